@@ -1,0 +1,56 @@
+# make demo   train a digit classifier (environment made on first use)
+# make test   format check, lint, types, doctests and tests: the gate
+# make bench  compare with JAX, side by side; writes docs/benchmarks.md
+# make clean  remove everything these make
+
+SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c '$(SUPPORTED)' 2>/dev/null && { echo $$p; break; }; done)
+JOBS ?= 2
+
+VENV := .venv
+BENCH_VENV := .venv-bench
+BENCH_PEERS := jax==0.10.2
+
+# What runs keep on disk stays inside the checkout, so an empty or missing HOME is fine.
+export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
+export MPLCONFIGDIR ?= $(CURDIR)/.cache/matplotlib
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test bench clean
+
+demo: $(VENV)/.examples
+	$(VENV)/bin/python examples/digits.py
+
+test: $(VENV)/.test
+	$(VENV)/bin/python -m ruff format --check .
+	$(VENV)/bin/python -m ruff check .
+	$(VENV)/bin/python -m mypy
+	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules src/weft
+	$(VENV)/bin/python -m pytest -n $(JOBS) tests
+
+bench: $(VENV)/.bench $(BENCH_VENV)/.peers
+	$(VENV)/bin/python bench/run.py --write $(BENCH_ARGS)
+
+clean:
+	rm -rf $(VENV) $(VENV)-* .cache examples/out bench/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples bench -name __pycache__ -prune -exec rm -rf {} +
+
+# One environment, filled by extras as a target needs them; a stamp says that an extra is in.
+$(VENV)/.made:
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 to 3.13 found; set PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c '$(SUPPORTED)' || { echo "make: $(PYTHON) is no Python 3.11 to 3.13 with venv" >&2; exit 1; }
+	rm -rf $(VENV)
+	"$(PYTHON)" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(VENV)/.made
+	$(VENV)/bin/python -m pip install -q --editable '.[$*]'
+	@touch $@
+
+# JAX lives apart: two packages that both drive jaxlib must not share an environment.
+$(BENCH_VENV)/.peers: Makefile | $(VENV)/.made
+	rm -rf $(BENCH_VENV)
+	$(VENV)/bin/python -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install -q $(BENCH_PEERS)
+	@touch $@
