@@ -1,0 +1,31 @@
+"""The door to the compiled programs kept on disk: where they are, how many, and away with them.
+
+`python -m weft.cache` says the same in a terminal. The cache itself is `weft/xla/diskcache.py`.
+"""
+
+from weft.xla.diskcache import DiskCache, Stats, default_directory, default_max_bytes
+
+__all__ = ["clear", "directory", "stats"]
+
+
+def current_cache() -> DiskCache:
+    """Return the cache that the environment asks for now."""
+    return DiskCache(default_directory(), default_max_bytes())
+
+
+def directory() -> str | None:
+    """Return where compiled programs are kept; None if the cache is off."""
+    return current_cache().directory or None
+
+
+def stats() -> Stats:
+    """Count what is kept on disk; `problem` says why nothing is, where that is so."""
+    return current_cache().stats()
+
+
+def clear() -> int:
+    """Remove all compiled programs kept on disk and return how many there were.
+
+    Programs that this or another process has loaded go on working.
+    """
+    return current_cache().clear()
