@@ -1,0 +1,643 @@
+"""What an array can hold: dtypes, their names and kinds, and how they promote.
+
+Everything takes and gives `np.dtype`; functions for users also take whatever names a dtype. The
+promotion lattice is data (`_EDGES`); weak types stand in it as `i*`, `f*`, `c*`. Arrays, avals and
+the conversion of values are elsewhere, and so are random keys: here are only their markers.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from ml_dtypes import bfloat16, finfo, iinfo
+
+from weft.errors import DtypeError, TypePromotionError
+from weft.options import config
+
+__all__ = [
+    "TypePromotionError",
+    "bfloat16",
+    "canonicalize",
+    "canonicalize_dtype",
+    "check_user_dtype",
+    "complex_dtype",
+    "default_complex",
+    "default_float",
+    "default_int",
+    "dtype_and_weak",
+    "extended",
+    "finfo",
+    "float0",
+    "from_short_name",
+    "hlo_name",
+    "iinfo",
+    "inexact_dtype",
+    "is_bool",
+    "is_complex",
+    "is_extended",
+    "is_float",
+    "is_inexact",
+    "is_integer",
+    "is_python_scalar",
+    "is_signed",
+    "is_unsigned",
+    "isdtype",
+    "issubdtype",
+    "itemsize_bits",
+    "least_upper_bound",
+    "prng_key",
+    "promote",
+    "promote_types",
+    "python_scalar_dtype",
+    "real_dtype",
+    "result_type",
+    "scalar_type_of",
+    "short_name",
+    "tangent_dtype",
+    "valid_dtype",
+]
+
+
+class extended(np.generic):
+    """The abstract scalar type of the dtypes that NumPy does not know, as `np.floating` is one.
+
+    An extended dtype is a hashable object whose `type` is a subclass of this, and that has `name`.
+    """
+
+
+class prng_key(extended):
+    """The abstract scalar type of random keys: `issubdtype(key.dtype, prng_key)`."""
+
+
+# --------------------------------------------------------------------------------------------
+# The dtypes, each once; the rest of the tables follows from their names.
+
+_SIGNED = "int1 int2 int4 int8 int16 int32 int64"
+_UNSIGNED = "uint1 uint2 uint4 uint8 uint16 uint32 uint64"
+_SMALL_FLOATS = (
+    "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "
+    "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
+)
+_FLOATS = _SMALL_FLOATS + " bfloat16 float16 float32 float64"
+_COMPLEXES = "complex64 complex128"
+
+
+def _dtypes(names: str) -> tuple[np.dtype, ...]:
+    found = (getattr(ml_dtypes, name, getattr(np, name, None)) for name in names.split())
+    return tuple(np.dtype(t) for t in found if t is not None)  # older ml_dtypes have no int1
+
+
+def _short(name: str) -> str:
+    for long, short in (("uint", "u"), ("int", "i"), ("float", "f"), ("complex", "c")):
+        name = name.replace(long, short)
+    return name
+
+
+def _hlo(name: str) -> str:
+    """float8_e4m3fn -> f8E4M3FN, complex64 -> complex<f32>, uint8 -> ui8, bool -> i1."""
+    fixed = {"bool": "i1", "complex64": "complex<f32>", "complex128": "complex<f64>"}
+    if name in fixed:
+        return fixed[name]
+    if name.startswith("uint"):
+        return "ui" + name.removeprefix("uint")
+    stem, _, layout = _short(name).partition("_")
+    return stem + layout.upper()
+
+
+float0 = np.dtype([("float0", np.void, 0)])
+_BOOL = np.dtype(bool)
+_F32, _F64, _C64, _C128 = _dtypes("float32 float64 complex64 complex128")
+
+_KINDS = {  # by the abstract scalar type that covers them
+    np.bool_: "bool",
+    np.signedinteger: _SIGNED,
+    np.unsignedinteger: _UNSIGNED,
+    np.floating: _FLOATS,
+    np.complexfloating: _COMPLEXES,
+}
+_KIND_OF = {dtype: kind for kind, names in _KINDS.items() for dtype in _dtypes(names)}
+_PYTHON_TYPE = {
+    np.bool_: bool,
+    np.signedinteger: int,
+    np.unsignedinteger: int,
+    np.floating: float,
+    np.complexfloating: complex,
+}
+_PYTHON_DTYPE = {t: np.dtype(t) for t in (bool, int, float, complex)}
+_PYTHON_PAIR = {t: (dtype, t is not bool) for t, dtype in _PYTHON_DTYPE.items()}
+
+_SHORT = {dtype: _short(dtype.name) for dtype in _KIND_OF} | {float0: "float0"}
+_LONG = {short: dtype for dtype, short in _SHORT.items()}
+# float0 has one value, so any bit will do: XLA has no type of size zero.
+_HLO = {dtype: _hlo(dtype.name) for dtype in _KIND_OF} | {float0: "i1"}
+_BITS = {dtype: int(re.sub("_.*|[a-z]", "", dtype.name) or 8) for dtype in _KIND_OF}
+_REAL = {_C64: _F32, _C128: _F64}
+_INEXACT = {
+    dtype: dtype if kind in (np.floating, np.complexfloating) else _F64 if bits == 64 else _F32
+    for (dtype, kind), bits in zip(_KIND_OF.items(), _BITS.values(), strict=True)
+}
+
+_WIDE = _dtypes("int64 uint64 float64 complex128")
+_TO_32 = dict(zip(_WIDE, _dtypes("int32 uint32 float32 complex64"), strict=True))
+
+
+def _canonical_table(narrow: dict[np.dtype, np.dtype]) -> dict[Any, np.dtype]:
+    """Canonical dtypes by dtype, scalar type, name, and Python type."""
+    table: dict[Any, np.dtype] = {d: narrow.get(d, d) for d in (*_KIND_OF, float0)}
+    by_other_name: dict[Any, np.dtype] = {}
+    for dtype, canonical in table.items():
+        if dtype is not float0:
+            by_other_name[dtype.type] = by_other_name[dtype.name] = canonical
+    for python_type, dtype in _PYTHON_DTYPE.items():
+        by_other_name[python_type] = table[dtype]
+    return table | by_other_name
+
+
+_CANONICAL = {True: _canonical_table({}), False: _canonical_table(_TO_32)}
+
+_ABSTRACT = frozenset(
+    [np.generic, np.number, np.integer, np.inexact, np.flexible, np.character, *_KINDS]
+) - {np.bool_}
+
+
+# --------------------------------------------------------------------------------------------
+# Names.
+
+
+def short_name(dtype: Any) -> str:
+    """The name of a dtype in jaxprs and messages: f32, i32, bool, bf16, f8_e4m3fn, key<fry>."""
+    return _SHORT.get(dtype) or dtype.name
+
+
+def from_short_name(name: str) -> np.dtype:
+    """The dtype that `short_name` calls `name`."""
+    try:
+        return _LONG[name]
+    except KeyError:
+        raise DtypeError(
+            f"from_short_name: must be one of {', '.join(_LONG)}; got {name!r}."
+        ) from None
+
+
+def hlo_name(dtype: np.dtype) -> str:
+    """The element type of a dtype in StableHLO: f32, i1, ui8, complex<f32>, f8E4M3FN."""
+    return _HLO[dtype]
+
+
+# --------------------------------------------------------------------------------------------
+# From whatever names a dtype to the dtype in force.
+
+
+def _numpy_dtype(dtype: Any, where: str) -> Any:
+    """What `dtype` names, as it says (not canonical): a NumPy dtype or an extended one."""
+    for candidate in (dtype, getattr(dtype, "dtype", None)):
+        if isinstance(candidate, np.dtype) or is_extended(candidate):
+            return candidate
+    if not (isinstance(dtype, type) and dtype in _ABSTRACT):
+        try:
+            return np.dtype(dtype)
+        except TypeError:
+            pass
+    raise DtypeError(f"{where}: needs a dtype, or a value that has one; got {dtype!r}.")
+
+
+def canonicalize(dtype: Any, where: str = "dtype") -> np.dtype:
+    """The dtype that arrays have for `dtype`: 64-bit types become 32-bit unless enable_x64 is on.
+
+    Takes dtypes, Python and NumPy scalar types, names, and objects with a `dtype`. Raises
+    `DtypeError` for what no array can hold.
+    """
+    table = _CANONICAL[config.enable_x64]
+    try:
+        return table[dtype]
+    except (KeyError, TypeError):  # not a usual spelling, or not hashable
+        named = _numpy_dtype(dtype, where)
+    if is_extended(named):
+        return named
+    try:
+        return table[named]
+    except KeyError:
+        raise DtypeError(
+            f"{where}: must be a bool, integer, float or complex dtype in native byte order; "
+            f"got {named}."
+        ) from None
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+    """`dtype` as arrays have it: a 64-bit type becomes its 32-bit one unless enable_x64 is on.
+
+    A NumPy dtype that no array can hold (a string, an object) is returned as it is.
+
+    >>> canonicalize_dtype("int64")
+    dtype('int32')
+    """
+    named = _numpy_dtype(dtype, "canonicalize_dtype")
+    if is_extended(named) and not allow_extended_dtype:
+        raise DtypeError(
+            f"canonicalize_dtype: must be a NumPy dtype; got {named}. "
+            "Hint: canonicalize_dtype(dtype, allow_extended_dtype=True)"
+        )
+    return _CANONICAL[config.enable_x64].get(named, named)
+
+
+def check_user_dtype(dtype: Any, where: str) -> np.dtype:
+    """The canonical dtype for one that a user asked `where` for; warns if that narrows it."""
+    canonical = canonicalize(dtype, where)
+    if config.enable_x64 or dtype is None or isinstance(dtype, type) and dtype in _PYTHON_DTYPE:
+        return canonical
+    asked = _numpy_dtype(dtype, where)
+    if asked != canonical:
+        warnings.warn(
+            f"{where}: dtype {asked} needs enable_x64; used {canonical}. "
+            'Hint: weft.config.update("enable_x64", True), or ask for '
+            f'"{canonical}".',
+            UserWarning,
+            stacklevel=_stacklevel_of_user(),
+        )
+    return canonical
+
+
+def _stacklevel_of_user() -> int:
+    """The `stacklevel` that makes a warning of our caller point at the line that called weft."""
+    package = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def default_int() -> np.dtype:
+    """The dtype of a Python int: int32, or int64 with enable_x64."""
+    return _CANONICAL[config.enable_x64][int]
+
+
+def default_float() -> np.dtype:
+    """The dtype of a Python float: float32, or float64 with enable_x64."""
+    return _CANONICAL[config.enable_x64][float]
+
+
+def default_complex() -> np.dtype:
+    """The dtype of a Python complex: complex64, or complex128 with enable_x64."""
+    return _CANONICAL[config.enable_x64][complex]
+
+
+def python_scalar_dtype(x: Any) -> np.dtype:
+    """The dtype that a Python scalar, or the type of one, has now."""
+    return canonicalize(x if isinstance(x, type) else dtype_and_weak(x)[0])
+
+
+def is_python_scalar(x: Any) -> bool:
+    """True for a Python bool, int, float or complex; NumPy's scalars are arrays in this."""
+    return type(x) in _PYTHON_DTYPE or (
+        isinstance(x, int | float | complex) and not isinstance(x, np.generic)
+    )
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type (bool, int, float, complex) of the elements of a value or a dtype.
+
+    >>> scalar_type_of(np.ones(3, np.float32))
+    <class 'float'>
+    """
+    dtype = dtype_and_weak(x, "scalar_type_of")[0]
+    kind = _KIND_OF.get(canonicalize(dtype, "scalar_type_of"))
+    if kind is None:
+        raise DtypeError(
+            f"scalar_type_of: needs a numeric value or dtype; got {short_name(dtype)}."
+        )
+    return _PYTHON_TYPE[kind]
+
+
+# --------------------------------------------------------------------------------------------
+# Kinds.
+
+
+def is_bool(dtype: Any) -> bool:
+    """True for bool."""
+    return dtype == _BOOL
+
+
+def is_signed(dtype: Any) -> bool:
+    """True for the signed integers."""
+    return _KIND_OF.get(dtype) is np.signedinteger
+
+
+def is_unsigned(dtype: Any) -> bool:
+    """True for the unsigned integers."""
+    return _KIND_OF.get(dtype) is np.unsignedinteger
+
+
+def is_integer(dtype: Any) -> bool:
+    """True for the signed and unsigned integers; bool is none."""
+    kind = _KIND_OF.get(dtype)
+    return kind is np.signedinteger or kind is np.unsignedinteger
+
+
+def is_float(dtype: Any) -> bool:
+    """True for the real floating-point types."""
+    return _KIND_OF.get(dtype) is np.floating
+
+
+def is_complex(dtype: Any) -> bool:
+    """True for the complex types."""
+    return _KIND_OF.get(dtype) is np.complexfloating
+
+
+def is_inexact(dtype: Any) -> bool:
+    """True for the floating-point and complex types."""
+    kind = _KIND_OF.get(dtype)
+    return kind is np.floating or kind is np.complexfloating
+
+
+def is_extended(dtype: Any) -> bool:
+    """True for a dtype that NumPy does not know, and for the scalar types of such."""
+    scalar = dtype if isinstance(dtype, type) else getattr(dtype, "type", None)
+    return isinstance(scalar, type) and issubclass(scalar, extended)
+
+
+def valid_dtype(dtype: Any) -> bool:
+    """True for a dtype that an array can hold, whether or not enable_x64 is on."""
+    return dtype in _KIND_OF or is_extended(dtype)
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real part: complex64 -> float32; real dtypes are their own."""
+    return _REAL.get(dtype, dtype)
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """The complex dtype that holds `dtype`: 64-bit numbers -> complex128, others -> complex64."""
+    return _C128 if real_dtype(inexact_dtype(dtype)) == _F64 else _C64
+
+
+def inexact_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which functions such as sin work on `dtype`: integers and bool become floats."""
+    try:
+        return _INEXACT[dtype]
+    except KeyError:
+        raise DtypeError(
+            f"inexact_dtype: needs a numeric dtype; got {short_name(dtype)}."
+        ) from None
+
+
+def tangent_dtype(dtype: Any) -> np.dtype:
+    """The dtype of tangents: a float's and a complex's own; float0 for what does not vary."""
+    return dtype if is_inexact(dtype) else float0
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """Bits in one element, packed: 4 for int4, 8 for bool, 64 for complex64."""
+    named = _numpy_dtype(dtype, "itemsize_bits")
+    if named not in _BITS:
+        raise DtypeError(f"itemsize_bits: needs a numeric dtype; got {short_name(named)}.")
+    return _BITS[named]
+
+
+def _scalar_type(dtype: Any) -> type:
+    if isinstance(dtype, type) and (dtype in _ABSTRACT or is_extended(dtype)):
+        return dtype
+    return _numpy_dtype(dtype, "issubdtype").type
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether the first dtype or scalar type is at or below the second.
+
+    As `np.issubdtype`, except that the types of ml_dtypes have their place among NumPy's
+    (bfloat16 is a `np.floating`, int4 a `np.signedinteger`), and `extended` dtypes have theirs.
+
+    >>> issubdtype(bfloat16, np.floating)
+    True
+    """
+    if is_extended(arg1) and is_extended(arg2) and not isinstance(arg2, type):
+        return arg1 == arg2
+    lower, upper = _scalar_type(arg1), _scalar_type(arg2)
+    if lower.__module__ == "ml_dtypes" and lower is not upper:
+        lower = _KIND_OF.get(np.dtype(lower), lower)
+    return issubclass(lower, upper)
+
+
+_ARRAY_API_KINDS = {
+    "bool": (np.bool_,),
+    "signed integer": (np.signedinteger,),
+    "unsigned integer": (np.unsignedinteger,),
+    "integral": (np.integer,),
+    "real floating": (np.floating,),
+    "complex floating": (np.complexfloating,),
+    "numeric": (np.number,),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of a kind: a dtype, a kind's name, or a tuple of these (any of them).
+
+    The names are those of the array API: 'bool', 'signed integer', 'unsigned integer', 'integral',
+    'real floating', 'complex floating', 'numeric'.
+
+    >>> isdtype(np.int8, ("bool", "integral"))
+    True
+    """
+    dtype = _numpy_dtype(dtype, "isdtype")
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
+        return any(issubdtype(dtype, k) for k in _ARRAY_API_KINDS[kind])
+    try:
+        return bool(dtype == _numpy_dtype(kind, "isdtype"))
+    except DtypeError:
+        names = ", ".join(map(repr, _ARRAY_API_KINDS))
+        raise DtypeError(
+            f"isdtype: kind must be a dtype, one of {names}, or a tuple of these; got {kind!r}."
+        ) from None
+
+
+# --------------------------------------------------------------------------------------------
+# Promotion. https://docs.jax.dev/en/latest/type_promotion.html draws the lattice.
+
+_SHORT_SMALL_FLOATS = _short(_SMALL_FLOATS)
+_EDGES = {
+    "standard": {
+        "bool": "i*",
+        "i*": "i1 i2 i4 i8 u1 u2 u4 u8",
+        "i8": "i16",
+        "i16": "i32",
+        "i32": "i64",
+        "u8": "u16 i16",
+        "u16": "u32 i32",
+        "u32": "u64 i64",
+        "i64": "f*",
+        "u64": "f*",
+        "f*": f"c* bf16 f16 {_SHORT_SMALL_FLOATS}",
+        "bf16": "f32",
+        "f16": "f32",
+        "f32": "f64 c64",
+        "f64": "c128",
+        "c*": "c64",
+        "c64": "c128",
+    },
+    "strict": {  # only what a Python scalar may join
+        "i*": f"f* {_short(_SIGNED)} {_short(_UNSIGNED)}",
+        "f*": f"c* {_short(_FLOATS)}",
+        "c*": _short(_COMPLEXES),
+    },
+}
+_WEAK_NODE = {int: "i*", float: "f*", complex: "c*"}
+_WEAK_DTYPE = {node: _PYTHON_DTYPE[t] for t, node in _WEAK_NODE.items()}
+
+
+@functools.cache
+def _upper_bounds(mode: str) -> dict[str, frozenset[str]]:
+    """Every node's ancestors in the lattice, itself among them."""
+    edges = _EDGES[mode]
+
+    @functools.cache
+    def above(node: str) -> frozenset[str]:
+        return frozenset([node]).union(*map(above, edges.get(node, "").split()))
+
+    return {node: above(node) for node in (*_LONG, *_WEAK_DTYPE)}
+
+
+def least_upper_bound(mode: str, nodes: frozenset[str]) -> str | None:
+    """The least node above all of `nodes` in the 'standard' or 'strict' lattice; None if none is.
+
+    Nodes are short names of dtypes, and `i*`, `f*`, `c*` for weak types.
+    """
+    bounds = _upper_bounds(mode)
+    common = frozenset.intersection(*(bounds[node] for node in nodes))
+    return next((node for node in common if bounds[node] == common), None)
+
+
+def _node(dtype: np.dtype, weak: bool) -> str:
+    kind = _PYTHON_TYPE[_KIND_OF[dtype]]
+    return _WEAK_NODE[kind] if weak and kind is not bool else _SHORT[dtype]
+
+
+Typed = tuple[np.dtype, bool]
+
+# The hottest question of the NumPy layer, so answered once; its keys are few and hold only dtypes.
+_PROMOTED: dict[tuple[bool, str, tuple[Typed, ...]], Typed] = {}
+
+
+def promote(operands: tuple[Typed, ...], where: str = "promote") -> Typed:
+    """The (dtype, weak) that operands of the given (dtype, weak) are converted to, memoized."""
+    key = (config.enable_x64, config.numpy_dtype_promotion, operands)
+    try:
+        return _PROMOTED[key]
+    except KeyError:
+        unique = tuple(dict.fromkeys(operands)) if len(operands) > 2 else operands
+        if len(unique) < len(operands):  # a long list has many orders and few types
+            return promote(unique, where)
+        result = _PROMOTED[key] = _promote(operands, key[1], where)
+        return result
+
+
+def _promote(operands: tuple[Typed, ...], mode: str, where: str) -> Typed:
+    dtypes = {dtype for dtype, _ in operands}
+    if len(dtypes) == 1 and not dtypes <= _KIND_OF.keys():
+        return operands[0][0], False  # float0 and keys promote only with themselves
+    typed = [(canonicalize(dtype, where), weak) for dtype, weak in operands]
+    all_weak = all(weak and not is_bool(dtype) for dtype, weak in typed)
+    # Among themselves weak operands promote as if strong: their dtypes then still say something.
+    as_strong = all_weak and (mode == "standard" or len(typed) == 1)
+    if not all(dtype in _KIND_OF for dtype, _ in typed):
+        raise _promotion_error(typed, mode, where)
+    node = least_upper_bound(
+        mode, frozenset(_node(dtype, weak and not as_strong) for dtype, weak in typed)
+    )
+    if node is None:
+        raise _promotion_error(typed, mode, where)
+    if node in _WEAK_DTYPE:
+        return canonicalize(_WEAK_DTYPE[node]), True
+    dtype = _LONG[node]
+    if not all_weak:
+        return canonicalize(dtype), False
+    widest = np.uint64 if is_unsigned(dtype) else scalar_type_of(dtype)
+    return canonicalize(widest), True
+
+
+def _promotion_error(typed: list[Typed], mode: str, where: str) -> TypePromotionError:
+    names = ", ".join("weak " * weak + short_name(dtype) for dtype, weak in typed)
+    kinds = {_KIND_OF.get(dtype) for dtype, _ in typed}
+    if None in kinds:
+        return TypePromotionError(
+            f"{where}: keys and float0 promote only with themselves; got {names}."
+        )
+    if mode == "strict":
+        standard = _promote(typed, "standard", where)[0]
+        return TypePromotionError(
+            f"{where}: dtypes must be equal under numpy_dtype_promotion='strict'; got {names}. "
+            f'Hint: x.astype("{standard}"), or '
+            'weft.config.update("numpy_dtype_promotion", "standard")'
+        )
+    common = (
+        "complex64"
+        if np.complexfloating in kinds
+        else "float32"
+        if np.floating in kinds
+        else "int32"
+    )
+    return TypePromotionError(
+        f"{where}: dtypes must have a common type, which narrow floats and integers have with no "
+        f'others; got {names}. Hint: x.astype("{common}")'
+    )
+
+
+def dtype_and_weak(x: Any, where: str = "dtype") -> Typed:
+    """(dtype, weak) of an array, a tracer, a Python scalar, or a dtype; not canonical."""
+    pair = _PYTHON_PAIR.get(type(x))
+    if pair is not None:
+        return pair
+    aval = getattr(x, "aval", x)
+    dtype = getattr(aval, "dtype", None)
+    if isinstance(dtype, np.dtype) or is_extended(dtype):
+        return dtype, getattr(aval, "weak_type", False)
+    if isinstance(x, type):
+        return _PYTHON_PAIR.get(x) or (_numpy_dtype(x, where), False)
+    if is_python_scalar(x):  # a subclass, as an IntEnum
+        base = next(t for t in type(x).__mro__ if t in _PYTHON_PAIR)
+        return _PYTHON_PAIR[base]
+    return _numpy_dtype(x, where), False
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that arrays, scalars and dtypes have once promoted to a common one.
+
+    Python scalars, and the types int, float and complex, are weak: they take the dtype of what
+    they meet, unless it is of a lower kind. With `return_weak_type_flag`, gives (dtype, weak).
+
+    >>> result_type(np.int8(1), 2), result_type(np.int8(1), 2.0)
+    (dtype('int8'), dtype('float32'))
+    """
+    if not args:
+        raise DtypeError("result_type: needs at least one array or dtype; got none.")
+    typed = []
+    for arg in args:
+        if isinstance(arg, str | np.dtype):
+            arg = check_user_dtype(arg, "result_type")
+        typed.append(dtype_and_weak(arg, "result_type"))
+    dtype, weak = promote(tuple(typed), "result_type")
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The common dtype of two; the types int, float and complex are weak.
+
+    Unlike `result_type` it knows 64-bit types whether or not enable_x64 is on.
+
+    >>> promote_types("int8", "uint8"), promote_types("int8", float)
+    (dtype('int16'), dtype('float64'))
+    """
+    pairs = [dtype_and_weak(x, "promote_types") for x in (a, b)]
+    mode = config.numpy_dtype_promotion
+    if not all(dtype in _KIND_OF for dtype, _ in pairs):
+        raise _promotion_error(pairs, mode, "promote_types")
+    node = least_upper_bound(mode, frozenset(_node(dtype, weak) for dtype, weak in pairs))
+    if node is None:
+        raise _promotion_error(pairs, mode, "promote_types")
+    return _WEAK_DTYPE.get(node) or _LONG[node]
