@@ -204,7 +204,7 @@ def refused(cache, caplog, why):
     assert record.getMessage() == (
         "DiskCache: needs a directory that only this user can write; "
         f"got {cache.directory}: {why}. Nothing is kept on disk. "
-        f"Hint: chmod go-w {cache.directory}, or WEFT_CACHE_DIR=off"
+        "Hint: set WEFT_CACHE_DIR to a directory of yours of mode 700, or to off."
     )
     assert cache.stats().problem == why
     assert cache.entries() == [] and cache.clear() == 0
@@ -336,6 +336,16 @@ def test_a_failing_scan_finds_nothing(tmp_path, monkeypatch, name):
     assert cache.get("k9") == b"x" * 300
 
 
+def test_a_scan_passes_over_an_entry_that_goes_meanwhile(cache, monkeypatch):
+    for key in "abc":
+        cache.put(key, b"x")
+    real = os.lstat
+    monkeypatch.setattr(
+        os, "lstat", lambda p: failing(errno.ENOENT)() if p.endswith("b.weft") else real(p)
+    )
+    assert sorted(kept(cache)) == ["a", "c"]
+
+
 def test_an_interrupted_write_leaves_nothing(cache, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
@@ -400,6 +410,13 @@ def test_a_blob_beyond_the_bound_is_not_kept(tmp_path, max_bytes):
     cache = DiskCache(tmp_path, max_bytes)
     cache.put("a", b"x" * 100)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_blob_beyond_the_bound_drives_nothing_out(tmp_path):
+    cache = DiskCache(tmp_path, 10_000)
+    cache.put("a", b"x" * 100)
+    cache.put("b", b"x" * 9000)
+    assert kept(cache) == ["a"]
 
 
 def test_unfinished_files_of_the_dead_are_swept(tmp_path):

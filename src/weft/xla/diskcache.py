@@ -140,7 +140,7 @@ def read_entry(path: str, key: str) -> bytes | None:
     fd = os.open(path, READ)
     try:
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or distrust(status):
+        if distrust(status):
             return None
         header = os.read(fd, HEADER.size)
         if len(header) < HEADER.size:
@@ -167,9 +167,7 @@ def write_entry(path: str, key: str, blob: bytes) -> None:
             os.close(fd)
         os.replace(unfinished, path)
     finally:
-        remove(
-            unfinished
-        )  # whatever went wrong, Ctrl-C included; there is nothing left of a success
+        remove(unfinished)  # it is there only if something went wrong, Ctrl-C included
 
 
 def remove(path: str) -> bool:
@@ -317,10 +315,10 @@ class DiskCache:
         if problem:
             logger.warning(
                 "DiskCache: needs a directory that only this user can write; got %s: %s. "
-                "Nothing is kept on disk. Hint: chmod go-w %s, or WEFT_CACHE_DIR=off",
+                "Nothing is kept on disk. Hint: set WEFT_CACHE_DIR to a directory of yours of mode "
+                "700, or to off.",
                 self.directory,
                 problem,
-                self.directory,
             )
         return problem
 
