@@ -415,6 +415,7 @@ def test_a_blob_beyond_the_bound_is_not_kept(tmp_path, max_bytes):
 def test_a_blob_beyond_the_bound_drives_nothing_out(tmp_path):
     cache = DiskCache(tmp_path, 10_000)
     cache.put("a", b"x" * 100)
+    used(cache, "a", seconds_ago=100)
     cache.put("b", b"x" * 9000)
     assert kept(cache) == ["a"]
 
