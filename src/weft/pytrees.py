@@ -1,0 +1,745 @@
+"""Pytrees on jaxlib's C++ registry: flatten, unflatten, map, key paths, and what a node is.
+
+A pytree is a nest of containers; what is no container is a leaf. Every other file sees trees only
+through this one. How two trees differ, and prefixes of trees, are here too, since errors need them.
+Elsewhere: what users do with whole trees (`tree_util`, `tree`), and trees as vectors
+(`flatten_util`).
+"""
+
+from __future__ import annotations
+
+import collections
+import copyreg
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+# The aliases say that these names are exported from here.
+from jaxlib._jax.pytree import DictKey as DictKey
+from jaxlib._jax.pytree import FlattenedIndexKey as FlattenedIndexKey
+from jaxlib._jax.pytree import GetAttrKey as GetAttrKey
+from jaxlib._jax.pytree import PyTreeDef as PyTreeDef
+from jaxlib._jax.pytree import PyTreeRegistry
+from jaxlib._jax.pytree import SequenceKey as SequenceKey
+
+from weft.errors import PytreeError
+from weft.util import unzip2
+
+KeyEntry = Hashable
+KeyPath = tuple[KeyEntry, ...]
+Cls = TypeVar("Cls", bound=type)
+
+# Ours alone: a registry shared with the rest of the process would be one more thing to fight over.
+default_registry = PyTreeRegistry()
+_flatten = default_registry.flatten
+
+
+def _default_registry() -> Any:
+    return default_registry
+
+
+copyreg.pickle(PyTreeRegistry, lambda _: (_default_registry, ()))  # so treedefs pickle
+
+
+# --- Leaves and structure --------------------------------------------------------------------
+
+
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+    """Take a pytree apart: the list of its leaves, and a treedef to put it together again.
+
+    Leaves come depth first; those of a dict in the order of its sorted keys. `None` is a node
+    without leaves. Where `is_leaf(subtree)` is true the subtree counts as a leaf.
+
+    >>> from weft.tree_util import tree_flatten
+    >>> tree_flatten([1.0, (2.0, {"b": 3.0, "a": None})])
+    ([1.0, 2.0, 3.0], PyTreeDef([*, (*, {'a': None, 'b': *})]))
+    """
+    try:
+        return _flatten(tree, is_leaf)
+    except (ValueError, SystemError) as error:
+        raise _flatten_error(tree, error) from error.__cause__
+
+
+def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """List the leaves of a pytree.
+
+    >>> from weft.tree_util import tree_leaves
+    >>> tree_leaves({"b": [1, 2], "a": None, "c": 3})
+    [1, 2, 3]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+    """Give the structure of a pytree without its leaves. Treedefs compare, hash and pickle.
+
+    >>> from weft.tree_util import tree_structure
+    >>> tree_structure((1, [2, 3]))
+    PyTreeDef((*, [*, *]))
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """Build a pytree of the given structure from its leaves, the inverse of `flatten`.
+
+    >>> from weft.tree_util import tree_structure, tree_unflatten
+    >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
+    {'a': 1, 'b': (2, 3)}
+    """
+    try:
+        return treedef.unflatten(leaves)
+    except AttributeError:
+        if isinstance(treedef, PyTreeDef):  # raised by the user's own unflattening function
+            raise
+        raise TypeError(
+            f"tree.unflatten: the first argument must be a PyTreeDef; got {_a(type(treedef))}. "
+            "Hint: tree.unflatten(treedef, leaves)"
+        ) from None
+    except ValueError as error:
+        if not str(error).startswith(("Too many leaves", "Too few leaves")):
+            raise
+        given = f"{len(leaves)}" if isinstance(leaves, Sequence) else str(error)
+        raise PytreeError(
+            f"tree.unflatten: {treedef} needs {treedef.num_leaves} leaves; got {given}."
+        ) from None
+
+
+def tree_map(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """Apply a function to every leaf, and give a tree of the results of the same structure.
+
+    With more trees, `f` takes one value from each. `tree` must be a prefix of them: where it has a
+    leaf, another tree may have a whole subtree, which `f` gets as it is.
+
+    >>> from weft.tree_util import tree_map
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+    {'a': 11, 'b': [22]}
+    """
+    xs, treedef = flatten(tree, is_leaf)
+    # A list, not a generator or `map`, so that StopIteration from f reaches the caller.
+    if not rest:
+        return treedef.unflatten([f(x) for x in xs])
+    columns = flatten_rest("tree.map", treedef, rest)
+    return treedef.unflatten([f(*args) for args in zip(xs, *columns)])
+
+
+def flatten_rest(op: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[Any]]:
+    """Cut each tree of `rest` where `treedef` has its leaves."""
+    columns = []
+    for i, tree in enumerate(rest):
+        try:
+            columns.append(treedef.flatten_up_to(tree))
+        except ValueError as error:
+            raise prefix_error(op, treedef, tree, "tree", f"rest[{i}]") or error from None
+    return columns
+
+
+def _flatten_error(tree: Any, error: Exception) -> Exception:
+    """What to raise for `error`, which flattening `tree` raised in C++."""
+    if isinstance(error.__cause__, RecursionError):
+        return PytreeError(
+            "pytree: a tree must be finite, and nest less deep than the recursion limit; "
+            f"got {_a(type(tree))} that holds itself or nests deeper."
+        )
+    if str(error).startswith("Comparator raised"):
+        found = next(_unsortable(tree, ()), None)
+        if found is not None:
+            path, keys = found
+            return PytreeError(
+                f"pytree: the keys of a dict must sort; got {_listed(keys)} "
+                f"at {keystr(path) or 'the root'}. "
+                "Hint: collections.OrderedDict(d) keeps the order it has."
+            )
+    return error
+
+
+def _unsortable(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, list[Any]]]:
+    """The dicts in `tree` whose keys do not sort."""
+    try:
+        node = _open_tree(tree)
+    except ValueError:
+        yield path, list(tree)
+        return
+    if node is not None:
+        for key, child in zip(node.keys, node.children):
+            yield from _unsortable(child, (*path, key))
+
+
+# --- Key paths -------------------------------------------------------------------------------
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """Take a pytree apart as `tree_flatten` does, each leaf with the path of keys that leads to it.
+
+    With `is_leaf_takes_path`, `is_leaf` is called with the path and the subtree.
+
+    >>> from weft.tree_util import tree_flatten_with_path
+    >>> tree_flatten_with_path({"a": [5]})
+    ([((DictKey(key='a'), SequenceKey(idx=0)), 5)], PyTreeDef({'a': [*]}))
+    """
+    stop = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+        stop = lambda _, subtree: is_leaf(subtree)
+    try:
+        return default_registry.flatten_with_path(tree, stop)
+    except (ValueError, SystemError) as error:
+        raise _flatten_error(tree, error) from error.__cause__
+
+
+def leaf_paths(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[str]:
+    """The place of every leaf as text: `["['a'][0]"]` for `{"a": [5]}`."""
+    return [keystr(path) for path, _ in flatten_with_path(tree, is_leaf)[0]]
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """Print a key path as the code that follows it, or, if `simple`, as bare names.
+
+    >>> from weft.tree_util import DictKey, SequenceKey, keystr
+    >>> keystr((DictKey("a"), SequenceKey(0)))
+    "['a'][0]"
+    >>> keystr((DictKey("a"), SequenceKey(0)), simple=True, separator="/")
+    'a/0'
+    """
+    return separator.join(map(_simple_key if simple else str, keys))
+
+
+def _simple_key(key: KeyEntry) -> str:
+    match key:
+        case SequenceKey(name) | DictKey(name) | GetAttrKey(name) | FlattenedIndexKey(name):
+            return str(name)
+    return str(key)
+
+
+# --- What is a node --------------------------------------------------------------------------
+
+
+def register_pytree_node(
+    nodetype: type,
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
+) -> None:
+    """Make a type a node of pytrees.
+
+    `flatten_func(x)` gives the children of `x` and whatever else is needed to rebuild it, which
+    becomes part of the treedef and so must compare and hash; `unflatten_func(aux, children)`
+    rebuilds. The children may be of any type there: transformations put their own values in.
+
+    >>> from weft.tree_util import register_pytree_node, tree_map
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda _, xy: Pair(*xy))
+    >>> tree_map(lambda x: x + 1, Pair(1, 2)).y
+    3
+    """
+    register = functools.partial(default_registry.register_node, nodetype)
+    _register(
+        "register_pytree_node",
+        nodetype,
+        functools.partial(register, flatten_func, unflatten_func, flatten_with_keys_func),
+    )
+
+
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+) -> None:
+    """Make a type a node of pytrees whose children have keys of their own in key paths.
+
+    `flatten_with_keys(x)` gives (key, child) pairs and the rest of `x`. `flatten_func` may give the
+    same without keys, for speed.
+
+    >>> from weft import tree_util
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> def flatten_with_keys(p):
+    ...     return ((tree_util.GetAttrKey("x"), p.x), (tree_util.GetAttrKey("y"), p.y)), None
+    >>> tree_util.register_pytree_with_keys(Pair, flatten_with_keys, lambda _, xy: Pair(*xy))
+    >>> [tree_util.keystr(path) for path, _ in tree_util.tree_leaves_with_path(Pair(1, [2]))]
+    ['.x', '.y[0]']
+    """
+
+    def without_keys(x: Any) -> tuple[list[Any], Any]:
+        pairs, aux = flatten_with_keys(x)
+        return [child for _, child in pairs], aux
+
+    register_pytree_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_node_class(cls: Cls) -> Cls:
+    """Make a class with methods `tree_flatten` and `tree_unflatten` a node; a decorator.
+
+    >>> from weft.tree_util import register_pytree_node_class, tree_leaves
+    >>> @register_pytree_node_class
+    ... class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    ...     def tree_flatten(self):
+    ...         return (self.x, self.y), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> tree_leaves(Pair(1, [2, 3]))
+    [1, 2, 3]
+    """
+    names = ("tree_flatten", "tree_unflatten")
+    _, unflatten_func = _methods("register_pytree_node_class", cls, names)
+    register_pytree_node(cls, operator.methodcaller("tree_flatten"), unflatten_func)
+    return cls
+
+
+def register_pytree_with_keys_class(cls: Cls) -> Cls:
+    """Make a class with `tree_flatten_with_keys` and `tree_unflatten` a node; a decorator.
+
+    `tree_flatten`, if the class has it, is used where no keys are wanted.
+
+    >>> from weft import tree_util
+    >>> @tree_util.register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, value):
+    ...         self.value = value
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((tree_util.GetAttrKey("value"), self.value),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> tree_util.tree_leaves_with_path(Box(1))
+    [((GetAttrKey(name='value'),), 1)]
+    """
+    names = ("tree_flatten_with_keys", "tree_unflatten")
+    _, unflatten_func = _methods("register_pytree_with_keys_class", cls, names)
+    plain = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
+    keyed = operator.methodcaller("tree_flatten_with_keys")
+    register_pytree_with_keys(cls, keyed, unflatten_func, plain)
+    return cls
+
+
+_data_fields: dict[type, tuple[str, ...]] = {}  # of dataclasses: a treedef does not tell them
+
+
+def register_dataclass(
+    nodetype: Cls,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Cls:
+    """Make a dataclass a node: `data_fields` are its children, `meta_fields` part of its treedef.
+
+    Without either, the fields marked `tree.static()` are metadata and the others data. Unflattening
+    calls the class with these fields by name; `drop_fields` are left to their defaults. With both
+    lists given, any class that can be called this way will do.
+
+    >>> import dataclasses
+    >>> from weft import tree, tree_util
+    >>> @tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weights: list
+    ...     name: str = tree.static(default="dense")
+    >>> tree.map(lambda w: w * 2, Layer([1, 2]))
+    Layer(weights=[2, 4], name='dense')
+    """
+    op = "register_dataclass"
+    fields = dataclasses.fields(nodetype) if dataclasses.is_dataclass(nodetype) else None
+    if (data_fields is None) != (meta_fields is None):
+        raise TypeError(
+            f"{op}: data_fields and meta_fields must be given together; "
+            f"got data_fields={data_fields!r}, meta_fields={meta_fields!r}."
+        )
+    if data_fields is None or meta_fields is None:
+        if fields is None:
+            raise TypeError(
+                f"{op}: data_fields and meta_fields must be given for a class that is no "
+                f"dataclass; got {nodetype!r}."
+            )
+        kept = [f for f in fields if f.name not in drop_fields]
+        data_fields = [f.name for f in kept if not f.metadata.get("static", False)]
+        meta_fields = [f.name for f in kept if f.metadata.get("static", False)]
+    if both := set(data_fields) & set(meta_fields):
+        raise PytreeError(
+            f"{op}: no field may be both data and metadata; got {_listed(sorted(both))} in both."
+        )
+    if fields is not None:
+        _require_init_fields(op, fields, {*data_fields, *meta_fields}, set(drop_fields))
+    register = default_registry.register_dataclass_node
+    _register(op, nodetype, lambda: register(nodetype, tuple(data_fields), tuple(meta_fields)))
+    _data_fields[nodetype] = tuple(data_fields)
+    return nodetype
+
+
+def register_static(cls: Cls) -> Cls:
+    """Make a class a node without children, so its values are part of the treedef; a decorator.
+
+    Its values must compare and hash: `jit` compiles once for each.
+
+    >>> from weft.tree_util import register_static, tree_leaves
+    >>> @register_static
+    ... class Mode(str):
+    ...     pass
+    >>> tree_leaves([Mode("train"), 1.0])
+    [1.0]
+    """
+    nothing = lambda x: ((), x)
+    _register(
+        "register_static",
+        cls,
+        lambda: default_registry.register_node(cls, nothing, lambda x, _: x, nothing),
+    )
+    return cls
+
+
+def is_tree_node(typ: type) -> bool:
+    """Say whether values of a type are nodes of pytrees rather than leaves.
+
+    >>> from weft.tree_util import is_tree_node
+    >>> is_tree_node(dict), is_tree_node(set)
+    (True, False)
+    """
+    return default_registry.is_node(typ)
+
+
+def _register(op: str, nodetype: type, register: Callable[[], Any]) -> None:
+    if not isinstance(nodetype, type):
+        raise TypeError(f"{op}: a node must be a class; got {nodetype!r}.")
+    try:
+        register()
+    except ValueError as error:
+        if not str(error).startswith("Duplicate"):
+            raise
+        raise PytreeError(f"{op}: a class registers once; got {nodetype!r} again.") from None
+
+
+def _methods(op: str, cls: type, names: Sequence[str]) -> list[Any]:
+    if missing := [name for name in names if not hasattr(cls, name)]:
+        raise TypeError(
+            f"{op}: the class must define {' and '.join(names)}; "
+            f"got {cls!r} without {' and '.join(missing)}."
+        )
+    return [getattr(cls, name) for name in names]
+
+
+def _require_init_fields(
+    op: str, fields: Sequence[dataclasses.Field], given: set[str], dropped: set[str]
+) -> None:
+    """Unflattening calls the class by keyword, so the fields must be those of its `__init__`."""
+    wanted = {f.name for f in fields if f.init}
+    rule = f"{op}: data_fields and meta_fields must be the dataclass's fields with init=True"
+    if missing := sorted(wanted - given - dropped):
+        raise PytreeError(
+            f"{rule}; got none of {_listed(missing)}. Hint: drop_fields={missing} leaves them out."
+        )
+    if unexpected := sorted(given - wanted):
+        hint = ""
+        if left_out := [name for name in unexpected if any(f.name == name for f in fields)]:
+            hint = f" Hint: drop_fields={left_out} leaves them out."
+        raise PytreeError(f"{rule}; got also {_listed(unexpected)}.{hint}")
+
+
+def _register_builtins() -> None:
+    """OrderedDict and defaultdict; jaxlib knows list, tuple, dict, namedtuple and None."""
+    ordered, default = collections.OrderedDict, collections.defaultdict
+
+    def keyed(d: dict) -> list[tuple[KeyEntry, Any]]:
+        return [(DictKey(key), value) for key, value in d.items()]
+
+    default_registry.register_node(
+        ordered,
+        lambda d: (tuple(d.values()), tuple(d)),
+        lambda keys, values: ordered(zip(keys, values)),
+        lambda d: (keyed(d), tuple(d)),
+    )
+    default_registry.register_node(
+        default,
+        lambda d: (tuple(d.values()), (d.default_factory, tuple(d))),
+        lambda aux, values: default(aux[0], zip(aux[1], values)),
+        lambda d: (keyed(d), (d.default_factory, tuple(d))),
+    )
+
+
+_register_builtins()
+
+
+class _Opaque:
+    """A callable that `functools.partial` cannot see into, and so cannot merge with itself."""
+
+    __slots__ = ("func",)
+
+    def __init__(self, func: Callable[..., Any]):
+        self.func = func
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:  # what inspect.signature follows
+        return self.func
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opaque) and self.func == other.func
+
+    def __hash__(self) -> int:
+        return hash(self.func)
+
+    def __repr__(self) -> str:
+        return repr(self.func)
+
+
+class Partial(functools.partial):
+    """A `functools.partial` that is a pytree: its arguments are leaves, its function is static.
+
+    Two of them have the same structure if their functions are equal. A partial given as `func` is a
+    function like any other, its arguments no leaves.
+
+    >>> from weft.tree_util import Partial, tree_leaves, tree_map
+    >>> add_two = Partial(pow, 2)
+    >>> tree_map(lambda x: x + 1, add_two)(3)
+    27
+    """
+
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Partial:
+        if isinstance(func, functools.partial):
+            func = _Opaque(func)
+        return super().__new__(cls, func, *args, **kwargs)
+
+    def __repr__(self) -> str:  # Python's own differs between its versions
+        given = [repr(self.func), *map(repr, self.args)]
+        given += [f"{name}={value!r}" for name, value in self.keywords.items()]
+        return f"Partial({', '.join(given)})"
+
+
+register_pytree_node(
+    Partial,
+    lambda p: ((p.args, p.keywords), p.func),
+    lambda func, given: Partial(func, *given[0], **given[1]),
+)
+
+
+# --- How trees differ ------------------------------------------------------------------------
+
+
+class _Node(NamedTuple):
+    """One level of a tree, or of a treedef."""
+
+    kind: type
+    aux: Any
+    keys: Sequence[KeyEntry]
+    children: Sequence[Any]
+
+
+class Mismatch(NamedTuple):
+    """A place where two trees differ, and what each of them has there, in words."""
+
+    path: KeyPath
+    expected: str
+    given: str
+
+    def between(self, expected_name: str, given_name: str) -> str:
+        """Say it of two trees with names, to stand after `got`."""
+        place = f"{expected_name}{keystr(self.path)}"
+        return f"{self.expected} at {place} where {given_name} has {self.given}"
+
+
+def equality_errors(
+    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Iterator[Mismatch]:
+    """Every place where two trees differ in structure; nothing if they are alike."""
+    open_tree = _open_tree
+    if is_leaf is not None:
+        open_tree = lambda tree: None if is_leaf(tree) else _open_tree(tree)
+    return _mismatches(tree1, tree2, open_tree, open_tree, (), False)
+
+
+def equality_errors_treedef(treedef1: PyTreeDef, treedef2: PyTreeDef) -> Iterator[Mismatch]:
+    """Every place where two treedefs differ; nothing if they are equal."""
+    return _mismatches(treedef1, treedef2, _open_treedef, _open_treedef, (), False)
+
+
+def prefix_error(
+    op: str, prefix: PyTreeDef, full_tree: Any, prefix_name: str, full_name: str
+) -> PytreeError | None:
+    """The error to raise if a treedef is no prefix of a tree: the first place where it is not."""
+    first = next(_mismatches(prefix, full_tree, _open_treedef, _open_tree, (), True), None)
+    if first is None:
+        return None
+    hint = ""
+    if first.expected == "None":
+        hint = " Hint: is_leaf=lambda x: x is None makes None a leaf."
+    return PytreeError(
+        f"{op}: {prefix_name} must be a tree prefix of {full_name}; "
+        f"got {first.between(prefix_name, full_name)}.{hint}"
+    )
+
+
+def broadcast_prefix(
+    prefix_tree: Any,
+    full_tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    *,
+    op: str = "broadcast_prefix",
+    prefix_name: str = "prefix_tree",
+    full_name: str = "full_tree",
+) -> list[Any]:
+    """A leaf of `prefix_tree` for each leaf of `full_tree` below it.
+
+    `op` and the names are those of the caller, for the error where the one is no prefix of the
+    other.
+    """
+    prefix_leaves, prefix = flatten(prefix_tree, is_leaf)
+    try:
+        subtrees = prefix.flatten_up_to(full_tree)
+    except ValueError as error:
+        raise prefix_error(op, prefix, full_tree, prefix_name, full_name) or error from None
+    out = []
+    for leaf, subtree in zip(prefix_leaves, subtrees):
+        out += [leaf] * len(leaves(subtree, is_leaf))
+    return out
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
+    """Give the children of a node, and what beside them is needed to rebuild it.
+
+    >>> from weft.tree_util import flatten_one_level
+    >>> flatten_one_level({"b": [1, 2], "a": 3})
+    ((3, [1, 2]), ('a', 'b'))
+    """
+    return _one_level("flatten_one_level", default_registry.flatten_one_level(tree), tree)
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[KeyEntry, Any]], Any]:
+    """Give the (key, child) pairs of a node, and what beside them is needed to rebuild it.
+
+    >>> from weft.tree_util import flatten_one_level_with_keys
+    >>> flatten_one_level_with_keys([5])
+    (((SequenceKey(idx=0), 5),), None)
+    """
+    return _one_level("flatten_one_level_with_keys", _open_with_keys(tree), tree)
+
+
+def _open_with_keys(tree: Any) -> tuple[Iterable[tuple[KeyEntry, Any]], Any] | None:
+    opened = default_registry.flatten_one_level_with_keys(tree)
+    if opened is not None and opened[1] is type(tree) and hasattr(tree, "_fields"):
+        # jaxlib 0.10 gives every child of a namedtuple the key of the first.
+        return list(zip(map(GetAttrKey, tree._fields), tree)), opened[1]
+    return opened
+
+
+def _one_level(op: str, opened: tuple[Any, Any] | None, tree: Any) -> tuple[Any, Any]:
+    if opened is None:
+        raise PytreeError(f"{op}: the tree must be a node; got a leaf of type {_name(type(tree))}.")
+    return opened
+
+
+def _mismatches(
+    first: Any,
+    second: Any,
+    open_first: Callable[[Any], _Node | None],
+    open_second: Callable[[Any], _Node | None],
+    path: KeyPath,
+    prefix: bool,
+) -> Iterator[Mismatch]:
+    x, y = open_first(first), open_second(second)
+    if x is None and (y is None or prefix):
+        return
+    if (
+        x is None
+        or y is None
+        or x.kind is not y.kind
+        or x.aux != y.aux
+        or len(x.children) != len(y.children)
+    ):
+        yield Mismatch(path, *_contrast(_describe(x, first), _describe(y, second), x, y))
+        return
+    for key, a, b in zip(y.keys, x.children, y.children):
+        yield from _mismatches(a, b, open_first, open_second, (*path, key), prefix)
+
+
+def _open_tree(tree: Any) -> _Node | None:
+    opened = _open_with_keys(tree)
+    if opened is None:
+        return None
+    pairs, aux = opened
+    keys, children = unzip2(pairs)
+    # Of a namedtuple the registry says its class, where a treedef says None.
+    return _Node(type(tree), None if aux is type(tree) else aux, keys, children)
+
+
+def _open_treedef(treedef: PyTreeDef) -> _Node | None:
+    data = treedef.node_data()
+    if data is None:
+        return None
+    kind, aux = data
+    children = treedef.children()
+    keys: Iterable[KeyEntry]
+    if kind is dict:
+        aux = tuple(aux)
+        keys = map(DictKey, aux)
+    elif kind is collections.OrderedDict:
+        keys = map(DictKey, aux)
+    elif kind is collections.defaultdict:
+        keys = map(DictKey, aux[1])
+    elif kind in (list, tuple):
+        keys = map(SequenceKey, range(len(children)))
+    elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        keys = map(GetAttrKey, kind._fields)
+    elif kind in _data_fields:
+        keys = map(GetAttrKey, _data_fields[kind])
+    else:
+        keys = map(FlattenedIndexKey, range(len(children)))
+    return _Node(kind, aux, list(keys), children)
+
+
+def _describe(node: _Node | None, value: Any) -> str:
+    """One level of a tree in words."""
+    if node is None:
+        return "a leaf" if isinstance(value, PyTreeDef) else f"a leaf of type {_name(type(value))}"
+    kind, aux = node.kind, node.aux
+    if kind is type(None):
+        return "None"
+    if kind in (list, tuple):
+        return f"{_a(kind)} of length {len(node.children)}"
+    if kind in (dict, collections.OrderedDict, collections.defaultdict):
+        keys = aux[1] if kind is collections.defaultdict else aux
+        held = f"keys {_listed(keys)}" if keys else "no keys"
+        factory = f" and default {aux[0]!r}" if kind is collections.defaultdict else ""
+        return f"{_a(kind)} with {held}{factory}"
+    return _a(kind) if aux is None else f"{_a(kind)} with metadata {_short(aux)}"
+
+
+def _contrast(expected: str, given: str, x: _Node | None, y: _Node | None) -> tuple[str, str]:
+    """Two descriptions, told apart where they read alike."""
+    if expected != given or x is None or y is None:
+        return expected, given
+    if x.kind is not y.kind:
+        return expected, f"{given} of another class of that name"
+    if len(x.children) != len(y.children):
+        return f"{expected} and {len(x.children)} children", f"{given} and {len(y.children)}"
+    return expected, f"{given} that compares unequal"
+
+
+def _name(kind: type) -> str:
+    return kind.__qualname__.rpartition("<locals>.")[2]
+
+
+def _a(kind: type) -> str:
+    name = _name(kind)
+    return f"an {name}" if name[0] in "aeioAEIO" else f"a {name}"
+
+
+def _listed(items: Sequence[Any], limit: int = 8) -> str:
+    more = [f"and {len(items) - limit} more"] if len(items) > limit else []
+    return ", ".join([*map(_short, items[:limit]), *more])
+
+
+def _short(x: Any, limit: int = 80) -> str:
+    text = repr(x)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

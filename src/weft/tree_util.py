@@ -1,0 +1,289 @@
+"""Pytrees, for users: every function under its `tree_` name.
+
+Here are those that treat a tree as a whole (all, reduce, transpose, broadcast, and maps with key
+paths); flattening, registration and key paths stand in `pytrees`. `weft.tree` has the short names.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jaxlib._jax import pytree
+
+from weft.errors import PytreeError
+from weft.pytrees import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyEntry,
+    KeyPath,
+    Partial,
+    PyTreeDef,
+    SequenceKey,
+    broadcast_prefix,
+    default_registry,
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    flatten_rest,
+    is_tree_node,
+    keystr,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+    tree_map,
+)
+from weft.pytrees import flatten as tree_flatten
+from weft.pytrees import flatten_with_path as tree_flatten_with_path
+from weft.pytrees import leaves as tree_leaves
+from weft.pytrees import structure as tree_structure
+from weft.pytrees import unflatten as tree_unflatten
+
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "Partial",
+    "PyTreeDef",
+    "SequenceKey",
+    "all_leaves",
+    "default_registry",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
+    "keystr",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "tree_all",
+    "tree_broadcast",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_with_path",
+    "tree_reduce",
+    "tree_reduce_associative",
+    "tree_structure",
+    "tree_transpose",
+    "tree_unflatten",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
+]
+
+
+class _Unset:
+    """The default of an argument for which None is a value."""
+
+    def __repr__(self) -> str:
+        return "<unset>"
+
+
+_UNSET = _Unset()
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """List the leaves of a pytree, each with the path of keys that leads to it.
+
+    >>> from weft.tree_util import keystr, tree_leaves_with_path
+    >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [5, 6]})]
+    [("['a'][0]", 5), ("['a'][1]", 6)]
+    """
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Apply a function to the key path and the value of every leaf, as `tree_map` does to values.
+
+    >>> from weft.tree_util import keystr, tree_map_with_path
+    >>> tree_map_with_path(lambda path, x: f"{keystr(path)}: {x}", {"a": [5]})
+    {'a': ["['a'][0]: 5"]}
+    """
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = flatten_rest("tree.map_with_path", treedef, rest)
+    return treedef.unflatten([f(*pair, *args) for pair, *args in zip(pairs, *columns)])
+
+
+def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Say whether every leaf is true.
+
+    >>> from weft.tree_util import tree_all
+    >>> tree_all({"a": True, "b": [1, None]}), tree_all([True, (False,)])
+    (True, False)
+    """
+    return all(tree_leaves(tree, is_leaf))
+
+
+def tree_reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _UNSET,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Fold the leaves from left to right: `function(... function(leaf0, leaf1) ..., leafn)`.
+
+    >>> from weft.tree_util import tree_reduce
+    >>> tree_reduce(lambda x, y: x - y, [10, (1, {"a": 2})])
+    7
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if initializer is not _UNSET:
+        return functools.reduce(function, leaves, initializer)
+    _require_leaves("tree.reduce", "initializer", tree, leaves)
+    return functools.reduce(function, leaves)
+
+
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _UNSET,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Combine the leaves by an associative operation, as a balanced tree of calls.
+
+    The depth is logarithmic, so rounding errors stay small and a compiler finds parallel work.
+    `identity` is the result of a tree without leaves, and used for nothing else.
+
+    >>> from weft.tree_util import tree_reduce_associative
+    >>> tree_reduce_associative(lambda x, y: f"({x} {y})", ["a", ["b", "c"], "d"])
+    '((a b) (c d))'
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if not leaves and identity is not _UNSET:
+        return identity
+    _require_leaves("tree.reduce_associative", "identity", tree, leaves)
+
+    def combine(xs: list[Any]) -> Any:
+        if len(xs) == 1:
+            return xs[0]
+        half = len(xs) // 2
+        return operation(combine(xs[:half]), combine(xs[half:]))
+
+    return combine(leaves)
+
+
+def tree_transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
+    """Turn a tree of trees inside out.
+
+    `inner_treedef` is what each leaf of the outer structure holds; None takes it from the first.
+    Only the number of leaves is checked inside, so a list may stand where a tuple is named.
+
+    >>> from weft.tree_util import tree_structure, tree_transpose
+    >>> tree_transpose(tree_structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+    {'a': [1, 3], 'b': [2, 4]}
+    """
+    op = "tree.transpose"
+    _require_treedef(op, "outer_treedef", outer_treedef)
+    if inner_treedef is None:
+        inners = flatten_rest(op, outer_treedef, [pytree_to_transpose])[0]
+        if not inners:
+            raise PytreeError(
+                f"{op}: inner_treedef must be given where outer_treedef has no leaves; got None."
+            )
+        inner_treedef = tree_structure(inners[0])
+    _require_treedef(op, "inner_treedef", inner_treedef)
+    leaves, treedef = tree_flatten(pytree_to_transpose)
+    outer_size, inner_size = outer_treedef.num_leaves, inner_treedef.num_leaves
+    if treedef.num_leaves != outer_size * inner_size:
+        raise PytreeError(
+            f"{op}: the tree must hold {inner_treedef} at each leaf of {outer_treedef}; "
+            f"got {treedef}."
+        )
+    columns = [leaves[i::inner_size] for i in range(inner_size)]
+    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+def tree_broadcast(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """Repeat each leaf of a prefix over all the leaves that a full tree has below it.
+
+    >>> from weft.tree_util import tree_broadcast
+    >>> tree_broadcast({"a": 1, "b": 2}, {"a": 0, "b": (0, [0])})
+    {'a': 1, 'b': (2, [2])}
+    """
+    leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf, op="tree.broadcast")
+    return tree_structure(full_tree, is_leaf).unflatten(leaves)
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Say whether no element is a node of pytrees.
+
+    >>> from weft.tree_util import all_leaves
+    >>> all_leaves([1, "two"]), all_leaves([1, [2]])
+    (True, False)
+    """
+    if is_leaf is None:
+        return pytree.all_leaves(default_registry, list(iterable))
+    return all(is_leaf(x) or not is_tree_node(type(x)) for x in iterable)
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Give the structure of a tuple whose elements have these structures.
+
+    >>> from weft.tree_util import tree_structure, treedef_tuple
+    >>> treedef_tuple([tree_structure(0), tree_structure([0])])
+    PyTreeDef((*, [*]))
+    """
+    treedefs = list(treedefs)
+    for i, treedef in enumerate(treedefs):
+        _require_treedef("treedef_tuple", f"treedefs[{i}]", treedef)
+    return pytree.treedef_tuple(default_registry, treedefs)
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """List the structures of the children of a tree's root.
+
+    >>> from weft.tree_util import tree_structure, treedef_children
+    >>> treedef_children(tree_structure((0, [0])))
+    [PyTreeDef(*), PyTreeDef([*])]
+    """
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Say whether a structure is one leaf, or one node without children such as None or `()`.
+
+    >>> from weft.tree_util import tree_structure, treedef_is_leaf
+    >>> treedef_is_leaf(tree_structure(0)), treedef_is_leaf(tree_structure([0]))
+    (True, False)
+    """
+    return treedef.num_nodes == 1
+
+
+def _require_leaves(op: str, argument: str, tree: Any, leaves: list[Any]) -> None:
+    if not leaves:
+        raise TypeError(
+            f"{op}: a tree without leaves needs an {argument}; got {tree_structure(tree)}. "
+            f"Hint: {op}(f, tree, {argument}=0)"
+        )
+
+
+def _require_treedef(op: str, argument: str, value: Any) -> None:
+    if not isinstance(value, PyTreeDef):
+        raise TypeError(
+            f"{op}: {argument} must be a PyTreeDef; got {type(value).__qualname__}. "
+            "Hint: tree.structure(x) is the PyTreeDef of x"
+        )
