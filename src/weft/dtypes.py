@@ -22,7 +22,6 @@ from weft.errors import DtypeError, TypePromotionError
 from weft.options import config
 
 __all__ = [
-    "TypePromotionError",
     "bfloat16",
     "canonicalize",
     "canonicalize_dtype",
@@ -79,6 +78,8 @@ class prng_key(extended):
 # --------------------------------------------------------------------------------------------
 # The dtypes, each once; the rest of the tables follows from their names.
 
+Typed = tuple[np.dtype, bool]  # a dtype, and whether it is weak
+
 _SIGNED = "int1 int2 int4 int8 int16 int32 int64"
 _UNSIGNED = "uint1 uint2 uint4 uint8 uint16 uint32 uint64"
 _SMALL_FLOATS = (
@@ -112,26 +113,19 @@ def _hlo(name: str) -> str:
 
 
 float0 = np.dtype([("float0", np.void, 0)])
-_BOOL = np.dtype(bool)
 _F32, _F64, _C64, _C128 = _dtypes("float32 float64 complex64 complex128")
 
-_KINDS = {  # by the abstract scalar type that covers them
-    np.bool_: "bool",
-    np.signedinteger: _SIGNED,
-    np.unsignedinteger: _UNSIGNED,
-    np.floating: _FLOATS,
-    np.complexfloating: _COMPLEXES,
+_KINDS = {  # by the abstract scalar type that covers them: the Python type, and the dtypes
+    np.bool_: (bool, "bool"),
+    np.signedinteger: (int, _SIGNED),
+    np.unsignedinteger: (int, _UNSIGNED),
+    np.floating: (float, _FLOATS),
+    np.complexfloating: (complex, _COMPLEXES),
 }
-_KIND_OF = {dtype: kind for kind, names in _KINDS.items() for dtype in _dtypes(names)}
-_PYTHON_TYPE = {
-    np.bool_: bool,
-    np.signedinteger: int,
-    np.unsignedinteger: int,
-    np.floating: float,
-    np.complexfloating: complex,
-}
-_PYTHON_DTYPE = {t: np.dtype(t) for t in (bool, int, float, complex)}
-_PYTHON_PAIR = {t: (dtype, t is not bool) for t, dtype in _PYTHON_DTYPE.items()}
+_KIND_OF = {dtype: kind for kind, (_, names) in _KINDS.items() for dtype in _dtypes(names)}
+_PYTHON_TYPE = {dtype: _KINDS[kind][0] for dtype, kind in _KIND_OF.items()}
+_PYTHON_DTYPE: dict[Any, np.dtype] = {t: np.dtype(t) for t in (bool, int, float, complex)}
+_PYTHON_PAIR: dict[Any, Typed] = {t: (dtype, t is not bool) for t, dtype in _PYTHON_DTYPE.items()}
 
 _SHORT = {dtype: _short(dtype.name) for dtype in _KIND_OF} | {float0: "float0"}
 _LONG = {short: dtype for dtype, short in _SHORT.items()}
@@ -140,31 +134,27 @@ _HLO = {dtype: _hlo(dtype.name) for dtype in _KIND_OF} | {float0: "i1"}
 _BITS = {dtype: int(re.sub("_.*|[a-z]", "", dtype.name) or 8) for dtype in _KIND_OF}
 _REAL = {_C64: _F32, _C128: _F64}
 _INEXACT = {
-    dtype: dtype if kind in (np.floating, np.complexfloating) else _F64 if bits == 64 else _F32
-    for (dtype, kind), bits in zip(_KIND_OF.items(), _BITS.values(), strict=True)
+    dtype: dtype if python_type in (float, complex) else _F64 if _BITS[dtype] == 64 else _F32
+    for dtype, python_type in _PYTHON_TYPE.items()
 }
 
 _WIDE = _dtypes("int64 uint64 float64 complex128")
 _TO_32 = dict(zip(_WIDE, _dtypes("int32 uint32 float32 complex64"), strict=True))
-
-
-def _canonical_table(narrow: dict[np.dtype, np.dtype]) -> dict[Any, np.dtype]:
-    """Canonical dtypes by dtype, scalar type, name, and Python type."""
-    table: dict[Any, np.dtype] = {d: narrow.get(d, d) for d in (*_KIND_OF, float0)}
-    by_other_name: dict[Any, np.dtype] = {}
-    for dtype, canonical in table.items():
-        if dtype is not float0:
-            by_other_name[dtype.type] = by_other_name[dtype.name] = canonical
-    for python_type, dtype in _PYTHON_DTYPE.items():
-        by_other_name[python_type] = table[dtype]
-    return table | by_other_name
-
-
-_CANONICAL = {True: _canonical_table({}), False: _canonical_table(_TO_32)}
+_SPELLINGS: dict[Any, np.dtype] = {
+    **{spelling: dtype for dtype in _KIND_OF for spelling in (dtype, dtype.type, dtype.name)},
+    **_PYTHON_DTYPE,
+    float0: float0,
+}
+_CANONICAL: dict[bool, dict[Any, np.dtype]] = {  # by enable_x64
+    True: _SPELLINGS,
+    False: {spelling: _TO_32.get(dtype, dtype) for spelling, dtype in _SPELLINGS.items()},
+}
 
 _ABSTRACT = frozenset(
     [np.generic, np.number, np.integer, np.inexact, np.flexible, np.character, *_KINDS]
 ) - {np.bool_}
+# The types of ml_dtypes are no subclasses of NumPy's abstract ones, so their place is kept here.
+_ABOVE = {d.type: kind for d, kind in _KIND_OF.items() if not issubclass(d.type, kind)}
 
 
 # --------------------------------------------------------------------------------------------
@@ -218,16 +208,18 @@ def canonicalize(dtype: Any, where: str = "dtype") -> np.dtype:
     try:
         return table[dtype]
     except (KeyError, TypeError):  # not a usual spelling, or not hashable
-        named = _numpy_dtype(dtype, where)
-    if is_extended(named):
-        return named
-    try:
-        return table[named]
-    except KeyError:
+        pass
+    return _look_up(table, dtype, where)
+
+
+def _look_up(table: dict[Any, np.dtype], dtype: Any, where: str) -> np.dtype:
+    named = _numpy_dtype(dtype, where)
+    if named not in table and not is_extended(named):
         raise DtypeError(
             f"{where}: must be a bool, integer, float or complex dtype in native byte order; "
             f"got {named}."
-        ) from None
+        )
+    return table.get(named, named)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
@@ -307,12 +299,12 @@ def scalar_type_of(x: Any) -> type:
     <class 'float'>
     """
     dtype = dtype_and_weak(x, "scalar_type_of")[0]
-    kind = _KIND_OF.get(canonicalize(dtype, "scalar_type_of"))
-    if kind is None:
+    python_type = _PYTHON_TYPE.get(canonicalize(dtype, "scalar_type_of"))
+    if python_type is None:
         raise DtypeError(
             f"scalar_type_of: needs a numeric value or dtype; got {short_name(dtype)}."
         )
-    return _PYTHON_TYPE[kind]
+    return python_type
 
 
 # --------------------------------------------------------------------------------------------
@@ -321,7 +313,7 @@ def scalar_type_of(x: Any) -> type:
 
 def is_bool(dtype: Any) -> bool:
     """True for bool."""
-    return dtype == _BOOL
+    return _KIND_OF.get(dtype) is np.bool_
 
 
 def is_signed(dtype: Any) -> bool:
@@ -379,12 +371,9 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
 
 def inexact_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which functions such as sin work on `dtype`: integers and bool become floats."""
-    try:
-        return _INEXACT[dtype]
-    except KeyError:
-        raise DtypeError(
-            f"inexact_dtype: needs a numeric dtype; got {short_name(dtype)}."
-        ) from None
+    if dtype not in _INEXACT:
+        raise DtypeError(f"inexact_dtype: needs a numeric dtype; got {short_name(dtype)}.")
+    return _INEXACT[dtype]
 
 
 def tangent_dtype(dtype: Any) -> np.dtype:
@@ -418,19 +407,17 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     if is_extended(arg1) and is_extended(arg2) and not isinstance(arg2, type):
         return arg1 == arg2
     lower, upper = _scalar_type(arg1), _scalar_type(arg2)
-    if lower.__module__ == "ml_dtypes" and lower is not upper:
-        lower = _KIND_OF.get(np.dtype(lower), lower)
-    return issubclass(lower, upper)
+    return lower is upper or issubclass(_ABOVE.get(lower, lower), upper)
 
 
 _ARRAY_API_KINDS = {
-    "bool": (np.bool_,),
-    "signed integer": (np.signedinteger,),
-    "unsigned integer": (np.unsignedinteger,),
-    "integral": (np.integer,),
-    "real floating": (np.floating,),
-    "complex floating": (np.complexfloating,),
-    "numeric": (np.number,),
+    "bool": np.bool_,
+    "signed integer": np.signedinteger,
+    "unsigned integer": np.unsignedinteger,
+    "integral": np.integer,
+    "real floating": np.floating,
+    "complex floating": np.complexfloating,
+    "numeric": np.number,
 }
 
 
@@ -447,7 +434,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
-        return any(issubdtype(dtype, k) for k in _ARRAY_API_KINDS[kind])
+        return issubdtype(dtype, _ARRAY_API_KINDS[kind])
     try:
         return bool(dtype == _numpy_dtype(kind, "isdtype"))
     except DtypeError:
@@ -514,11 +501,8 @@ def least_upper_bound(mode: str, nodes: frozenset[str]) -> str | None:
 
 
 def _node(dtype: np.dtype, weak: bool) -> str:
-    kind = _PYTHON_TYPE[_KIND_OF[dtype]]
-    return _WEAK_NODE[kind] if weak and kind is not bool else _SHORT[dtype]
+    return _WEAK_NODE.get(_PYTHON_TYPE[dtype], _SHORT[dtype]) if weak else _SHORT[dtype]
 
-
-Typed = tuple[np.dtype, bool]
 
 # The hottest question of the NumPy layer, so answered once; its keys are few and hold only dtypes.
 _PROMOTED: dict[tuple[bool, str, tuple[Typed, ...]], Typed] = {}
@@ -527,41 +511,42 @@ _PROMOTED: dict[tuple[bool, str, tuple[Typed, ...]], Typed] = {}
 def promote(operands: tuple[Typed, ...], where: str = "promote") -> Typed:
     """The (dtype, weak) that operands of the given (dtype, weak) are converted to, memoized."""
     key = (config.enable_x64, config.numpy_dtype_promotion, operands)
-    try:
-        return _PROMOTED[key]
-    except KeyError:
+    result = _PROMOTED.get(key)
+    if result is None:
         unique = tuple(dict.fromkeys(operands)) if len(operands) > 2 else operands
         if len(unique) < len(operands):  # a long list has many orders and few types
             return promote(unique, where)
-        result = _PROMOTED[key] = _promote(operands, key[1], where)
-        return result
+        result = _PROMOTED[key] = _promote(*key, where)
+    return result
 
 
-def _promote(operands: tuple[Typed, ...], mode: str, where: str) -> Typed:
-    dtypes = {dtype for dtype, _ in operands}
-    if len(dtypes) == 1 and not dtypes <= _KIND_OF.keys():
-        return operands[0][0], False  # float0 and keys promote only with themselves
-    typed = [(canonicalize(dtype, where), weak) for dtype, weak in operands]
+def _promote(x64: bool, mode: str, operands: tuple[Typed, ...], where: str) -> Typed:
+    table = _CANONICAL[x64]
+    typed = tuple((_look_up(table, dtype, where), weak) for dtype, weak in operands)
+    first = typed[0][0]
+    if first not in _KIND_OF and all(dtype == first for dtype, _ in typed):
+        return first, False  # float0 and keys promote only with themselves
+    if not all(dtype in _KIND_OF for dtype, _ in typed):
+        raise _promotion_error(x64, mode, typed, where)
     all_weak = all(weak and not is_bool(dtype) for dtype, weak in typed)
     # Among themselves weak operands promote as if strong: their dtypes then still say something.
     as_strong = all_weak and (mode == "standard" or len(typed) == 1)
-    if not all(dtype in _KIND_OF for dtype, _ in typed):
-        raise _promotion_error(typed, mode, where)
     node = least_upper_bound(
         mode, frozenset(_node(dtype, weak and not as_strong) for dtype, weak in typed)
     )
     if node is None:
-        raise _promotion_error(typed, mode, where)
+        raise _promotion_error(x64, mode, typed, where)
     if node in _WEAK_DTYPE:
-        return canonicalize(_WEAK_DTYPE[node]), True
+        return table[_WEAK_DTYPE[node]], True
     dtype = _LONG[node]
     if not all_weak:
-        return canonicalize(dtype), False
-    widest = np.uint64 if is_unsigned(dtype) else scalar_type_of(dtype)
-    return canonicalize(widest), True
+        return table[dtype], False
+    return table[np.uint64 if is_unsigned(dtype) else _PYTHON_TYPE[dtype]], True
 
 
-def _promotion_error(typed: list[Typed], mode: str, where: str) -> TypePromotionError:
+def _promotion_error(
+    x64: bool, mode: str, typed: tuple[Typed, ...], where: str
+) -> TypePromotionError:
     names = ", ".join("weak " * weak + short_name(dtype) for dtype, weak in typed)
     kinds = {_KIND_OF.get(dtype) for dtype, _ in typed}
     if None in kinds:
@@ -569,19 +554,16 @@ def _promotion_error(typed: list[Typed], mode: str, where: str) -> TypePromotion
             f"{where}: keys and float0 promote only with themselves; got {names}."
         )
     if mode == "strict":
-        standard = _promote(typed, "standard", where)[0]
+        standard, _ = _promote(x64, "standard", typed, where)
         return TypePromotionError(
             f"{where}: dtypes must be equal under numpy_dtype_promotion='strict'; got {names}. "
             f'Hint: x.astype("{standard}"), or '
             'weft.config.update("numpy_dtype_promotion", "standard")'
         )
-    common = (
-        "complex64"
-        if np.complexfloating in kinds
-        else "float32"
-        if np.floating in kinds
-        else "int32"
-    )
+    if np.complexfloating in kinds:
+        common = "complex64"
+    else:
+        common = "float32" if np.floating in kinds else "int32"
     return TypePromotionError(
         f"{where}: dtypes must have a common type, which narrow floats and integers have with no "
         f'others; got {names}. Hint: x.astype("{common}")'
@@ -594,9 +576,11 @@ def dtype_and_weak(x: Any, where: str = "dtype") -> Typed:
     if pair is not None:
         return pair
     aval = getattr(x, "aval", x)
-    dtype = getattr(aval, "dtype", None)
+    dtype: Any = getattr(aval, "dtype", None)
     if isinstance(dtype, np.dtype) or is_extended(dtype):
         return dtype, getattr(aval, "weak_type", False)
+    if isinstance(x, np.dtype):
+        return x, False
     if isinstance(x, type):
         return _PYTHON_PAIR.get(x) or (_numpy_dtype(x, where), False)
     if is_python_scalar(x):  # a subclass, as an IntEnum
@@ -633,11 +617,5 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     >>> promote_types("int8", "uint8"), promote_types("int8", float)
     (dtype('int16'), dtype('float64'))
     """
-    pairs = [dtype_and_weak(x, "promote_types") for x in (a, b)]
-    mode = config.numpy_dtype_promotion
-    if not all(dtype in _KIND_OF for dtype, _ in pairs):
-        raise _promotion_error(pairs, mode, "promote_types")
-    node = least_upper_bound(mode, frozenset(_node(dtype, weak) for dtype, weak in pairs))
-    if node is None:
-        raise _promotion_error(pairs, mode, "promote_types")
-    return _WEAK_DTYPE.get(node) or _LONG[node]
+    pair = (dtype_and_weak(a, "promote_types"), dtype_and_weak(b, "promote_types"))
+    return _promote(True, config.numpy_dtype_promotion, pair, "promote_types")[0]
