@@ -10,7 +10,7 @@ JOBS ?= 2
 
 VENV := .venv
 BENCH_VENV := .venv-bench
-BENCH_PEERS := jax==0.10.2
+BENCH_JAX := 0.10.2
 
 # What runs keep on disk stays inside the checkout, so an empty or missing HOME is fine.
 export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
@@ -29,8 +29,8 @@ test: $(VENV)/.test
 	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules src/weft
 	$(VENV)/bin/python -m pytest -n $(JOBS) tests
 
-bench: $(VENV)/.bench $(BENCH_VENV)/.peers
-	$(VENV)/bin/python bench/run.py --write $(BENCH_ARGS)
+bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made
+	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-* .cache examples/out bench/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -48,9 +48,15 @@ $(VENV)/.%: pyproject.toml | $(VENV)/.made
 	$(VENV)/bin/python -m pip install -q --editable '.[$*]'
 	@touch $@
 
-# JAX lives apart: two packages that both drive jaxlib must not share an environment.
-$(BENCH_VENV)/.peers: Makefile | $(VENV)/.made
+# JAX lives apart, beside a weft on the same jaxlib: the two must not share an environment.
+$(BENCH_VENV)/.made: | $(VENV)/.made
 	rm -rf $(BENCH_VENV)
 	$(VENV)/bin/python -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/python -m pip install -q $(BENCH_PEERS)
+	$(BENCH_VENV)/bin/python -m pip install -q jax==$(BENCH_JAX)
+	@touch $@
+
+$(BENCH_VENV)-weft/.made: pyproject.toml | $(VENV)/.made
+	rm -rf $(BENCH_VENV)-weft
+	$(VENV)/bin/python -m venv $(BENCH_VENV)-weft
+	$(BENCH_VENV)-weft/bin/python -m pip install -q --editable '.[bench]'
 	@touch $@

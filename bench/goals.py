@@ -1,0 +1,72 @@
+"""What weft wants to be worth, case by case, and how a figure is judged against it.
+
+A goal is a limit on the ratio weft / JAX, except for the few cases whose figure is compared as it
+is. Compile time and memory must not exceed JAX's: their limit leaves room for the clock's noise.
+"""
+
+NOISE = 1.05
+
+RATIOS = {
+    "start/import_first_op": 0.5,
+    "start/first_mlp3_grad": 0.15,
+    "memory/first_mlp3_grad": NOISE,
+    "eager/add": 0.9,
+    "eager/sin": 0.9,
+    "eager/matmul": 0.9,
+    "eager/sum": 0.9,
+    "eager/index0": 0.15,
+    "eager/slice": 0.15,
+    "eager/index_array": 0.15,
+    "eager/at_set": 0.15,
+    "eager/zeros": 0.15,
+    "eager/float": 0.15,
+    "eager/reshape": 0.5,
+    "eager/grad_mlp3": 0.1,
+    "trace/chain2000_per_op": 0.15,
+    "trace/mlp3_grad": 0.15,
+    "trace/transformer12_grad": 0.15,
+    "lower/chain2000_per_op": 0.15,
+    "lower/mlp3_grad": 0.15,
+    "lower/transformer12_grad": 0.15,
+    "compile/mlp3_grad": NOISE,
+    "compile/transformer12_grad": NOISE,
+    "dispatch/two_args": 1.05,
+    "dispatch/pytree100": 1.05,
+    "model/mlp_mnist_b128": 1.02,
+    "model/convnet_b32": 1.02,
+    "model/transformer12": 1.02,
+}
+
+VALUES = {
+    "start/import_over_engine": 1.3,
+    "walk/cold_jit_functions": 150,
+}
+
+GROUPS = {
+    "start": "Starting: fresh processes, median of several; weft's disk cache is warm, as it is "
+    "from a user's second run on. `engine` is the import of NumPy and jaxlib alone, and "
+    "`import_over_engine` the package's import divided by it.",
+    "memory": "Peak resident memory of the process that makes the first call.",
+    "walk": "Named functions of the package that a cold `jit(lambda x: sin(x) * x)(x)` runs.",
+    "eager": "Eager: one operation on eight numbers, or a whole transformation, without jit.",
+    "trace": "Tracing: `make_jaxpr` of a function never seen before.",
+    "lower": "Lowering: `jit(f).lower(...)`, tracing included.",
+    "compile": "Compiling: `jit(f).lower(...).compile()` of a program no cache has seen.",
+    "dispatch": "Calls of compiled functions that do next to nothing.",
+    "model": "Compiled training steps and other whole programs.",
+    "op": "One large operation each, compiled.",
+}
+
+
+def is_goal(case):
+    """Whether the case has a goal."""
+    return case in RATIOS or case in VALUES
+
+
+def judge(case, value, ratio):
+    """(the goal as text, True or False or None for a figure that is not there)."""
+    if case in VALUES:
+        return f"≤ {VALUES[case]:g}", None if value is None else value <= VALUES[case]
+    if case in RATIOS:
+        return f"≤ {RATIOS[case]:g}x", None if ratio is None else ratio <= RATIOS[case]
+    return "", None

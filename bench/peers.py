@@ -1,0 +1,120 @@
+"""One implementation under the clock: serve its cases to run.py, or time them all and print JSON.
+
+usage: peers.py IMPL [--only SUBSTRING] [--budget SECONDS] [--serve]
+IMPL is torch, numpy, or the import name of a package with JAX's public API. The cases themselves
+are in cases_jax.py, cases_torch.py and cases_numpy.py; what needs a fresh process is startup.py.
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+
+ROUNDS = 7
+MOST_CALLS = 5000
+
+
+def load_suite(impl):
+    """The Suite of an implementation; only the wanted one is imported."""
+    if impl == "torch":
+        from cases_torch import torch_suite
+
+        return torch_suite()
+    if impl == "numpy":
+        from cases_numpy import numpy_suite
+
+        return numpy_suite()
+    from cases_jax import jax_suite
+
+    return jax_suite(impl)
+
+
+class Timer:
+    """A prepared case: warmed up, so that compiling is over, and with a batch size chosen."""
+
+    def __init__(self, suite, name, seconds):
+        suite.reseed()
+        self.sync, self.per = suite.sync, suite.cases[name].per
+        self.fn = suite.cases[name].make()
+        self.calls = 1
+        self.batch()
+        self.batch()
+        once = self.batch() * self.per
+        self.calls = min(MOST_CALLS, max(1, int(seconds / max(once, 1e-7))))
+        self.batch()
+        gc.collect()
+
+    def batch(self):
+        """Seconds per call, over one batch."""
+        fn, calls = self.fn, self.calls
+        start = time.perf_counter()
+        for _ in range(calls):
+            out = fn()
+        self.sync(out)
+        return (time.perf_counter() - start) / calls / self.per
+
+
+def describe(error):
+    """An exception as one short line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+
+
+def answer(suite, request, state):
+    """Do one request of run.py: list the cases, prepare one, or time a batch of it."""
+    if request["do"] == "list":
+        return {"cases": list(suite.cases)}
+    if request["do"] == "prepare":
+        state.clear()
+        if request["case"] not in suite.cases:
+            return {"error": "no such case"}
+        state["timer"] = Timer(suite, request["case"], request["seconds"])
+        return {"calls": state["timer"].calls}
+    return {"seconds": state["timer"].batch()}
+
+
+def serve(impl):
+    """Answer requests, a JSON line each, until the input ends."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a library prints must not mix with the replies
+    suite, state = load_suite(impl), {}
+    for line in sys.stdin:
+        try:
+            reply = answer(suite, json.loads(line), state)
+        except Exception as error:  # a missing feature is a result too
+            reply = {"error": describe(error)}
+        print(json.dumps(reply), file=replies, flush=True)
+
+
+def time_all(impl, only, seconds):
+    """{case: seconds} and {case: error} of every case whose name contains `only`."""
+    suite, results, errors = load_suite(impl), {}, {}
+    for name in suite.cases:
+        if only not in name:
+            continue
+        try:
+            timer = Timer(suite, name, seconds / ROUNDS)
+            results[name] = statistics.median(timer.batch() for _ in range(ROUNDS))
+        except Exception as error:
+            errors[name] = describe(error)
+    return {"impl": impl, "python": sys.version.split()[0], "results": results, "errors": errors}
+
+
+def main():
+    """Serve, or time everything."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("impl")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--budget", type=float, default=0.6, help="seconds to spend on a case")
+    parser.add_argument("--serve", action="store_true", help="answer requests of run.py")
+    args = parser.parse_args()
+    if args.serve:
+        serve(args.impl)
+    else:
+        json.dump(time_all(args.impl, args.only, args.budget), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Compare weft with its peers in one run, side by side, and write docs/benchmarks.md.
+
+Each peer lives in a process of its own, which peers.py serves. A case is prepared everywhere, then
+batches alternate between the peers, so that a slow moment of the machine falls on all of them;
+figures are medians, and the ratio is the median of the ratios of neighbouring batches.
+
+usage: run.py [--only SUBSTRING ...] [--quick] [--peers LABEL[=IMPL][@PYTHON] ...] [--out FILE]
+The first peer is the reference and the last is judged: `--peers jax torch weft`.
+"""
+
+import argparse
+import collections
+import dataclasses
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from goals import is_goal
+from report import cells, header, markdown, summary, terminal_line
+from worker import CHECKOUT, Peer, Worker, fresh
+
+FRESH = {  # what startup.py calls it: the cases it gives
+    "engine": ("start/engine",),
+    "import": ("start/import",),
+    "first_op": ("start/import_first_op",),
+    "first_grad": ("start/first_mlp3_grad", "memory/first_mlp3_grad"),
+    "functions": ("walk/cold_jit_functions",),
+}
+IMPORT_RATIO = "start/import_over_engine"
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How long to look: fresh processes, batches of a case, and seconds of each batch."""
+
+    processes: int
+    batches: int
+    seconds: float
+
+
+FULL, QUICK = Effort(9, 9, 0.1), Effort(3, 3, 0.03)
+
+
+class Run:
+    """The peers of one run, what was sampled from them, and what they could not do."""
+
+    def __init__(self, peers, effort, wanted):
+        self.peers, self.effort, self.wanted = peers, effort, wanted
+        self.samples = collections.defaultdict(lambda: collections.defaultdict(list))
+        self.errors = {}
+
+    @property
+    def labels(self):
+        """The names of the peers."""
+        return [peer.label for peer in self.peers]
+
+    def row(self, case):
+        """The case's medians, and the judged peer's ratio to the reference."""
+        samples = self.samples[case]
+        reference, judged = samples[self.labels[0]], samples[self.labels[-1]]
+        ratios = [b / a for a, b in zip(reference, judged, strict=False)]
+        return {
+            "case": case,
+            "values": {
+                label: statistics.median(found) for label, found in samples.items() if found
+            },
+            "ratio": statistics.median(ratios) if ratios else None,
+        }
+
+    def fresh_rows(self, cache):
+        """Rows of what needs fresh processes; the first of each kind only warms the disk."""
+        for kind, cases in FRESH.items():
+            needed = (*cases, IMPORT_RATIO) if kind in ("engine", "import") else cases
+            if not any(map(self.wanted, needed)):
+                continue
+            for turn in range(self.effort.processes + 1):
+                for peer in filter(lambda peer: peer.has_jax_api, in_turn(self.peers, turn)):
+                    with tempfile.TemporaryDirectory() as cold:
+                        found = fresh(peer, kind, cold if kind == "functions" else cache)
+                    if "error" in found:
+                        self.errors.update({(case, peer.label): found["error"] for case in cases})
+                    elif turn:
+                        for case, value in found.items():
+                            self.samples[case][peer.label].append(value)
+            yield from (self.row(case) for case in cases if self.wanted(case))
+            if kind == "import" and self.wanted(IMPORT_RATIO):
+                yield self.import_ratio()
+
+    def import_ratio(self):
+        """The import as a multiple of importing what no such package can do without."""
+        for label in self.labels:
+            engine, whole = (self.samples[case][label] for case in ("start/engine", "start/import"))
+            if engine and whole:
+                self.samples[IMPORT_RATIO][label] = [
+                    statistics.median(whole) / statistics.median(engine)
+                ]
+        return self.row(IMPORT_RATIO)
+
+    def served_rows(self, workers):
+        """Rows of what peers.py times, case by case."""
+        cases = {}
+        for worker in workers:
+            listed = worker.ask(do="list")
+            if "error" in listed:
+                print(f"{worker.peer.label}: {listed['error']}", file=sys.stderr)
+            cases.update(dict.fromkeys(listed.get("cases", ())))
+        for case in filter(self.wanted, cases):
+            self.time_case(case, workers)
+            yield self.row(case)
+
+    def time_case(self, case, workers):
+        """Prepare the case on every peer, then let batches alternate."""
+        able = []
+        for worker in workers:
+            reply = worker.ask(do="prepare", case=case, seconds=self.effort.seconds)
+            if "error" in reply:
+                self.errors[case, worker.peer.label] = reply["error"]
+            else:
+                able.append(worker)
+        for turn in range(self.effort.batches):
+            for worker in in_turn(able, turn):
+                reply = worker.ask(do="batch")
+                if "error" in reply:
+                    self.errors[case, worker.peer.label] = reply["error"]
+                    able = [other for other in able if other is not worker]
+                else:
+                    self.samples[case][worker.peer.label].append(reply["seconds"])
+
+
+def in_turn(things, turn):
+    """The same things, every second time in reverse, so that none always goes first."""
+    return list(things) if turn % 2 == 0 else list(reversed(things))
+
+
+def measure(run):
+    """All rows, printed as they come."""
+    print(terminal_line(header(run.labels)), flush=True)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as cache:
+        workers = [Worker(peer, cache) for peer in run.peers]
+        try:
+            for source in (run.fresh_rows(cache), run.served_rows(workers)):
+                for row in source:
+                    rows.append(row)
+                    print(terminal_line(cells(row, run.labels)), flush=True)
+        finally:
+            for worker in workers:
+                worker.stop()
+    return rows
+
+
+def main():
+    """Measure, print, and write the page unless the run was narrowed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--only", nargs="*", default=[], help="cases whose name contains any")
+    parser.add_argument("--quick", action="store_true", help="cases with a goal, a short look")
+    parser.add_argument("--peers", nargs="+", type=Peer.parse, default=["jax", "weft"])
+    parser.add_argument("--out", type=Path, help="page to write (docs/benchmarks.md if all ran)")
+    args = parser.parse_args()
+    peers = [Peer.parse(peer) if isinstance(peer, str) else peer for peer in args.peers]
+    if len({peer.label for peer in peers}) < len(peers):
+        parser.error("--peers: labels must differ. Hint: --peers old=weft@/old/python weft")
+
+    def wanted(case):
+        named = not args.only or any(part in case for part in args.only)
+        return named and (is_goal(case) or not args.quick)
+
+    effort = QUICK if args.quick else FULL
+    run = Run(peers, effort, wanted)
+    rows = measure(run)
+    for (case, label), error in run.errors.items():
+        print(f"not measured: {label} {case}: {error}", file=sys.stderr)
+    if not any(row["values"] for row in rows):
+        print("run: nothing was measured", file=sys.stderr)
+        return 1
+    print(summary(rows, run.labels))
+    whole = not (args.only or args.quick)
+    out = args.out or (CHECKOUT / "docs" / "benchmarks.md" if whole else None)
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(markdown(rows, peers, effort))
+        print(f"written: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

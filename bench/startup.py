@@ -1,0 +1,93 @@
+"""One measurement that needs a fresh process: prints {figure: value} as JSON.
+
+usage: startup.py KIND PACKAGE
+Kinds: `engine` (NumPy and jaxlib alone), `import`, `first_op`, `first_grad`, `functions`. Nothing
+but what the interpreter has already loaded is imported before the clock starts.
+"""
+
+import sys
+import time
+
+
+def load(package):
+    """The package and its `numpy`, imported now."""
+    __import__(package + ".numpy")
+    return sys.modules[package], sys.modules[package + ".numpy"]
+
+
+def engine(package):
+    """Importing what any such package has to import."""
+    start = time.perf_counter()
+    __import__("numpy")
+    __import__("jaxlib._jax")
+    return {"start/engine": time.perf_counter() - start}
+
+
+def package_import(package):
+    """Importing the package."""
+    start = time.perf_counter()
+    load(package)
+    return {"start/import": time.perf_counter() - start}
+
+
+def first_op(package):
+    """From nothing to the first result."""
+    start = time.perf_counter()
+    _, jnp = load(package)
+    (jnp.ones(3) + 1).block_until_ready()
+    return {"start/import_first_op": time.perf_counter() - start}
+
+
+def first_grad(package):
+    """The first call of a jitted gradient of a three-layer network, and the memory it all took."""
+    import resource
+
+    jax, jnp = load(package)
+    import numpy as np
+
+    rng = np.random.RandomState(0)
+    arrays = [jnp.asarray(rng.randn(*s).astype("f")) for s in [(8, 8), (8,)] * 3 + [(4, 8)]]
+    params, x = [tuple(arrays[i : i + 2]) for i in (0, 2, 4)], arrays[6]
+
+    def loss(params, x):
+        for w, b in params:
+            x = jnp.tanh(x @ w + b)
+        return (x**2).sum()
+
+    start = time.perf_counter()
+    jax.block_until_ready(jax.jit(jax.grad(loss))(params, x))
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"start/first_mlp3_grad": seconds, "memory/first_mlp3_grad": peak}
+
+
+def functions(package):
+    """How many named functions of the package a cold `jit(lambda x: sin(x) * x)(x)` runs."""
+    jax, jnp = load(package)
+    x, seen = jnp.ones(3), set()
+    home = jax.__file__.rsplit("__init__", 1)[0]
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(home) and code.co_name[0] != "<":
+            seen.add(code)
+
+    sys.setprofile(note)
+    jax.jit(lambda x: jnp.sin(x) * x)(x)
+    sys.setprofile(None)
+    return {"walk/cold_jit_functions": len(seen)}
+
+
+KINDS = {
+    "engine": engine,
+    "import": package_import,
+    "first_op": first_op,
+    "first_grad": first_grad,
+    "functions": functions,
+}
+
+if __name__ == "__main__":
+    figures = KINDS[sys.argv[1]](sys.argv[2])
+    import json
+
+    print(json.dumps(figures))

@@ -1,0 +1,108 @@
+"""Peers, and the processes they run in: a lasting one for peers.py, fresh ones for startup.py."""
+
+import dataclasses
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parent
+PATIENCE = 300  # seconds that one request may take
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """An implementation: its name in the table, what to import, and the Python that has it."""
+
+    label: str
+    impl: str
+    python: str
+
+    @classmethod
+    def parse(cls, text):
+        """From `LABEL[=IMPL][@PYTHON]`; the Python is else `make bench`'s, or this one."""
+        name, _, python = text.partition("@")
+        label, _, impl = name.partition("=")
+        impl = impl or label
+        made = CHECKOUT / (".venv-bench-weft" if impl == "weft" else ".venv-bench")
+        usual = made / "bin" / "python"
+        return cls(label, impl, python or str(usual if usual.exists() else sys.executable))
+
+    @property
+    def has_jax_api(self):
+        """Whether startup.py can measure it."""
+        return self.impl not in ("numpy", "torch")
+
+
+def environment(cache):
+    """The variables a peer's process gets: the checkout's weft, and the cache of this run."""
+    return {**os.environ, "PYTHONPATH": str(CHECKOUT / "src"), "WEFT_CACHE_DIR": str(cache)}
+
+
+def last_line(text):
+    """The last line that says something, which for a traceback is the exception."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no message"
+
+
+def fresh(peer, kind, cache):
+    """The figures of one run of startup.py, or {"error": why there are none}."""
+    done = subprocess.run(
+        [peer.python, str(HERE / "startup.py"), kind, peer.impl],
+        env=environment(cache),
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else {"error": last_line(done.stderr)}
+
+
+class Worker:
+    """A peer's lasting process: started when first asked, and again after a crash."""
+
+    def __init__(self, peer, cache):
+        self.peer, self.cache, self.process, self.log = peer, cache, None, None
+
+    def start(self):
+        """Begin serving."""
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (stop closes it)
+        self.process = subprocess.Popen(
+            [self.peer.python, str(HERE / "peers.py"), self.peer.impl, "--serve"],
+            env=environment(self.cache),
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+        )
+
+    def ask(self, **request):
+        """The reply to a request; a process that dies or hangs is an error like any other."""
+        if self.process is None:
+            self.start()
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it died before; reading says so
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        line = self.process.stdout.readline() if ready else ""
+        if line:
+            return json.loads(line)
+        error = self.stop()
+        return {"error": f"process died: {error}" if ready else f"no answer in {PATIENCE} s"}
+
+    def stop(self):
+        """End the process; what it said last."""
+        if self.process is None:
+            return ""
+        self.process.kill()
+        self.process.stdout.close()
+        self.process.wait()
+        self.process = None
+        self.log.seek(0)
+        error = last_line(self.log.read())
+        self.log.close()
+        return error
