@@ -13,7 +13,7 @@ import copyreg
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Sized
 from typing import Any, NamedTuple, TypeVar
 
 # The aliases say that these names are exported from here.
@@ -33,7 +33,6 @@ Cls = TypeVar("Cls", bound=type)
 
 # Ours alone: a registry shared with the rest of the process would be one more thing to fight over.
 default_registry = PyTreeRegistry()
-_flatten = default_registry.flatten
 
 
 def _default_registry() -> Any:
@@ -57,9 +56,11 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     ([1.0, 2.0, 3.0], PyTreeDef([*, (*, {'a': None, 'b': *})]))
     """
     try:
-        return _flatten(tree, is_leaf)
+        return default_registry.flatten(tree, is_leaf)
     except (ValueError, SystemError) as error:
-        raise _flatten_error(tree, error) from error.__cause__
+        if (clearer := _flatten_error(tree, error)) is None:
+            raise
+        raise clearer from error.__cause__
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
@@ -99,11 +100,12 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
             "Hint: tree.unflatten(treedef, leaves)"
         ) from None
     except ValueError as error:
-        if not str(error).startswith(("Too many leaves", "Too few leaves")):
+        problem = str(error).partition(" for PyTreeDef")[0].lower()
+        if problem not in ("too many leaves", "too few leaves"):
             raise
-        given = f"{len(leaves)}" if isinstance(leaves, Sequence) else str(error)
+        given = len(leaves) if isinstance(leaves, Sized) else problem
         raise PytreeError(
-            f"tree.unflatten: {treedef} needs {treedef.num_leaves} leaves; got {given}."
+            f"tree.unflatten: leaves must number {treedef.num_leaves}, for {treedef}; got {given}."
         ) from None
 
 
@@ -127,19 +129,28 @@ def tree_map(
     return treedef.unflatten([f(*args) for args in zip(xs, *columns)])
 
 
+def flatten_up_to(
+    op: str, treedef: PyTreeDef, tree: Any, prefix_name: str, full_name: str
+) -> list[Any]:
+    """Cut `tree` where `treedef` has its leaves; the names are the caller's, for the error."""
+    try:
+        return treedef.flatten_up_to(tree)
+    except ValueError as error:
+        clearer = _flatten_error(tree, error) or prefix_error(
+            op, treedef, tree, prefix_name, full_name
+        )
+        if clearer is None:
+            raise
+        raise clearer from None
+
+
 def flatten_rest(op: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[Any]]:
-    """Cut each tree of `rest` where `treedef` has its leaves."""
-    columns = []
-    for i, tree in enumerate(rest):
-        try:
-            columns.append(treedef.flatten_up_to(tree))
-        except ValueError as error:
-            raise prefix_error(op, treedef, tree, "tree", f"rest[{i}]") or error from None
-    return columns
+    """Cut each of the trees that a map takes after the first."""
+    return [flatten_up_to(op, treedef, x, "tree", f"rest[{i}]") for i, x in enumerate(rest)]
 
 
-def _flatten_error(tree: Any, error: Exception) -> Exception:
-    """What to raise for `error`, which flattening `tree` raised in C++."""
+def _flatten_error(tree: Any, error: Exception) -> PytreeError | None:
+    """A better error than the one flattening `tree` raised in C++, where we have one."""
     if isinstance(error.__cause__, RecursionError):
         return PytreeError(
             "pytree: a tree must be finite, and nest less deep than the recursion limit; "
@@ -154,7 +165,7 @@ def _flatten_error(tree: Any, error: Exception) -> Exception:
                 f"at {keystr(path) or 'the root'}. "
                 "Hint: collections.OrderedDict(d) keeps the order it has."
             )
-    return error
+    return None
 
 
 def _unsortable(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, list[Any]]]:
@@ -189,7 +200,9 @@ def flatten_with_path(
     try:
         return default_registry.flatten_with_path(tree, stop)
     except (ValueError, SystemError) as error:
-        raise _flatten_error(tree, error) from error.__cause__
+        if (clearer := _flatten_error(tree, error)) is None:
+            raise
+        raise clearer from error.__cause__
 
 
 def leaf_paths(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[str]:
@@ -527,12 +540,16 @@ register_pytree_node(
 # --- How trees differ ------------------------------------------------------------------------
 
 
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
+_LISTED = 8  # the most keys that a message lists
+
+
 class _Node(NamedTuple):
     """One level of a tree, or of a treedef."""
 
     kind: type
     aux: Any
-    keys: Sequence[KeyEntry]
+    keys: Sequence[Any]
     children: Sequence[Any]
 
 
@@ -589,19 +606,15 @@ def broadcast_prefix(
     prefix_name: str = "prefix_tree",
     full_name: str = "full_tree",
 ) -> list[Any]:
-    """A leaf of `prefix_tree` for each leaf of `full_tree` below it.
+    """The leaf of `prefix_tree` above each leaf of `full_tree`, in the order of the latter.
 
-    `op` and the names are those of the caller, for the error where the one is no prefix of the
-    other.
+    `is_leaf` is asked of the prefix alone. `op` and the names are the caller's, for the error.
     """
     prefix_leaves, prefix = flatten(prefix_tree, is_leaf)
-    try:
-        subtrees = prefix.flatten_up_to(full_tree)
-    except ValueError as error:
-        raise prefix_error(op, prefix, full_tree, prefix_name, full_name) or error from None
+    subtrees = flatten_up_to(op, prefix, full_tree, prefix_name, full_name)
     out = []
     for leaf, subtree in zip(prefix_leaves, subtrees):
-        out += [leaf] * len(leaves(subtree, is_leaf))
+        out += [leaf] * len(leaves(subtree))
     return out
 
 
@@ -657,7 +670,7 @@ def _mismatches(
         or x.aux != y.aux
         or len(x.children) != len(y.children)
     ):
-        yield Mismatch(path, *_contrast(_describe(x, first), _describe(y, second), x, y))
+        yield Mismatch(path, *_contrast(x, y, _describe(x, first), _describe(y, second)))
         return
     for key, a, b in zip(y.keys, x.children, y.children):
         yield from _mismatches(a, b, open_first, open_second, (*path, key), prefix)
@@ -707,23 +720,35 @@ def _describe(node: _Node | None, value: Any) -> str:
         return "None"
     if kind in (list, tuple):
         return f"{_a(kind)} of length {len(node.children)}"
-    if kind in (dict, collections.OrderedDict, collections.defaultdict):
-        keys = aux[1] if kind is collections.defaultdict else aux
+    if kind in _DICTS:
+        keys = [key.key for key in node.keys]
         held = f"keys {_listed(keys)}" if keys else "no keys"
         factory = f" and default {aux[0]!r}" if kind is collections.defaultdict else ""
         return f"{_a(kind)} with {held}{factory}"
     return _a(kind) if aux is None else f"{_a(kind)} with metadata {_short(aux)}"
 
 
-def _contrast(expected: str, given: str, x: _Node | None, y: _Node | None) -> tuple[str, str]:
-    """Two descriptions, told apart where they read alike."""
-    if expected != given or x is None or y is None:
+def _contrast(x: _Node | None, y: _Node | None, expected: str, given: str) -> tuple[str, str]:
+    """Two descriptions, told apart where they are too long or read alike."""
+    if x is None or y is None:
+        return expected, given
+    if x.kind is y.kind and x.kind in _DICTS and max(len(x.keys), len(y.keys)) > _LISTED:
+        expected, given = _dict_apart(x, y), _dict_apart(y, x)
+    if expected != given:
         return expected, given
     if x.kind is not y.kind:
         return expected, f"{given} of another class of that name"
     if len(x.children) != len(y.children):
-        return f"{expected} and {len(x.children)} children", f"{given} and {len(y.children)}"
+        one, other = len(x.children), len(y.children)
+        return f"{expected} (children: {one})", f"{given} (children: {other})"
     return expected, f"{given} that compares unequal"
+
+
+def _dict_apart(node: _Node, other: _Node) -> str:
+    shared = set(other.keys)
+    alone = [key.key for key in node.keys if key not in shared]
+    more = f" (only here: {_listed(alone)})" if alone else ""
+    return f"{_a(node.kind)} of {len(node.keys)} keys{more}"
 
 
 def _name(kind: type) -> str:
@@ -735,9 +760,9 @@ def _a(kind: type) -> str:
     return f"an {name}" if name[0] in "aeioAEIO" else f"a {name}"
 
 
-def _listed(items: Sequence[Any], limit: int = 8) -> str:
-    more = [f"and {len(items) - limit} more"] if len(items) > limit else []
-    return ", ".join([*map(_short, items[:limit]), *more])
+def _listed(items: Sequence[Any]) -> str:
+    more = [f"and {len(items) - _LISTED} more"] if len(items) > _LISTED else []
+    return ", ".join([*map(_short, items[:_LISTED]), *more])
 
 
 def _short(x: Any, limit: int = 80) -> str:

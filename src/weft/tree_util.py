@@ -27,6 +27,7 @@ from weft.pytrees import (
     flatten_one_level,
     flatten_one_level_with_keys,
     flatten_rest,
+    flatten_up_to,
     is_tree_node,
     keystr,
     register_dataclass,
@@ -120,7 +121,7 @@ def tree_map_with_path(
     """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = flatten_rest("tree.map_with_path", treedef, rest)
-    return treedef.unflatten([f(*pair, *args) for pair, *args in zip(pairs, *columns)])
+    return treedef.unflatten([f(*args) for args in zip(*zip(*pairs), *columns)])
 
 
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
@@ -197,7 +198,8 @@ def tree_transpose(
     op = "tree.transpose"
     _require_treedef(op, "outer_treedef", outer_treedef)
     if inner_treedef is None:
-        inners = flatten_rest(op, outer_treedef, [pytree_to_transpose])[0]
+        names = ("outer_treedef", "pytree_to_transpose")
+        inners = flatten_up_to(op, outer_treedef, pytree_to_transpose, *names)
         if not inners:
             raise PytreeError(
                 f"{op}: inner_treedef must be given where outer_treedef has no leaves; got None."
@@ -225,7 +227,7 @@ def tree_broadcast(
     {'a': 1, 'b': (2, [2])}
     """
     leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf, op="tree.broadcast")
-    return tree_structure(full_tree, is_leaf).unflatten(leaves)
+    return tree_structure(full_tree).unflatten(leaves)
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
