@@ -1,0 +1,182 @@
+"""The types of values: `ShapedArray`, interned, and `typeof`, which gives any value its type.
+
+Equal types are one object, so comparing and hashing them costs nothing and type rules can be looked
+up instead of run. Dtype rules stand in dtypes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from weft import dtypes
+from weft.errors import DtypeError
+from weft.options import x64_cell
+
+
+class AbstractValue:
+    """What a traced value is known to be. `ShapedArray` is the one kind that weft has."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
+    """An array type: shape, dtype, and whether the dtype is weak (came from a Python number).
+
+    Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`.
+    """
+
+    __slots__ = ("__weakref__", "_hlo", "_text", "dtype", "ndim", "shape", "size", "weak_type")
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak_type: bool
+    ndim: int
+    size: int
+
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
+        try:
+            return _INTERNED[shape, dtype, weak_type]
+        except (KeyError, TypeError):
+            return cls._intern(shape, dtype, weak_type)
+
+    @classmethod
+    def _intern(cls, shape: Any, dtype: Any, weak_type: bool) -> ShapedArray:
+        shape = tuple(int(d) for d in shape)
+        dtype = np.dtype(dtype)
+        key = (shape, dtype, bool(weak_type))
+        found = _INTERNED.get(key)
+        if found is not None:
+            return found
+        self = object.__new__(cls)
+        set_slot = object.__setattr__
+        set_slot(self, "shape", shape)
+        set_slot(self, "dtype", dtype)
+        set_slot(self, "weak_type", key[2])
+        set_slot(self, "ndim", len(shape))
+        size = 1
+        for d in shape:
+            size *= d
+        set_slot(self, "size", size)
+        set_slot(self, "_text", None)
+        set_slot(self, "_hlo", None)
+        return _INTERNED.setdefault(key, self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"ShapedArray: types are immutable; use .update({name}=...).")
+
+    def __reduce__(self):
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """The same type but for the given fields."""
+        fields = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        return ShapedArray(**{**fields, **changes})
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """`f32[3,4]`; with `short_dtypes=False`, `float32[3,4]`."""
+        if not short_dtypes:
+            return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+        if self._text is None:
+            text = f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+            object.__setattr__(self, "_text", text)
+        return self._text
+
+    __str__ = str_short
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+
+    @property
+    def hlo(self) -> str:
+        """The StableHLO type, `tensor<3x4xf32>`."""
+        if self._hlo is None:
+            dims = "".join(f"{d}x" for d in self.shape)
+            text = f"tensor<{dims}{dtypes.hlo_name(self.dtype)}>"
+            object.__setattr__(self, "_hlo", text)
+        return self._hlo
+
+    def strong(self) -> ShapedArray:
+        """The same type, not weak."""
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def to_tangent(self) -> ShapedArray:
+        """The type of this type's tangents: float0 for bools and integers, else itself, strong."""
+        return ShapedArray(self.shape, dtypes.tangent_dtype(self.dtype), self.weak_type)
+
+    at_least_vspace = to_tangent_aval = to_tangent
+
+
+_INTERNED: dict[tuple, ShapedArray] = {}
+
+_X32 = {
+    bool: ShapedArray((), np.bool_),
+    int: ShapedArray((), np.int32, True),
+    float: ShapedArray((), np.float32, True),
+    complex: ShapedArray((), np.complex64, True),
+}
+_X64 = {
+    bool: _X32[bool],
+    int: ShapedArray((), np.int64, True),
+    float: ShapedArray((), np.float64, True),
+    complex: ShapedArray((), np.complex128, True),
+}
+
+
+def python_scalar_aval(x: Any) -> ShapedArray:
+    """The weak type of a Python number."""
+    return (_X64 if x64_cell.value else _X32)[type(x)]
+
+
+def numpy_aval(x: Any) -> ShapedArray:
+    """The type a NumPy array or scalar has here (64 bits become 32 unless x64 is on)."""
+    return ShapedArray(x.shape, dtypes.canonicalize(x.dtype))
+
+
+# How to find the type of a value that does not carry it as `.aval`, by Python type.
+HOST_TYPES: dict[type, Callable[[Any], ShapedArray]] = {
+    **dict.fromkeys((bool, int, float, complex), python_scalar_aval),
+    **dict.fromkeys((np.ndarray, np.memmap, *np.sctypeDict.values()), numpy_aval),
+}
+for _name in dir(ml_dtypes):
+    if isinstance(getattr(ml_dtypes, _name), type) and hasattr(getattr(ml_dtypes, _name), "dtype"):
+        HOST_TYPES[getattr(ml_dtypes, _name)] = numpy_aval
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The type of a value: an Array, a tracer, a NumPy array or scalar, a Python number.
+
+    Raises DtypeError for anything else.
+    """
+    of_host = HOST_TYPES.get(type(x))
+    if of_host is not None:
+        if of_host is numpy_aval and not dtypes.valid_dtype(x.dtype):
+            raise DtypeError(f"array: the dtype must be one weft has; got NumPy dtype {x.dtype}.")
+        return of_host(x)
+    try:
+        aval = x.aval
+    except AttributeError:
+        aval = None
+    if isinstance(aval, ShapedArray):
+        return aval
+    for base in type(x).__mro__[1:]:  # a subclass of a number or of an ndarray
+        if base in HOST_TYPES:
+            return (
+                numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))
+            )
+    raise DtypeError(
+        f"array: a value must be an array or a number; got {x!r} of type {type(x).__name__}."
+    )
+
+
+def is_valid_value(x: Any) -> bool:
+    """Whether `x` is something `typeof` has a type for."""
+    try:
+        typeof(x)
+    except TypeError:
+        return False
+    return True

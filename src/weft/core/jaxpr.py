@@ -1,0 +1,238 @@
+"""The IR: `Var`, `Literal`, `Eqn`, `Jaxpr`, `ClosedJaxpr`, and evaluation.
+
+A jaxpr is a function: typed parameters, equations in order, results. Calling one applies its
+equations under the current trace, so Python and IR are interchangeable to every rule. Printing is
+in pretty.py, checking and clean-up in passes.py, making one from Python in stage.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive
+from weft.errors import ShapeError
+
+
+class Var:
+    """A variable; compared by identity, named when printed."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval}"
+
+
+class DropVar(Var):
+    """A result that nothing uses, when one is written by hand."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar written into the program. `val` is a Python number or a NumPy scalar."""
+
+    __slots__ = ("aval", "val")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, val: Any, aval: ShapedArray | None = None):
+        self.val = val
+        self.aval = typeof(val) if aval is None else aval
+
+    def __repr__(self) -> str:
+        return f"Literal({self.val}:{self.aval})"
+
+
+Atom = Var | Literal
+
+
+class Eqn:
+    """`outvars = primitive[params] invars`; `source` is where it was written, made text lazily."""
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        invars: Sequence[Atom],
+        params: dict[str, Any],
+        outvars: Sequence[Var],
+        source: Any = None,
+    ):
+        self.primitive = primitive
+        self.invars = invars
+        self.params = params
+        self.outvars = outvars
+        self.source = source
+
+    @property
+    def effects(self) -> frozenset:
+        effect = self.primitive.effect
+        return frozenset() if effect is None else frozenset((effect,))
+
+    def replace(self, **changes: Any) -> Eqn:
+        """The same equation but for the given fields."""
+        fields = {k: getattr(self, k) for k in self.__slots__}
+        return Eqn(**{**fields, **changes})
+
+
+class Jaxpr:
+    """A program: `constvars` and `invars` in, `outvars` out, `eqns` between.
+
+    One without constvars is closed, and stands as a parameter of primitives that hold programs.
+    Immutable once made; facts derived from it are kept in `memo` and die with it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "constvars",
+        "eqns",
+        "in_avals",
+        "invars",
+        "memo",
+        "name",
+        "out_avals",
+        "outvars",
+    )
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[Eqn],
+        name: str = "",
+    ):
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.name = name
+        self.in_avals = [v.aval for v in invars]
+        self.out_avals = [v.aval for v in outvars]
+        self.memo: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any) -> list:
+        """Apply to values under the current trace; a list of results."""
+        return eval_jaxpr(self, (), *args)
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """Itself, so that a closed jaxpr may be read as a ClosedJaxpr."""
+        return self
+
+    @property
+    def consts(self) -> list:
+        return []
+
+    @property
+    def effects(self) -> frozenset:
+        """What the program does besides computing its results."""
+        found = self.memo.get("effects")
+        if found is None:
+            found = frozenset().union(*(e.effects for e in self.eqns))
+            for sub in subjaxprs(self):
+                found |= sub.effects
+            self.memo["effects"] = found
+        return found
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """The same program but for the given fields."""
+        fields = {k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "name")}
+        return Jaxpr(**{**fields, **changes})
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constvars."""
+
+    __slots__ = ("__weakref__", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        if len(jaxpr.constvars) != len(consts):
+            raise ShapeError(
+                "ClosedJaxpr: there must be one value for each constvar; "
+                f"got {len(consts)} for {len(jaxpr.constvars)}."
+            )
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    in_avals = property(lambda self: self.jaxpr.in_avals)
+    out_avals = property(lambda self: self.jaxpr.out_avals)
+    eqns = property(lambda self: self.jaxpr.eqns)
+    effects = property(lambda self: self.jaxpr.effects)
+    literals = property(lambda self: self.consts)  # the name of seed notation
+
+    def __call__(self, *args: Any) -> list:
+        """Apply to values under the current trace; a list of results."""
+        return eval_jaxpr(self.jaxpr, self.consts, *args)
+
+    def replace(self, **changes: Any) -> ClosedJaxpr:
+        """The same but for the given fields."""
+        return ClosedJaxpr(**{"jaxpr": self.jaxpr, "consts": self.consts, **changes})
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
+    """Apply `jaxpr` to values under the current trace, letting go of each value after its use."""
+    if len(args) != len(jaxpr.invars):
+        raise ShapeError(
+            f"eval_jaxpr: there must be one argument for each invar; got {len(args)} "
+            f"for {len(jaxpr.invars)}."
+        )
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+        ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
+        outs = eqn.primitive.bind(*ins, **eqn.params)
+        env.update(zip(eqn.outvars, outs, strict=True))
+        for v in dead:
+            del env[v]
+    return [a.val if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore
+
+
+def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
+    """For each equation, the variables that nothing after it reads."""
+    found = jaxpr.memo.get("last_uses")
+    if found is None:
+        seen = {v for v in jaxpr.outvars if type(v) is not Literal}
+        found = []
+        for eqn in reversed(jaxpr.eqns):
+            ends = {v for v in (*eqn.invars, *eqn.outvars) if type(v) is not Literal} - seen
+            seen |= ends
+            found.append(list(ends))
+        found.reverse()
+        jaxpr.memo["last_uses"] = found
+    return found
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The programs held by the equations of `jaxpr`, one level down."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The programs among the parameters of an equation."""
+    for value in params.values():
+        for x in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(x, Jaxpr | ClosedJaxpr):
+                yield x.jaxpr
+
+
+def memo_jaxpr(verb: Callable) -> Callable:
+    """Make a `verb_jaxpr(jaxpr, *args)` function remember its results on the jaxpr itself."""
+
+    def remembering(jaxpr: Jaxpr, *args: Any) -> Any:
+        key = (verb, args)
+        try:
+            return jaxpr.memo[key]
+        except KeyError:
+            out = jaxpr.memo[key] = verb(jaxpr, *args)
+            return out
+
+    remembering.__name__ = verb.__name__
+    remembering.__doc__ = verb.__doc__
+    return remembering

@@ -1,0 +1,125 @@
+"""`Primitive`: an operation of the language. The class is its definition, its methods its rules.
+
+The rules, all optional but the first two, have one calling convention (docs/design/001-house.md):
+
+    abstract_eval(*avals, **params)          -> [aval]           the type rule; raises ShapeError
+    lower(hlo, *values, **params)            -> [Value]          write StableHLO
+    jvp(primals, tangents, **params)         -> outs, tangents   a tangent may be Zero, in and out
+    transpose(cts, *args, **params)          -> [ct or None]     args: values, Linear where asked
+    batch(axis, args, dims, **params)        -> outs, dims       dims: int or None
+    impl(*args, **params)                    -> outs             run instead of compile
+    staged(args, params)                     -> args, params     Python functions -> jaxprs
+    partial_eval(trace, unknown, args, params) -> outs           do the known part now
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import current
+from weft.errors import MissingRule
+
+# The type rule's memory: (primitive, avals, params) -> avals.
+_TYPES: dict[tuple, list[ShapedArray]] = {}
+
+
+class Primitive:
+    """An operation. Subclass it and write the rules as methods; instances are bound to values."""
+
+    name: ClassVar[str] = "primitive"
+    # Whether calls with equal types and params may share one type: False where params hold programs.
+    memoize_type: ClassVar[bool] = True
+    # What the operation does besides computing its results; None for nearly all.
+    effect: ClassVar[Any] = None
+    multiple_results = False  # how JAX's `Primitive.bind` would return; ours returns a list
+    # Rules that only primitives holding programs have.
+    impl: ClassVar[Any] = None
+    staged: ClassVar[Any] = None
+    partial_eval: ClassVar[Any] = None
+
+    def bind(self, *args: Any, **params: Any) -> list:
+        """Apply the operation to values under the current trace. Always a list."""
+        return current.trace.process(self, args, params)
+
+    def type_of(self, avals: tuple, params: dict) -> list[ShapedArray]:
+        """The result types, by the type rule, remembered."""
+        if not self.memoize_type:
+            return self.abstract_eval(*avals, **params)
+        key = (self, avals, *params.items())
+        try:
+            return _TYPES[key]
+        except KeyError:
+            out = _TYPES[key] = self.abstract_eval(*avals, **params)
+            return out
+        except TypeError:
+            bad = [k for k, v in params.items() if not _hashable(v)]
+            raise TypeError(
+                f"{self.name}: parameters must be hashable; got {', '.join(bad)}."
+            ) from None
+
+    def uses_axis(self, name: Any, params: dict) -> bool:
+        """Whether this application refers to the named axis (collectives do)."""
+        return False
+
+    def missing(self, rule: str) -> MissingRule:
+        """The error for a rule that this primitive lacks."""
+        cls = type(self).__name__
+        return MissingRule(f"{self.name}: has no `{rule}` rule; define {cls}.{rule}.")
+
+    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        raise self.missing("abstract_eval")
+
+    def lower(self, hlo: Any, *values: Any, **params: Any) -> list:
+        raise self.missing("lower")
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
+        raise self.missing("jvp")
+
+    def transpose(self, cts: Any, *args: Any, **params: Any) -> list:
+        raise self.missing("transpose")
+
+    def batch(self, axis: Any, args: Any, dims: Any, **params: Any) -> tuple[list, list]:
+        raise self.missing("batch")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+def _hashable(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+class Zero:
+    """A (co)tangent known to be zero, never computed. `aval` is the tangent type."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class Linear:
+    """Marks the operand that a transpose rule solves for; `aval` is its type."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval})"
+
+
+def tangent_zero(x: Any) -> Zero:
+    """The zero tangent of a value."""
+    return Zero(typeof(x).to_tangent())

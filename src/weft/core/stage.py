@@ -1,0 +1,200 @@
+"""Staging: `StageTrace` writes equations down instead of computing; `stage` makes a jaxpr of a function.
+
+The same trace serves `jit` and `make_jaxpr` (everything is written down) and, in
+transforms/linearize.py, the linear part of a derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.core.primitive import Primitive
+from weft.core.trace import Trace, Tracer, current
+from weft.errors import UnexpectedTracerError
+from weft.options import surroundings
+
+get_traceback = _jax.Traceback.get_traceback
+_NUMBERS = (bool, int, float, complex)
+
+
+class StagedTracer(Tracer):
+    """A variable of a program being written."""
+
+    __slots__ = ("var",)
+
+    trace: StageTrace
+
+    def __init__(self, trace: StageTrace, aval: ShapedArray, var: Var):
+        self.trace = trace
+        self.aval = aval
+        self.var = var
+
+    def origin(self) -> str:
+        return self.trace.origin(self.var)
+
+
+class StageTrace(Trace):
+    """Writes each application down as an equation; a concrete value becomes a const."""
+
+    __slots__ = ("arg_names", "args", "const_tracers", "consts", "eqns", "name", "source")
+
+    def __init__(self, parent: Trace | None = None, name: str = ""):
+        self.parent = parent
+        self.live = True
+        self.name = name
+        self.eqns: list[Eqn] = []
+        self.args: list[Var] = []
+        self.arg_names: Sequence[str] | Callable[[], Sequence[str]] = ()
+        self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
+
+    def new_arg(self, aval: ShapedArray) -> StagedTracer:
+        """One more parameter of the program."""
+        var = Var(aval)
+        self.args.append(var)
+        return StagedTracer(self, aval, var)
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        if prim.staged is not None:
+            args, params = prim.staged(args, params)
+        atoms = []
+        avals = []
+        for x in args:
+            if type(x) is StagedTracer and x.trace is self:
+                atoms.append(x.var)
+                avals.append(x.aval)
+            else:
+                atom = self.atom(x)
+                atoms.append(atom)
+                avals.append(atom.aval)
+        out_avals = prim.type_of(tuple(avals), params)
+        outvars = [Var(a) for a in out_avals]
+        self.eqns.append(Eqn(prim, atoms, params, outvars, get_traceback()))
+        return [StagedTracer(self, v.aval, v) for v in outvars]
+
+    def atom(self, x: Any) -> Atom:
+        """A value as it stands in the program: its variable, a literal, or a const."""
+        if type(x) in _NUMBERS:
+            return Literal(x)
+        if isinstance(x, np.generic) or (type(x) is np.ndarray and x.ndim == 0):
+            aval = typeof(x)
+            return Literal(aval.dtype.type(x), aval)
+        if type(x) is StagedTracer and x.trace is self:
+            return x.var
+        found = self.consts.get(id(x))
+        if found is None:
+            if isinstance(x, Tracer):
+                self.check_not_leaked(x)
+            found = self.consts[id(x)] = (Var(typeof(x)), x)
+        return found[0]
+
+    def check_not_leaked(self, x: Tracer) -> None:
+        """Raise where `x` belongs to a function that has returned."""
+        if not x.trace.live:
+            raise UnexpectedTracerError(leak_message(x))
+
+    def finish(self, outs: Sequence[Any], close: bool = True) -> tuple[Jaxpr, list]:
+        """The program with the given results, and its consts; the trace is over."""
+        outvars = [self.atom(x) for x in outs]
+        self.live = not close
+        constvars = [var for var, _ in self.consts.values()]
+        consts = [value for _, value in self.consts.values()]
+        return Jaxpr(constvars, self.args, outvars, self.eqns, self.name), consts
+
+    def origin(self, var: Var) -> str:
+        for i, arg in enumerate(self.args):
+            if arg is var:
+                names = self.arg_names() if callable(self.arg_names) else self.arg_names
+                what = f"argument `{names[i]}`" if i < len(names) else f"argument {i}"
+                return f"from {what} of {self.name or 'the traced function'}"
+        for eqn in self.eqns:
+            if any(v is var for v in eqn.outvars):
+                return f"made by {describe(eqn)}"
+        for v, _ in self.consts.values():
+            if v is var:
+                return "closed over from outside"
+        return "of unknown origin"
+
+
+def describe(eqn: Eqn) -> str:
+    """`sin at model.py:12`, with the source line where it can be read."""
+    place = source_line(eqn.source)
+    return f"{eqn.primitive.name}{' at ' + place if place else ''}"
+
+
+_OWN = __file__.rsplit("core", 1)[0]
+
+
+def user_frames(source: Any) -> list:
+    """The frames of a traceback that are not weft's own, innermost first."""
+    if source is None:
+        return []
+    return [f for f in source.frames if not f.file_name.startswith(_OWN)]
+
+
+def source_line(source: Any) -> str:
+    """`model.py:12` for the user's innermost line; empty where there is none."""
+    frames = user_frames(source)
+    if not frames:
+        return ""
+    return f"{frames[0].file_name.rsplit('/', 1)[-1]}:{frames[0].line_num}"
+
+
+def leak_message(x: Tracer) -> str:
+    """What to say of a tracer that outlived its function."""
+    return (
+        f"tracer: a traced value must not be used after its function has returned; got a leaked "
+        f"{x.aval} {x.origin()}. Hint: return the value from the function instead of storing it "
+        "(in a global, an attribute or a list)."
+    )
+
+
+class staging:
+    """`with staging(trace):` puts a StageTrace in force, and marks it for the C++ call cache."""
+
+    __slots__ = ("around", "before", "trace")
+
+    def __init__(self, trace: StageTrace):
+        self.trace = trace
+
+    def __enter__(self) -> StageTrace:
+        self.before = current.trace
+        self.around = surroundings.swap_local("staging")
+        current.trace = self.trace
+        return self.trace
+
+    def __exit__(self, *_: Any) -> None:
+        current.trace = self.before
+        surroundings.set_local(self.around)
+        self.trace.live = False
+
+
+def stage(
+    fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
+) -> tuple[Jaxpr, list]:
+    """The jaxpr of a flat function (values in, list of values out) at the given types, and consts."""
+    trace = StageTrace(current.trace, name)
+    trace.arg_names = arg_names
+    with staging(trace):
+        outs = fun(*[trace.new_arg(a) for a in in_avals])
+        return trace.finish(outs)
+
+
+def stage_closed(
+    fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
+) -> tuple[Jaxpr, list]:
+    """As `stage`, with the consts as leading parameters: a closed jaxpr, and what to pass first."""
+    jaxpr, consts = stage(fun, in_avals, name, arg_names)
+    return close_jaxpr(jaxpr), consts
+
+
+def close_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """Turn constvars into leading invars."""
+    if not jaxpr.constvars:
+        return jaxpr
+    return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])

@@ -1,0 +1,191 @@
+"""Interpretation: `Trace`, its values `Tracer`, and where we are, `current`.
+
+A primitive that is bound asks the current trace to process it; a trace acts under its parent. The
+bottom trace, which computes, is installed by xla/eager.py; operators are attached to `Tracer` by
+numpy/methods.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from weft.core.aval import ShapedArray, typeof
+from weft.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+
+
+class Trace:
+    """One interpretation of primitives. `parent` is the one that its rules act under."""
+
+    __slots__ = ("__weakref__", "live", "parent")
+
+    def __init__(self, parent: Trace | None):
+        self.parent = parent
+        self.live = True  # False once its function has returned
+
+    def process(self, prim: Any, args: Any, params: dict) -> list:
+        """What applying `prim` to `args` means here."""
+        raise NotImplementedError
+
+
+class _Current(threading.local):
+    """Where we are: `current.trace`. A thread starts at the bottom, which is a class attribute."""
+
+    trace: Any = None
+
+
+current = _Current()
+
+
+def install_bottom(trace: Trace) -> None:
+    """Make `trace` the one every thread starts in."""
+    _Current.trace = trace
+
+
+def current_trace() -> Trace:
+    """The trace in force in this thread."""
+    return current.trace
+
+
+class use:
+    """`with use(trace):` puts a trace in force. Hot paths write the two assignments out."""
+
+    __slots__ = ("before", "trace")
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.before = current.trace
+        current.trace = self.trace
+        return self.trace
+
+    def __exit__(self, *_: Any) -> None:
+        current.trace = self.before
+
+
+@contextlib.contextmanager
+def eval_context() -> Iterator[None]:
+    """Compute at once whatever the surrounding traces are, where values are concrete."""
+    with use(_Current.trace):
+        yield
+
+
+class Tracer:
+    """A value under interpretation: it has a type, `aval`, and belongs to a trace."""
+
+    __slots__ = ("__weakref__", "aval", "trace")
+    __array_priority__ = 1000  # NumPy arrays leave binary operators to us
+    __hash__ = None  # type: ignore[assignment]
+
+    trace: Trace
+    aval: ShapedArray
+
+    def __init__(self, trace: Trace, aval: ShapedArray):
+        self.trace = trace
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    def origin(self) -> str:
+        """Where the value comes from, for errors: `made by sin at model.py:12`."""
+        return "inside a transformed function"
+
+    def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
+        """The value itself, or an error which says that there is none yet."""
+        raise error(
+            f"{op}: needs a concrete value; got a traced {self.aval} {self.origin()}. Hint: {hint}"
+        )
+
+    def __bool__(self) -> bool:
+        hint = (
+            "jnp.where(x > 0, a, b), lax.cond, or mark the argument static in jit "
+            "(static_argnums, static_argnames)."
+        )
+        return bool(self.concrete(TracerBoolConversionError, "bool()", hint))
+
+    def __index__(self) -> int:
+        hint = "mark the argument static in jit, or use lax.fori_loop and dynamic slices."
+        value = self.concrete(TracerIntegerConversionError, "index()", hint)
+        return value.__index__()
+
+    def _number(self, kind: type) -> Any:
+        hint = (
+            f"keep {'x.astype(...)' if kind is not complex else 'lax.complex'} in the program, "
+            "or mark the argument static in jit."
+        )
+        return kind(self.concrete(ConcretizationTypeError, f"{kind.__name__}()", hint))
+
+    def __int__(self) -> int:
+        return self._number(int)
+
+    def __float__(self) -> float:
+        return self._number(float)
+
+    def __complex__(self) -> complex:
+        return self._number(complex)
+
+    def item(self, *args: int) -> Any:
+        """The value as a Python number; an error where it is not known yet."""
+        hint = "return the array from the function and call .item() on the result."
+        return self.concrete(ConcretizationTypeError, "item()", hint).item(*args)
+
+    def tolist(self) -> Any:
+        """The value as nested lists; an error where it is not known yet."""
+        hint = "return the array from the function and call .tolist() on the result."
+        return self.concrete(ConcretizationTypeError, "tolist()", hint).tolist()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        hint = "use the function of weft.numpy in place of NumPy's, as jnp.sin(x) for np.sin(x)."
+        return self.concrete(TracerArrayConversionError, "numpy", hint).__array__(*args, **kwargs)
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        hint = "return the array from the function and export the result."
+        value = self.concrete(TracerArrayConversionError, "__dlpack__", hint)
+        return value.__dlpack__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}>with<{type(self.trace).__name__}>"
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether `x` has its value now: anything but a tracer."""
+    return not isinstance(x, Tracer)
+
+
+__all__ = [
+    "Trace",
+    "Tracer",
+    "current",
+    "current_trace",
+    "eval_context",
+    "install_bottom",
+    "is_concrete",
+    "typeof",
+    "use",
+]

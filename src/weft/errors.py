@@ -1,0 +1,122 @@
+"""Every class of error weft raises on purpose. Each has a section in docs/errors.md.
+
+The grammar of a message is `op: what must hold; got what was given.`, then `Hint:` with the fix as
+code where there is one. The names JAX's users catch are here with the same place in the hierarchy.
+"""
+
+from __future__ import annotations
+
+from jaxlib._jax import JaxRuntimeError
+
+__all__ = [
+    "CheckError",
+    "ConcretizationTypeError",
+    "DeletedError",
+    "DtypeError",
+    "InconclusiveDimensionOperation",
+    "IndexingError",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "LeakedTracerError",
+    "MissingRule",
+    "MutationError",
+    "NonConcreteBooleanIndexError",
+    "PytreeError",
+    "ShapeError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerError",
+    "TracerIntegerConversionError",
+    "TypePromotionError",
+    "UnexpectedTracerError",
+]
+
+
+class ShapeError(TypeError, ValueError):
+    """Shapes, axes or sizes of operands do not fit together."""
+
+
+class DtypeError(TypeError):
+    """An operand's dtype is none the operation takes, or a value is of no type weft knows."""
+
+
+class TypePromotionError(ValueError):
+    """Two dtypes have no common type under the promotion rules in force."""
+
+
+class JAXTypeError(TypeError):
+    """A value is of a kind that cannot be used where it stands (base of the tracer errors)."""
+
+
+class JAXIndexError(IndexError):
+    """An index cannot be used where it stands."""
+
+
+class IndexingError(JAXIndexError, TypeError):
+    """An index is malformed, or known to be out of bounds."""
+
+
+class TracerError(JAXTypeError):
+    """A traced value was used where only a concrete one can be."""
+
+
+class ConcretizationTypeError(TracerError):
+    """Python needed the value of a tracer."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """`if`, `while`, `and`, `not` on a tracer."""
+
+
+class TracerIntegerConversionError(TracerError):
+    """A tracer where Python needs an integer, as in `range(x)` or `list[x]`."""
+
+
+class TracerArrayConversionError(TracerError):
+    """NumPy called on a tracer."""
+
+
+class NonConcreteBooleanIndexError(JAXIndexError, TracerError):
+    """A boolean mask of unknown content, so a result of unknown size."""
+
+
+class UnexpectedTracerError(TracerError):
+    """A tracer used after, or outside, the function it belongs to."""
+
+
+class LeakedTracerError(UnexpectedTracerError):
+    """A tracer outlived its function, seen by the leak check."""
+
+
+class InconclusiveDimensionOperation(TypeError):
+    """An operation on a symbolic dimension has no definite answer."""
+
+
+class KeyReuseError(RuntimeError):
+    """A random key was consumed twice."""
+
+
+class MissingRule(NotImplementedError):
+    """A primitive lacks the rule that a transformation asked for."""
+
+
+class MutationError(TypeError):
+    """An array was assigned into."""
+
+
+class DeletedError(RuntimeError):
+    """An array was used after it was deleted or donated."""
+
+
+class PytreeError(TypeError, ValueError):
+    """The structure of a pytree is not the one that was needed."""
+
+
+class CheckError(TypeError):
+    """A jaxpr breaks a rule of the language."""
+
+
+JaxprTypeError = CheckError

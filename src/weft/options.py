@@ -1,0 +1,177 @@
+"""The options of weft: one object, `config`, that users know as `weft.config`.
+
+Each option is a cell of jaxlib's: thread-local over a global default, read at C speed, and part of
+the C++ call cache's key where it changes what is traced or compiled. Nothing else holds settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib import _jax
+
+
+def _cell(name: str, value: Any, traced: bool) -> Any:
+    return _jax.config.Config(
+        name, value, include_in_jit_key=traced, include_in_trace_context=traced
+    )
+
+
+trace_context = _jax.config.trace_context
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting: its name, default, the values it takes, and what it does."""
+
+    name: str
+    default: Any
+    doc: str
+    choices: tuple | None = None  # None: any value of the default's type
+    traced: bool = False  # True: part of every cache key, since it changes programs
+
+
+OPTIONS = (
+    Option("enable_x64", False, "Use 64-bit types; off, they become 32-bit.", traced=True),
+    Option("disable_jit", False, "Run jitted functions operation by operation.", traced=True),
+    Option(
+        "numpy_dtype_promotion",
+        "standard",
+        "'strict' refuses to mix dtypes implicitly.",
+        ("standard", "strict"),
+        traced=True,
+    ),
+    Option(
+        "numpy_rank_promotion",
+        "allow",
+        "What to do when operands of different rank are broadcast.",
+        ("allow", "warn", "raise"),
+        traced=True,
+    ),
+    Option(
+        "default_matmul_precision",
+        None,
+        "Precision of dot and conv where the call gives none.",
+        traced=True,
+    ),
+    Option("check_bounds", True, "Raise when an index known now is out of bounds.", traced=True),
+    Option("enable_checks", False, "Check every jaxpr after every pass."),
+    Option("check_tracer_leaks", False, "Raise when a tracer outlives its function."),
+    Option("debug_nans", False, "Raise at the operation that first makes a NaN.", traced=True),
+    Option("debug_infs", False, "Raise at the operation that first makes an inf.", traced=True),
+    Option("log_compiles", False, "Log every trace and compile with its time."),
+    Option("explain_cache_misses", False, "Log why a function was traced again."),
+    Option("default_device", None, "Where new arrays are put.", traced=True),
+    Option("platforms", None, "Platforms to use, first is the default: 'cpu', 'cuda,cpu'."),
+    Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
+    Option("compilation_cache_dir", None, "Where executables are kept; see docs/cache.md."),
+    Option("enable_compilation_cache", True, "Keep executables on disk."),
+    Option(
+        "threefry_partitionable",
+        False,
+        "Lay random bits out as current JAX does, instead of as its README prints.",
+        traced=True,
+    ),
+    Option("default_prng_impl", "threefry2x32", "The generator behind new keys.", traced=True),
+    Option("debug_key_reuse", False, "Raise when a random key is consumed twice.", traced=True),
+)
+
+_FALSE = ("0", "false", "off", "no", "")
+
+
+def _from_environment(option: Option) -> Any:
+    for prefix in ("WEFT_", "JAX_"):
+        text = os.environ.get(prefix + option.name.upper())
+        if text is not None:
+            if isinstance(option.default, bool):
+                return text.lower() not in _FALSE
+            return int(text) if isinstance(option.default, int) else text
+    return option.default
+
+
+class Config:
+    """Read an option as an attribute; set it with `update` or, for a while, with `scope`.
+
+    Names may carry the prefix `jax_` or `weft_`. `config.update("enable_x64", True)` is global;
+    `with config.scope(enable_x64=True):` holds for this thread until the block ends.
+    """
+
+    def __init__(self) -> None:
+        self._options = {o.name: o for o in OPTIONS}
+        self._cells = {o.name: _cell(o.name, _from_environment(o), o.traced) for o in OPTIONS}
+        for name, cell in self._cells.items():
+            object.__setattr__(self, "_" + name, cell)
+
+    def _find(self, name: str) -> str:
+        for prefix in ("jax_", "weft_"):
+            name = name.removeprefix(prefix)
+        if name not in self._options:
+            known = ", ".join(sorted(self._options))
+            raise AttributeError(f"config: no option {name!r}; the options are {known}.")
+        return name
+
+    def _checked(self, name: str, value: Any) -> Any:
+        option = self._options[name]
+        if option.choices is not None and value not in option.choices:
+            raise ValueError(f"config: {name} must be one of {option.choices}; got {value!r}.")
+        if isinstance(option.default, bool) and not isinstance(value, bool | int):
+            raise TypeError(f"config: {name} must be a bool; got {value!r}.")
+        return bool(value) if isinstance(option.default, bool) else value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self, self._find(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            self.update(name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._options]
+
+    def read(self, name: str) -> Any:
+        """The value of an option in this thread."""
+        return getattr(self, name)
+
+    def update(self, name: str, value: Any) -> None:
+        """Set an option for all threads."""
+        name = self._find(name)
+        self._cells[name].set_global(self._checked(name, value))
+
+    @contextlib.contextmanager
+    def scope(self, **settings: Any) -> Iterator[None]:
+        """Set options in this thread until the block ends."""
+        changes = [(self._cells[n], self._checked(n, v)) for n, v in settings.items()]
+        before = [cell.swap_local(value) for cell, value in changes]
+        try:
+            yield
+        finally:
+            for (cell, _), old in zip(reversed(changes), reversed(before), strict=True):
+                cell.set_local(old)
+
+    def __repr__(self) -> str:
+        rows = (f"  {o.name} = {getattr(self, o.name)!r}: {o.doc}" for o in OPTIONS)
+        return "config:\n" + "\n".join(rows)
+
+
+for _option in OPTIONS:  # a property reads its cell in 70 ns
+    _read = property(operator.attrgetter(f"_{_option.name}.value"), doc=_option.doc)
+    setattr(Config, _option.name, _read)
+
+config = Config()
+x64_cell = config._cells["enable_x64"]
+disable_jit_cell = config._cells["disable_jit"]
+
+# Not an option but kept like one: what surrounds a call and changes the meaning of a jitted
+# function there (a trace that stages, named axes in scope). None outside of everything.
+surroundings = _cell("surroundings", None, True)
+
+_jax.jax_jit.set_enable_x64_state(x64_cell)
+_jax.jax_jit.set_disable_jit_state(disable_jit_cell)
+_jax.jax_jit.set_post_hook_state(_cell("post_hook", None, True))

@@ -1,0 +1,49 @@
+"""Small helpers on lists, shared by every layer.
+
+Nothing here knows of arrays, programs or the engine; a helper with one user lives beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[list, list]:
+    """Two lists from a sequence of pairs."""
+    firsts, seconds = [], []
+    for first, second in pairs:
+        firsts.append(first)
+        seconds.append(second)
+    return firsts, seconds
+
+
+def partition(mask: Sequence[bool], xs: Sequence[Any]) -> tuple[list, list]:
+    """The elements of `xs` where `mask` is False, and those where it is True."""
+    out: tuple[list, list] = ([], [])
+    for m, x in zip(mask, xs, strict=True):
+        out[bool(m)].append(x)
+    return out
+
+
+def merge(mask: Sequence[bool], falses: Iterable[Any], trues: Iterable[Any]) -> list:
+    """The inverse of `partition`."""
+    sources = (iter(falses), iter(trues))
+    return [next(sources[bool(m)]) for m in mask]
+
+
+def split_list(xs: Sequence[Any], sizes: Sequence[int]) -> list[list]:
+    """Cut `xs` into pieces of the given sizes, and one more piece with what is left."""
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(list(xs[start : start + size]))
+        start += size
+    pieces.append(list(xs[start:]))
+    return pieces
+
+
+def fun_name(fun: Any) -> str:
+    """The name a user knows a callable by."""
+    while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
+        fun = fun.func
+    return getattr(fun, "__name__", type(fun).__name__)

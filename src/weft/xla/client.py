@@ -1,0 +1,116 @@
+"""The engine's client: platform, devices, and the sharding of an array on one device.
+
+The first use of a device makes the client; importing weft does not. Many devices and other
+platforms are parallel/'s.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import Any
+
+from jaxlib import _jax
+
+from weft.options import config
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, not logged
+
+if "jax" in sys.modules and not getattr(sys.modules["jax"], "__weft__", False):
+    raise ImportError(
+        "weft: jaxlib must belong to one library in a process; got jax imported before weft. "
+        "Hint: import only one of them, each in a process of its own."
+    )
+
+Device = _jax.Device
+
+
+@functools.lru_cache(maxsize=1)
+def client() -> Any:
+    """The PJRT client, made on first use."""
+    count = config.num_cpu_devices
+    if count is None or count < 0:
+        return _jax.get_tfrt_cpu_client(asynchronous=True)
+    return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=count)
+
+
+@functools.lru_cache(maxsize=1)
+def all_devices() -> tuple:
+    """Every device of the client."""
+    return tuple(client().devices())
+
+
+def default_device() -> Any:
+    """Where new arrays go: the option `default_device`, else the first device."""
+    device = config.default_device
+    return all_devices()[0] if device is None else device
+
+
+class SingleDeviceSharding(_jax.SingleDeviceSharding):
+    """An array whole on one device."""
+
+    __slots__ = ()
+
+    def __init__(self, device: Any, *, memory_kind: str | None = None):
+        super().__init__(device, memory_kind)
+        self.device = device
+        self.memory_kind = memory_kind
+
+    @property
+    def device_set(self) -> set:
+        """The devices that hold a part of the array."""
+        return {self.device}
+
+    @property
+    def _device_assignment(self) -> tuple:
+        return (self.device,)
+
+    @property
+    def _internal_device_list(self) -> Any:
+        return device_list(self.device)
+
+    is_fully_replicated = True
+    is_fully_addressable = True
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return _replicated()
+
+    def __reduce__(self):
+        return single_device_sharding_of, (self.device.id, self.memory_kind)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SingleDeviceSharding):
+            return NotImplemented
+        return self.device == other.device and self.memory_kind == other.memory_kind
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.memory_kind))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
+
+
+def single_device_sharding_of(device_id: int, memory_kind: str | None) -> SingleDeviceSharding:
+    """The sharding on the device with this id, for unpickling."""
+    device = next(d for d in all_devices() if d.id == device_id)
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+@functools.cache
+def _replicated() -> Any:
+    from jaxlib import xla_client  # 10 ms to import, and few programs need it
+
+    return xla_client.HloSharding.replicate()
+
+
+@functools.cache
+def device_list(device: Any) -> Any:
+    """A one-device list as the engine wants it."""
+    return _jax.DeviceList((device,))
+
+
+@functools.cache
+def sharding_on(device: Any) -> SingleDeviceSharding:
+    """The (one) sharding that puts an array whole on `device`."""
+    return SingleDeviceSharding(device)

@@ -1,0 +1,135 @@
+"""From text to machine: compile StableHLO, keep executables in memory and on disk, run them.
+
+The disk is diskcache.py's; what text to compile is lower.py's; the C++ call path is fastpath.py's.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+
+from weft.core.aval import ShapedArray
+from weft.options import config
+from weft.xla.array import put
+from weft.xla.client import client, device_list, sharding_on
+from weft.xla.diskcache import (
+    DiskCache,
+    cache_key,
+    default_directory,
+    default_max_bytes,
+    fingerprint,
+)
+
+logger = logging.getLogger("weft.compile")
+
+
+@functools.lru_cache(maxsize=4)
+def disk_cache(directory: str | None) -> DiskCache:
+    """The cache in `directory`, by default the user's."""
+    return DiskCache(directory or default_directory(), default_max_bytes())
+
+
+def compile_text(text: str, device: Any, options: Any = None) -> Any:
+    """The loaded executable of a module, from the disk cache where it is known there."""
+    options = options or _jax.CompileOptions()
+    devices = device_list(device)
+    if not config.enable_compilation_cache:
+        return timed_compile(text, devices, options)
+    disk = disk_cache(config.compilation_cache_dir)
+    key = cache_key(
+        text, options.SerializeAsString(), fingerprint(), f"{device.platform} {device.id}"
+    )
+    blob = disk.get(key)
+    if blob is not None:
+        try:
+            return client().deserialize_executable(blob, devices, options)
+        except Exception as e:  # whatever is odd about an entry is a recompile
+            logger.info("compile cache: an entry did not load (%s); compiling again", e)
+    loaded = timed_compile(text, devices, options)
+    try:
+        disk.put(key, loaded.serialize())
+    except Exception as e:  # a platform without serialization
+        logger.debug("compile cache: an executable was not kept (%s)", e)
+    return loaded
+
+
+def timed_compile(text: str, devices: Any, options: Any) -> Any:
+    """Compile, with a line in the log where the option asks for it."""
+    start = time.perf_counter()
+    loaded = client().compile_and_load(text, devices, options)
+    if config.log_compiles:
+        name = text[8 : text.index(" ", 8)]
+        logger.warning("compiled %s in %.1f ms", name, (time.perf_counter() - start) * 1e3)
+    return loaded
+
+
+class FastPath(NamedTuple):
+    """What the C++ call path needs to run an executable without Python; fields are the engine's."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: Any
+    out_shardings: Any
+    out_avals: Any
+    out_committed: Any
+    kept_var_bitvec: Any
+    in_device_local_layouts: Any
+    const_args: Any
+
+
+class Executable:
+    """A compiled program: call it with values, get a list of Arrays.
+
+    `kept` says which arguments the program takes; `consts` are passed before them.
+    """
+
+    __slots__ = ("committed", "consts", "device", "handlers", "kept", "loaded", "out_avals")
+
+    def __init__(
+        self,
+        loaded: Any,
+        out_avals: Sequence[ShapedArray],
+        device: Any,
+        committed: bool = False,
+        consts: Sequence[Any] = (),
+        kept: Sequence[bool] | None = None,
+    ):
+        self.loaded = loaded
+        self.out_avals = list(out_avals)
+        self.device = device
+        self.committed = committed
+        sharding = sharding_on(device)
+        self.consts = [put(c, sharding) for c in consts]
+        self.kept = kept
+        self.handlers = [
+            _jax.array_result_handler(a, sharding, committed, True) for a in out_avals
+        ]
+
+    def __call__(self, *args: Any) -> list:
+        sharding = sharding_on(self.device)
+        if self.kept is not None:
+            args = [x for x, k in zip(args, self.kept, strict=True) if k]  # type: ignore
+        buffers = [*self.consts, *[put(x, sharding) for x in args]]
+        return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+
+    def fastpath(self, out_tree: Any, count: int) -> FastPath:
+        """For a C++ call of `count` arguments whose results form `out_tree`."""
+        sharding = sharding_on(self.device)
+        total = len(self.consts) + count
+        kept = [True] * count if self.kept is None else list(self.kept)
+        return FastPath(
+            self.loaded,
+            out_tree,
+            [sharding] * total,
+            [sharding] * len(self.out_avals),
+            self.out_avals,
+            [self.committed] * len(self.out_avals),
+            [True] * len(self.consts) + kept,
+            [None] * total,
+            self.consts,
+        )

@@ -1,0 +1,94 @@
+"""Running operations one by one: the bottom trace, and the compiled kernel of each primitive.
+
+A kernel is a C++ callable per primitive and parameters; it finds the executable for the types of
+its arguments itself, and comes back here when there is none yet.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from weft.core.aval import typeof
+from weft.core.jaxpr import Eqn, Jaxpr, Var
+from weft.core.primitive import Primitive
+from weft.core.stage import leak_message
+from weft.core.trace import Trace, Tracer, install_bottom
+from weft.errors import UnexpectedTracerError
+from weft.pytrees import flatten
+from weft.xla.array import ArrayImpl
+from weft.xla.client import all_devices, default_device
+from weft.xla.compile import Executable, compile_text
+from weft.xla.fastpath import compiled_call
+from weft.xla.lower import lower_module
+
+# (primitive, *params) -> its kernel.
+_KERNELS: dict[Any, Callable[..., list]] = {}
+
+
+class EvalTrace(Trace):
+    """Computes. The parent of every other trace, at the end."""
+
+    __slots__ = ()
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        if prim.impl is not None:
+            return prim.impl(*args, **params)
+        key = (prim, *params.items()) if params else prim
+        try:
+            kernel = _KERNELS[key]
+        except KeyError:
+            kernel = _KERNELS[key] = new_kernel(prim, params)
+        return kernel(*args)
+
+
+def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
+    """The C++ callable that applies `prim` with these parameters to concrete values."""
+
+    def miss(*args: Any) -> tuple:
+        avals = tuple(check_concrete(x) for x in args)
+        out_avals = prim.type_of(avals, params)
+        device, committed = device_of(args)
+        jaxpr = eqn_jaxpr(prim, params, avals, out_avals)
+        loaded = compile_text(lower_module(jaxpr, prim.name), device)
+        run = Executable(loaded, out_avals, device, committed)
+        outs = run(*args)
+        return outs, run.fastpath(list_tree(len(outs)), len(args)), False
+
+    return compiled_call(prim.name, miss)
+
+
+@functools.cache
+def list_tree(count: int) -> Any:
+    """The structure of a list of `count` leaves."""
+    return flatten([0] * count)[1]
+
+
+def check_concrete(x: Any) -> Any:
+    """The type of a value to compute with; a tracer here has outlived its function."""
+    if isinstance(x, Tracer):
+        raise UnexpectedTracerError(leak_message(x))
+    return typeof(x)
+
+
+def eqn_jaxpr(prim: Primitive, params: dict, in_avals: Any, out_avals: Any) -> Jaxpr:
+    """The program that is one equation."""
+    invars = [Var(a) for a in in_avals]
+    outvars = [Var(a) for a in out_avals]
+    return Jaxpr((), invars, outvars, [Eqn(prim, invars, params, outvars)])
+
+
+def device_of(args: Any) -> tuple[Any, bool]:
+    """Where to compute on these values, and whether one of them is bound to that place."""
+    for x in args:
+        if type(x) is ArrayImpl and x._committed:
+            return x._sharding.device, True
+    for x in args:
+        if type(x) is ArrayImpl and x._sharding.device is not all_devices()[0]:
+            return x._sharding.device, False
+    return default_device(), False
+
+
+EVAL = EvalTrace(None)
+install_bottom(EVAL)

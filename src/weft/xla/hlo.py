@@ -1,0 +1,269 @@
+"""Writing StableHLO: `Builder` writes operations, one line each, `Value` is a typed SSA name.
+
+Text is MLIR's generic form, which every operation shares. What to write for a primitive is the
+primitive's `lower`; walking a jaxpr is lower.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+
+
+class Value:
+    """An SSA name and its type. `scalar` is the number of a scalar constant, else None."""
+
+    __slots__ = ("aval", "name", "scalar")
+
+    def __init__(self, name: str, aval: ShapedArray, scalar: Any = None):
+        self.name = name
+        self.aval = aval
+        self.scalar = scalar
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.aval}"
+
+
+class Builder:
+    """Writes a StableHLO module: functions, and in each the lines of the one being written."""
+
+    __slots__ = ("constants", "count", "functions", "lines", "memo", "names", "platform")
+
+    def __init__(self, platform: str = "cpu"):
+        self.platform = platform
+        self.lines: list[str] = []
+        self.count = 0
+        self.constants: dict[tuple, Value] = {}  # constants of the region being written
+        self.functions: list[str] = []  # the text of finished private functions
+        self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
+        self.names: dict[str, int] = {}  # function names in use
+
+    def value(self, aval: ShapedArray) -> Value:
+        """A fresh SSA name."""
+        self.count += 1
+        return Value(f"%{self.count}", aval)
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        out_avals: Sequence[ShapedArray],
+        regions: Sequence[Callable[[], None]] = (),
+        **attrs: Any,
+    ) -> list[Value]:
+        """Write one operation; each region is a function that writes its lines.
+
+        `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`.
+        """
+        left = ""
+        outs: list[Value] = []
+        if out_avals:
+            n = self.count
+            for aval in out_avals:
+                n += 1
+                outs.append(Value(f"%{n}", aval))
+            self.count = n
+            left = ", ".join([v.name for v in outs]) + " = "
+        given = ""
+        if attrs:
+            given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>"
+        types = (
+            f" : ({', '.join([v.aval.hlo for v in operands])})"
+            f" -> ({', '.join([a.hlo for a in out_avals])})"
+        )
+        head = f'{left}"{name}"({", ".join([v.name for v in operands])}){given}'
+        if not regions:
+            self.lines.append(head + types)
+            return outs
+        self.lines.append(head + " ({")
+        for i, write in enumerate(regions):
+            if i:
+                self.lines.append("}, {")
+            outer, self.constants = self.constants, {}
+            write()
+            self.constants = outer
+        self.lines.append("})" + types)
+        return outs
+
+    def block(
+        self, avals: Sequence[ShapedArray], write: Callable[..., Sequence[Value]]
+    ) -> Callable[[], None]:
+        """A region with one block: its arguments are passed to `write`, whose results it returns."""
+
+        def region() -> None:
+            args = [self.value(a) for a in avals]
+            if args:
+                listed = ", ".join(f"{v.name}: {v.aval.hlo}" for v in args)
+                self.lines.append(f"^bb0({listed}):")
+            self.op("stablehlo.return", list(write(*args)), [])
+
+        return region
+
+    def like(self, name: str, *operands: Value) -> list[Value]:
+        """An operation whose one result has the type of its first operand."""
+        return self.op("stablehlo." + name, operands, [operands[0].aval])
+
+    def constant(self, value: Any, aval: ShapedArray) -> Value:
+        """A constant: a number spread over `aval`, or an array of its shape."""
+        splat = not isinstance(value, np.ndarray) or value.ndim == 0
+        text = (scalar_text if splat else array_text)(value, aval.dtype)
+        key = (text, aval)
+        found = self.constants.get(key)
+        if found is None:
+            line = f"dense<{text}> : {aval.hlo}"
+            (found,) = self.op("stablehlo.constant", [], [aval], value=line)
+            if splat and not aval.shape:
+                found.scalar = value
+            self.constants[key] = found
+        return found
+
+    def spread(self, x: Value, aval: ShapedArray) -> Value:
+        """A scalar broadcast to the shape of `aval`; `x` itself where it has that shape."""
+        if x.aval.shape == aval.shape:
+            return x
+        target = aval if x.aval.dtype == aval.dtype else aval.update(dtype=x.aval.dtype)
+        if x.scalar is not None:
+            return self.constant(x.scalar, target)
+        return self.op(
+            "stablehlo.broadcast_in_dim", [x], [target], broadcast_dimensions="array<i64>"
+        )[0]
+
+    def convert(self, x: Value, dtype: np.dtype) -> Value:
+        """`x` with another dtype, by StableHLO's conversion."""
+        if x.aval.dtype == dtype:
+            return x
+        return self.op("stablehlo.convert", [x], [x.aval.update(dtype=dtype)])[0]
+
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        out_avals: Sequence[ShapedArray],
+        backend_config: str = "{}",
+        **attrs: Any,
+    ) -> list[Value]:
+        """Call a typed FFI kernel registered under `target`."""
+        return self.op(
+            "stablehlo.custom_call",
+            operands,
+            out_avals,
+            call_target_name=f'"{target}"',
+            api_version="4 : i32",
+            backend_config=backend_config,
+            **attrs,
+        )
+
+    def unique(self, name: str) -> str:
+        """A function name nothing else in the module has."""
+        safe = "".join(c if c.isalnum() or c in "_.$" else "_" for c in name) or "f"
+        seen = self.names.get(safe)
+        self.names[safe] = 0 if seen is None else seen + 1
+        return safe if seen is None else self.unique(f"{safe}_{seen + 1}")
+
+    def function(
+        self,
+        name: str,
+        in_avals: Sequence[ShapedArray],
+        write: Callable[..., Sequence[Value]],
+        visibility: str = "private",
+        arg_attrs: Sequence[str] = (),
+    ) -> str:
+        """Write a function of the module; `write` gets its arguments. Its name is returned."""
+        name = self.unique(name)
+        outer = self.lines, self.constants, self.count
+        self.lines, self.constants, self.count = [], {}, 0
+        args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
+        outs = list(write(*args))
+        self.op("func.return", outs, [])
+        attrs = list(arg_attrs) or [""] * len(args)
+        listed = ", ".join(
+            f"{v.name}: {v.aval.hlo}{a}" for v, a in zip(args, attrs, strict=True)
+        )
+        types = ", ".join(v.aval.hlo for v in outs)
+        head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
+        self.functions.append("\n".join([head, *self.lines, "}"]))
+        self.lines, self.constants, self.count = outer
+        return name
+
+    def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:
+        """Call a function of the module."""
+        return self.op("func.call", operands, out_avals, callee="@" + name)
+
+    def module(self, name: str, attrs: str = "") -> str:
+        """The whole text."""
+        body = "\n".join(reversed(self.functions))
+        counts = attrs or "mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32"
+        return f"module @{name} attributes {{{counts}}} {{\n{body}\n}}\n"
+
+
+def i64s(xs: Iterable[int]) -> str:
+    """A dense i64 array attribute."""
+    listed = ", ".join(map(str, xs))
+    return f"array<i64: {listed}>" if listed else "array<i64>"
+
+
+def bools(xs: Iterable[bool]) -> str:
+    """A dense bool array attribute."""
+    listed = ", ".join("true" if x else "false" for x in xs)
+    return f"array<i1: {listed}>" if listed else "array<i1>"
+
+
+def pairs(rows: Sequence[Sequence[int]]) -> str:
+    """An n x 2 tensor attribute, as for padding."""
+    rows = [list(r) for r in rows]
+    return f"dense<{rows if rows else ''}> : tensor<{len(rows)}x2xi64>"
+
+
+_SIZES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def scalar_text(x: Any, dtype: np.dtype) -> str:
+    """A number in MLIR's notation; floats that have no exact decimal are written as bits."""
+    if dtype == np.bool_:
+        return "true" if x else "false"
+    if dtypes.is_complex(dtype):
+        part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+        return f"({scalar_text(x.real, part)}, {scalar_text(x.imag, part)})"
+    if dtypes.is_float(dtype):
+        if type(x) is float and x == int_or_none(x) and abs(x) < 256 and str(x) != "-0.0":
+            return f"{x!r}"
+        value = np.asarray(x).astype(dtype)
+        if dtypes.itemsize_bits(dtype) % 8 or value.dtype.itemsize not in _SIZES:
+            return repr(float(value))
+        bits = int(value.reshape(1).view(_SIZES[value.dtype.itemsize])[0])
+        if dtypes.itemsize_bits(dtype) != value.dtype.itemsize * 8:
+            return repr(float(value))
+        return f"0x{bits:0{value.dtype.itemsize * 2}X}"
+    return str(int(x))
+
+
+def int_or_none(x: float) -> int | None:
+    """The integer equal to `x`, where there is one."""
+    try:
+        return int(x)
+    except (OverflowError, ValueError):
+        return None
+
+
+def array_text(x: np.ndarray, dtype: np.dtype) -> str:
+    """An array in MLIR's notation: raw bytes as hexadecimal, or element by element."""
+    x = np.ascontiguousarray(x.astype(dtype, copy=False))
+    if x.size == 0:
+        return ""
+    if (x == x.flat[0]).all():
+        return scalar_text(x.flat[0], dtype)
+    if dtype == np.bool_ or dtypes.itemsize_bits(dtype) != dtype.itemsize * 8:
+        return nested_text(x, dtype)
+    return f'"0x{x.tobytes().hex().upper()}"'
+
+
+def nested_text(x: np.ndarray, dtype: np.dtype) -> str:
+    """An array as nested brackets."""
+    if x.ndim == 0:
+        return scalar_text(x[()], dtype)
+    return "[" + ", ".join(nested_text(row, dtype) for row in x) + "]"

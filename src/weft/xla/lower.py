@@ -1,0 +1,64 @@
+"""From jaxpr to StableHLO: walk the equations, let each primitive write itself.
+
+What is written is hlo.py's; compiling the text is compile.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.jaxpr import Jaxpr, Literal
+from weft.xla.hlo import Builder, Value
+
+
+def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
+    """Write the equations of a closed jaxpr in the place where `hlo` stands."""
+    env = dict(zip(jaxpr.invars, args, strict=True))
+    constant = hlo.constant
+    for eqn in jaxpr.eqns:
+        values = [
+            constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
+            for a in eqn.invars
+        ]
+        outs = eqn.primitive.lower(hlo, *values, **eqn.params)
+        for var, out in zip(eqn.outvars, outs, strict=True):
+            env[var] = out
+    return [
+        constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
+        for a in jaxpr.outvars
+    ]
+
+
+def lower_call(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], name: str) -> list[Value]:
+    """Call a closed jaxpr as a function of the module, written once however often it is called."""
+    function = hlo.memo.get(jaxpr)
+    if function is None:
+        function = hlo.memo[jaxpr] = hlo.function(
+            name, jaxpr.in_avals, lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
+        )
+    return hlo.call(function, args, jaxpr.out_avals)
+
+
+def lower_module(jaxpr: Jaxpr, name: str, donated: Sequence[int] = ()) -> str:
+    """The module whose main function is a closed jaxpr; `donated` names parameters given away."""
+    hlo = Builder()
+    attrs = aliases(jaxpr, donated)
+    hlo.function(
+        "main", jaxpr.in_avals, lambda *xs: lower_jaxpr(hlo, jaxpr, xs), "public", attrs
+    )
+    return hlo.module(Builder().unique(f"jit_{name}"))
+
+
+def aliases(jaxpr: Jaxpr, donated: Sequence[int]) -> list[str]:
+    """Argument attributes that let each donated parameter's buffer hold a result of its type."""
+    free = list(range(len(jaxpr.outvars)))
+    attrs = [""] * len(jaxpr.invars)
+    for i in donated:
+        aval = jaxpr.in_avals[i].strong()
+        fit = next((o for o in free if jaxpr.out_avals[o].strong() is aval), None)
+        if fit is None:
+            attrs[i] = " {jax.buffer_donor = true}"
+        else:
+            free.remove(fit)
+            attrs[i] = f" {{tf.aliasing_output = {fit} : i32}}"
+    return attrs
