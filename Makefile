@@ -26,7 +26,7 @@ test: $(VENV)/.test
 	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m ruff check .
 	$(VENV)/bin/python -m mypy
-	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules src/weft
+	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules --doctest-glob='*.md' src/weft README.md docs
 	$(VENV)/bin/python -m pytest -n $(JOBS) tests
 
 bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made
