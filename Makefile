@@ -33,7 +33,7 @@ bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-* .cache examples/out bench/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* .cache examples/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # One environment, filled by extras as a target needs them; a stamp says that an extra is in.
