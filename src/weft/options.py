@@ -168,9 +168,12 @@ config = Config()
 x64_cell = config._cells["enable_x64"]
 disable_jit_cell = config._cells["disable_jit"]
 
-# Not an option but kept like one: what surrounds a call and changes the meaning of a jitted
-# function there (a trace that stages, named axes in scope). None outside of everything.
-surroundings = _cell("surroundings", None, True)
+# Not options but kept like them. Under a trace that stages, a call must not run at once, so the C++
+# cache has to miss; the named axes in scope change what a function means.
+surroundings = _jax.config.Config(
+    "surroundings", None, include_in_jit_key=True, include_in_trace_context=False
+)
+named_axes = _cell("named_axes", (), True)
 
 _jax.jax_jit.set_enable_x64_state(x64_cell)
 _jax.jax_jit.set_disable_jit_state(disable_jit_cell)

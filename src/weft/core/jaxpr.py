@@ -227,11 +227,10 @@ def memo_jaxpr(verb: Callable) -> Callable:
 
     def remembering(jaxpr: Jaxpr, *args: Any) -> Any:
         key = (verb, args)
-        try:
-            return jaxpr.memo[key]
-        except KeyError:
+        out = jaxpr.memo.get(key)
+        if out is None:
             out = jaxpr.memo[key] = verb(jaxpr, *args)
-            return out
+        return out
 
     remembering.__name__ = verb.__name__
     remembering.__doc__ = verb.__doc__

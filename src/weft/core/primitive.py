@@ -37,6 +37,12 @@ class Primitive:
     impl: ClassVar[Any] = None
     staged: ClassVar[Any] = None
     partial_eval: ClassVar[Any] = None
+    dce: ClassVar[Any] = None  # (eqn, live) -> Eqn or None: prune the program for the live results
+    inlined: ClassVar[Any] = None  # (eqn) -> closed Jaxpr or None: what may stand in its place
+    # Printing: alter the parameters shown, (params) -> params; a call's program takes the caller's
+    # names for what is passed.
+    pretty_params: ClassVar[Any] = None
+    names_flow_in: ClassVar[bool] = False
 
     def bind(self, *args: Any, **params: Any) -> list:
         """Apply the operation to values under the current trace. Always a list."""
@@ -48,15 +54,15 @@ class Primitive:
             return self.abstract_eval(*avals, **params)
         key = (self, avals, *params.items())
         try:
-            return _TYPES[key]
-        except KeyError:
-            out = _TYPES[key] = self.abstract_eval(*avals, **params)
-            return out
+            out = _TYPES.get(key)
         except TypeError:
             bad = [k for k, v in params.items() if not _hashable(v)]
             raise TypeError(
                 f"{self.name}: parameters must be hashable; got {', '.join(bad)}."
             ) from None
+        if out is None:
+            out = _TYPES[key] = self.abstract_eval(*avals, **params)
+        return out
 
     def uses_axis(self, name: Any, params: dict) -> bool:
         """Whether this application refers to the named axis (collectives do)."""

@@ -15,6 +15,7 @@ from jaxlib import _jax
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Primitive
+from weft.core.source import describe
 from weft.core.trace import Trace, Tracer, current
 from weft.errors import UnexpectedTracerError
 from weft.options import surroundings
@@ -119,30 +120,6 @@ class StageTrace(Trace):
             if v is var:
                 return "closed over from outside"
         return "of unknown origin"
-
-
-def describe(eqn: Eqn) -> str:
-    """`sin at model.py:12`, with the source line where it can be read."""
-    place = source_line(eqn.source)
-    return f"{eqn.primitive.name}{' at ' + place if place else ''}"
-
-
-_OWN = __file__.rsplit("core", 1)[0]
-
-
-def user_frames(source: Any) -> list:
-    """The frames of a traceback that are not weft's own, innermost first."""
-    if source is None:
-        return []
-    return [f for f in source.frames if not f.file_name.startswith(_OWN)]
-
-
-def source_line(source: Any) -> str:
-    """`model.py:12` for the user's innermost line; empty where there is none."""
-    frames = user_frames(source)
-    if not frames:
-        return ""
-    return f"{frames[0].file_name.rsplit('/', 1)[-1]}:{frames[0].line_num}"
 
 
 def leak_message(x: Tracer) -> str:

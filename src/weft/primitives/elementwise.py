@@ -6,6 +6,7 @@ numpy/'s. Special functions are in special.py, bit operations in bits.py.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -145,17 +146,17 @@ class Elementwise(Primitive):
     def batch(self, axis, args, dims, **params):
         first = next(d for d in dims if d is not None)
         ranks = [typeof(x).ndim for x in args]
-        rank = max(ranks)
+        rank = builtins.max(ranks)
         if all(
             d == first and r == rank if d is not None else r == 0
             for d, r in zip(dims, ranks, strict=True)
         ):
             return self.bind(*args, **params), [first]
-        shape = next(
-            typeof(x).shape[:d] + typeof(x).shape[d + 1 :] if d is not None else typeof(x).shape
-            for x, d, r in zip(args, dims, ranks, strict=True)
-            if r - (d is not None) == max(r - (d is not None) for r, d in zip(ranks, dims))
-        )
+        shapes = [
+            element_shape(typeof(x).shape, d)
+            for x, d in zip(args, dims, strict=True)
+        ]
+        shape = builtins.max(shapes, key=len)
         args = [
             x if r == 0 else self.batched_operand(x, d, axis.size, shape)
             for x, d, r in zip(args, dims, ranks, strict=True)
@@ -168,6 +169,11 @@ class Elementwise(Primitive):
         if typeof(x).ndim == 1 and shape:
             return broadcast_in_dim(x, (size, *shape), (0,))
         return x
+
+
+def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
+    """A shape without its mapped axis."""
+    return shape if dim is None else shape[:dim] + shape[dim + 1 :]
 
 
 def match(x: Any, y: Any) -> tuple[Any, Any]:

@@ -58,6 +58,13 @@ def compile_text(text: str, device: Any, options: Any = None) -> Any:
     return loaded
 
 
+def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
+    """The engine's compile options with XLA flags set, as in `compiler_options` of jit."""
+    options = _jax.CompileOptions()
+    options.env_option_overrides = list(settings)
+    return options
+
+
 def timed_compile(text: str, devices: Any, options: Any) -> Any:
     """Compile, with a line in the log where the option asks for it."""
     start = time.perf_counter()

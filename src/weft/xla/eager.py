@@ -36,9 +36,8 @@ class EvalTrace(Trace):
         if prim.impl is not None:
             return prim.impl(*args, **params)
         key = (prim, *params.items()) if params else prim
-        try:
-            kernel = _KERNELS[key]
-        except KeyError:
+        kernel = _KERNELS.get(key)
+        if kernel is None:
             kernel = _KERNELS[key] = new_kernel(prim, params)
         return kernel(*args)
 

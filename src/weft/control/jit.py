@@ -1,0 +1,169 @@
+"""`jit` as a primitive, and the pipeline from a Python function to a running program.
+
+The pipeline reads top down in `Program`: stage, clean up, lower, compile. Pytrees, static arguments
+and the public `jit` are api.py's; the C++ call path is xla/fastpath.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from weft.core.jaxpr import Jaxpr
+from weft.core.passes import check_jaxpr, dce_jaxpr
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.trace import current
+from weft.options import config
+from weft.transforms.batch import batch_jaxpr
+from weft.transforms.jvp import jvp_jaxpr
+from weft.transforms.linearize import residual_values, split_jaxpr
+from weft.transforms.transpose import backward_jaxpr
+from weft.util import merge, partition
+from weft.xla.compile import Executable, compile_text, engine_options
+from weft.xla.eager import device_of
+from weft.xla.lower import lower_call, lower_module
+
+
+class Jit(Primitive):
+    """Call `jaxpr`, compiled as one unit. Every rule transforms the program it holds."""
+
+    name = "pjit"
+    memoize_type = False
+    names_flow_in = True  # printed with the names its operands and results have outside
+
+    def abstract_eval(self, *avals, name, jaxpr):
+        return jaxpr.out_avals
+
+    def lower(self, hlo, *args, name, jaxpr):
+        return lower_call(hlo, jaxpr, args, name)
+
+    def impl(self, *args, name, jaxpr):
+        device, committed = device_of(args)
+        key = ("executable", device, committed)
+        run = jaxpr.memo.get(key)
+        if run is None:
+            run = jaxpr.memo[key] = build(jaxpr, (), JitSpec(name), device, committed)
+        return run(*args)
+
+    def jvp(self, primals, tangents, *, name, jaxpr):
+        moved = tuple(type(t) is not Zero for t in tangents)
+        both, out_moved = jvp_jaxpr(jaxpr, moved)
+        given = [t for t in tangents if type(t) is not Zero]
+        outs = self.bind(*primals, *given, name=name, jaxpr=both)
+        n = len(jaxpr.outvars)
+        dots = iter(outs[n:])
+        return outs[:n], [
+            next(dots) if m else Zero(a.to_tangent())
+            for m, a in zip(out_moved, jaxpr.out_avals, strict=True)
+        ]
+
+    def partial_eval(self, trace, unknown, args, params):
+        name = params["name"]
+        early, late, out_unknown, sources = split_jaxpr(params["jaxpr"], tuple(unknown))
+        known, held = partition(unknown, args)
+        current.trace = trace.parent
+        try:
+            outs = self.bind(*known, name=name, jaxpr=early)
+        finally:
+            current.trace = trace
+        n_known = len(out_unknown) - sum(out_unknown)
+        residuals = residual_values(sources, known, outs[n_known:])
+        later = trace.later.process(self, [*residuals, *held], dict(name=name, jaxpr=late))
+        return merge(out_unknown, outs[:n_known], later)
+
+    def transpose(self, cts, *args, name, jaxpr):
+        linear = tuple(type(x) is Linear for x in args)
+        moved = tuple(type(ct) is not Zero for ct in cts)
+        back, out_moved = backward_jaxpr(jaxpr, linear, moved)
+        values = [x for x, lin in zip(args, linear, strict=True) if not lin]
+        grads = iter(
+            self.bind(*values, *[c for c in cts if type(c) is not Zero], name=name, jaxpr=back)
+        )
+        moves = iter(out_moved)
+        return [
+            None if not lin else next(grads) if next(moves) else Zero(x.aval)
+            for x, lin in zip(args, linear, strict=True)
+        ]
+
+    def batch(self, axis, args, dims, *, name, jaxpr):
+        mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+        return self.bind(*args, name=name, jaxpr=mapped), out_dims
+
+    def uses_axis(self, name, params):
+        return jaxpr_uses_axis(params["jaxpr"], name)
+
+    def dce(self, eqn, live):
+        jaxpr, used = dce_jaxpr(eqn.params["jaxpr"], tuple(live), False)
+        if not jaxpr.eqns and not jaxpr.outvars:
+            return None
+        return eqn.replace(
+            invars=[a for a, u in zip(eqn.invars, used, strict=True) if u],
+            outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
+            params={**eqn.params, "jaxpr": jaxpr},
+        )
+
+    def pretty_params(self, params):
+        return {"name": params["name"], "jaxpr": params["jaxpr"]}
+
+
+jit_p = Jit()
+
+
+class JitSpec(NamedTuple):
+    """How a function is to be compiled: everything `jit` was asked for that the program is not."""
+
+    name: str
+    donated: tuple[int, ...] = ()  # indices of arguments whose buffers may hold results
+    keep_unused: bool = False
+    compiler_options: tuple = ()
+
+
+def prepare(jaxpr: Jaxpr, n_consts: int, spec: JitSpec) -> tuple[Jaxpr, list[bool]]:
+    """The program to lower, and which of its parameters it takes.
+
+    Parameters are the consts, which stay, and then the arguments; `jaxpr` is closed.
+    """
+    out, used = dce_jaxpr(jaxpr, None, True)
+    if config.enable_checks:
+        check_jaxpr(out)
+    if spec.keep_unused:
+        return out, [True] * len(used)
+    kept = [u or i < n_consts for i, u in enumerate(used)]
+    invars = [v for v, k in zip(out.invars, kept, strict=True) if k]
+    return out.replace(invars=invars), kept
+
+
+def lower_program(jaxpr: Jaxpr, n_consts: int, spec: JitSpec) -> tuple[str, list[bool]]:
+    """The StableHLO of a closed jaxpr, and which parameters it takes."""
+    ready, kept = prepare(jaxpr, n_consts, spec)
+    position = {i: n for n, i in enumerate(i for i, k in enumerate(kept) if k)}
+    donated = [position[i + n_consts] for i in spec.donated if kept[i + n_consts]]
+    return lower_module(ready, spec.name, donated), kept
+
+
+def build(
+    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, device: Any, committed: bool
+) -> Executable:
+    """From a closed jaxpr (whose first parameters are the consts) to a program that runs."""
+    text, kept = lower_program(jaxpr, len(consts), spec)
+    loaded = compile_text(text, device, compile_options(spec))
+    kept = kept[len(consts) :]
+    return Executable(
+        loaded, jaxpr.out_avals, device, committed, consts, None if all(kept) else kept
+    )
+
+
+def compile_options(spec: JitSpec) -> Any:
+    """The engine's options for `spec`; None for its defaults."""
+    return engine_options(spec.compiler_options) if spec.compiler_options else None
+
+
+def jaxpr_uses_axis(jaxpr: Jaxpr, name: Any) -> bool:
+    """Whether any equation of a program refers to the named axis."""
+    key = ("uses_axis", name)
+    found = jaxpr.memo.get(key)
+    if found is None:
+        found = any(e.primitive.uses_axis(name, e.params) for e in jaxpr.eqns)
+        jaxpr.memo[key] = found
+    return found
+

@@ -1,0 +1,496 @@
+"""Jaxprs as text: the typed notation, and the classic one of the first years.
+
+Layout is a small document algebra after Wadler's "A prettier printer": text, lines that may stay
+spaces, groups kept on one line where they fit. Linear time, on an explicit stack. The last lines
+give the classes of jaxpr.py their `pretty_print` and `repr`.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var
+from weft.core.source import source_location
+from weft.util import fun_name
+
+# --------------------------------------------------------------------------------------------
+# Documents: text, a list of documents, or one of these. `width` is that of the flat form.
+
+
+class Line:
+    """A new line; `flat` where the group around it fits on one line."""
+
+    __slots__ = ("flat", "width")
+
+    def __init__(self, flat: str = " "):
+        self.flat = flat
+        self.width = len(flat)
+
+
+class Nest:
+    """Lines in `content` are indented by `by` more, or, where that is None, begin at its column."""
+
+    __slots__ = ("by", "content", "width")
+
+    def __init__(self, by: int | None, content: Doc):
+        self.by = by
+        self.content = content
+        self.width = flat_width(content)
+
+
+class Group:
+    """Flat if it fits on the rest of the line, else with every one of its own lines broken."""
+
+    __slots__ = ("content", "width")
+
+    def __init__(self, content: Doc):
+        self.content = content
+        self.width = flat_width(content)
+
+
+class Note:
+    """A comment at the end of the line it stands in; what holds one is never flat."""
+
+    __slots__ = ("text",)
+    width = math.inf
+
+    def __init__(self, text: str):
+        self.text = text
+
+
+Doc = str | list | Line | Nest | Group | Note
+
+
+def flat_width(doc: Doc) -> float:
+    """The columns a document takes on one line."""
+    if type(doc) is str:
+        return len(doc)
+    if type(doc) is list:
+        return sum(map(flat_width, doc))
+    return doc.width  # type: ignore[union-attr]
+
+
+def render(doc: Doc, width: int) -> str:
+    """Lay a document out on lines of `width` columns."""
+    lines: list[str] = []
+    notes: dict[int, str] = {}  # by line
+    line: list[str] = []
+    column = 0
+    stack: list[tuple[int, bool, Any]] = [(0, False, doc)]
+    while stack:
+        indent, flat, part = stack.pop()
+        kind = type(part)
+        if kind is Line and not flat:
+            lines.append("".join(line))
+            line, column = [" " * indent], indent
+        elif kind is str or kind is Line:
+            text = part if kind is str else part.flat
+            line.append(text)
+            column += len(text)
+        elif kind is list:
+            stack.extend([(indent, flat, d) for d in reversed(part)])
+        elif kind is Group:
+            stack.append((indent, flat or column + part.width <= width, part.content))
+        elif kind is Nest:
+            stack.append((column if part.by is None else indent + part.by, flat, part.content))
+        else:
+            notes[len(lines)] = part.text
+    lines.append("".join(line))
+    edge = min(width, max(map(len, lines)))
+    for i, note in notes.items():
+        lines[i] = f"{lines[i]:<{edge}} # {note}"
+    return "\n".join(lines)
+
+
+def spread(texts: Sequence[str]) -> Doc:
+    """Words between spaces, as many to the line as fit."""
+    return [*texts[:1], *[Group([Line(), t]) for t in texts[1:]]]
+
+
+def between(separator: Line, docs: Sequence[Doc]) -> list:
+    """`docs` with a line between each two."""
+    return [x for d in docs for x in (separator, d)][1:]
+
+
+# --------------------------------------------------------------------------------------------
+# Names, literals and parameters.
+
+# Names no variable gets, so that text reads one way only: keywords, and numbers that are words.
+_RESERVED = frozenset(("in", "let", "lambda", "inf", "nan"))
+
+
+def fresh_names(taken: Collection[str] = ()) -> Iterator[str]:
+    """a, b, ..., z, ba, bb, ...: numbers to the base 26."""
+    for n in itertools.count():
+        name = ""
+        while n or not name:
+            n, digit = divmod(n, 26)
+            name = chr(ord("a") + digit) + name
+        if name not in _RESERVED and name not in taken:
+            yield name
+
+
+class Scope(dict[Any, str]):
+    """The names of the variables of one program; a variable gets its name when first asked for."""
+
+    __slots__ = ("fresh",)
+
+    def __init__(self, fresh: Iterator[str]):
+        self.fresh = fresh
+
+    def __missing__(self, var: Var) -> str:
+        name = self[var] = next(self.fresh)
+        return name
+
+
+def read_vars(jaxpr: Jaxpr) -> set[Any]:
+    """The variables that something in a program reads."""
+    atoms = itertools.chain(jaxpr.outvars, *[e.invars for e in jaxpr.eqns])
+    return {a for a in atoms if type(a) is not Literal}
+
+
+_UNMARKED = tuple(map(np.dtype, (np.bool_, np.int32, np.float32, np.complex64)))
+
+
+def number_text(val: Any, dtype: np.dtype) -> str:
+    """The shortest decimal that reads back as `val` in `dtype`, or the exact one if it is short."""
+    if not isinstance(val, bool | int | float | complex | np.generic):
+        return str(val)
+    if dtypes.is_bool(dtype):
+        return str(bool(val))
+    if dtypes.is_integer(dtype):
+        return str(int(val))  # type: ignore[arg-type]
+    with np.errstate(over="ignore"):
+        exact = dtype.type(val)
+    if dtypes.is_complex(dtype):
+        return str(exact)
+    x = float(exact)
+    if not math.isfinite(x) or float(f"{x:.6g}") == x:
+        return repr(x)  # short and exact: 448.0, where 450.0 would read back as the same float8
+    texts = (f"{x:.{digits}g}" for digits in range(1, 18))
+    return next(repr(float(t)) for t in texts if dtype.type(float(t)) == exact)
+
+
+def param_text(x: Any, inside: bool = False) -> str:
+    """A parameter on one line; `inside` a container, strings are quoted."""
+    if isinstance(x, str):
+        return repr(x) if inside or "\n" in x else x
+    if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
+        return "float0" if x == dtypes.float0 else np.dtype(x).name
+    if isinstance(x, enum.Enum):
+        return f"{type(x).__name__}.{x.name}"
+    if isinstance(x, tuple | list):
+        items = [param_text(i, True) for i in x]
+        if hasattr(x, "_fields"):  # a namedtuple
+            fields = (f"{k}={v}" for k, v in zip(x._fields, items, strict=True))
+            return f"{type(x).__name__}({', '.join(fields)})"
+        if isinstance(x, list):
+            return f"[{', '.join(items)}]"
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    if callable(x) and not isinstance(x, Jaxpr | ClosedJaxpr):
+        return fun_name(x)
+    return str(x).replace("\n", " ")
+
+
+def is_program(x: Any) -> bool:
+    """Whether a parameter is a program."""
+    return isinstance(x, Jaxpr | ClosedJaxpr)
+
+
+def are_programs(x: Any) -> bool:
+    """Whether a parameter is a sequence of programs."""
+    return isinstance(x, tuple | list) and any(map(is_program, x))
+
+
+# --------------------------------------------------------------------------------------------
+# The two notations.
+
+
+class Notation:
+    """What both notations share. An instance prints once."""
+
+    unused: str
+
+    def __init__(
+        self,
+        source_info: bool = False,
+        print_shapes: bool = True,
+        print_effects: bool = False,
+        custom_rules: bool = True,
+    ):
+        self.source_info = source_info
+        self.print_shapes = print_shapes
+        self.print_effects = print_effects
+        self.custom_rules = custom_rules
+        self.taken: set[str] = set()
+        self.fresh = fresh_names(self.taken)
+
+    def program(self, jaxpr: Jaxpr, names: Scope | None = None) -> Doc:
+        """A program, with names given to some of its variables already."""
+        raise NotImplementedError
+
+    def document(self, jaxpr: Jaxpr) -> Doc:
+        """A program that stands by itself."""
+        return self.program(jaxpr)
+
+    def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
+        raise NotImplementedError
+
+    def shown_params(self, eqn: Eqn) -> dict[str, Any]:
+        """The parameters that are printed, in order."""
+        params = eqn.params
+        if eqn.primitive.pretty_params is not None and self.custom_rules:
+            params = eqn.primitive.pretty_params(params)
+        return {k: params[k] for k in sorted(params, key=lambda k: (k != "name", k))}
+
+    def results(self, jaxpr: Jaxpr, names: Scope) -> list[str]:
+        """`a,` and so on; the last one of several without its comma."""
+        texts = [f"{self.atom(a, names)}," for a in jaxpr.outvars]
+        return texts if len(texts) < 2 else [*texts[:-1], texts[-1][:-1]]
+
+    def ending(self, jaxpr: Jaxpr) -> str:
+        """What follows the results."""
+        if not (self.print_effects and jaxpr.effects):
+            return ") }"
+        return f") : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }} }}"
+
+    def atom(self, atom: Atom, names: Scope) -> str:
+        if type(atom) is Literal:
+            return number_text(atom.val, atom.aval.dtype)
+        return names[atom]
+
+    def note(self, eqn: Eqn) -> Doc:
+        """Where the equation was written, if that is asked for and known."""
+        place = source_location(eqn.source) if self.source_info else ""
+        return Note(place) if place else ""
+
+
+class Typed(Notation):
+    """`{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }`; one set of names for all programs.
+
+    A program held in several places is written once, in front: `let f = { ... } in { ... }`.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.shared: dict[Jaxpr, str] = {}
+
+    def document(self, jaxpr: Jaxpr) -> Doc:
+        doc: list[Doc] = []
+        for held in self.name_shared(jaxpr):
+            doc += [f"let {self.shared[held]} = ", self.program(held), " in", Line()]
+        return [*doc, self.program(jaxpr)]
+
+    def name_shared(self, top: Jaxpr) -> list[Jaxpr]:
+        """Name the programs held in several places; they are given inner ones first."""
+        found: dict[Jaxpr, str] = {}  # each with the name it would have
+        order: list[Jaxpr] = []
+        several: set[Jaxpr] = set()
+        stack = [(top, iter(self.held(top)))]
+        while stack:
+            around, rest = stack[-1]
+            for jaxpr, name in rest:
+                if jaxpr not in found:
+                    found[jaxpr] = name
+                    stack.append((jaxpr, iter(self.held(jaxpr))))
+                    break
+                several.add(jaxpr)
+            else:
+                order.append(around)
+                stack.pop()
+        order = [jaxpr for jaxpr in order if jaxpr in several]
+        for jaxpr in order:
+            names = (f"{found[jaxpr]}{n or ''}" for n in itertools.count())
+            name = next(n for n in names if n not in self.taken and n not in _RESERVED)
+            self.shared[jaxpr] = name
+            self.taken.add(name)
+        return order
+
+    def held(self, jaxpr: Jaxpr) -> Iterator[tuple[Jaxpr, str]]:
+        """The programs that the equations of a program hold, with a name for each."""
+        for eqn in jaxpr.eqns:
+            if eqn.params:
+                params = self.shown_params(eqn)
+                for value in params.values():
+                    for x in value if are_programs(value) else (value,):
+                        if is_program(x):
+                            name = str(params.get("name") or x.jaxpr.name)
+                            yield x.jaxpr, name if name.isidentifier() else "jaxpr"
+
+    def program(self, jaxpr: Jaxpr, names: Scope | None = None) -> Doc:
+        names = Scope(self.fresh) if names is None else names
+        used = read_vars(jaxpr)
+        consts = spread([self.binder(v, names) for v in jaxpr.constvars])
+        params = [self.binder(v, names) for v in jaxpr.invars] or [""]
+        params[-1] += ". let"
+        eqns = between(Line("; "), [self.equation(e, names, used) for e in jaxpr.eqns])
+        body: Doc = [Nest(4, [Line(), *eqns]), Nest(2, Line())] if eqns else Nest(2, Line("  "))
+        results = Nest(4, spread(self.results(jaxpr, names)))
+        head = ["{ lambda ", Nest(4, [consts, "; ", spread(params)])]
+        return Group([*head, body, "in (", results, self.ending(jaxpr)])
+
+    def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
+        unused = f"_{':' if self.print_shapes else ''}"
+        outs = [
+            self.binder(v, names)
+            if v in used and type(v) is not DropVar
+            else f"{unused}{v.aval if self.print_shapes else ''}"
+            for v in eqn.outvars
+        ]
+        left = [Nest(2, spread(outs)), " = "] if outs else []
+        args = Nest(2, spread([self.atom(a, names) for a in eqn.invars]))
+        params = self.params(eqn, names, used)
+        return [self.note(eqn), *left, eqn.primitive.name, params, " ", args]
+
+    def params(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
+        """`[axes=(0,)]`, with each on a line of its own where they do not fit on one."""
+        if not eqn.params:
+            return ""
+        docs: list[Doc] = []
+        for key, x in self.shown_params(eqn).items():
+            doc: Doc
+            if are_programs(x):
+                docs_in = between(Line(), [self.held_program(p) for p in x])
+                doc = Group(["(", Nest(2, [Line(""), *docs_in]), Line(""), ")"])
+            elif is_program(x):
+                doc = self.held_program(x, self.flow_in(eqn, x.jaxpr, names, used))
+            else:
+                doc = param_text(x)
+            docs.append([f"{key}=", doc])
+        if not docs:
+            return ""
+        return Group(["[", Nest(2, [Line(""), *between(Line(), docs)]), Line(""), "]"])
+
+    def held_program(self, x: Any, names: Scope | None = None) -> Doc:
+        """A parameter that is a program: itself, or its name if it has one."""
+        if not is_program(x):
+            return param_text(x, True)
+        return self.shared.get(x.jaxpr) or self.program(x.jaxpr, names)
+
+    def flow_in(self, eqn: Eqn, held: Jaxpr, names: Scope, used: Collection[Var]) -> Scope | None:
+        """A call's program uses the caller's names for what is passed in and out."""
+        if not eqn.primitive.names_flow_in:
+            return None
+        inner = Scope(self.fresh)
+        passed: set[Any] = set()
+        for v, a in zip(held.invars, eqn.invars, strict=False):
+            if type(a) is not Literal and a not in passed:
+                passed.add(a)
+                inner[v] = names[a]
+        own: set[Any] = set(held.invars)
+        for a, out in zip(held.outvars, eqn.outvars, strict=False):
+            if type(a) is not Literal and a not in own and a not in inner and out in used:
+                inner[a] = names[out]
+        return inner
+
+    def binder(self, var: Var, names: Scope) -> str:
+        return f"{names[var]}:{var.aval}" if self.print_shapes else names[var]
+
+    def atom(self, atom: Atom, names: Scope) -> str:
+        text = super().atom(atom, names)
+        marked = type(atom) is Literal and (atom.aval.dtype not in _UNMARKED or atom.aval.shape)
+        return f"{text}:{atom.aval}" if marked and self.print_shapes else text
+
+
+class Classic(Notation):
+    """`{ lambda  ; a. let b = sin a in (b,) }`, on three lines; names restart in each program."""
+
+    def program(self, jaxpr: Jaxpr, names: Scope | None = None) -> Doc:
+        names = Scope(fresh_names()) if names is None else names
+        used = read_vars(jaxpr)
+        params = " ".join([names[v] for v in jaxpr.invars])
+        consts = " ".join([names[v] for v in jaxpr.constvars])
+        eqns = between(Line(), [self.equation(e, names, used) for e in jaxpr.eqns])
+        let: Doc = ["let ", Nest(None, eqns)] if eqns else "let"
+        results = " ".join(self.results(jaxpr, names))
+        body = Nest(2, [Line(), let, Line(), "in (", results, self.ending(jaxpr)])
+        return Nest(None, [f"{{ lambda {consts} ; {params}.", body])
+
+    def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
+        outs = [names[v] if v in used and type(v) is not DropVar else "*" for v in eqn.outvars]
+        left = f"{' '.join(outs)} = " if outs else ""
+        args = "".join([f" {self.atom(a, names)}" for a in eqn.invars])
+        docs: list[Doc] = []
+        for key, x in self.shown_params(eqn).items():
+            doc: Doc
+            if are_programs(x):
+                doc = ["( ", Nest(None, between(Line(), [self.program(p.jaxpr) for p in x])), " )"]
+            else:
+                doc = self.program(x.jaxpr) if is_program(x) else param_text(x)
+            docs.append([f"{key}=", doc])
+        params = ["[ ", Nest(None, between(Line(), docs)), " ]"] if docs else []
+        return [self.note(eqn), left, eqn.primitive.name, *params, args]
+
+
+# --------------------------------------------------------------------------------------------
+# What users call.
+
+_NOTATIONS: dict[str, type[Notation]] = {"typed": Typed, "classic": Classic}
+_KEYWORD = re.compile(r"\blambda\b|\blet\b|\bin(?= \()")
+_TYPE = re.compile(r"(?<=\w):\w+\[[\d,]*\]")
+
+
+def pretty_print(
+    program: Jaxpr | ClosedJaxpr | Eqn,
+    *,
+    notation: str = "typed",
+    source_info: bool = False,
+    print_shapes: bool = True,
+    custom_pp_eqn_rules: bool = True,
+    name_stack: bool = False,
+    print_effects: bool = False,
+    width: int = 80,
+    use_color: bool = False,
+) -> str:
+    """The text of a jaxpr or of an equation.
+
+    `notation` is "typed", or "classic" for the untyped one of JAX's first years. `source_info` adds
+    the file, line, column and function of each equation. `name_stack` is taken so that calls carry
+    over from JAX: equations hold no name stack here.
+    """
+    if notation not in _NOTATIONS:
+        raise ValueError(
+            f"pretty_print: notation must be 'typed' or 'classic'; got {notation!r}. "
+            'Hint: jaxpr.pretty_print(notation="classic")'
+        )
+    printer = _NOTATIONS[notation](
+        source_info=source_info,
+        print_shapes=print_shapes,
+        print_effects=print_effects,
+        custom_rules=custom_pp_eqn_rules,
+    )
+    if isinstance(program, Eqn):
+        doc = printer.equation(program, Scope(printer.fresh), program.outvars)
+    else:
+        doc = printer.document(program.jaxpr)
+    text = render(doc, width)
+    if use_color:
+        text = _KEYWORD.sub("\x1b[34;1m\\g<0>\x1b[39;22m", text)
+        text = _TYPE.sub("\x1b[35m\\g<0>\x1b[39m", text)
+    return text
+
+
+def equation_text(jaxpr: Jaxpr, index: int) -> str:
+    """One equation on one line, with the names it has where the whole of `jaxpr` is printed."""
+    printer = Typed()
+    names = Scope(printer.fresh)
+    printer.program(jaxpr, names)
+    eqn = jaxpr.eqns[index]
+    lines = render(printer.equation(eqn, names, eqn.outvars), 80).split("\n")
+    return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1].strip()}"
+
+
+# Printing stands above the IR, so it is attached here rather than written in jaxpr.py.
+for _cls in (Jaxpr, ClosedJaxpr, Eqn):
+    for _name, _method in (("pretty_print", pretty_print), ("__repr__", lambda x: pretty_print(x))):
+        setattr(_cls, _name, _method)
+
+__all__ = ["equation_text", "pretty_print"]

@@ -1,0 +1,138 @@
+"""Between pytrees and flat lists: a user's function seen flat, and checks of what goes in and out.
+
+Everything below this file takes and returns flat lists; everything above speaks pytrees.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.stage import StagedTracer
+from weft.errors import DtypeError
+from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
+from weft.transforms.batch import BatchTracer
+from weft.transforms.jvp import JVPTracer
+from weft.util import fun_name
+from weft.xla.array import ArrayImpl
+
+# Types that are values beyond doubt; the rest are looked at.
+_PLAIN = frozenset(
+    (ArrayImpl, StagedTracer, JVPTracer, BatchTracer, np.ndarray, float, int, bool, complex)
+)
+
+
+class FlatFun:
+    """A pytree function seen flat: leaves in, leaves out; `out_tree` is known after a call."""
+
+    __slots__ = ("fun", "has_aux", "in_tree", "op", "out_tree", "aux")
+
+    def __init__(self, fun: Callable, in_tree: PyTreeDef, op: str, has_aux: bool = False):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.op = op
+        self.has_aux = has_aux
+        self.out_tree: Any = None
+        self.aux: Any = None
+
+    def __call__(self, *leaves: Any) -> list:
+        args, kwargs = unflatten(self.in_tree, leaves)
+        out = self.fun(*args, **kwargs)
+        if self.has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise TypeError(
+                    f"{self.op}: with has_aux=True the function must return a pair (output, aux); "
+                    f"got {type(out).__name__}."
+                )
+            out, self.aux = out
+        outs, self.out_tree = flatten(out)
+        for x in outs:
+            if type(x) not in _PLAIN and not is_valid_value(x):
+                raise result_error(self.op, self.fun, out)
+        return outs
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """The pytree of results from its leaves."""
+        return unflatten(self.out_tree, outs)
+
+
+def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
+    """The error for a leaf that is no array or number."""
+    hint = ""
+    if isinstance(x, str):
+        hint = " Hint: mark it static in jit (static_argnums, static_argnames)."
+    elif isinstance(x, np.ndarray):
+        hint = f" Hint: convert dtype {x.dtype} to a numeric one first."
+    return DtypeError(
+        f"{op}: {kind} must be arrays or numbers; got {x!r} of type {type(x).__name__} "
+        f"at {path}.{hint}"
+    )
+
+
+def result_error(op: str, fun: Callable, out: Any) -> DtypeError:
+    """The error for a result that is no array or number, with its place."""
+    for path, x in flatten_with_path(out)[0]:
+        if not is_valid_value(x):
+            where = f"result{keystr(path)} of {fun_name(fun)}"
+            return value_error(op, "results", where, x)
+    raise AssertionError("every leaf is valid")
+
+
+def avals_of(op: str, leaves: Sequence[Any], tree: PyTreeDef, fun: Callable) -> list[ShapedArray]:
+    """The types of argument leaves, or an error that names the argument."""
+    try:
+        return [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+    except DtypeError:
+        names = argument_names(fun, tree)
+        for name, x in zip(names, leaves, strict=True):
+            if not is_valid_value(x):
+                raise value_error(op, "arguments", f"{name} of {fun_name(fun)}", x) from None
+        raise
+
+
+def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
+    """A name for each leaf of (args, kwargs), by the function's parameters: `params['w'][0]`."""
+    placeholder = unflatten(in_tree, range(in_tree.num_leaves))
+    args, kwargs = placeholder
+    bound = _parameter_names(fun, len(args))
+    names = []
+    for path, _ in flatten_with_path((args, kwargs))[0]:
+        which, position, *rest = path
+        if which.idx == 0:
+            names.append(bound[position.idx] + keystr(tuple(rest)))
+        else:
+            names.append(str(position.key) + keystr(tuple(rest)))
+    return names
+
+
+def _parameter_names(fun: Callable, count: int) -> list[str]:
+    names: list[str] = []
+    try:
+        for p in inspect.signature(fun).parameters.values():
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+    except (TypeError, ValueError):
+        pass
+    return names[:count] + [f"args[{i}]" for i in range(len(names), count)]
+
+
+def check_callable(op: str, fun: Any) -> None:
+    """Raise unless `fun` can be called."""
+    if not callable(fun):
+        raise TypeError(
+            f"{op}: needs a function; got {fun!r} of type {type(fun).__name__}."
+            + (f" Hint: {op}(f)(x), not {op}(f(x))." if is_valid_value(fun) else "")
+        )
+
+
+def as_tuple(x: Any) -> tuple:
+    """An int or a name as a 1-tuple, a sequence as a tuple, None as ()."""
+    if x is None:
+        return ()
+    return (x,) if isinstance(x, int | str) else tuple(x)

@@ -1,0 +1,312 @@
+"""The public `jit`: from a call with pytrees, static and donated arguments to a staged program.
+
+Staging and compiling are control/jit.py; the stages as values are stages.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.control.jit import JitSpec, build, jit_p
+from weft.core.jaxpr import ClosedJaxpr
+from weft.core.stage import close_jaxpr, stage
+from weft.core.trace import Tracer, current
+from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
+from weft.options import config, trace_context
+from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.stages import Lowered, Program, Traced
+from weft.util import fun_name
+from weft.xla.eager import EVAL, device_of
+from weft.xla.fastpath import compiled_call
+
+__all__ = ["jit"]
+
+logger = logging.getLogger("weft.trace")
+
+# Programs of each function, shared by every jit of it; an entry dies with its function.
+_PROGRAMS: weakref.WeakKeyDictionary[Callable, dict] = weakref.WeakKeyDictionary()
+
+
+class JitFunction:
+    """What stands behind a jitted function: its options and its programs."""
+
+    def __init__(
+        self,
+        fun: Callable,
+        static_argnums: Sequence[int],
+        static_argnames: Sequence[str],
+        donate_argnums: Sequence[int],
+        donate_argnames: Sequence[str],
+        spec: JitSpec,
+        device: Any,
+        inline: bool,
+    ):
+        self.fun = fun
+        self.static_argnums = static_argnums
+        self.static_argnames = static_argnames
+        self.donate_argnums = donate_argnums
+        self.donate_argnames = donate_argnames
+        self.spec = spec
+        self.device = device
+        self.inline = inline
+        try:
+            self.programs = _PROGRAMS.setdefault(fun, {})
+        except TypeError:  # not hashable, or without weak references
+            self.programs = {}
+
+    def miss(self, *args: Any, **kwargs: Any) -> tuple:
+        """A call that the C++ path has no executable for."""
+        if config.disable_jit:
+            return self.fun(*args, **kwargs), None, False
+        if self.inline and current.trace is not EVAL:
+            return self.fun(*args, **kwargs), None, False
+        program, leaves = self.program(args, kwargs)
+        if current.trace is not EVAL:
+            outs = jit_p.bind(
+                *program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr
+            )
+            return unflatten(program.out_tree, outs), None, False
+        for x in (*program.consts, *leaves):
+            if isinstance(x, Tracer):  # a leaked one: the bottom trace says so
+                outs = jit_p.bind(
+                    *program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr
+                )
+                return unflatten(program.out_tree, outs), None, False
+        device, committed = device_of(leaves)
+        if self.device is not None:
+            device, committed = self.device, True
+        key = ("program", device, committed, program.spec, len(program.consts))
+        run = program.jaxpr.memo.get(key)
+        if run is None:
+            run = build(program.jaxpr, program.consts, program.spec, device, committed)
+            program.jaxpr.memo[key] = run
+        outs = run(*leaves)
+        fastpath = run.fastpath(program.out_tree, len(leaves))
+        return unflatten(program.out_tree, outs), fastpath, False
+
+    def program(self, args: tuple, kwargs: dict) -> tuple[Program, list]:
+        """The staged program for a call, and the leaves to pass it."""
+        static, dynamic, fun, kwargs = self.split(args, kwargs)
+        leaves, in_tree = flatten((dynamic, kwargs))
+        avals = avals_of(self.spec.name, leaves, in_tree, fun)
+        donated = self.donated(args, kwargs, in_tree)
+        key = (in_tree, tuple(avals), static, donated, self.spec, trace_context())
+        try:
+            program = self.programs.get(key)
+        except TypeError:
+            raise self.unhashable(static) from None
+        if program is None or not all(_live(c) for c in program.consts):
+            program = self.programs[key] = self.stage(fun, in_tree, avals, donated)
+        return program, leaves
+
+    def split(self, args: tuple, kwargs: dict) -> tuple[tuple, tuple, Callable, dict]:
+        """Set static arguments apart: (static, the other args, a function of those, kwargs)."""
+        if not self.static_argnums and not self.static_argnames:
+            return (), args, self.fun, kwargs
+        nums = {i % len(args) if args and -len(args) <= i < 0 else i for i in self.static_argnums}
+        fixed = {i: args[i] for i in sorted(nums) if 0 <= i < len(args)}
+        named = {k: kwargs[k] for k in sorted(kwargs) if k in self.static_argnames}
+        dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
+        static = (
+            tuple((i, type(x), x) for i, x in fixed.items()),
+            tuple((k, type(x), x) for k, x in named.items()),
+        )
+
+        @functools.wraps(self.fun)
+        def fun(*others: Any, **more: Any) -> Any:
+            rest = iter(others)
+            whole = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+            return self.fun(*whole, **named, **more)
+
+        remaining = {k: v for k, v in kwargs.items() if k not in named}
+        return static, dynamic, fun, remaining
+
+    def donated(self, args: tuple, kwargs: dict, in_tree: PyTreeDef) -> tuple[int, ...]:
+        """The flat indices of donated leaves."""
+        if not self.donate_argnums and not self.donate_argnames:
+            return ()
+        count = len(args)
+        nums = {i + count if i < 0 else i for i in self.donate_argnums}
+        positions = [i for i in range(count) if i not in self.static_positions(count)]
+        marks, marked = unflatten(in_tree, range(in_tree.num_leaves))
+        out: list[int] = []
+        for i, subtree in zip(positions, marks, strict=True):
+            if i in nums:
+                out += flatten(subtree)[0]
+        for k, subtree in marked.items():
+            if k in self.donate_argnames:
+                out += flatten(subtree)[0]
+        return tuple(out)
+
+    def static_positions(self, count: int) -> set[int]:
+        """The positions of static arguments among `count`."""
+        return {i + count if i < 0 else i for i in self.static_argnums}
+
+    def stage(self, fun: Callable, in_tree: PyTreeDef, avals: list, donated: tuple) -> Program:
+        """Run the function on tracers."""
+        start = time.perf_counter()
+        flat = FlatFun(fun, in_tree, self.spec.name)
+        names = functools.partial(argument_names, fun, in_tree)
+        jaxpr, consts = stage(flat, avals, self.spec.name, names)
+        if config.log_compiles:
+            ms = (time.perf_counter() - start) * 1e3
+            logger.warning("traced %s for %s in %.1f ms", self.spec.name, list(avals), ms)
+        closed = ClosedJaxpr(jaxpr, consts)
+        spec = self.spec._replace(donated=donated)
+        return Program(close_jaxpr(jaxpr), closed, consts, avals, flat.out_tree, spec)
+
+    def unhashable(self, static: tuple) -> Exception:
+        """The error for a static argument that cannot be a key."""
+        for where, kind, x in (*static[0], *static[1]):
+            try:
+                hash(x)
+            except TypeError:
+                what = f"argument {where}" if isinstance(where, int) else f"argument `{where}`"
+                return ValueError(
+                    f"jit: static arguments must be hashable; got {kind.__name__} as {what} of "
+                    f"{self.spec.name}. Hint: pass a tuple for a list, a frozen dataclass for an "
+                    "object with settings."
+                )
+        return TypeError(f"jit: a part of the call to {self.spec.name} is not hashable.")
+
+    # -- the attributes of the jitted function -------------------------------------------------
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Stage at the types of these arguments (arrays or ShapeDtypeStructs)."""
+        program, leaves = self.program(args, kwargs)
+        in_tree = flatten((args, kwargs))[1] if not self.has_static else self.dynamic_tree(args, kwargs)
+        return Traced(program, in_tree, self.fun)
+
+    @property
+    def has_static(self) -> bool:
+        """Whether any argument is static."""
+        return bool(self.static_argnums or self.static_argnames)
+
+    def dynamic_tree(self, args: tuple, kwargs: dict) -> PyTreeDef:
+        """The structure of the arguments that are not static."""
+        _, dynamic, _, kwargs = self.split(args, kwargs)
+        return flatten((dynamic, kwargs))[1]
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Stage and write StableHLO at the types of these arguments."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results, computing nothing."""
+        return self.trace(*args, **kwargs).out_info
+
+
+def _live(x: Any) -> bool:
+    return not isinstance(x, Tracer) or x.trace.live
+
+
+def jit(
+    fun: Callable | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compile a function with XLA: the first call for each set of argument types traces it.
+
+    The function must be pure, and its Python control flow depend on static arguments and on shapes
+    only; results are as without jit. Calls with types seen before run at C++ speed.
+
+    Args:
+      fun: takes and returns pytrees of arrays. Without it, `jit(...)` is a decorator.
+      static_argnums, static_argnames: arguments that are Python values, hashable; each new value
+        traces again. Given one of the two, the other is inferred from the signature.
+      donate_argnums, donate_argnames: arguments whose buffers the results may take over. They must
+        not be used afterwards.
+      keep_unused: pass arguments to the compiled program even where it does not use them.
+      device: where to run, instead of where the arguments are.
+      inline: in a traced function, write the operations there, not a call.
+      compiler_options: XLA flags for this function.
+
+    Returns:
+      A function with `.trace`, `.lower`, `.eval_shape`, `.clear_cache` and `.__wrapped__`.
+
+    >>> import weft.numpy as jnp
+    >>> jit(lambda x: x * 2 + 1)(jnp.arange(3))
+    Array([1, 3, 5], dtype=int32)
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+            compiler_options=compiler_options,
+        )
+    check_callable("jit", fun)
+    static = resolve(fun, static_argnums, static_argnames, "static_argnums")
+    donate = resolve(fun, donate_argnums, donate_argnames, "donate_argnums")
+    both = set(static[0]) & set(donate[0])
+    if both:
+        raise ValueError(f"jit: an argument must not be both static and donated; got {both}.")
+    spec = JitSpec(
+        fun_name(fun),
+        keep_unused=keep_unused,
+        compiler_options=tuple(sorted((compiler_options or {}).items())),
+    )
+    made = JitFunction(fun, *static, *donate, spec, device, inline)
+    call = compiled_call(spec.name, made.miss, fun, static[0], static[1])
+    functools.update_wrapper(call, fun)
+    call.trace = made.trace
+    call.lower = made.lower
+    call.eval_shape = made.eval_shape
+    call.clear_cache = lambda: (call._clear_cache(), made.programs.clear()) and None
+    return call
+
+
+def resolve(
+    fun: Callable, argnums: Any, argnames: Any, what: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of marked arguments, each completed from the other by the signature."""
+    nums, names = as_tuple(argnums), as_tuple(argnames)
+    if any(not isinstance(i, int) for i in nums):
+        raise TypeError(f"jit: {what} must be integers; got {nums}.")
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    any_args = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    any_kwargs = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    count = len(positional)
+    if not any_args and any(not -count <= i < count for i in nums):
+        raise ValueError(
+            f"jit: {what} must be positions of arguments of {fun_name(fun)}, which takes {count}; "
+            f"got {nums}."
+        )
+    known = {p.name for p in parameters}
+    unknown = [n for n in names if n not in known]
+    if unknown and not any_kwargs:
+        raise ValueError(
+            f"jit: {what.replace('nums', 'names')} must name arguments of {fun_name(fun)}; "
+            f"got {', '.join(unknown)}."
+        )
+    if argnames is None:
+        names = tuple(positional[i] for i in nums if -count <= i < count)
+    elif argnums is None:
+        nums = tuple(positional.index(n) for n in names if n in positional)
+    return nums, names

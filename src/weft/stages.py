@@ -1,0 +1,194 @@
+"""The stages of a compilation as values: Traced, Lowered, Compiled.
+
+`jit(f).trace(x)`, `.lower()`, `.compile()`; each can be looked at. The pipeline that they walk is
+control/jit.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft.control.jit import JitSpec, build, lower_program
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.errors import ShapeError
+from weft.flat import avals_of
+from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.structs import ShapeDtypeStruct
+from weft.xla.client import default_device
+from weft.xla.compile import Executable
+
+__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
+
+
+class ArgInfo(NamedTuple):
+    """The type of an argument, and whether its buffer is given away."""
+
+    aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+
+class _Stage:
+    """What every stage knows of the call it is made for."""
+
+    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable):
+        self._program = program
+        self._fun = fun
+        self.in_tree = in_tree
+        self.out_tree = program.out_tree
+
+    @property
+    def _spec(self) -> JitSpec:
+        return self._program.spec
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as (args, kwargs)."""
+        return unflatten(self.in_tree, self._program.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An ArgInfo for each argument, as (args, kwargs)."""
+        donated = set(self._spec.donated)
+        infos = [ArgInfo(a, i in donated) for i, a in enumerate(self._program.in_avals)]
+        return unflatten(self.in_tree, infos)
+
+    @property
+    def out_info(self) -> Any:
+        """A ShapeDtypeStruct for each result."""
+        structs = [ShapeDtypeStruct.of(a) for a in self._program.jaxpr.out_avals]
+        return unflatten(self.out_tree, structs)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The flat arguments whose buffers are given away."""
+        return self._spec.donated
+
+
+class Traced(_Stage):
+    """A function staged at given types: `.jaxpr`, `.lower()`."""
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program, with its consts."""
+        return self._program.closed
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self._spec.name
+
+    @property
+    def effects(self) -> frozenset:
+        """What the program does besides computing."""
+        return self._program.jaxpr.effects
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the results, flat."""
+        return self._program.jaxpr.out_avals
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Write the program as StableHLO."""
+        text, kept = lower_program(
+            self._program.jaxpr, len(self._program.consts), self._spec
+        )
+        return Lowered(self._program, self.in_tree, self._fun, text, kept)
+
+
+class Lowered(_Stage):
+    """A program in StableHLO: `.as_text()`, `.compile()`."""
+
+    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable, text: str, kept: list):
+        super().__init__(program, in_tree, fun)
+        self._text = text
+        self._kept = kept
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as text; `dialect` 'stablehlo' (the default) or 'hlo'."""
+        if dialect in (None, "stablehlo"):
+            return self._text
+        if dialect == "hlo":
+            return self.compile().as_text()
+        raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
+
+    def compiler_ir(self, dialect: str | None = None) -> str:
+        """The module, as text."""
+        return self.as_text(dialect)
+
+    def cost_analysis(self) -> dict:
+        """The engine's estimate of floating-point operations and bytes."""
+        return self.compile().cost_analysis()
+
+    def compile(self, compiler_options: dict | None = None) -> Compiled:
+        """Compile for the default device."""
+        program = self._program
+        spec = program.spec
+        if compiler_options:
+            spec = spec._replace(compiler_options=tuple(sorted(compiler_options.items())))
+        run = build(program.jaxpr, program.consts, spec, default_device(), False)
+        return Compiled(program, self.in_tree, self._fun, run)
+
+
+class Compiled(_Stage):
+    """A compiled program: call it, or look at what the engine made of it."""
+
+    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable, run: Executable):
+        super().__init__(program, in_tree, fun)
+        self._run = run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self._spec.name
+        leaves, tree = flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TypeError(
+                f"{name}: a compiled function must be called with the structure it was compiled "
+                f"for; got {tree} where {self.in_tree} was."
+            )
+        avals = avals_of(name, leaves, tree, self._fun)
+        for i, (got, want) in enumerate(zip(avals, self._program.in_avals, strict=True)):
+            if got.strong() is not want.strong():
+                raise ShapeError(
+                    f"{name}: a compiled function must be called with the types it was compiled "
+                    f"for; got {got} where argument {i} was {want}. Hint: call the jitted "
+                    "function, which compiles for each new type."
+                )
+        return unflatten(self.out_tree, self._run(*leaves))
+
+    call = __call__
+
+    def as_text(self) -> str:
+        """The optimized HLO."""
+        return self._run.loaded.get_hlo_text()
+
+    def cost_analysis(self) -> dict:
+        """The engine's estimate of floating-point operations and bytes."""
+        return dict(self._run.loaded.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, results, temporaries and code."""
+        return self._run.loaded.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """The engine's object."""
+        return self._run.loaded
+
+
+class Program(NamedTuple):
+    """A staged function: the closed jaxpr whose first parameters are `consts`, and its context."""
+
+    jaxpr: Jaxpr
+    closed: ClosedJaxpr
+    consts: Sequence[Any]
+    in_avals: Sequence[ShapedArray]
+    out_tree: PyTreeDef
+    spec: JitSpec

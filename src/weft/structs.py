@@ -1,0 +1,82 @@
+"""`ShapeDtypeStruct`: the shape and dtype of an array that need not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+
+__all__ = ["ShapeDtypeStruct"]
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, standing for it in `eval_shape`, `make_jaxpr` and `lower`.
+
+    >>> ShapeDtypeStruct((3, 4), np.float32)
+    ShapeDtypeStruct(shape=(3, 4), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+    ):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be given; got None.")
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype) if not dtypes.is_extended(dtype) else dtype
+        self.sharding = sharding
+        self.weak_type = weak_type
+
+    @classmethod
+    def of(cls, aval: ShapedArray) -> ShapeDtypeStruct:
+        """The struct of a type."""
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type, as traced functions see it."""
+        return ShapedArray(self.shape, dtypes.canonicalize(self.dtype), self.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same but for the given fields."""
+        fields = {k: getattr(self, k) for k in self.__slots__}
+        return ShapeDtypeStruct(**{**fields, **changes})
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len(): needs at least one axis; got a scalar ShapeDtypeStruct.")
+        return self.shape[0]
+
+    def _key(self) -> tuple:
+        return self.shape, self.dtype, self.sharding, self.weak_type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        extra = f", sharding={self.sharding}" if self.sharding is not None else ""
+        extra += ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{extra})"

@@ -1,0 +1,162 @@
+"""Batching: each value may carry a mapped axis; rules push it into the operations.
+
+`BatchTrace` carries the axis's size and name, so that collectives can refer to it. in_axes and
+out_axes on pytrees are api.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.primitive import Primitive
+from weft.core.stage import stage_closed
+from weft.core.trace import Trace, Tracer, current
+from weft.options import named_axes
+from weft.primitives.layout import batched_at_front
+
+
+class Axis(NamedTuple):
+    """A mapped axis: its size, and its name or None."""
+
+    size: int
+    name: Any = None
+
+
+_MAPPED: dict[tuple, ShapedArray] = {}
+
+
+def mapped_aval(aval: ShapedArray, dim: int) -> ShapedArray:
+    """The type of one element along axis `dim`."""
+    try:
+        return _MAPPED[aval, dim]
+    except KeyError:
+        shape = aval.shape[:dim] + aval.shape[dim + 1 :]
+        out = _MAPPED[aval, dim] = ShapedArray(shape, aval.dtype, aval.weak_type)
+        return out
+
+
+class BatchTracer(Tracer):
+    """A value with a mapped axis at `dim`; its type is that of one element."""
+
+    __slots__ = ("dim", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int):
+        self.trace = trace
+        self.value = value
+        self.dim = dim
+        self.aval = mapped_aval(typeof(value), dim)
+
+    def origin(self) -> str:
+        if isinstance(self.value, Tracer):
+            return self.value.origin()
+        return f"mapped by vmap along axis {self.dim} of {typeof(self.value)}"
+
+
+class BatchTrace(Trace):
+    """Carries mapped axes; a primitive's batch rule says where they go."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, parent: Trace, axis: Axis):
+        self.parent = parent
+        self.live = True
+        self.axis = axis
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        values = []
+        dims: list[int | None] = []
+        mapped = False
+        for x in args:
+            if type(x) is BatchTracer and x.trace is self:
+                values.append(x.value)
+                dims.append(x.dim)
+                mapped = True
+            else:
+                values.append(x)
+                dims.append(None)
+        axis = self.axis
+        current.trace = self.parent
+        try:
+            if not mapped and (axis.name is None or not prim.uses_axis(axis.name, params)):
+                return prim.bind(*values, **params)
+            outs, out_dims = prim.batch(axis, values, dims, **params)
+        finally:
+            current.trace = self
+        return [
+            y if d is None else BatchTracer(self, y, d)
+            for y, d in zip(outs, out_dims, strict=True)
+        ]
+
+
+def batch(
+    fun: Callable, args: Sequence[Any], dims: Sequence[int | None], axis: Axis
+) -> tuple[list, list[int | None]]:
+    """Results of a flat function mapped over `axis`, and where the mapped axis is in each."""
+    trace = BatchTrace(current.trace, axis)  # type: ignore[arg-type]
+    boxed = [
+        x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)
+    ]
+    around = named_axes.value
+    if axis.name is not None:
+        named_axes.set_local((*around, axis))
+    current.trace = trace
+    try:
+        results = fun(*boxed)
+    finally:
+        current.trace = trace.parent
+        trace.live = False
+        if axis.name is not None:
+            named_axes.set_local(around)
+    outs, out_dims = [], []
+    for x in results:
+        mine = type(x) is BatchTracer and x.trace is trace
+        outs.append(x.value if mine else x)
+        out_dims.append(x.dim if mine else None)
+    return outs, out_dims
+
+
+def batch_to_front(
+    fun: Callable, args: Sequence[Any], dims: Sequence[int | None], axis: Axis
+) -> list:
+    """As `batch`, with the mapped axis at the front of every result."""
+    outs, out_dims = batch(fun, args, dims, axis)
+    return [batched_at_front(y, d, axis.size) for y, d in zip(outs, out_dims, strict=True)]
+
+
+@memo_jaxpr
+def batch_jaxpr(
+    jaxpr: Jaxpr, axis: Axis, dims: tuple[int | None, ...], force: tuple[bool, ...] | bool = False
+) -> tuple[Jaxpr, list[int | None]]:
+    """A closed jaxpr mapped over `axis`; mapped results have the axis in front.
+
+    Also returned: 0 for each mapped result, None for the others; `force` makes results mapped.
+    """
+    out_dims: list[int | None] = []
+    forced = force if isinstance(force, tuple) else (force,) * len(jaxpr.outvars)
+
+    def fun(*args: Any) -> list:
+        outs, found = batch(jaxpr, args, dims, axis)
+        out_dims[:] = [
+            None if d is None and not f else 0 for d, f in zip(found, forced, strict=True)
+        ]
+        return [
+            y if o is None else batched_at_front(y, d, axis.size)
+            for y, d, o in zip(outs, found, out_dims, strict=True)
+        ]
+
+    avals = [
+        a if d is None else unmapped_aval(a, axis.size, d)
+        for a, d in zip(jaxpr.in_avals, dims, strict=True)
+    ]
+    out, consts = stage_closed(fun, avals, jaxpr.name)
+    assert not consts, "a closed jaxpr has no consts"
+    return out, out_dims
+
+
+def unmapped_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:
+    """The type of a stack of `size` values of this type along axis `dim`."""
+    shape = (*aval.shape[:dim], size, *aval.shape[dim:])
+    return ShapedArray(shape, aval.dtype, aval.weak_type)

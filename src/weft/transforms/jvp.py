@@ -1,0 +1,124 @@
+"""Forward mode: each value carries its directional derivative.
+
+A trace and the functions that run flat functions and jaxprs under it. Reverse mode is linearize.py
+and transpose.py; pytrees are api.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.primitive import Primitive, Zero
+from weft.core.stage import stage_closed
+from weft.core.trace import Trace, Tracer, current
+
+
+class JVPTracer(Tracer):
+    """A value and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+        self.trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.aval = typeof(primal)
+
+    def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
+        if isinstance(self.primal, Tracer):
+            return self.primal.concrete(error, op, hint)
+        return self.primal
+
+    def origin(self) -> str:
+        if isinstance(self.primal, Tracer):
+            return self.primal.origin()
+        return "inside a differentiated function"
+
+
+class JVPTrace(Trace):
+    """Carries each value together with its directional derivative."""
+
+    __slots__ = ()
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        primals = []
+        tangents = []
+        moved = False
+        for x in args:
+            if type(x) is JVPTracer and x.trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                moved = True
+            else:
+                primals.append(x)
+                tangents.append(None)
+        current.trace = self.parent
+        try:
+            if not moved:
+                return prim.bind(*primals, **params)
+            for i, t in enumerate(tangents):
+                if t is None:
+                    tangents[i] = Zero(typeof(primals[i]).to_tangent())
+            outs, dots = prim.jvp(primals, tangents, **params)
+        finally:
+            current.trace = self
+        return [
+            x if type(t) is Zero else JVPTracer(self, x, t)
+            for x, t in zip(outs, dots, strict=True)
+        ]
+
+
+def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+    """Results of a flat function and their tangents; a tangent may be Zero, in and out."""
+    trace = JVPTrace(current.trace)
+    args = [
+        x if type(t) is Zero else JVPTracer(trace, x, t)
+        for x, t in zip(primals, tangents, strict=True)
+    ]
+    current.trace = trace
+    try:
+        results = fun(*args)
+    finally:
+        current.trace = trace.parent
+        trace.live = False
+    outs, dots = [], []
+    for x in results:
+        if type(x) is JVPTracer and x.trace is trace:
+            outs.append(x.primal)
+            dots.append(x.tangent)
+        else:
+            outs.append(x)
+            dots.append(Zero(typeof(x).to_tangent()))
+    return outs, dots
+
+
+@memo_jaxpr
+def jvp_jaxpr(jaxpr: Jaxpr, moved: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
+    """The derivative of a closed jaxpr at moving inputs `moved`, as a program.
+
+    It maps (inputs, tangents of the moved ones) to (outputs, tangents that are not Zero). Also
+    returned: which outputs move.
+    """
+    out_moved: list[bool] = []
+
+    def fun(*args: Any) -> list:
+        primals = args[: len(moved)]
+        given = iter(args[len(moved) :])
+        tangents = [
+            next(given) if m else Zero(a.to_tangent())
+            for m, a in zip(moved, jaxpr.in_avals, strict=True)
+        ]
+        outs, dots = jvp(jaxpr, primals, tangents)
+        out_moved[:] = [type(t) is not Zero for t in dots]
+        return [*outs, *[t for t in dots if type(t) is not Zero]]
+
+    avals = [
+        *jaxpr.in_avals,
+        *[a.to_tangent() for a, m in zip(jaxpr.in_avals, moved, strict=True) if m],
+    ]
+    out, consts = stage_closed(fun, avals, jaxpr.name)
+    assert not consts, "a closed jaxpr has no consts"
+    return out, out_moved

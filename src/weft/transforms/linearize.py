@@ -1,0 +1,116 @@
+"""Linearization: do now what is known, write down what waits for the tangents.
+
+`PartialTrace` is the one piece; `linearize` runs it below forward mode on a function, `split_jaxpr`
+on a program. The backward walk over what was written down is transpose.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.primitive import Primitive, Zero
+from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, staging
+from weft.core.trace import Trace, current
+from weft.transforms.jvp import jvp
+from weft.util import partition
+
+
+class PartialTrace(Trace):
+    """Performs now what can be performed now; writes down what touches `later`'s tracers."""
+
+    __slots__ = ("later",)
+
+    def __init__(self, parent: Trace, later: StageTrace):
+        self.parent = parent
+        self.live = True
+        self.later = later
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        later = self.later
+        unknown = [type(x) is StagedTracer and x.trace is later for x in args]
+        if True not in unknown:
+            current.trace = self.parent
+            try:
+                return prim.bind(*args, **params)
+            finally:
+                current.trace = self
+        if prim.partial_eval is not None and False in unknown:
+            return prim.partial_eval(self, unknown, args, params)
+        return later.process(prim, args, params)
+
+
+def run_partial(fun: Callable[[], Any], later: StageTrace) -> Any:
+    """Call `fun` with what is unknown written to `later` and the rest done under the trace here."""
+    trace = PartialTrace(current.trace, later)  # type: ignore[arg-type]
+    current.trace = trace
+    try:
+        return fun()
+    finally:
+        current.trace = trace.parent
+        trace.live = False
+
+
+def linearize(
+    fun: Callable, primals: Sequence[Any], moved: Sequence[bool] | None = None
+) -> tuple[list, Jaxpr, list, list[bool]]:
+    """(outputs, linear jaxpr, residuals, which outputs move) of a flat function.
+
+    The jaxpr's constvars are the residuals; applied to the tangents of the moved primals it gives
+    the tangents of the outputs that move.
+    """
+    moved = [True] * len(primals) if moved is None else moved
+    later = StageTrace(current.trace, "linear")
+    tangents = [
+        later.new_arg(typeof(x).to_tangent()) if m else Zero(typeof(x).to_tangent())
+        for x, m in zip(primals, moved, strict=True)
+    ]
+    outs, dots = run_partial(lambda: jvp(fun, primals, tangents), later)
+    out_moved = [type(t) is not Zero for t in dots]
+    jaxpr, residuals = later.finish([t for t in dots if type(t) is not Zero])
+    return outs, jaxpr, residuals, out_moved
+
+
+@memo_jaxpr
+def split_jaxpr(
+    jaxpr: Jaxpr, unknown: tuple[bool, ...]
+) -> tuple[Jaxpr, Jaxpr, list[bool], list[int | None]]:
+    """Cut a closed jaxpr in two: what the known inputs determine, and the rest.
+
+    Returns (early, late, which outputs are unknown, where each residual comes from). `early` maps
+    the known inputs to the known outputs and then new residuals; `late` maps all residuals, then
+    the unknown inputs, to the unknown outputs. A residual that is a known input is not passed
+    through `early`: `sources` gives its index among the known inputs, None for a new one.
+    """
+    early, later = StageTrace(current.trace), StageTrace(current.trace)
+    args = [
+        (later if u else early).new_arg(a) for u, a in zip(unknown, jaxpr.in_avals, strict=True)
+    ]
+    with staging(early):
+        outs = run_partial(lambda: jaxpr(*args), later)
+    out_unknown = [type(x) is StagedTracer and x.trace is later for x in outs]
+    known_outs, unknown_outs = partition(out_unknown, outs)
+    late, residuals = later.finish(unknown_outs)
+    position = {id(x.var): i for i, x in enumerate(a for a in args if a.trace is early)}
+    sources = [position.get(id(r.var)) if type(r) is StagedTracer else None for r in residuals]
+    new = [r for r, s in zip(residuals, sources, strict=True) if s is None]
+    early_jaxpr, consts = early.finish([*known_outs, *new])
+    assert not consts, "a closed jaxpr has no consts"
+    return early_jaxpr, close_jaxpr(late), out_unknown, sources
+
+
+def residual_values(sources: Sequence[int | None], known: Sequence[Any], new: Any) -> list:
+    """The residuals of `split_jaxpr`: known inputs where they are, else the next new one."""
+    new = iter(new)
+    return [next(new) if s is None else known[s] for s in sources]
+
+
+__all__ = [
+    "PartialTrace",
+    "linearize",
+    "residual_values",
+    "run_partial",
+    "split_jaxpr",
+]
