@@ -20,7 +20,7 @@ class Package:
         self.name = name
         self.jax = importlib.import_module(name)
         self.jnp = importlib.import_module(name + ".numpy")
-        self.suite = Suite(self.jax.block_until_ready)
+        self.suite = Suite(lambda out: self.jax.block_until_ready(out))
 
     def __getattr__(self, door):
         return importlib.import_module(f"{self.name}.{door}")

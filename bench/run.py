@@ -20,14 +20,13 @@ from goals import is_goal
 from report import cells, header, markdown, summary, terminal_line
 from worker import CHECKOUT, Peer, Worker, fresh
 
-FRESH = {  # what startup.py calls it: the cases it gives
-    "engine": ("start/engine",),
-    "import": ("start/import",),
-    "first_op": ("start/import_first_op",),
-    "first_grad": ("start/first_mlp3_grad", "memory/first_mlp3_grad"),
-    "functions": ("walk/cold_jit_functions",),
-}
 IMPORT_RATIO = "start/import_over_engine"
+FRESH = {  # kinds of startup.py, run one right after the other: the cases they give
+    ("engine", "import"): ("start/engine", "start/import", IMPORT_RATIO),
+    ("first_op",): ("start/import_first_op",),
+    ("first_grad",): ("start/first_mlp3_grad", "memory/first_mlp3_grad"),
+    ("functions",): ("walk/cold_jit_functions",),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +54,14 @@ class Run:
         """The names of the peers."""
         return [peer.label for peer in self.peers]
 
+    def missing(self):
+        """{(label, error): cases that fail by it}, of the wanted ones."""
+        found = collections.defaultdict(list)
+        for (case, label), error in self.errors.items():
+            if self.wanted(case):
+                found[label, error].append(case)
+        return found
+
     def row(self, case):
         """The case's medians, and the judged peer's ratio to the reference."""
         samples = self.samples[case]
@@ -69,33 +76,19 @@ class Run:
         }
 
     def fresh_rows(self, cache):
-        """Rows of what needs fresh processes; the first of each kind only warms the disk."""
-        for kind, cases in FRESH.items():
-            needed = (*cases, IMPORT_RATIO) if kind in ("engine", "import") else cases
-            if not any(map(self.wanted, needed)):
+        """Rows of what needs fresh processes; the first turn only warms the disk."""
+        for kinds, cases in FRESH.items():
+            if not any(map(self.wanted, cases)):
                 continue
             for turn in range(self.effort.processes + 1):
                 for peer in filter(lambda peer: peer.has_jax_api, in_turn(self.peers, turn)):
-                    with tempfile.TemporaryDirectory() as cold:
-                        found = fresh(peer, kind, cold if kind == "functions" else cache)
+                    found = fresh_figures(peer, kinds, cache)
                     if "error" in found:
                         self.errors.update({(case, peer.label): found["error"] for case in cases})
                     elif turn:
                         for case, value in found.items():
                             self.samples[case][peer.label].append(value)
             yield from (self.row(case) for case in cases if self.wanted(case))
-            if kind == "import" and self.wanted(IMPORT_RATIO):
-                yield self.import_ratio()
-
-    def import_ratio(self):
-        """The import as a multiple of importing what no such package can do without."""
-        for label in self.labels:
-            engine, whole = (self.samples[case][label] for case in ("start/engine", "start/import"))
-            if engine and whole:
-                self.samples[IMPORT_RATIO][label] = [
-                    statistics.median(whole) / statistics.median(engine)
-                ]
-        return self.row(IMPORT_RATIO)
 
     def served_rows(self, workers):
         """Rows of what peers.py times, case by case."""
@@ -126,6 +119,17 @@ class Run:
                     able = [other for other in able if other is not worker]
                 else:
                     self.samples[case][worker.peer.label].append(reply["seconds"])
+
+
+def fresh_figures(peer, kinds, cache):
+    """What startup.py finds, and the import as a multiple of the engine's, run beside it."""
+    found = {}
+    for kind in kinds:
+        with tempfile.TemporaryDirectory() as cold:
+            found.update(fresh(peer, kind, cold if kind == "functions" else cache))
+    if "start/import" in found:
+        found[IMPORT_RATIO] = found["start/import"] / found["start/engine"]
+    return found
 
 
 def in_turn(things, turn):
@@ -169,8 +173,8 @@ def main():
     effort = QUICK if args.quick else FULL
     run = Run(peers, effort, wanted)
     rows = measure(run)
-    for (case, label), error in run.errors.items():
-        print(f"not measured: {label} {case}: {error}", file=sys.stderr)
+    for (label, error), cases in run.missing().items():
+        print(f"{label}: not measured: {' '.join(cases)}: {error}", file=sys.stderr)
     if not any(row["values"] for row in rows):
         print("run: nothing was measured", file=sys.stderr)
         return 1
