@@ -130,12 +130,12 @@ def _exact_params(params: dict[str, Any]) -> list:
 @memo_jaxpr
 def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` with the programs that its primitives give by `inlined` in place of the calls."""
-    if not any(e.primitive.inlined is not None for e in jaxpr.eqns):
+    bodies = [e.primitive.inlined and e.primitive.inlined(e) for e in jaxpr.eqns]
+    if not any(body is not None for body in bodies):
         return jaxpr
     new: dict[Var, Atom] = {}
     eqns: list[Eqn] = []
-    for eqn in jaxpr.eqns:
-        body = None if eqn.primitive.inlined is None else eqn.primitive.inlined(eqn)
+    for eqn, body in zip(jaxpr.eqns, bodies, strict=True):
         eqn = eqn.replace(invars=_renamed(eqn.invars, new)) if new else eqn
         if body is None:
             eqns.append(eqn)

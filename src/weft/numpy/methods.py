@@ -1,0 +1,75 @@
+"""Operators and methods of arrays and tracers: attached here, once, to both.
+
+Each is a function of this package under the name it has as a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.core.trace import Tracer
+from weft.numpy import ufuncs
+from weft.numpy.promotion import is_arraylike, not_array
+from weft.xla.array import ArrayImpl
+
+
+def operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
+    """A binary operator and its reflection."""
+
+    def forward(self: Any, other: Any) -> Any:
+        if type(other) is not ArrayImpl and not is_arraylike(other):
+            return foreign(name, other)
+        return fun(self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        if type(other) is not ArrayImpl and not is_arraylike(other):
+            return foreign(name, other)
+        return fun(other, self)
+
+    forward.__name__, reflected.__name__ = f"__{name}__", f"__r{name}__"
+    return forward, reflected
+
+
+def foreign(name: str, other: Any) -> Any:
+    """What an operator makes of an operand that is no array: its own type may know."""
+    if isinstance(other, list | tuple):
+        raise not_array(name, other)
+    if hasattr(other, "__jax_array__"):
+        return NotImplemented
+    return NotImplemented
+
+
+BINARY = {
+    "add": ufuncs.add,
+    "sub": ufuncs.subtract,
+    "mul": ufuncs.multiply,
+    "truediv": ufuncs.true_divide,
+    "pow": ufuncs.power,
+    "and": ufuncs.bitwise_and,
+    "or": ufuncs.bitwise_or,
+    "xor": ufuncs.bitwise_xor,
+}
+COMPARISONS = {
+    "eq": ufuncs.equal,
+    "ne": ufuncs.not_equal,
+    "lt": ufuncs.less,
+    "le": ufuncs.less_equal,
+    "gt": ufuncs.greater,
+    "ge": ufuncs.greater_equal,
+}
+
+
+def attach() -> None:
+    """Give both classes their operators and methods."""
+    members: dict[str, Any] = {"__neg__": ufuncs.negative, "__pos__": lambda x: x}
+    for name, fun in BINARY.items():
+        members[f"__{name}__"], members[f"__r{name}__"] = operator(name, fun)
+    for name, fun in COMPARISONS.items():
+        members[f"__{name}__"], _ = operator(name, fun)
+    for cls in (ArrayImpl, Tracer):
+        for name, member in members.items():
+            setattr(cls, name, member)
+
+
+attach()
