@@ -39,8 +39,13 @@ class Peer:
 
 
 def environment(cache):
-    """The variables a peer's process gets: the checkout's weft, and the cache of this run."""
-    return {**os.environ, "PYTHONPATH": str(CHECKOUT / "src"), "WEFT_CACHE_DIR": str(cache)}
+    """The variables a peer's process gets: the checkout's weft, and the cache of this run.
+
+    Bytecode is kept, whatever the caller's settings: pip compiles what it installs, but nobody
+    has compiled the checkout.
+    """
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(CHECKOUT / "src"), "WEFT_CACHE_DIR": str(cache)}
 
 
 def last_line(text):
