@@ -1,0 +1,422 @@
+"""Contractions: `dot_general`, the products made of it, and the precisions it can be asked for.
+
+Convolution, the other product, is in conv.py and takes the same precisions. `matmul`, `einsum` and
+the promotion of their operands are numpy/'s.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.errors import DtypeError, ShapeError
+from weft.options import config
+from weft.primitives.elementwise import add, convert
+from weft.primitives.layout import transpose
+
+# --- precision ------------------------------------------------------------------------------
+
+
+class Precision(enum.Enum):
+    """How exactly a product of floats is computed where the hardware has a choice.
+
+    DEFAULT is fastest, HIGHEST uses the operands' full precision. On CPU all are full precision.
+    """
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    @classmethod
+    def _missing_(cls, value: Any) -> Precision | None:
+        return _PRECISIONS.get(value)
+
+    def __repr__(self) -> str:
+        return f"Precision.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_PRECISIONS: dict[str | None, Precision] = {
+    **dict.fromkeys(("highest", "float32"), Precision.HIGHEST),
+    **dict.fromkeys(("high", "bfloat16_3x", "tensorfloat32"), Precision.HIGH),
+    **dict.fromkeys(("default", "bfloat16", "fastest", None), Precision.DEFAULT),
+}
+
+
+class DotAlgorithm(NamedTuple):
+    """The algorithm of a dot product: the types it multiplies and adds in, and how many of each.
+
+    A precision type is a dtype, or "tf32".
+    """
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+def _algorithm(kind: str, accumulate: str, operations: int = 1, fast: bool = False) -> Any:
+    return DotAlgorithm(kind, kind, accumulate, 1, 1, operations, fast)
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Algorithms by name: the operands' precision, the accumulator's, and the number of passes.
+
+    A value is a `DotAlgorithm`, with "any" where the operands' dtype decides, and None for DEFAULT.
+    """
+
+    DEFAULT = None
+    ANY_F8_ANY_F8_F32 = _algorithm("any", "float32")
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = _algorithm("any", "float32", fast=True)
+    ANY_F8_ANY_F8_ANY = _algorithm("any", "any")
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = _algorithm("any", "any", fast=True)
+    F16_F16_F16 = _algorithm("float16", "float16")
+    F16_F16_F32 = _algorithm("float16", "float32")
+    BF16_BF16_BF16 = _algorithm("bfloat16", "bfloat16")
+    BF16_BF16_F32 = _algorithm("bfloat16", "float32")
+    BF16_BF16_F32_X3 = _algorithm("bfloat16", "float32", 3)
+    BF16_BF16_F32_X6 = _algorithm("bfloat16", "float32", 6)
+    BF16_BF16_F32_X9 = _algorithm("bfloat16", "float32", 9)
+    TF32_TF32_F32 = _algorithm("tf32", "float32")
+    TF32_TF32_F32_X3 = _algorithm("tf32", "float32", 3)
+    F32_F32_F32 = _algorithm("float32", "float32")
+    F64_F64_F64 = _algorithm("float64", "float64")
+
+    def __repr__(self) -> str:
+        return f"DotAlgorithmPreset.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_BF16, _F32 = np.dtype("bfloat16"), np.dtype("float32")
+_PRESETS = DotAlgorithmPreset.__members__
+# What XLA:CPU computes; other algorithms it would refuse in the middle of compiling.
+_ON_CPU = (
+    _algorithm("float16", "float16"),
+    *(_algorithm("bfloat16", "float32", passes) for passes in (1, 3, 6)),
+    _algorithm("float32", "float32"),
+    _algorithm("float64", "float64"),
+)
+
+PrecisionLike = (
+    str
+    | Precision
+    | tuple[str, str]
+    | tuple[Precision, Precision]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+    | None
+)
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
+
+def canonical_precision(op: str, precision: Any) -> Any:
+    """A precision as primitives hold it: None, a pair of Precision, or an algorithm.
+
+    None asks `config.default_matmul_precision`.
+    """
+    if precision is None:
+        precision = config.default_matmul_precision
+        if precision is None:
+            return None
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+        return precision
+    if isinstance(precision, str) and precision in _PRESETS and precision not in _PRECISIONS:
+        return _PRESETS[precision]
+    pair = precision if isinstance(precision, tuple | list) else (precision, precision)
+    try:
+        lhs, rhs = map(Precision, pair)
+    except ValueError:
+        raise ValueError(
+            f"{op}: precision must be a Precision, one of {', '.join(filter(None, _PRECISIONS))}, "
+            f"a pair of those, a DotAlgorithm, or the name of a DotAlgorithmPreset; "
+            f"got {precision!r}."
+        ) from None
+    return lhs, rhs
+
+
+def precision_config(precision: Any) -> str:
+    """The StableHLO attribute for the precision of each operand."""
+    pair = precision if type(precision) is tuple else (Precision.DEFAULT, Precision.DEFAULT)
+    return f"[{', '.join(f'#stablehlo<precision {p.name}>' for p in pair)}]"
+
+
+def swapped(precision: Any) -> Any:
+    """The precision of the product with its operands exchanged."""
+    return precision[::-1] if type(precision) is tuple else precision
+
+
+def product_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple:
+    """(dtype, weak) of the operands brought together, and (dtype, weak) of their product."""
+    if lhs.dtype == rhs.dtype:
+        both = lhs.dtype, lhs.weak_type and rhs.weak_type
+    else:
+        both = dtypes.promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)), op)
+    if preferred is None:
+        return both, both
+    given = both[0]
+    if dtypes.is_integer(given) and dtypes.is_integer(preferred):
+        fits = dtypes.itemsize_bits(preferred) >= dtypes.itemsize_bits(given)
+    else:
+        fits = not (dtypes.is_complex(given) and not dtypes.is_complex(preferred))
+    if not fits:
+        raise DtypeError(
+            f"{op}: preferred_element_type must hold what the operands' dtype does; "
+            f"got {preferred} for {lhs}, {rhs}."
+        )
+    return both, (preferred, both[1])
+
+
+# --- dot_general ----------------------------------------------------------------------------
+
+
+class DotGeneral(Primitive):
+    """out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, k, j], axes in any order.
+
+    Shapes: `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)); the
+    result has the batch axes, then the free axes of lhs, then those of rhs. Dtypes: any, promoted
+    to a common one; `preferred_element_type` is that of the accumulator and the result. A sum of
+    nothing is 0; on bools, product and sum are and, or. Source: StableHLO, dot_general.
+    """
+
+    name = "dot_general"
+
+    def abstract_eval(self, lhs, rhs, *, dimension_numbers, preferred_element_type, **params):
+        (lc, rc), (lb, rb) = dimension_numbers
+        for side, x, contracting, batch in (("lhs", lhs, lc, lb), ("rhs", rhs, rc, rb)):
+            axes = (*contracting, *batch)
+            if len(set(axes)) != len(axes) or not all(0 <= a < x.ndim for a in axes):
+                raise ShapeError(
+                    f"{self.name}: the contracting and batch axes of {side} must be distinct axes "
+                    f"of it; got contracting {contracting} and batch {batch} for {x}."
+                )
+        for kind, ls, rs in (("contracting", lc, rc), ("batch", lb, rb)):
+            if [lhs.shape[a] for a in ls] != [rhs.shape[a] for a in rs]:
+                raise ShapeError(
+                    f"{self.name}: {kind} axes must have equal sizes in lhs and rhs; "
+                    f"got axes {ls} of {lhs} and {rs} of {rhs}."
+                )
+        _, (dtype, weak) = product_dtype(self.name, lhs, rhs, preferred_element_type)
+        shape = [lhs.shape[a] for a in lb]
+        shape += [n for i, n in enumerate(lhs.shape) if i not in lc and i not in lb]
+        shape += [n for i, n in enumerate(rhs.shape) if i not in rc and i not in rb]
+        return [ShapedArray(shape, dtype, weak)]
+
+    def lower(self, hlo, lhs, rhs, **params):
+        (out,) = self.type_of((lhs.aval, rhs.aval), params)
+        (lc, rc), (lb, rb) = params["dimension_numbers"]
+        precision = params["precision"]
+        lists = {
+            "lhs_batching_dimensions": lb,
+            "rhs_batching_dimensions": rb,
+            "lhs_contracting_dimensions": lc,
+            "rhs_contracting_dimensions": rc,
+        }
+        numbers = ", ".join(f"{k} = {list(v)}" for k, v in lists.items() if v)
+        attrs = {
+            "dot_dimension_numbers": f"#stablehlo.dot<{numbers}>",
+            "precision_config": precision_config(precision),
+        }
+        preferred = params["preferred_element_type"]
+        (dtype, _), _ = product_dtype(self.name, lhs.aval, rhs.aval, preferred)
+        kinds, made = (dtype, dtype), out.dtype
+        algorithm = precision.value if isinstance(precision, DotAlgorithmPreset) else precision
+        if isinstance(algorithm, DotAlgorithm) and dtypes.is_float(dtype):
+            check_algorithm(hlo.platform, algorithm, precision)
+            kinds, made = algorithm_dtypes(algorithm, lhs.aval.dtype, rhs.aval.dtype, made)
+            attrs["algorithm"] = algorithm_text(algorithm, *kinds)
+        lhs, rhs = (hlo.convert(x, d) for x, d in zip((lhs, rhs), kinds, strict=True))
+        (y,) = hlo.op("stablehlo.dot_general", [lhs, rhs], [ShapedArray(out.shape, made)], **attrs)
+        return [hlo.convert(y, out.dtype)]
+
+    def jvp(self, primals, tangents, **params):
+        (out,) = self.bind(*primals, **params)
+        (x, y), (tx, ty) = primals, tangents
+        target = typeof(out).to_tangent()
+        dots: list = []
+        if not isinstance(tx, Zero) and target.dtype != dtypes.float0:
+            dots += self.bind(tx, y, **params)
+        if not isinstance(ty, Zero) and target.dtype != dtypes.float0:
+            dots += self.bind(x, ty, **params)
+        if not dots:
+            return [out], [Zero(target)]
+        return [out], [dots[0] if len(dots) == 1 else add(*dots)]
+
+    def transpose(self, cts, lhs, rhs, *, dimension_numbers, precision, **params):
+        (contracting, batch), (ct,) = dimension_numbers, cts
+        nb, rank = len(batch[0]), typeof(ct).ndim
+        split = ndim_of(lhs) - len(contracting[0])  # where the free axes of rhs begin
+        if isinstance(lhs, Linear):
+            x, other, swap, ct_axes = lhs, rhs, 1, range(split, rank)
+        else:
+            x, other, swap, ct_axes = rhs, lhs, -1, range(nb, split)
+            precision = swapped(precision)
+        (xc, oc), (xb, ob) = contracting[::swap], batch[::swap]
+        free = tuple(i for i in range(typeof(other).ndim) if i not in oc and i not in ob)
+        (g,) = self.bind(
+            ct,
+            other,
+            dimension_numbers=((tuple(ct_axes), free), (tuple(range(nb)), ob)),
+            precision=precision,
+            **params,
+        )
+        # The axes of g are those of x: batch, free, then contracting in the order `other` has them.
+        kept = [i for i in range(x.aval.ndim) if i not in xc and i not in xb]
+        order = [*xb, *kept, *(xc[oc.index(a)] for a in sorted(oc))]
+        g = convert(transpose(g, np.argsort(order).tolist()), x.aval.dtype)
+        return [g, None] if x is lhs else [None, g]
+
+    def batch(self, axis, args, dims, *, dimension_numbers, **params):
+        """An axis mapped in both operands is one more batch axis, in one of them a free axis."""
+        (lc, rc), (lb, rb) = dimension_numbers
+        i, j = dims
+
+        def past(axes: tuple, mapped: int | None) -> tuple:
+            return axes if mapped is None else tuple(a + (a >= mapped) for a in axes)
+
+        lc, lb, rc, rb = past(lc, i), past(lb, i), past(rc, j), past(rb, j)
+        if i is None:
+            out = typeof(args[0]).ndim - len(lc) + j - sum(a < j for a in (*rc, *rb))
+        elif j is None:
+            out = len(lb) + i - sum(a < i for a in (*lc, *lb))
+        else:
+            out, lb, rb = 0, (i, *lb), (j, *rb)
+        return self.bind(*args, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
+
+    def pretty_params(self, params):
+        shown = {k: v for k, v in params.items() if v is not None}
+        numbers = params["dimension_numbers"]
+        shown["dimension_numbers"] = tuple(tuple(list(a) for a in pair) for pair in numbers)
+        if isinstance(params["precision"], DotAlgorithmPreset):
+            shown["precision"] = params["precision"].name
+        return shown
+
+
+dot_general_p = DotGeneral()
+
+
+def ndim_of(x: Any) -> int:
+    """The rank of a value, or of the operand that a transpose rule solves for."""
+    return (x.aval if isinstance(x, Linear) else typeof(x)).ndim
+
+
+def check_algorithm(platform: str, algorithm: DotAlgorithm, name: Any) -> None:
+    """Raise ValueError where the platform lacks an algorithm, which compiling would say worse."""
+    if platform == "cpu" and algorithm not in _ON_CPU:
+        raise ValueError(
+            f"dot_general: precision must be an algorithm that the platform has; got {name} on "
+            'CPU. Hint: precision="F32_F32_F32"'
+        )
+
+
+def algorithm_dtypes(algorithm: DotAlgorithm, lhs: Any, rhs: Any, out: Any) -> tuple:
+    """The dtypes that an algorithm takes its operands in, and the one that it gives."""
+    kinds = []
+    for kind, dtype in zip(algorithm[:2], (lhs, rhs), strict=True):
+        if kind == "any":
+            kinds.append(dtype)
+        elif kind == "tf32" or (
+            np.dtype(kind) == _BF16 and (dtype == _F32 or algorithm.num_primitive_operations > 1)
+        ):  # what is rounded to these is held in float32
+            kinds.append(_F32)
+        else:
+            kinds.append(np.dtype(kind))
+    accumulate = algorithm.accumulation_type
+    kept = kinds[0] == kinds[1] == out or accumulate == "any" or np.dtype(accumulate) == out
+    return kinds, out if kept else np.dtype(accumulate)
+
+
+def algorithm_text(algorithm: DotAlgorithm, lhs: np.dtype, rhs: np.dtype) -> str:
+    """The StableHLO attribute of an algorithm on operands of these dtypes."""
+    types = [
+        kind if kind == "tf32" else dtypes.hlo_name(given if kind == "any" else np.dtype(kind))
+        for kind, given in zip(algorithm[:3], (lhs, rhs, lhs), strict=True)
+    ]
+    values = [*types, *algorithm[3:6], str(algorithm[6]).lower()]
+    listed = (f"{k} = {v}" for k, v in zip(DotAlgorithm._fields, values, strict=True))
+    return f"#stablehlo.dot_algorithm<{', '.join(listed)}>"
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Sum products over contracting axes, for each place along batch axes.
+
+    `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result
+    has the batch axes, then the other axes of `lhs`, then those of `rhs`. `out_sharding` is taken
+    so that calls carry over from JAX: the compiler places results.
+
+    >>> dot_general(np.ones((3, 4)), np.ones((4, 5)), (([1], [0]), ([], []))).shape
+    (3, 5)
+    """
+    (lc, rc), (lb, rb) = dimension_numbers
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot_general")
+    return dot_general_p.bind(
+        lhs,
+        rhs,
+        dimension_numbers=((indices(lc), indices(rc)), (indices(lb), indices(rb))),
+        precision=canonical_precision("dot_general", precision),
+        preferred_element_type=preferred_element_type,
+        out_sharding=None,
+    )[0]
+
+
+def indices(axes: Sequence[int]) -> tuple[int, ...]:
+    """Axes as a tuple of ints."""
+    return tuple(map(operator.index, axes))
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The product of vectors and matrices, or, given `dimension_numbers`, `dot_general`."""
+    if dimension_numbers is None:
+        x, y = typeof(lhs), typeof(rhs)
+        if x.ndim not in (1, 2) or y.ndim not in (1, 2):
+            raise ShapeError(
+                "dot: operands must be vectors or matrices, or dimension_numbers given; "
+                f"got {x}, {y}."
+            )
+        dimension_numbers = ((x.ndim - 1,), (0,)), ((), ())
+    return dot_general(
+        lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
+    )
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
+    """The product of matrices stacked along leading axes, as many in each operand."""
+    x, y = typeof(lhs), typeof(rhs)
+    if x.ndim != y.ndim or x.ndim < 2:
+        raise ShapeError(
+            f"batch_matmul: operands must have equal ranks of at least 2; got {x}, {y}."
+        )
+    stack = tuple(range(x.ndim - 2))
+    return dot_general(lhs, rhs, (((x.ndim - 1,), (x.ndim - 2,)), (stack, stack)), precision)
