@@ -1,0 +1,162 @@
+"""What a row of the conformance suite says; the rows stand in the cases_*.py files beside this one.
+
+test_conformance.py runs every row through every check that applies to it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+SHORT = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "c64": np.complex64,
+    "c128": np.complex128,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "bool": np.bool_,
+}
+FLOATS = "f32 f16 bf16"
+INTS = "i32 i8 u8 u32"
+INEXACT = FLOATS + " c64"
+NUMBERS = INEXACT + " " + INTS
+ALL = NUMBERS + " bool"
+
+
+@dataclass(frozen=True)
+class Arg:
+    """An operand: its shape, and the values it is tested at.
+
+    Values are uniform between `low` and `high` (whole numbers for integer dtypes; for complex, each
+    part), or those of `values`. `dtype`: its dtype where that is not the one under test.
+    """
+
+    shape: tuple[int, ...] = ()
+    low: float = -2.0
+    high: float = 2.0
+    dtype: Any = None
+    values: Any = None
+
+    def array(self, rng: np.random.Generator, dtype: Any) -> np.ndarray:
+        dtype = np.dtype(dtype if self.dtype is None else self.dtype)
+        if self.values is not None:
+            return np.asarray(self.values).astype(dtype).reshape(self.shape)
+        return random_array(rng, self.shape, dtype, self.low, self.high)
+
+
+def random_array(
+    rng: np.random.Generator, shape: Any, dtype: Any, low: float = -2.0, high: float = 2.0
+) -> np.ndarray:
+    """Values of a dtype between bounds; unsigned ones are not below 0."""
+    dtype = np.dtype(dtype)
+    if dtype == np.bool_:
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        first = max(int(np.ceil(low)), 0 if dtype.kind == "u" else int(np.ceil(low)))
+        return rng.integers(first, max(int(high), first) + 1, shape).astype(dtype)
+    if dtype.kind == "c":
+        return (rng.uniform(low, high, shape) + 1j * rng.uniform(low, high, shape)).astype(dtype)
+    return rng.uniform(low, high, shape).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: an operation at given shapes and parameters, and what NumPy says it computes.
+
+    prim: the primitive that the row is for.
+    args: its operands; a bare shape stands for `Arg(shape)`.
+    reference: the same in NumPy: gets arrays (float64 or complex128 where the operand is inexact, as
+      they are otherwise), returns an array or, for several results, a list. Result dtypes are
+      taken from it: truth values and integers as they are, inexact ones at the width under test.
+    params: what the primitive is bound with.
+    fun: the operation as a function of arrays, where that is not `prim.bind(*args, **params)`; it
+      may bind other primitives around `prim`. Returns an array or a list.
+    dtypes: those the values are tested at, short names; the first is that of the batch and jit tests.
+    also: other operand shapes that values are tested at (zero sizes, scalars).
+    tol: tolerance of values in units in the last place of the dtype.
+    grad_tol: relative tolerance of derivatives (float64 against central differences).
+    skip: checks that do not apply, of `CHECKS`; say why beside the row.
+    out_dtype: dtype of the results where the rule above does not give it.
+    weak: whether results of weak operands are weak; None: not tested.
+    label: tells apart rows of one primitive.
+    """
+
+    prim: Any
+    args: Sequence[Any]
+    reference: Callable
+    params: dict = field(default_factory=dict)
+    fun: Callable | None = None
+    dtypes: str = FLOATS
+    also: Sequence[Sequence[tuple[int, ...]]] = ()
+    tol: float = 4.0
+    grad_tol: float = 1e-6
+    skip: str = ""
+    out_dtype: Any = None
+    weak: bool | None = True
+    label: str = ""
+
+    @property
+    def id(self) -> str:
+        return f"{self.prim.name}-{self.label}" if self.label else self.prim.name
+
+    def operands(self, shapes: Sequence[tuple[int, ...]] | None = None) -> list[Arg]:
+        """The operands, at other shapes where given."""
+        args = [a if isinstance(a, Arg) else Arg(tuple(a)) for a in self.args]
+        if shapes is None:
+            return args
+        return [Arg(tuple(s), a.low, a.high, a.dtype) for a, s in zip(args, shapes, strict=True)]
+
+    def rng(self) -> np.random.Generator:
+        """The same numbers for this row in every run."""
+        return np.random.default_rng(zlib.crc32(self.id.encode()))
+
+    def arrays(self, dtype: Any, shapes: Any = None) -> list[np.ndarray]:
+        """Values for the operands."""
+        rng = self.rng()
+        return [a.array(rng, dtype) for a in self.operands(shapes)]
+
+    def apply(self, *xs: Any) -> list:
+        """The operation under test: always a list."""
+        if self.fun is None:
+            return self.prim.bind(*xs, **self.params)
+        outs = self.fun(*xs)
+        return outs if isinstance(outs, list) else list(outs) if type(outs) is tuple else [outs]
+
+    def expected(self, *xs: np.ndarray) -> list[np.ndarray]:
+        """What the reference says."""
+        outs = self.reference(*map(widened, xs))
+        return [np.asarray(y) for y in (outs if isinstance(outs, list | tuple) else [outs])]
+
+
+# The checks of test_conformance.py that a row may skip.
+CHECKS = ("value", "weak", "jvp", "transpose", "second", "batch", "jit")
+
+
+def widened(x: np.ndarray) -> np.ndarray:
+    """An inexact array in double precision; others as they are."""
+    if x.dtype.kind in "iub":
+        return x
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def all_cases() -> list[Case]:
+    """The rows of every family."""
+    here = Path(__file__).parent
+    names = sorted(p.stem for p in here.glob("cases_*.py"))
+    return [c for n in names for c in importlib.import_module(f"tests.primitives.{n}").CASES]
