@@ -21,6 +21,7 @@ from weft.api import (
     vmap,
 )
 from weft.core.aval import typeof
+from weft.custom_derivatives import custom_jvp, custom_vjp
 from weft.jitting import jit
 from weft.options import config
 from weft.structs import ShapeDtypeStruct
@@ -30,6 +31,8 @@ __all__ = [
     "Array",
     "ShapeDtypeStruct",
     "config",
+    "custom_jvp",
+    "custom_vjp",
     "disable_jit",
     "eval_shape",
     "grad",
