@@ -1,0 +1,278 @@
+"""Slices at places known only when the program runs: reading one, and replacing one.
+
+Under batching with an index for each element they become gather and scatter, which are
+indexing.py's; places known now are slicing.py's.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import add, convert, lt, select
+from weft.primitives.layout import (
+    _NUMBERS,
+    batched_at_front,
+    expand_dims,
+    full,
+    instantiate,
+    is_linear,
+    literal,
+    squeeze,
+    zeros,
+)
+from weft.primitives.slicing import axis_index, check_equal_dtypes, inserted, unstack
+from weft.xla.hlo import i64s
+
+
+def check_starts(op: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
+    """Raise unless there is one scalar index for each axis, of one integer dtype."""
+    listed = ", ".join(map(str, starts))
+    if len(starts) != x.ndim or any(s.shape for s in starts):
+        raise ShapeError(
+            f"{op}: there must be one scalar index for each axis of x; got ({listed}) for {x}."
+        )
+    if len({s.dtype for s in starts}) > 1 or not all(dtypes.is_integer(s.dtype) for s in starts):
+        raise DtypeError(f"{op}: indices must be integers of equal dtypes; got ({listed}).")
+
+
+class DynamicSlice(Primitive):
+    """out = the slice of x of shape slice_sizes that starts at `starts`, one scalar for each axis.
+
+    A slice that would reach out of x is moved back inside. Dtypes: x any; starts integers.
+    Source: StableHLO, dynamic_slice.
+    """
+
+    name = "dynamic_slice"
+
+    def abstract_eval(self, x, *starts, slice_sizes):
+        check_starts(self.name, x, starts)
+        check_window(self.name, x, "slice_sizes", slice_sizes)
+        return [ShapedArray(slice_sizes, x.dtype, x.weak_type)]
+
+    def lower(self, hlo, x, *starts, slice_sizes):
+        if slice_sizes == x.aval.shape:
+            return [x]
+        out = [ShapedArray(slice_sizes, x.aval.dtype)]
+        sizes = i64s(slice_sizes)
+        return hlo.op("stablehlo.dynamic_slice", [x, *starts], out, slice_sizes=sizes)
+
+    def jvp(self, primals, tangents, *, slice_sizes):
+        outs = self.bind(*primals, slice_sizes=slice_sizes)
+        if type(tangents[0]) is Zero:
+            return outs, [Zero(typeof(outs[0]).to_tangent())]
+        return outs, self.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
+
+    def transpose(self, cts, x, *starts, slice_sizes):
+        placed = dynamic_update_slice_p.bind(zeros(x.aval), cts[0], *starts)
+        return [*placed, *[None] * len(starts)]
+
+    def batch(self, axis, args, dims, *, slice_sizes):
+        (x, *starts), (d, *start_dims) = args, dims
+        if all(s is None for s in start_dims):
+            starts = inserted(starts, d, zero_like(starts))
+            return self.bind(x, *starts, slice_sizes=inserted(slice_sizes, d, axis.size)), [d]
+        raise self.missing("batch")
+
+
+dynamic_slice_p = DynamicSlice()
+
+
+class DynamicUpdateSlice(Primitive):
+    """x with the slice of update's shape that starts at `starts` replaced by `update`.
+
+    A slice that would reach out of x is moved back inside. Dtypes: x and update equal; starts
+    integers. Source: StableHLO, dynamic_update_slice.
+    """
+
+    name = "dynamic_update_slice"
+
+    def abstract_eval(self, x, update, *starts):
+        check_starts(self.name, x, starts)
+        check_equal_dtypes(self.name, (x, update))
+        check_window(self.name, x, "update's shape", update.shape)
+        return [x.strong()]
+
+    def lower(self, hlo, x, update, *starts):
+        if update.aval.shape == x.aval.shape:
+            return [update]
+        return hlo.like("dynamic_update_slice", x, update, *starts)
+
+    def jvp(self, primals, tangents):
+        outs = self.bind(*primals)
+        moved = tangents[:2]
+        if all(type(t) is Zero for t in moved):
+            return outs, [Zero(typeof(outs[0]).to_tangent())]
+        return outs, self.bind(*map(instantiate, moved), *primals[2:])
+
+    def transpose(self, cts, x, update, *starts):
+        (ct,) = cts
+        shape = (update.aval if is_linear(update) else typeof(update)).shape
+        dtype = typeof(ct).dtype
+        x_ct = self.bind(ct, full(shape, 0, dtype), *starts)[0] if is_linear(x) else None
+        update_ct = None
+        if is_linear(update):
+            (update_ct,) = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
+        return [x_ct, update_ct, *[None] * len(starts)]
+
+    def batch(self, axis, args, dims):
+        (x, update, *starts), (d, update_d, *start_dims) = args, dims
+        if all(s is None for s in start_dims):
+            x = batched_at_front(x, d, axis.size)
+            update = batched_at_front(update, update_d, axis.size)
+            return self.bind(x, update, zero_like(starts), *starts), [0]
+        raise self.missing("batch")
+
+
+dynamic_update_slice_p = DynamicUpdateSlice()
+
+
+def check_window(op: str, x: ShapedArray, what: str, sizes: Sequence[int]) -> None:
+    """Raise unless a window of these sizes fits into `x`."""
+    if len(sizes) != x.ndim or not all(0 <= m <= n for m, n in zip(sizes, x.shape, strict=True)):
+        raise ShapeError(
+            f"{op}: {what} must have a size for each axis of x, at most that of x; "
+            f"got {tuple(sizes)} for {x}."
+        )
+
+
+def zero_like(starts: Sequence[Any]) -> Any:
+    """The index 0 in the dtype of the others."""
+    return literal(0, typeof(starts[0]).dtype) if starts else 0
+
+
+def dynamic_starts(
+    op: str, x: Any, start_indices: Any, allow_negative: bool | Sequence[bool]
+) -> list:
+    """One index for each axis, in one dtype where only Python numbers differ, none negative."""
+    shape = typeof(x).shape
+    if hasattr(start_indices, "aval"):
+        start_indices = unstack(start_indices)
+    starts = list(start_indices)
+    if len(starts) != len(shape):
+        raise ShapeError(
+            f"{op}: there must be one index for each axis of x; got {len(starts)} for {typeof(x)}."
+        )
+    if isinstance(allow_negative, bool):
+        allow_negative = [allow_negative] * len(shape)
+    starts = [
+        start_index(i, n, wrap) for i, n, wrap in zip(starts, shape, allow_negative, strict=True)
+    ]
+    found = [typeof(i).dtype for i in starts if type(i) is not int]
+    return [literal(i, found[0]) if type(i) is int and found else i for i in starts]
+
+
+def start_index(i: Any, size: int, wrap: bool) -> Any:
+    """An index into an axis of `size`, negative ones counted from its end if `wrap`."""
+    if isinstance(i, int | np.integer):
+        return int(i) + size if wrap and i < 0 else int(i)
+    dtype = typeof(i).dtype
+    if not dtypes.is_integer(dtype):
+        return i  # the type rule says what is wrong
+    if dtype.itemsize < 4:  # could not hold size + i
+        i, dtype = convert(i, np.dtype(np.int32)), np.dtype(np.int32)
+    if not wrap or np.issubdtype(dtype, np.unsignedinteger):
+        return i
+    return select(lt(i, literal(0, dtype)), add(i, literal(size, dtype)), i)
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """A slice of static size at a place known when the program runs, kept inside `operand`."""
+    starts = dynamic_starts("dynamic_slice", operand, start_indices, allow_negative_indices)
+    sizes = tuple(map(operator.index, slice_sizes))
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)[0]
+
+
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """`operand` with a slice replaced, at a place known when the program runs, kept inside."""
+    starts = dynamic_starts("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    if type(update) in _NUMBERS:
+        update = literal(update, typeof(operand).dtype)
+    return dynamic_update_slice_p.bind(operand, update, *starts)[0]
+
+
+def dynamic_slice_in_dim(
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_slice` along one axis, the others whole."""
+    shape = typeof(operand).shape
+    axis = axis_index("dynamic_slice_in_dim", axis, len(shape))
+    starts, sizes = [0] * len(shape), list(shape)
+    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """One position along an axis; the axis stays with size 1 if `keepdims`."""
+    out = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return out if keepdims else squeeze(out, (axis,))
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any,
+    update: Any,
+    start_index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_update_slice` along one axis, from the start of the others."""
+    ndim = typeof(operand).ndim
+    starts: list[Any] = [0] * ndim
+    starts[axis_index("dynamic_update_slice_in_dim", axis, ndim)] = start_index
+    return dynamic_update_slice(
+        operand, update, starts, allow_negative_indices=allow_negative_indices
+    )
+
+
+def dynamic_update_index_in_dim(
+    operand: Any,
+    update: Any,
+    index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`operand` with one position along an axis replaced; `update` may lack that axis."""
+    ndim = typeof(operand).ndim
+    axis = axis_index("dynamic_update_index_in_dim", axis, ndim)
+    if type(update) in _NUMBERS:
+        update = literal(update, typeof(operand).dtype)
+    if typeof(update).ndim != ndim:
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )

@@ -1,0 +1,521 @@
+"""Cutting arrays apart and putting them together at static places.
+
+Places known only when the program runs are dynamic_slicing.py's and indexing.py's; negative steps,
+newaxis and what else NumPy's subscripts say is numpy/'s.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero
+from weft.errors import DtypeError, IndexingError, ShapeError
+from weft.primitives.elementwise import select
+from weft.primitives.layout import (
+    _NUMBERS,
+    LinearPrimitive,
+    batched_at_front,
+    broadcast_in_dim,
+    check_axes,
+    expand_dims,
+    full,
+    instantiate,
+    is_linear,
+    literal,
+    moved_to_front,
+    reduce_sum,
+    reshape,
+    squeeze,
+)
+from weft.xla.hlo import i64s
+
+
+def inserted(values: Sequence[Any], at: int, value: Any) -> tuple:
+    """`values` with `value` inserted at position `at`."""
+    return (*values[:at], value, *values[at:])
+
+
+def axis_index(op: str, axis: int, ndim: int) -> int:
+    """An axis of an array of rank `ndim` counted from the front, given from either end."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{op}: axis must be one of an array of rank {ndim}; got {axis}.")
+    return axis % ndim
+
+
+# --- static places --------------------------------------------------------------------------
+
+
+def lower_slice(hlo: Any, x: Any, starts: Any, limits: Any, strides: Any, out: ShapedArray) -> Any:
+    """Write one static slice of `x`."""
+    if out.shape == x.aval.shape:
+        return x
+    return hlo.op(
+        "stablehlo.slice",
+        [x],
+        [out],
+        start_indices=i64s(starts),
+        limit_indices=i64s(limits),
+        strides=i64s(strides or (1,) * len(out.shape)),
+    )[0]
+
+
+class Slice(LinearPrimitive):
+    """out[i] = x[start_indices + i * strides], up to limit_indices. strides None is all ones.
+
+    Shapes: axis k has ceil((limit_k - start_k) / stride_k) elements; 0 <= start <= limit <= size.
+    Dtypes: any. Source: StableHLO, slice.
+    """
+
+    name = "slice"
+
+    def abstract_eval(self, x, *, start_indices, limit_indices, strides):
+        steps = (1,) * x.ndim if strides is None else strides
+        if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
+            raise ShapeError(
+                f"{self.name}: start_indices, limit_indices and strides must have one entry for "
+                f"each axis of x; got {start_indices}, {limit_indices}, {strides} for {x}."
+            )
+        bounds = list(zip(start_indices, limit_indices, x.shape, strict=True))
+        if not all(0 <= a <= b <= n for a, b, n in bounds) or not all(s > 0 for s in steps):
+            raise ShapeError(
+                f"{self.name}: on each axis it must hold that 0 <= start <= limit <= size and "
+                f"stride > 0; got start_indices {start_indices}, limit_indices {limit_indices}, "
+                f"strides {strides} for {x}."
+            )
+        shape = [-((a - b) // s) for (a, b, _), s in zip(bounds, steps, strict=True)]
+        return [ShapedArray(shape, x.dtype, x.weak_type)]
+
+    def lower(self, hlo, x, *, start_indices, limit_indices, strides):
+        (out,) = self.type_of(
+            (x.aval,),
+            {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides},
+        )
+        return [lower_slice(hlo, x, start_indices, limit_indices, strides, out)]
+
+    def transpose(self, cts, x, *, start_indices, limit_indices, strides):
+        (ct,) = cts
+        config = []
+        for k, (m, n, a) in enumerate(
+            zip(typeof(ct).shape, x.aval.shape, start_indices, strict=True)
+        ):
+            step = 1 if strides is None else strides[k]
+            end = a + (m - 1) * step + 1 if m else a
+            config.append((a, n - end, step - 1))
+        return [pad(ct, literal(0, x.aval.dtype), config)]
+
+    def batch(self, axis, args, dims, *, start_indices, limit_indices, strides):
+        (d,) = dims
+        out = self.bind(
+            args[0],
+            start_indices=inserted(start_indices, d, 0),
+            limit_indices=inserted(limit_indices, d, axis.size),
+            strides=None if strides is None else inserted(strides, d, 1),
+        )
+        return out, [d]
+
+
+slice_p = Slice()
+
+
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The part of `operand` from start_indices up to limit_indices in steps of `strides`."""
+    return slice_p.bind(
+        operand,
+        start_indices=tuple(map(operator.index, start_indices)),
+        limit_indices=tuple(map(operator.index, limit_indices)),
+        strides=None if strides is None else tuple(map(operator.index, strides)),
+    )[0]
+
+
+def slice_in_dim(
+    operand: Any,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Any:
+    """`slice` along one axis; None is its end, and a negative bound counts from the end."""
+    shape = typeof(operand).shape
+    axis = axis_index("slice_in_dim", axis, len(shape))
+    n = shape[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = n if limit_index is None else operator.index(limit_index)
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = start + n if start < 0 else start
+    limits[axis] = limit + n if limit < 0 else limit
+    strides[axis] = operator.index(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """One position along an axis, static; the axis stays with size 1 if `keepdims`."""
+    shape = typeof(operand).shape
+    axis = axis_index("index_in_dim", axis, len(shape))
+    n, index = shape[axis], operator.index(index)
+    if not -n <= index < n:
+        raise IndexingError(
+            f"index_in_dim: index must be in [-{n}, {n}) on axis {axis} of {typeof(operand)}; "
+            f"got {index}."
+        )
+    index %= n
+    out = slice_in_dim(operand, index, index + 1, 1, axis)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+class Pad(Primitive):
+    """x with padding_value around (low, high) and between (interior) its elements, on each axis.
+
+    Negative low or high cut away, after the interior padding. Shapes: padding_value is a scalar;
+    axis k has low + high + n + max(n - 1, 0) * interior elements. Dtypes: any, equal.
+    Source: StableHLO, pad.
+    """
+
+    name = "pad"
+
+    def abstract_eval(self, x, padding_value, *, padding_config):
+        if x.dtype != padding_value.dtype:
+            raise DtypeError(
+                f"{self.name}: x and padding_value must have equal dtypes; "
+                f"got {x}, {padding_value}."
+            )
+        if padding_value.shape or len(padding_config) != x.ndim:
+            raise ShapeError(
+                f"{self.name}: padding_value must be a scalar and padding_config have one "
+                f"(low, high, interior) for each axis; got {x}, {padding_value}, {padding_config}."
+            )
+        shape = []
+        for n, (low, high, interior) in zip(x.shape, padding_config, strict=True):
+            size = low + high + n + max(n - 1, 0) * interior
+            if interior < 0 or size < 0:
+                raise ShapeError(
+                    f"{self.name}: interior padding and the sizes that result must be >= 0; "
+                    f"got {x}, padding_config {padding_config}."
+                )
+            shape.append(size)
+        return [ShapedArray(shape, x.dtype, x.weak_type and padding_value.weak_type)]
+
+    def lower(self, hlo, x, padding_value, *, padding_config):
+        out = self.abstract_eval(x.aval, padding_value.aval, padding_config=padding_config)
+        if not any(map(any, padding_config)):
+            return [x]
+        low, high, interior = zip(*padding_config, strict=True)
+        return hlo.op(
+            "stablehlo.pad",
+            [x, padding_value],
+            out,
+            edge_padding_low=i64s(low),
+            edge_padding_high=i64s(high),
+            interior_padding=i64s(interior),
+        )
+
+    def jvp(self, primals, tangents, *, padding_config):
+        outs = self.bind(*primals, padding_config=padding_config)
+        if all(type(t) is Zero for t in tangents):
+            return outs, [Zero(typeof(outs[0]).to_tangent())]
+        return outs, self.bind(*map(instantiate, tangents), padding_config=padding_config)
+
+    def transpose(self, cts, x, padding_value, *, padding_config):
+        (ct,) = cts
+        zero = literal(0, typeof(ct).dtype)
+        x_ct = value_ct = None
+        if is_linear(x):
+            back = pad(ct, zero, [(-low, -high, 0) for low, high, _ in padding_config])
+            steps = [interior + 1 for _, _, interior in padding_config]
+            x_ct = strided(back, steps)
+        if is_linear(padding_value):
+            # masked, not sum(ct) - sum(x_ct), which cancels
+            padded = padding_mask(typeof(x) if not is_linear(x) else x.aval, padding_config)
+            shape = typeof(ct).shape
+            value_ct = reduce_sum(
+                select(padded, ct, full(shape, 0, typeof(ct).dtype)), range(len(shape))
+            )
+        return [x_ct, value_ct]
+
+    def batch(self, axis, args, dims, *, padding_config):
+        (x, value), (d, value_d) = args, dims
+        if value_d is None:
+            out = pad(x, value, inserted(padding_config, d, (0, 0, 0)))
+            return [out], [d]
+        x = batched_at_front(x, d, axis.size)
+        aval = typeof(x)
+        config = ((0, 0, 0), *padding_config)
+        out = pad(x, literal(0, aval.dtype), config)
+        value = broadcast_in_dim(value, typeof(out).shape, (0,))
+        return [select(padding_mask(aval, config), value, out)], [0]
+
+
+pad_p = Pad()
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
+    if type(padding_value) in _NUMBERS:
+        padding_value = literal(padding_value, typeof(operand).dtype)
+    config = tuple(tuple(map(operator.index, row)) for row in padding_config)
+    return pad_p.bind(operand, padding_value, padding_config=config)[0]
+
+
+def padding_mask(aval: ShapedArray, config: Sequence[tuple[int, int, int]]) -> Any:
+    """Which elements of an array like `aval`, padded so, are padding."""
+    return pad(full(aval.shape, False, np.dtype(bool)), True, config)
+
+
+def strided(x: Any, steps: Sequence[int]) -> Any:
+    """Every steps[k]-th element along axis k."""
+    if all(s == 1 for s in steps):
+        return x
+    shape = typeof(x).shape
+    return slice(x, (0,) * len(shape), shape, steps)
+
+
+# --- putting together and taking apart --------------------------------------------------------
+
+
+class Concatenate(Primitive):
+    """The operands one after another along axis `dimension`.
+
+    Shapes: equal but on that axis. Dtypes: any, equal. Source: StableHLO, concatenate.
+    """
+
+    name = "concatenate"
+
+    def abstract_eval(self, *avals, dimension):
+        check_equal_dtypes(self.name, avals)
+        first = avals[0]
+        check_axes(self.name, (dimension,), first.ndim)
+        rest = {inserted(a.shape[:dimension] + a.shape[dimension + 1 :], 0, a.ndim) for a in avals}
+        if len(rest) > 1:
+            raise ShapeError(
+                f"{self.name}: operands must have equal shapes but on axis {dimension}; "
+                f"got {', '.join(map(str, avals))}."
+            )
+        shape = list(first.shape)
+        shape[dimension] = sum(a.shape[dimension] for a in avals)
+        return [ShapedArray(shape, first.dtype, all(a.weak_type for a in avals))]
+
+    def lower(self, hlo, *xs, dimension):
+        out = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
+        return hlo.op("stablehlo.concatenate", xs, out, dimension=f"{dimension} : i64")
+
+    def jvp(self, primals, tangents, *, dimension):
+        return jvp_of_parts(self, primals, tangents, dimension=dimension)
+
+    def transpose(self, cts, *xs, dimension):
+        (ct,) = cts
+        sizes = [(x.aval if is_linear(x) else typeof(x)).shape[dimension] for x in xs]
+        ends = np.cumsum(sizes).tolist()
+        return [
+            slice_in_dim(ct, end - n, end, 1, dimension) if is_linear(x) else None
+            for x, n, end in zip(xs, sizes, ends, strict=True)
+        ]
+
+    def batch(self, axis, args, dims, *, dimension):
+        d = dims[0]
+        if d is not None and all(other == d for other in dims):
+            return self.bind(*args, dimension=dimension + (dimension >= d)), [d]
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        return self.bind(*args, dimension=dimension + 1), [0]
+
+
+concatenate_p = Concatenate()
+
+
+def check_equal_dtypes(op: str, avals: Sequence[ShapedArray]) -> None:
+    """Raise unless there are operands and they have one dtype."""
+    if len({a.dtype for a in avals}) != 1:
+        raise DtypeError(
+            f"{op}: there must be operands, of equal dtypes; "
+            f"got {', '.join(map(str, avals)) or 'none'}."
+        )
+
+
+def jvp_of_parts(prim: Primitive, primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
+    """The jvp of a primitive that is linear in all its operands together."""
+    outs = prim.bind(*primals, **params)
+    if all(type(t) is Zero for t in tangents):
+        return outs, [Zero(typeof(outs[0]).to_tangent())]
+    return outs, prim.bind(*map(instantiate, tangents), **params)
+
+
+def concatenate(operands: Any, dimension: int) -> Any:
+    """The operands one after another along axis `dimension`; an array is taken as its rows."""
+    parts = tuple(unstack(operands)) if hasattr(operands, "aval") else tuple(operands)
+    if len(parts) == 1 and typeof(parts[0]).ndim > dimension >= 0:
+        return parts[0]
+    return concatenate_p.bind(*parts, dimension=operator.index(dimension))[0]
+
+
+class Split(LinearPrimitive):
+    """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
+
+    name = "split"
+    multiple_results = True
+
+    def abstract_eval(self, x, *, sizes, axis):
+        check_axes(self.name, (axis,), x.ndim)
+        if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
+            raise ShapeError(
+                f"{self.name}: sizes must be >= 0 and add up to the size of axis {axis}; "
+                f"got sizes {sizes} for {x}."
+            )
+        shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in sizes]
+        return [ShapedArray(shape, x.dtype, x.weak_type) for shape in shapes]
+
+    def lower(self, hlo, x, *, sizes, axis):
+        outs, starts = [], [0] * x.aval.ndim
+        for aval in self.abstract_eval(x.aval, sizes=sizes, axis=axis):
+            limits = [a + n for a, n in zip(starts, aval.shape, strict=True)]
+            outs.append(lower_slice(hlo, x, starts, limits, None, aval))
+            starts[axis] = limits[axis]
+        return outs
+
+    def transpose(self, cts, x, *, sizes, axis):
+        return [concatenate([instantiate(ct) for ct in cts], axis)]
+
+    def batch(self, axis, args, dims, *, sizes, **params):
+        d, along = dims[0], params["axis"]
+        outs = self.bind(args[0], sizes=sizes, axis=along + (along >= d))
+        return outs, [d] * len(outs)
+
+
+split_p = Split()
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list:
+    """Consecutive parts of `operand` along `axis`, of the given sizes."""
+    axis = axis_index("split", axis, typeof(operand).ndim)
+    return split_p.bind(operand, sizes=tuple(map(operator.index, sizes)), axis=axis)
+
+
+class Stack(Primitive):
+    """The operands along a new axis. Shapes and dtypes: equal."""
+
+    name = "stack"
+
+    def abstract_eval(self, *avals, axis):
+        check_equal_dtypes(self.name, avals)
+        shape = avals[0].shape
+        if any(a.shape != shape for a in avals):
+            raise ShapeError(
+                f"{self.name}: operands must have equal shapes; got {', '.join(map(str, avals))}."
+            )
+        check_axes(self.name, (axis,), len(shape) + 1)
+        weak = all(a.weak_type for a in avals)
+        return [ShapedArray(inserted(shape, axis, len(avals)), avals[0].dtype, weak)]
+
+    def lower(self, hlo, *xs, axis):
+        (out,) = self.abstract_eval(*[x.aval for x in xs], axis=axis)
+        row = ShapedArray(inserted(xs[0].aval.shape, axis, 1), out.dtype)
+        rows = [hlo.op("stablehlo.reshape", [x], [row])[0] for x in xs]
+        return hlo.op("stablehlo.concatenate", rows, [out], dimension=f"{axis} : i64")
+
+    def jvp(self, primals, tangents, *, axis):
+        return jvp_of_parts(self, primals, tangents, axis=axis)
+
+    def transpose(self, cts, *xs, axis):
+        rows = unstack(cts[0], axis)
+        return [row if is_linear(x) else None for x, row in zip(xs, rows, strict=True)]
+
+    def batch(self, axis, args, dims, **params):
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        return self.bind(*args, axis=params["axis"] + 1), [0]
+
+
+stack_p = Stack()
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """The operands, of equal shapes, along a new axis."""
+    operands = tuple(operands)
+    ndim = typeof(operands[0]).ndim if operands else 0
+    return stack_p.bind(*operands, axis=axis_index("stack", axis, ndim + 1))[0]
+
+
+class Unstack(LinearPrimitive):
+    """The elements of x along `axis`, each without it."""
+
+    name = "unstack"
+    multiple_results = True
+
+    def abstract_eval(self, x, *, axis):
+        check_axes(self.name, (axis,), x.ndim)
+        row = ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], x.dtype, x.weak_type)
+        return [row] * x.shape[axis]
+
+    def lower(self, hlo, x, *, axis):
+        avals = self.abstract_eval(x.aval, axis=axis)
+        starts, limits, outs = [0] * x.aval.ndim, list(x.aval.shape), []
+        for i, aval in enumerate(avals):
+            starts[axis], limits[axis] = i, i + 1
+            row = lower_slice(
+                hlo, x, starts, limits, None, ShapedArray(inserted(aval.shape, axis, 1), aval.dtype)
+            )
+            outs += hlo.op("stablehlo.reshape", [row], [aval])
+        return outs
+
+    def transpose(self, cts, x, *, axis):
+        return [stack([instantiate(ct) for ct in cts], axis)]
+
+    def batch(self, axis, args, dims, **params):
+        outs = self.bind(moved_to_front(args[0], dims[0]), axis=params["axis"] + 1)
+        return outs, [0] * len(outs)
+
+
+unstack_p = Unstack()
+
+
+def unstack(x: Any, axis: int = 0) -> tuple:
+    """The elements of `x` along `axis`, each without it."""
+    return tuple(unstack_p.bind(x, axis=axis_index("unstack", axis, typeof(x).ndim)))
+
+
+class Tile(LinearPrimitive):
+    """x repeated reps[k] times along axis k."""
+
+    name = "tile"
+
+    def abstract_eval(self, x, *, reps):
+        if len(reps) != x.ndim or any(r < 0 for r in reps):
+            raise ShapeError(
+                f"{self.name}: reps must have one entry >= 0 for each axis; got {reps} for {x}."
+            )
+        shape = [n * r for n, r in zip(x.shape, reps, strict=True)]
+        return [ShapedArray(shape, x.dtype, x.weak_type)]
+
+    def lower(self, hlo, x, *, reps):
+        spread = ShapedArray(tiled_shape(x.aval.shape, reps), x.aval.dtype)
+        dims = i64s(range(1, 2 * len(reps), 2))
+        wide = hlo.op("stablehlo.broadcast_in_dim", [x], [spread], broadcast_dimensions=dims)
+        return hlo.op("stablehlo.reshape", wide, self.abstract_eval(x.aval, reps=reps))
+
+    def transpose(self, cts, x, *, reps):
+        wide = reshape(cts[0], tiled_shape(x.aval.shape, reps))
+        return [reduce_sum(wide, range(0, 2 * len(reps), 2))]
+
+    def batch(self, axis, args, dims, *, reps):
+        (d,) = dims
+        return self.bind(args[0], reps=inserted(reps, d, 1)), [d]
+
+
+tile_p = Tile()
+
+
+def tiled_shape(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
+    """(reps[0], shape[0], reps[1], shape[1], ...)."""
+    return tuple(n for pair in zip(reps, shape, strict=True) for n in pair)
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """`operand` repeated reps[k] times along axis k."""
+    return tile_p.bind(operand, reps=tuple(map(operator.index, reps)))[0]
