@@ -3,6 +3,10 @@
 `import weft`, `import weft.numpy as jnp`; `grad`, `jit`, `vmap` and their kin are here.
 """
 
+import os as _os
+
+_os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, not logged
+
 from weft.xla import eager as _eager  # the bottom trace comes first  # noqa: F401, I001
 from weft.api import (
     disable_jit,
@@ -22,18 +26,42 @@ from weft.api import (
 )
 from weft.core.aval import typeof
 from weft.custom_derivatives import custom_jvp, custom_vjp
+from weft.devices import (
+    block_until_ready,
+    copy_to_host_async,
+    default_backend,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    live_arrays,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+)
 from weft.jitting import jit
 from weft.options import config
 from weft.structs import ShapeDtypeStruct
 from weft.xla.array import Array
+from weft import dtypes, errors, numpy, tree, tree_util  # isort: skip
 
 __all__ = [
     "Array",
     "ShapeDtypeStruct",
+    "block_until_ready",
     "config",
+    "copy_to_host_async",
     "custom_jvp",
     "custom_vjp",
+    "default_backend",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
     "disable_jit",
+    "dtypes",
+    "errors",
     "eval_shape",
     "grad",
     "hessian",
@@ -44,7 +72,15 @@ __all__ = [
     "jvp",
     "linear_transpose",
     "linearize",
+    "live_arrays",
+    "local_device_count",
+    "local_devices",
     "make_jaxpr",
+    "numpy",
+    "process_count",
+    "process_index",
+    "tree",
+    "tree_util",
     "typeof",
     "value_and_grad",
     "vjp",

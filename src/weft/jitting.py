@@ -18,11 +18,12 @@ from weft.core.jaxpr import ClosedJaxpr
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
 from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
+from weft.errors import JaxRuntimeError
 from weft.options import config, trace_context
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.stages import Lowered, Program, Traced
 from weft.util import fun_name
-from weft.xla.eager import EVAL, device_of
+from weft.xla.eager import EVAL, check_not_deleted, device_of
 from weft.xla.fastpath import compiled_call
 
 __all__ = ["jit"]
@@ -268,12 +269,28 @@ def jit(
     )
     made = JitFunction(fun, *static, *donate, spec, device, inline)
     call = compiled_call(spec.name, made.miss, fun, static[0], static[1])
+    clear = call._clear_cache
+    if donate[0] or donate[1]:
+        call = explaining_deletion(call)
     functools.update_wrapper(call, fun)
     call.trace = made.trace
     call.lower = made.lower
     call.eval_shape = made.eval_shape
-    call.clear_cache = lambda: (call._clear_cache(), made.programs.clear()) and None
+    call.clear_cache = lambda: (clear(), made.programs.clear()) and None
     return call
+
+
+def explaining_deletion(call: Callable) -> Callable:
+    """A jitted function that donates, with an error that says so when an argument is gone."""
+
+    def donating(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except (ValueError, JaxRuntimeError):
+            check_not_deleted(flatten((args, kwargs))[0])
+            raise
+
+    return donating
 
 
 def resolve(

@@ -142,7 +142,7 @@ def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequenc
 def full(shape: Sequence[int], value: Any, dtype: Any) -> Any:
     """An array of `shape` filled with a number, as a literal of `dtype`."""
     return broadcast_in_dim_p.bind(
-        literal(value, dtype), shape=tuple(shape), broadcast_dimensions=(), sharding=None
+        dtype.type(value), shape=tuple(shape), broadcast_dimensions=(), sharding=None
     )[0]
 
 

@@ -7,7 +7,6 @@ platforms are parallel/'s.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from typing import Any
 
@@ -15,7 +14,6 @@ from jaxlib import _jax
 
 from weft.options import config
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, not logged
 
 if "jax" in sys.modules and not getattr(sys.modules["jax"], "__weft__", False):
     raise ImportError(
