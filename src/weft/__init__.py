@@ -44,7 +44,7 @@ from weft.jitting import jit
 from weft.options import config
 from weft.structs import ShapeDtypeStruct
 from weft.xla.array import Array
-from weft import dtypes, errors, numpy, tree, tree_util  # isort: skip
+from weft import dtypes, errors, lax, numpy, tree, tree_util  # isort: skip
 
 __all__ = [
     "Array",
@@ -70,6 +70,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "lax",
     "linear_transpose",
     "linearize",
     "live_arrays",

@@ -32,7 +32,7 @@ from weft.primitives.layout import (
     transpose,
     zeros,
 )
-#from weft.primitives.slicing import slice_in_dim
+from weft.primitives.slicing import slice_in_dim
 from weft.pytrees import (
     PyTreeDef,
     broadcast_prefix,
