@@ -185,7 +185,27 @@ def product_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -
 # --- dot_general ----------------------------------------------------------------------------
 
 
-class DotGeneral(Primitive):
+class Bilinear(Primitive):
+    """A family: linear in each of two operands, d f(x, y) = f(dx, y) + f(x, dy).
+
+    A member writes `transpose`, for one operand at a time, and the rest of its rules.
+    """
+
+    def jvp(self, primals, tangents, **params):
+        (out,) = self.bind(*primals, **params)
+        (x, y), (tx, ty) = primals, tangents
+        target = typeof(out).to_tangent()
+        dots: list = []
+        if not isinstance(tx, Zero) and target.dtype != dtypes.float0:
+            dots += self.bind(tx, y, **params)
+        if not isinstance(ty, Zero) and target.dtype != dtypes.float0:
+            dots += self.bind(x, ty, **params)
+        if not dots:
+            return [out], [Zero(target)]
+        return [out], [dots[0] if len(dots) == 1 else add(*dots)]
+
+
+class DotGeneral(Bilinear):
     """out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, k, j], axes in any order.
 
     Shapes: `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)); the
@@ -243,19 +263,6 @@ class DotGeneral(Primitive):
         lhs, rhs = (hlo.convert(x, d) for x, d in zip((lhs, rhs), kinds, strict=True))
         (y,) = hlo.op("stablehlo.dot_general", [lhs, rhs], [ShapedArray(out.shape, made)], **attrs)
         return [hlo.convert(y, out.dtype)]
-
-    def jvp(self, primals, tangents, **params):
-        (out,) = self.bind(*primals, **params)
-        (x, y), (tx, ty) = primals, tangents
-        target = typeof(out).to_tangent()
-        dots: list = []
-        if not isinstance(tx, Zero) and target.dtype != dtypes.float0:
-            dots += self.bind(tx, y, **params)
-        if not isinstance(ty, Zero) and target.dtype != dtypes.float0:
-            dots += self.bind(x, ty, **params)
-        if not dots:
-            return [out], [Zero(target)]
-        return [out], [dots[0] if len(dots) == 1 else add(*dots)]
 
     def transpose(self, cts, lhs, rhs, *, dimension_numbers, precision, **params):
         (contracting, batch), (ct,) = dimension_numbers, cts

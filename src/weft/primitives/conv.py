@@ -1,0 +1,745 @@
+"""Convolution: `conv_general_dilated`, and what is made of it.
+
+Each variant and each derivative is one convolution under other strides, dilations and paddings.
+Pooling is in window.py; products without a window and the precisions of both are in dot.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Linear
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.dot import (
+    Bilinear,
+    PrecisionLike,
+    canonical_precision,
+    dot_general,
+    precision_config,
+    product_dtype,
+)
+from weft.primitives.elementwise import convert, eq
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    moved_to_front,
+    reshape,
+    rev,
+    transpose,
+    zeros,
+)
+from weft.xla.hlo import bools, i64s, pairs
+
+Padding = str | Sequence[tuple[int, int]]
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which axis is which: batch, feature, then spatial axes of lhs and of the result; of rhs,
+    output feature, input feature, then spatial axes."""
+
+    lhs_spec: Sequence[int]
+    rhs_spec: Sequence[int]
+    out_spec: Sequence[int]
+
+
+ConvGeneralDilatedDimensionNumbers = (
+    tuple[str, str, str] | Sequence[str] | ConvDimensionNumbers | None
+)
+
+# --- dimension numbers ----------------------------------------------------------------------
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """The axes that `dimension_numbers` names, for operands of these shapes.
+
+    Strings, as ("NHWC", "HWIO", "NHWC"), name batch N, features C (I and O in rhs), and spatial
+    axes by any other letters, which are taken in the order of the second string. None is
+    ("NCHW", "OIHW", "NCHW").
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return ConvDimensionNumbers(*map(tuple, dimension_numbers))
+    ndim = len(lhs_shape)
+    if len(rhs_shape) != ndim or ndim < 2:
+        raise ShapeError(
+            "conv: lhs and rhs must have equal ranks of at least 2; "
+            f"got shapes {tuple(lhs_shape)}, {tuple(rhs_shape)}."
+        )
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*(tuple(range(ndim)),) * 3)
+    specs = conv_general_permutations(dimension_numbers)
+    if any(len(spec) != ndim for spec in specs):
+        raise ShapeError(
+            f"conv: dimension_numbers must have a letter for each axis, {ndim} here; "
+            f"got {tuple(dimension_numbers)}."
+        )
+    return ConvDimensionNumbers(*specs)
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """For each string of dimension numbers, its axes in the order batch, feature, spatial axes."""
+    given = dimension_numbers
+    if (
+        not isinstance(given, tuple | list)
+        or len(given) != 3
+        or not all(isinstance(s, str) for s in given)
+    ):
+        raise ShapeError(
+            "conv: dimension_numbers must be None, a ConvDimensionNumbers, or three strings; "
+            f'got {given!r}. Hint: ("NHWC", "HWIO", "NHWC")'
+        )
+    lhs, rhs, out = given
+    for spec, first, second in ((lhs, "N", "C"), (rhs, "O", "I"), (out, "N", "C")):
+        if spec.count(first) != 1 or spec.count(second) != 1 or len(set(spec)) != len(spec):
+            raise ShapeError(
+                f"conv: each string of dimension_numbers must name {first}, {second} and distinct "
+                f"spatial axes; got {spec!r}."
+            )
+    spatial = [c for c in rhs if c not in "OI"]
+    if not set(lhs) - set("NC") == set(spatial) == set(out) - set("NC"):
+        raise ShapeError(
+            f"conv: dimension_numbers must name the same spatial axes thrice; got {tuple(given)}."
+        )
+    orders = ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
+    return tuple(tuple(spec.index(c) for c in (*two, *spatial)) for spec, two in orders)
+
+
+# --- sizes ----------------------------------------------------------------------------------
+
+
+def dilated(size: int, dilation: int) -> int:
+    """The size of an axis with `dilation` - 1 holes between neighbours."""
+    return (size - 1) * dilation + 1 if size else 0
+
+
+def padding_pairs(
+    op: str, padding: Any, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """(low, high) padding of each spatial axis: as given, or what "SAME" and "VALID" mean."""
+    if not isinstance(padding, str):
+        padding = tuple((operator.index(lo), operator.index(hi)) for lo, hi in padding)
+        if len(padding) != len(sizes):
+            raise ShapeError(
+                f"{op}: padding must have a (low, high) pair for each of {len(sizes)} spatial "
+                f"axes; got {padding}."
+            )
+        return padding
+    kind = padding.upper()
+    if kind == "VALID":
+        return ((0, 0),) * len(sizes)
+    if kind not in ("SAME", "SAME_LOWER"):
+        raise ShapeError(
+            f"{op}: padding must be 'SAME', 'SAME_LOWER', 'VALID', or (low, high) pairs; "
+            f"got {padding!r}."
+        )
+    out = []
+    for n, k, s in zip(sizes, windows, strides, strict=True):
+        total = max((-(-n // s) - 1) * s + k - n, 0)
+        low = total // 2 if kind == "SAME" else total - total // 2
+        out.append((low, total - low))
+    return tuple(out)
+
+
+def positions(padded: int, window: int, stride: int) -> int:
+    """How many places a window has on an axis."""
+    return max((padded - window) // stride + 1, 0)
+
+
+# --- conv_general_dilated -------------------------------------------------------------------
+
+
+class ConvGeneralDilated(Bilinear):
+    """out[n, o, i] = sum over c, k of x[n, c, i * strides + k * rhs_dilation] * rhs[o, c, k].
+
+    x is lhs with lhs_dilation - 1 zeros between neighbours, then padded with zeros, or cut where
+    padding is negative. The kernel is not flipped.
+    Shapes: by `dimension_numbers`, lhs (n, c, spatial), rhs (o, c, spatial), out (n, o, spatial).
+    With feature_group_count g, rhs has c / g input features, and its output features in group j
+    see lhs features in group j. With batch_group_count g, out has n / g batches, and the output
+    features in group j see lhs batches in group j.
+    Dtypes: equal; `preferred_element_type` is that of the result. Source: StableHLO, convolution.
+    """
+
+    name = "conv_general_dilated"
+
+    def abstract_eval(self, lhs, rhs, *, preferred_element_type, **params):
+        if lhs.dtype != rhs.dtype:
+            raise DtypeError(f"{self.name}: operands must have equal dtypes; got {lhs}, {rhs}.")
+        shape = result_shape(lhs, rhs, **params)
+        _, (dtype, weak) = product_dtype(self.name, lhs, rhs, preferred_element_type)
+        return [ShapedArray(shape, dtype, weak)]
+
+    def lower(self, hlo, lhs, rhs, *, dimension_numbers, **params):
+        (out,) = self.type_of(
+            (lhs.aval, rhs.aval), {"dimension_numbers": dimension_numbers, **params}
+        )
+        attrs = {
+            "batch_group_count": f"{params['batch_group_count']} : i64",
+            "dimension_numbers": dimensions_text(dimension_numbers),
+            "feature_group_count": f"{params['feature_group_count']} : i64",
+            "lhs_dilation": i64s(params["lhs_dilation"]),
+            "padding": pairs(params["padding"]),
+            "precision_config": precision_config(params["precision"]),
+            "rhs_dilation": i64s(params["rhs_dilation"]),
+            "window_reversal": bools([False] * len(params["padding"])),
+            "window_strides": i64s(params["window_strides"]),
+        }
+
+        def product(x, y, aval=out):
+            return hlo.op("stablehlo.convolution", [x, y], [aval], **attrs)[0]
+
+        if not dtypes.is_complex(lhs.aval.dtype):
+            return [product(lhs, rhs)]
+        real = out.update(dtype=dtypes.real_dtype(out.dtype))
+        return [complex_product(hlo, lhs, rhs, out, lambda x, y: product(x, y, real))]
+
+    def transpose(self, cts, lhs, rhs, **params):
+        side, x, other = (0, lhs, rhs) if isinstance(lhs, Linear) else (1, rhs, lhs)
+        ct, dtype = cts[0], typeof(cts[0]).dtype
+        if 0 in (x.aval.size, typeof(other).size, typeof(ct).size):
+            g = zeros(x.aval)
+        else:
+            solve = lhs_cotangent if side == 0 else rhs_cotangent
+            if typeof(other).dtype != dtype:
+                dtype, _ = dtypes.promote(((typeof(other).dtype, False), (dtype, False)))
+            g = solve(convert(ct, dtype), convert(other, dtype), x.aval.shape, **params)
+        g = convert(g, x.aval.dtype)
+        return [g, None] if side == 0 else [None, g]
+
+    def batch(self, axis, args, dims, **params):
+        """A mapped axis of lhs joins its batches, of rhs its features; one of both is a group."""
+        if axis.size == 0:
+            return [zeros(self.empty_type(args, dims, params))], [0]
+        (lhs, rhs), (i, j), numbers = args, dims, params["dimension_numbers"]
+        features, batches = params["feature_group_count"], params["batch_group_count"]
+        if j is None:
+            lhs = merged(lhs, i, numbers.lhs_spec[0], batches)
+            (out,) = self.bind(lhs, rhs, **params)
+            return unmerged(out, numbers.out_spec[0], axis.size)
+        if i is None:
+            rhs = merged(rhs, j, numbers.rhs_spec[0], features * batches)
+            (out,) = self.bind(lhs, rhs, **params)
+            return unmerged(out, numbers.out_spec[1], axis.size, features * batches)
+        grouped = "batch_group_count" if batches > 1 else "feature_group_count"
+        lhs = merged(lhs, i, numbers.lhs_spec[0 if batches > 1 else 1])
+        rhs = merged(rhs, j, numbers.rhs_spec[0])
+        params[grouped] *= axis.size
+        (out,) = self.bind(lhs, rhs, **params)
+        return unmerged(out, numbers.out_spec[1], axis.size)
+
+    def empty_type(self, args: Any, dims: Any, params: dict) -> ShapedArray:
+        """The type of the result where the mapped axis has size 0."""
+        avals = [
+            a if d is None else a.update(shape=a.shape[:d] + a.shape[d + 1 :])
+            for a, d in zip(map(typeof, args), dims, strict=True)
+        ]
+        (out,) = self.abstract_eval(*avals, **params)
+        return out.update(shape=(0, *out.shape))
+
+
+conv_general_dilated_p = ConvGeneralDilated()
+
+
+def result_shape(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    window_strides: tuple,
+    padding: tuple,
+    lhs_dilation: tuple,
+    rhs_dilation: tuple,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    **params: Any,
+) -> list[int]:
+    """The shape of a convolution. Raises ShapeError where the operands do not fit together."""
+    op = "conv_general_dilated"
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    if not lhs.ndim == rhs.ndim == len(lhs_spec) == len(rhs_spec) == len(out_spec):
+        raise ShapeError(f"{op}: lhs and rhs must have equal ranks; got {lhs}, {rhs}.")
+    n, c, *sizes = [lhs.shape[a] for a in lhs_spec]
+    o, i, *windows = [rhs.shape[a] for a in rhs_spec]
+    for name, given in (
+        ("window_strides", window_strides),
+        ("lhs_dilation", lhs_dilation),
+        ("rhs_dilation", rhs_dilation),
+    ):
+        if len(given) != len(sizes) or any(d < 1 for d in given):
+            raise ShapeError(
+                f"{op}: {name} must have a positive integer for each of {len(sizes)} spatial "
+                f"axes; got {given}."
+            )
+    counts = feature_group_count, batch_group_count
+    if min(counts) < 1 or 1 not in counts:
+        raise ShapeError(
+            f"{op}: feature_group_count and batch_group_count must be positive, and one of them "
+            f"1; got {feature_group_count}, {batch_group_count}."
+        )
+    if c != i * feature_group_count:
+        raise ShapeError(
+            f"{op}: lhs must have as many features as rhs has inputs, times feature_group_count; "
+            f"got {c} of {lhs}, {i} of {rhs}, feature_group_count {feature_group_count}."
+        )
+    if o % max(counts) or n % batch_group_count:
+        raise ShapeError(
+            f"{op}: group counts must divide the output features of rhs and batch_group_count the "
+            f"batches of lhs; got {o} of {rhs}, {n} of {lhs}, group counts {counts}."
+        )
+    if 0 in windows:
+        raise ShapeError(f"{op}: the window must not be empty; got {rhs}.")
+    padded = [
+        dilated(s, d) + lo + hi for s, d, (lo, hi) in zip(sizes, lhs_dilation, padding, strict=True)
+    ]
+    if any(s < 0 for s in padded):
+        raise ShapeError(
+            f"{op}: negative padding must not exceed the axis; got padding {padding} for {lhs}."
+        )
+    places = [
+        positions(p, dilated(k, d), s)
+        for p, k, d, s in zip(padded, windows, rhs_dilation, window_strides, strict=True)
+    ]
+    shape = [0] * lhs.ndim
+    for axis, size in zip(out_spec, (n // batch_group_count, o, *places), strict=True):
+        shape[axis] = size
+    return shape
+
+
+def dimensions_text(numbers: ConvDimensionNumbers) -> str:
+    """The StableHLO attribute, `#stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>`."""
+
+    def names(spec: Sequence[int], first: str, second: str) -> str:
+        letters = [first, second, *map(str, range(len(spec) - 2))]
+        return f"[{', '.join(letters[spec.index(a)] for a in range(len(spec)))}]"
+
+    lhs, rhs, out = numbers
+    left = f"{names(lhs, 'b', 'f')}x{names(rhs, 'o', 'i')}"
+    return f"#stablehlo.conv<{left}->{names(out, 'b', 'f')}>"
+
+
+def complex_product(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, product: Any) -> Any:
+    """A product of complex values by three of reals (Gauss); XLA has fast kernels for reals only.
+
+    (a + ib)(c + id) = s - b(c + d) + i(s + a(d - c)) with s = (a + b)c.
+    """
+
+    def part(name: str, x: Any) -> Any:
+        real = x.aval.update(dtype=dtypes.real_dtype(x.aval.dtype))
+        return hlo.op("stablehlo." + name, [x], [real])[0]
+
+    def do(name: str, x: Any, y: Any) -> Any:
+        return hlo.like(name, x, y)[0]
+
+    a, b, c, d = part("real", lhs), part("imag", lhs), part("real", rhs), part("imag", rhs)
+    s = product(do("add", a, b), c)
+    imag = do("add", s, product(a, do("subtract", d, c)))
+    real = do("subtract", s, product(b, do("add", c, d)))
+    return hlo.op("stablehlo.complex", [real, imag], [out])[0]
+
+
+# --- derivatives and batching: the axes -----------------------------------------------------
+
+
+def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
+    """What `ct` says of lhs: `ct` dilated by the strides, with the kernel flipped."""
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    batches = params["batch_group_count"]
+    groups = params["feature_group_count"] * batches
+    o, i, *spatial = rhs_spec
+    windows = [typeof(rhs).shape[a] for a in spatial]
+    rhs = rev(moved_group(rhs, o, i, groups), spatial)
+    padding = []
+    for n, m, k, (lo, _), s, ld, rd in zip(
+        [shape[a] for a in lhs_spec[2:]],
+        [typeof(ct).shape[a] for a in out_spec[2:]],
+        windows,
+        *(params[p] for p in ("padding", "window_strides", "lhs_dilation", "rhs_dilation")),
+        strict=True,
+    ):
+        low = dilated(k, rd) - 1 - lo
+        total = dilated(n, ld) + dilated(k, rd) - 1 - dilated(m, s)
+        padding.append((low, total - low))
+    params |= {
+        "dimension_numbers": ConvDimensionNumbers(out_spec, (i, o, *spatial), lhs_spec),
+        "window_strides": params["lhs_dilation"],
+        "lhs_dilation": params["window_strides"],
+        "padding": tuple(padding),
+        "feature_group_count": groups,
+        "batch_group_count": 1,
+    }
+    (g,) = conv_general_dilated_p.bind(ct, rhs, **params)
+    return moved_group(g, lhs_spec[1], lhs_spec[0], batches)
+
+
+def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
+    """What `ct` says of rhs: lhs under `ct` as the kernel, batches summed as features are."""
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    padding = []
+    for n, m, k, (lo, _), s, ld, rd in zip(
+        [typeof(lhs).shape[a] for a in lhs_spec[2:]],
+        [typeof(ct).shape[a] for a in out_spec[2:]],
+        [shape[a] for a in rhs_spec[2:]],
+        *(params[p] for p in ("padding", "window_strides", "lhs_dilation", "rhs_dilation")),
+        strict=True,
+    ):
+        total = dilated(k, rd) + dilated(m, s) - 1 - dilated(n, ld)
+        padding.append((lo, total - lo))
+
+    def swapped(spec: Sequence[int]) -> tuple[int, ...]:
+        return (spec[1], spec[0], *spec[2:])
+
+    params |= {
+        "dimension_numbers": ConvDimensionNumbers(*map(swapped, (lhs_spec, out_spec, rhs_spec))),
+        "window_strides": params["rhs_dilation"],
+        "rhs_dilation": params["window_strides"],
+        "padding": tuple(padding),
+        "feature_group_count": params["batch_group_count"],
+        "batch_group_count": params["feature_group_count"],
+    }
+    return conv_general_dilated_p.bind(lhs, ct, **params)[0]
+
+
+def moved_group(x: Any, source: int, target: int, groups: int) -> Any:
+    """`x` with the outer part of axis `source`, of size `groups`, as the outer part of `target`."""
+    if groups == 1:
+        return x
+    shape = typeof(x).shape
+    parts = (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])
+    rest = [*range(source), *range(source + 1, len(parts))]
+    rest.insert(target, source)
+    out = list(shape)
+    out[source] //= groups
+    out[target] *= groups
+    return reshape(transpose(reshape(x, parts), rest), out)
+
+
+def merged(x: Any, mapped: int, into: int, groups: int = 1) -> Any:
+    """`x` with its mapped axis joined to axis `into` of an element, within each of its groups."""
+    x = moved_to_front(x, mapped)
+    size, *shape = typeof(x).shape
+    parts = (size, *shape[:into], groups, shape[into] // groups, *shape[into + 1 :])
+    order = [*range(1, into + 2), 0, *range(into + 2, len(parts))]
+    if groups == 1:
+        parts, order = (size, *shape), [*range(1, into + 1), 0, *range(into + 1, len(shape) + 1)]
+    shape[into] *= size
+    return reshape(transpose(reshape(x, parts), order), shape)
+
+
+def unmerged(x: Any, into: int, size: int, groups: int = 1) -> tuple[list, list]:
+    """The inverse of `merged`: the array, and where its mapped axis is, as a batch rule returns."""
+    shape = typeof(x).shape
+    each = shape[into] // size
+    if groups == 1:
+        return [reshape(x, (*shape[:into], size, each, *shape[into + 1 :]))], [into]
+    x = reshape(x, (*shape[:into], groups, size, each // groups, *shape[into + 1 :]))
+    x = moved_to_front(x, into + 1)
+    return [reshape(x, (size, *shape[:into], each, *shape[into + 1 :]))], [0]
+
+
+# --- what users call ------------------------------------------------------------------------
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Padding,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Slide a kernel `rhs` over `lhs` and sum products; the kernel is not flipped.
+
+    `padding` is "SAME", "SAME_LOWER", "VALID" or (low, high) pairs, negative ones cut. Strings are
+    not for `lhs_dilation`: use `conv_transpose`. `dimension_numbers` is described at
+    `conv_dimension_numbers`. `out_sharding` is taken so that calls carry over from JAX.
+
+    >>> x, k = np.ones((1, 8, 8, 3)), np.ones((3, 3, 3, 5))
+    >>> conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
+    (1, 4, 4, 5)
+    """
+    op = "conv_general_dilated"
+    x, k = typeof(lhs), typeof(rhs)
+    numbers = conv_dimension_numbers(x.shape, k.shape, dimension_numbers)
+    spatial = len(numbers.lhs_spec) - 2
+    strides = tuple(map(operator.index, window_strides))
+    stretch = (1,) * spatial if lhs_dilation is None else tuple(map(operator.index, lhs_dilation))
+    spread = (1,) * spatial if rhs_dilation is None else tuple(map(operator.index, rhs_dilation))
+    if isinstance(padding, str):
+        if any(d != 1 for d in stretch):
+            raise ShapeError(
+                f"{op}: padding must be (low, high) pairs where lhs_dilation is given; "
+                f"got {padding!r}. Hint: conv_transpose(lhs, rhs, strides, {padding!r})"
+            )
+        if not len(strides) == len(spread) == spatial or min((1, *strides, *spread)) < 1:
+            padding = "VALID"  # the type rule says what is wrong
+    windows = [dilated(k.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], spread, strict=False)]
+    sizes = [x.shape[a] for a in numbers.lhs_spec[2:]]
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.check_user_dtype(preferred_element_type, op)
+    return conv_general_dilated_p.bind(
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=padding_pairs(op, padding, sizes, windows, strides),
+        lhs_dilation=stretch,
+        rhs_dilation=spread,
+        dimension_numbers=numbers,
+        feature_group_count=operator.index(feature_group_count),
+        batch_group_count=operator.index(batch_group_count),
+        precision=canonical_precision(op, precision),
+        preferred_element_type=preferred_element_type,
+        out_sharding=None,
+    )[0]
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolution with axes (batch, feature, spatial) and kernel (output, input, spatial)."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Padding,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv` with any padding, and dilations."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+_CHANNELS_LAST = {
+    2: ("NC", "IO", "NC"),
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: Padding,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    transpose_kernel: bool = False,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """The convolution that undoes the shape of a strided one, often called deconvolution.
+
+    "SAME" and "VALID" are those of the strided convolution; "SAME" multiplies sizes by `strides`.
+    Pairs are the padding of the dilated `lhs`, or, under `use_consistent_padding`, that of the
+    strided convolution. With `transpose_kernel`, `rhs` is the strided convolution's kernel, and the
+    result is that convolution's gradient. `dimension_numbers` default to channels last.
+    """
+    x, k = typeof(lhs), typeof(rhs)
+    if dimension_numbers is None:
+        if x.ndim not in _CHANNELS_LAST:
+            raise ShapeError(
+                f"conv_transpose: dimension_numbers must be given for rank {x.ndim}; got None."
+            )
+        dimension_numbers = _CHANNELS_LAST[x.ndim]
+    numbers = conv_dimension_numbers(x.shape, k.shape, dimension_numbers)
+    o, i, *spatial = numbers.rhs_spec
+    if rhs_dilation is None:
+        rhs_dilation = (1,) * len(spatial)
+    windows = [dilated(k.shape[a], d) for a, d in zip(spatial, rhs_dilation, strict=True)]
+    if not isinstance(padding, str):
+        if use_consistent_padding:
+            rows = zip(windows, padding, strict=True)
+            padding = [(w - 1 - lo, w - 1 - hi) for w, (lo, hi) in rows]
+    elif padding in ("SAME", "VALID"):
+        rows = zip(windows, strides, strict=True)
+        padding = [transposed_padding(w, s, padding) for w, s in rows]
+    if transpose_kernel:
+        rhs = rev(rhs, spatial)
+        order = list(range(k.ndim))
+        order[o], order[i] = i, o
+        rhs = transpose(rhs, order)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * len(spatial),
+        padding,
+        strides,
+        rhs_dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
+    """How `conv_transpose` pads an axis: the strided convolution's padding, from its result."""
+    overlap = max(window - stride, 0)
+    low = window - 1 - (overlap // 2 if padding == "SAME" else 0)
+    total = window + stride - 2 + (overlap if padding == "VALID" else 0)
+    return low, total - low
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Padding,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """What a kernel of `filter_shape` would see at each place, laid out along the feature axis.
+
+    The feature axis of the result has the features of `lhs` outermost, then the window's axes in
+    the order of the second string of `dimension_numbers`.
+    """
+    x = typeof(lhs)
+    filter_shape = tuple(map(operator.index, filter_shape))
+    numbers = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
+    channels = x.shape[numbers.lhs_spec[1]]
+    size = 1
+    for d in filter_shape:
+        size *= d
+    one_hot = eq(*(broadcasted_iota("int32", (size, size), axis) for axis in (0, 1)))
+    kernels = broadcast_in_dim(convert(one_hot, x.dtype), (channels, size, size), (1, 2))
+    kernels = reshape(kernels, (channels * size, 1, *filter_shape))
+    place = sorted(range(x.ndim), key=lambda a: numbers.rhs_spec[a])
+    return conv_general_dilated(
+        lhs,
+        transpose(kernels, place),
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=channels,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Padding,
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: PrecisionLike = None,
+) -> Any:
+    """Convolution with a kernel of its own at each place, also called locally connected.
+
+    The spatial axes of `rhs` are those of the result, and its input axis holds features and window
+    as `conv_general_dilated_patches` lays them out.
+    """
+    numbers = conv_dimension_numbers(typeof(lhs).shape, typeof(rhs).shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        precision,
+    )
+    (n, c, *places), (_, i, *spatial) = numbers.out_spec, numbers.rhs_spec
+    out = dot_general(patches, rhs, (((c,), (i,)), (places, spatial)), precision)
+    ndim = len(numbers.out_spec)  # the axes of out: spatial, batch, feature
+    where = {n: ndim - 2, c: ndim - 1, **{a: k for k, a in enumerate(places)}}
+    return transpose(out, [where[a] for a in range(ndim)])
+
+
+# --- shapes ---------------------------------------------------------------------------------
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Padding,
+    batch_group_count: int = 1,
+) -> tuple[int, ...]:
+    """The shape of `conv` of operands of these shapes."""
+    (n, _, *sizes), (o, _, *windows) = lhs_shape, rhs_shape
+    pads = padding_pairs("conv_shape_tuple", pads, sizes, windows, strides)
+    rows = zip(sizes, windows, strides, pads, strict=True)
+    places = (positions(size + lo + hi, k, s) for size, k, s, (lo, hi) in rows)
+    return (n // batch_group_count, o, *places)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Padding,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
+    """The shape of `conv_general_dilated` of operands of these shapes, without dilation."""
+    lhs, rhs, out = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    lhs_shape, rhs_shape = [lhs_shape[a] for a in lhs], [rhs_shape[a] for a in rhs]
+    shape = conv_shape_tuple(lhs_shape, rhs_shape, window_strides, padding)
+    return tuple(shape[out.index(a)] for a in range(len(out)))
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Padding,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
+    """The shape of `conv_transpose` of operands of these shapes."""
+    lhs, rhs, out = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    windows = [rhs_shape[a] for a in rhs[2:]]
+    if isinstance(padding, str):
+        rows = zip(windows, window_strides, strict=True)
+        padding = [transposed_padding(k, s, padding) for k, s in rows]
+    lhs_shape = [lhs_shape[lhs[0]], lhs_shape[lhs[1]]] + [
+        dilated(lhs_shape[a], s) for a, s in zip(lhs[2:], window_strides, strict=True)
+    ]
+    rhs_shape = [rhs_shape[a] for a in rhs]
+    shape = conv_shape_tuple(lhs_shape, rhs_shape, (1,) * len(windows), padding)
+    return tuple(shape[out.index(a)] for a in range(len(out)))
