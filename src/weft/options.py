@@ -61,24 +61,11 @@ OPTIONS = (
     ),
     Option("check_bounds", True, "Raise when an index known now is out of bounds.", traced=True),
     Option("enable_checks", False, "Check every jaxpr after every pass."),
-    Option("check_tracer_leaks", False, "Raise when a tracer outlives its function."),
-    Option("debug_nans", False, "Raise at the operation that first makes a NaN.", traced=True),
-    Option("debug_infs", False, "Raise at the operation that first makes an inf.", traced=True),
     Option("log_compiles", False, "Log every trace and compile with its time."),
-    Option("explain_cache_misses", False, "Log why a function was traced again."),
     Option("default_device", None, "Where new arrays are put.", traced=True),
-    Option("platforms", None, "Platforms to use, first is the default: 'cpu', 'cuda,cpu'."),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
     Option("compilation_cache_dir", None, "Where executables are kept; see docs/cache.md."),
     Option("enable_compilation_cache", True, "Keep executables on disk."),
-    Option(
-        "threefry_partitionable",
-        False,
-        "Lay random bits out as current JAX does, instead of as its README prints.",
-        traced=True,
-    ),
-    Option("default_prng_impl", "threefry2x32", "The generator behind new keys.", traced=True),
-    Option("debug_key_reuse", False, "Raise when a random key is consumed twice.", traced=True),
 )
 
 _FALSE = ("0", "false", "off", "no", "")

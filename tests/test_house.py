@@ -1,0 +1,212 @@
+"""The house checks itself: layers, hidden imports, sizes, names, documentation, length of the walk."""
+
+import ast
+import functools
+import pathlib
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import weft
+
+ROOT = pathlib.Path(weft.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+# The layers, lowest first; a file imports only from files before it. A folder stands for all of its
+# files that are not named. `weft.numpy` and the doors after it are one layer each.
+ORDER = """
+weft.util weft.errors weft.options weft.pytrees weft.tree_util weft.tree weft.dtypes
+weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
+weft.core.pretty weft.core.passes weft.core.stage weft.core
+weft.xla.client weft.xla.array weft.xla.diskcache weft.xla.compile weft.xla.hlo weft.xla.lower
+weft.xla.fastpath weft.xla.eager weft.xla
+weft.primitives.layout weft.primitives.elementwise weft.primitives.slicing
+weft.primitives.dynamic_slicing weft.primitives.indexing weft.primitives.reduction
+weft.primitives.window weft.primitives.dot weft.primitives.conv weft.primitives.cumulative
+weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.linalg
+weft.primitives.special weft.primitives
+weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
+weft.transforms
+weft.control.jit weft.control.cond weft.control.loop weft.control.custom weft.control.remat
+weft.control.effects weft.control
+weft.structs weft.flat weft.stages weft.jitting weft.custom_derivatives weft.devices weft.api
+weft.lax weft.numpy weft.cache weft.extend weft
+""".split()
+
+# The spine: all but the primitives and the doors users open.
+DOORS = ("primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental")
+SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]
+
+# Inside a function these may be imported: heavy, and needed by few programs.
+HEAVY = {"scipy", "matplotlib", "opt_einsum", "jaxlib.xla_client", "jaxlib"}
+
+
+def module_name(file: pathlib.Path) -> str:
+    parts = ("weft", *file.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@functools.cache
+def parsed(file: pathlib.Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def place(name: str) -> int:
+    while name not in ORDER:
+        name = name.rpartition(".")[0]
+        assert name, "a file that no layer holds"
+    return ORDER.index(name)
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Modules of the package that an import statement names."""
+    if isinstance(node, ast.Import):
+        yield from (a.name for a in node.names if a.name.split(".")[0] == "weft")
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "weft":
+        for a in node.names:
+            deeper = f"{node.module}.{a.name}"
+            is_module = (ROOT.parent / deeper.replace(".", "/")).with_suffix(".py").exists() or (
+                ROOT.parent / deeper.replace(".", "/") / "__init__.py"
+            ).exists()
+            yield deeper if is_module else node.module
+
+
+def functions(file: pathlib.Path) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_files_import_only_downward(file):
+    mine = module_name(file)
+    if file.name == "__init__.py" and mine != "weft":
+        return  # a folder's own list of names
+    for node in parsed(file).body:
+        for name in imported(node):
+            # within a folder that is one layer, the test of cycles below decides
+            one_layer = place(name) == place(mine) and name not in ORDER[: place(mine)]
+            assert place(name) < place(mine) or one_layer, (
+                f"{mine} imports {name}, which comes later in the house"
+            )
+
+
+def test_folders_of_one_layer_have_no_cycles():
+    edges = {
+        module_name(f): {n for node in parsed(f).body for n in imported(node)} for f in FILES
+    }
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, "a cycle: " + " -> ".join((*path, name))
+        if name in done:
+            return
+        for other in edges.get(name, ()):
+            if other != name and other.count(".") >= 1 and other in edges:
+                visit(other, (*path, name))
+        done.add(name)
+
+    for name in edges:
+        if not name.endswith("__init__"):
+            visit(name, ())
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_no_import_is_hidden_in_a_function(file):
+    for function in functions(file):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = (
+                    [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+                )
+                for name in names:
+                    own = (name or "weft").split(".")[0] == "weft"
+                    assert not own, f"{file.name}:{node.lineno} hides an import of {name}"
+
+
+def test_sizes():
+    over = []
+    total = spine = 0
+    for file in FILES:
+        lines = len(file.read_text().splitlines())
+        total += lines
+        spine += lines if file in SPINE else 0
+        if lines > 800:
+            over.append(f"{module_name(file)}: {lines} lines, budget 800")
+        for f in functions(file):
+            size = f.end_lineno - f.lineno + 1
+            if size > 75:
+                over.append(f"{module_name(file)}.{f.name}: {size} lines, budget 75")
+    assert not over, "\n".join(over)
+    assert spine <= 8000, f"the spine has {spine} lines, budget 8,000"
+    assert total <= 25000, f"the package has {total} lines, budget 25,000"
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_every_file_says_what_it_is(file):
+    text = file.read_text()
+    if text.strip():
+        assert ast.get_docstring(parsed(file)), f"{module_name(file)} has no docstring"
+    for word in ("TODO", "FIXME", "XXX"):
+        assert word not in text, f"{module_name(file)} holds a {word}"
+
+
+def public_objects() -> Iterator[tuple[str, object]]:
+    for name, module in sorted(sys.modules.items()):
+        if name.split(".")[0] == "weft" and hasattr(module, "__all__"):
+            for key in module.__all__:
+                yield f"{name}.{key}", getattr(module, key)
+
+
+def test_every_public_name_exists_and_is_documented():
+    bare = [
+        name
+        for name, x in public_objects()
+        if callable(x)
+        and str(getattr(x, "__module__", "")).startswith("weft")
+        and not (getattr(x, "__doc__", None) or "").strip()
+    ]
+    assert not bare, "without a docstring: " + ", ".join(bare)
+
+
+def all_primitives() -> list:
+    from weft.core.primitive import Primitive
+
+    found, todo = [], [Primitive]
+    while todo:
+        cls = todo.pop()
+        todo += cls.__subclasses__()
+        if cls.__module__.startswith("weft."):
+            found.append(cls)
+    return found
+
+
+def test_every_primitive_class_is_documented_and_has_few_rules():
+    rules = {
+        "abstract_eval", "lower", "jvp", "transpose", "batch", "impl", "staged", "partial_eval",
+        "dce",
+    }  # fmt: skip
+    for cls in all_primitives():
+        assert (cls.__doc__ or "").strip(), f"{cls.__name__} has no docstring"
+        own = rules & set(vars(cls))
+        assert len(own) <= 9, f"{cls.__name__} has {len(own)} rules"
+
+
+def test_a_cold_jit_is_a_short_walk():
+    seen = set()
+    top = str(ROOT)
+
+    def profile(frame, event, arg):
+        if event == "call" and frame.f_code.co_filename.startswith(top):
+            seen.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+    x = weft.device_put(np.ones(3, np.float32))
+    f = weft.jit(lambda x: weft.numpy.sin(x) * x)
+    sys.setprofile(profile)
+    try:
+        f(x)
+    finally:
+        sys.setprofile(None)
+    assert len(seen) <= 150, "\n".join(sorted(map(str, seen)))
