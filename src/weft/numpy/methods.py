@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.core.trace import Tracer
-from weft.numpy import ufuncs
+from weft.numpy import manipulation, ufuncs
 from weft.numpy.promotion import is_arraylike, not_array
 from weft.xla.array import ArrayImpl
 
@@ -60,6 +60,33 @@ COMPARISONS = {
 }
 
 
+def reshape(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
+    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+
+def transpose(self: Any, *axes: Any) -> Any:
+    """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
+        return manipulation.transpose(self, axes[0])
+    return manipulation.transpose(self, axes or None)
+
+
+METHODS = {
+    "reshape": reshape,
+    "transpose": transpose,
+    "ravel": manipulation.ravel,
+    "flatten": manipulation.ravel,
+    "squeeze": manipulation.squeeze,
+    "swapaxes": manipulation.swapaxes,
+    "diagonal": manipulation.diagonal,
+}
+PROPERTIES = {
+    "T": manipulation.transpose,
+    "mT": manipulation.matrix_transpose,
+}
+
+
 def attach() -> None:
     """Give both classes their operators and methods."""
     members: dict[str, Any] = {"__neg__": ufuncs.negative, "__pos__": lambda x: x}
@@ -67,6 +94,8 @@ def attach() -> None:
         members[f"__{name}__"], members[f"__r{name}__"] = operator(name, fun)
     for name, fun in COMPARISONS.items():
         members[f"__{name}__"], _ = operator(name, fun)
+    members.update(METHODS)
+    members.update({name: property(fun) for name, fun in PROPERTIES.items()})
     for cls in (ArrayImpl, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)

@@ -1,0 +1,661 @@
+"""Shapes: the same elements in another arrangement, joined, taken apart or repeated.
+
+Choosing elements by index is indexing.py's, padding is padding.py's, order by value sorting.py's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import Tracer
+from weft.errors import ShapeError, TracerIntegerConversionError
+from weft.numpy.promotion import NUMBERS, array_aval, as_operand, not_array
+from weft.primitives import layout, slicing
+from weft.primitives.dynamic_slicing import dynamic_slice
+from weft.primitives.elementwise import add, convert, rem, sub
+from weft.primitives.layout import broadcast_in_dim, literal, reshape_p, rev
+from weft.xla.array import ArrayImpl, put
+
+__all__ = [
+    "append",
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "diagonal",
+    "dsplit",
+    "dstack",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "hstack",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "resize",
+    "roll",
+    "rollaxis",
+    "rot90",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "tile",
+    "transpose",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+Axes = int | Sequence[int]
+
+
+# --- what functions of arrays need of their arguments -----------------------------------------
+
+
+def as_array(op: str, x: Any) -> Any:
+    """An argument as an Array or a tracer; NumPy arrays and numbers are put on the device."""
+    if type(x) is ArrayImpl or isinstance(x, Tracer):
+        return x
+    x = as_operand(op, x)
+    if type(x) is ArrayImpl or isinstance(x, Tracer):
+        return x
+    array_aval(op, x)
+    return put(x)
+
+
+def as_arrays(op: str, xs: Any) -> list:
+    """A sequence of arguments as arrays; an array stands for its rows."""
+    if type(xs) is ArrayImpl or isinstance(xs, Tracer | np.ndarray):
+        return list(slicing.unstack(as_array(op, xs)))
+    if not isinstance(xs, list | tuple):
+        raise not_array(op, xs)
+    return [as_array(op, x) for x in xs]
+
+
+def promoted(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
+    """Arrays in their common dtype, or in `dtype`."""
+    avals = [typeof(x) for x in xs]
+    first = avals[0]
+    if dtype is None:
+        if all(a.dtype == first.dtype and a.weak_type == first.weak_type for a in avals):
+            return list(xs)
+        found, weak = dtypes.promote(tuple((a.dtype, a.weak_type) for a in avals), op)
+        return [convert(x, found, weak) for x in xs]
+    found = dtypes.check_user_dtype(dtype, op)
+    return [convert(x, found) for x in xs]
+
+
+def axis_of(op: str, axis: Any, ndim: int) -> int:
+    """An axis as its position from the front."""
+    i = concrete_int(op, axis, "axis")
+    if not -ndim <= i < ndim:
+        raise ShapeError(f"{op}: axis must be in [-{ndim}, {ndim}); got {i}.")
+    return i + ndim if i < 0 else i
+
+
+def axes_of(op: str, axes: Any, ndim: int) -> tuple[int, ...]:
+    """One axis or several, distinct, as positions from the front."""
+    given = axes if isinstance(axes, list | tuple) else (axes,)
+    out = tuple(axis_of(op, a, ndim) for a in given)
+    if len(set(out)) != len(out):
+        raise ShapeError(f"{op}: axes must be distinct; got {tuple(given)}.")
+    return out
+
+
+def concrete_int(op: str, x: Any, what: str) -> int:
+    """A number that has to be known when the program is written."""
+    if type(x) is int:
+        return x
+    if isinstance(x, Tracer):
+        hint = "mark the argument static in jit (static_argnums), or use x.shape."
+        x = x.concrete(TracerIntegerConversionError, f"{op}: {what}", hint)
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise ShapeError(f"{op}: {what} must be an integer; got {x!r}.") from None
+
+
+def shape_of(op: str, shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of numbers; a single number is a shape of one axis."""
+    if isinstance(shape, list | tuple):
+        return tuple(concrete_int(op, n, "shape") for n in shape)
+    if np.ndim(shape) == 1 if not isinstance(shape, Tracer) else shape.ndim == 1:
+        return tuple(concrete_int(op, n, "shape") for n in shape)
+    return (concrete_int(op, shape, "shape"),)
+
+
+# --- one array under another shape ------------------------------------------------------------
+
+# (type, shape asked for) -> the shape with -1 resolved: parsing it costs more than the rest.
+_SHAPES: dict[tuple[ShapedArray, Any], tuple[int, ...]] = {}
+
+
+def resolved_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
+    """The shape that `shape` asks for, -1 replaced by what is left."""
+    try:
+        return _SHAPES[x, shape]
+    except (KeyError, TypeError):
+        pass
+    out = shape_of("reshape", shape)
+    unknown = [i for i, n in enumerate(out) if n == -1]
+    if len(unknown) > 1:
+        raise ShapeError(f"reshape: at most one size may be -1; got {out}.")
+    if unknown:
+        known = math.prod(n for n in out if n != -1)
+        if known == 0 or x.size % known:
+            raise ShapeError(
+                f"reshape: the sizes given must divide the size of x, {x.size}; got {out} for {x}."
+            )
+        out = tuple(x.size // known if n == -1 else n for n in out)
+    elif math.prod(out) != x.size:
+        raise ShapeError(
+            f"reshape: the new shape must have as many elements as x; got {x} to {out}."
+        )
+    if type(shape) is tuple and all(type(n) is int for n in shape):
+        _SHAPES[x, shape] = out
+    return out
+
+
+def reshape(
+    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Any:
+    """Give an array another shape of equal size; one size may be -1.
+
+    `order` is "C" (row-major) or "F" (column-major).
+
+    >>> import weft.numpy as jnp
+    >>> jnp.reshape(jnp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
+    a = as_array("reshape", a)
+    sizes = resolved_shape(a.aval, shape)
+    if order == "F":
+        axes = tuple(range(a.ndim))[::-1]
+        back = tuple(range(len(sizes)))[::-1]
+        return layout.transpose(layout.reshape(layout.transpose(a, axes), sizes[::-1]), back)
+    if order != "C":
+        raise NotImplementedError(f'reshape: order must be "C" or "F"; got {order!r}.')
+    if sizes == a.aval.shape:
+        return a
+    return reshape_p.bind(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """All elements along one axis."""
+    return reshape(as_array("ravel", a), (-1,), order)
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """Permute the axes; by default reverse them."""
+    a = as_array("transpose", a)
+    ndim = a.ndim
+    if axes is None:
+        order = tuple(range(ndim))[::-1]
+    else:
+        order = axes_of("transpose", tuple(axes), ndim)
+        if len(order) != ndim:
+            raise ShapeError(
+                f"transpose: axes must name every axis of x once; got {tuple(axes)} for {a.aval}."
+            )
+    if ndim < 2:
+        return a
+    return layout.transpose(a, order)
+
+
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+    """Permute the axes: `transpose` under the array standard's name."""
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """Swap the last two axes."""
+    x = as_array("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_transpose: needs at least two axes; got {x.aval}.")
+    return swapaxes(x, -2, -1)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Exchange two axes."""
+    a = as_array("swapaxes", a)
+    i, j = axis_of("swapaxes", axis1, a.ndim), axis_of("swapaxes", axis2, a.ndim)
+    order = list(range(a.ndim))
+    order[i], order[j] = j, i
+    return layout.transpose(a, order)
+
+
+def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
+    """Move axes to new positions; the others keep their order."""
+    a = as_array("moveaxis", a)
+    old = axes_of("moveaxis", source, a.ndim)
+    new = axes_of("moveaxis", destination, a.ndim)
+    if len(old) != len(new):
+        raise ShapeError(
+            f"moveaxis: source and destination must be equally many; got {source}, {destination}."
+        )
+    order = [i for i in range(a.ndim) if i not in old]
+    for at, axis in sorted(zip(new, old, strict=True)):
+        order.insert(at, axis)
+    return layout.transpose(a, order)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """Move one axis back until it stands before position `start`. `moveaxis` is clearer."""
+    a = as_array("rollaxis", a)
+    axis = axis_of("rollaxis", axis, a.ndim)
+    if not -a.ndim <= start <= a.ndim:
+        raise ShapeError(f"rollaxis: start must be in [-{a.ndim}, {a.ndim}]; got {start}.")
+    start = start + a.ndim if start < 0 else start
+    return moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+def squeeze(a: Any, axis: Axes | None = None) -> Any:
+    """Remove axes of size 1: those named, or all."""
+    a = as_array("squeeze", a)
+    shape = a.aval.shape
+    if axis is None:
+        return layout.squeeze(a, [i for i, n in enumerate(shape) if n == 1])
+    axes = axes_of("squeeze", axis, len(shape))
+    if any(shape[i] != 1 for i in axes):
+        raise ShapeError(f"squeeze: axes must be of size 1; got axis {axis} of {a.aval}.")
+    return layout.squeeze(a, axes)
+
+
+def expand_dims(a: Any, axis: Axes) -> Any:
+    """Insert axes of size 1, at the places they have in the result."""
+    if type(a) not in NUMBERS:
+        a = as_array("expand_dims", a)
+    count = len(axis) if isinstance(axis, list | tuple) else 1
+    return layout.expand_dims(a, axes_of("expand_dims", axis, typeof(a).ndim + count))
+
+
+def atleast(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
+    """Each array with axes added by `grow`: one result for one array, else a list."""
+    if not arys:
+        return []
+    out = [grow(as_array(op, x)) for x in arys]
+    return out[0] if len(arys) == 1 else out
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Give a scalar an axis; arrays stay as they are."""
+    return atleast("atleast_1d", arys, lambda x: x if x.ndim else layout.expand_dims(x, (0,)))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Add axes in front until there are two."""
+    return atleast(
+        "atleast_2d", arys, lambda x: layout.expand_dims(x, range(builtins.max(0, 2 - x.ndim)))
+    )
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Add axes until there are three: a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+    new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
+    return atleast("atleast_3d", arys, lambda x: layout.expand_dims(x, new.get(x.ndim, ())))
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal of the matrices along two axes, as the last axis of the result."""
+    a = as_array("diagonal", a)
+    if a.ndim < 2:
+        raise ShapeError(f"diagonal: needs at least two axes; got {a.aval}.")
+    i, j = axes_of("diagonal", (axis1, axis2), a.ndim)
+    offset = concrete_int("diagonal", offset, "offset")
+    a = moveaxis(a, (i, j), (-2, -1))
+    *batch, m, n = a.shape
+    count = builtins.max(0, builtins.min(m + builtins.min(offset, 0), n - builtins.max(offset, 0)))
+    first = offset if offset >= 0 else -offset * n
+    if not count:
+        return layout.full((*batch, 0), 0, a.dtype)
+    # In row-major order the diagonal's elements are n + 1 apart.
+    flat = layout.reshape(a, (*batch, m * n))
+    return slicing.slice_in_dim(flat, first, first + (count - 1) * (n + 1) + 1, n + 1, len(batch))
+
+
+# --- broadcasting -----------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to."""
+    sizes = [shape_of("broadcast_shapes", s) for s in shapes]
+    try:
+        return np.broadcast_shapes(*sizes)
+    except ValueError:
+        listed = ", ".join(map(str, sizes))
+        raise ShapeError(
+            f"broadcast_shapes: shapes must broadcast together; got {listed}."
+        ) from None
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """Repeat an array along new axes in front and along axes of size 1, to `shape`."""
+    if type(array) not in NUMBERS:
+        array = as_array("broadcast_to", array)
+    aval = typeof(array)
+    sizes = shape_of("broadcast_to", shape)
+    before = len(sizes) - aval.ndim
+    if before < 0 or any(n not in (1, m) for n, m in zip(aval.shape, sizes[before:], strict=True)):
+        raise ShapeError(
+            f"broadcast_to: the shape must be one that the array broadcasts to; "
+            f"got {aval} to {sizes}."
+        )
+    if type(array) in NUMBERS and not sizes:
+        return put(array)
+    return broadcast_in_dim(array, sizes, range(before, len(sizes)))
+
+
+def broadcast_arrays(*args: Any) -> list:
+    """Arrays repeated to their common shape."""
+    arrays = [as_array("broadcast_arrays", x) for x in args]
+    shape = broadcast_shapes(*[x.shape for x in arrays])
+    return [broadcast_to(x, shape) for x in arrays]
+
+
+# --- joining ----------------------------------------------------------------------------------
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """Join arrays along an axis they have; with axis=None, all their elements in a row.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
+    Array([0., 0., 1.], dtype=float32)
+    """
+    parts = as_arrays("concatenate", arrays)
+    return joined("concatenate", parts, axis, dtype)
+
+
+def joined(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = None) -> Any:
+    """Arrays in their common dtype, one after another along an axis."""
+    if not parts:
+        raise ShapeError(f"{op}: needs at least one array; got none.")
+    if axis is None:
+        parts, axis = [ravel(x) for x in parts], 0
+    if parts[0].ndim == 0:
+        raise ShapeError(f"{op}: scalars cannot be joined; got {parts[0].aval}. Hint: jnp.stack.")
+    axis = axis_of(op, axis, parts[0].ndim)
+    rest = [(*x.shape[:axis], *x.shape[axis + 1 :]) for x in parts]
+    if any(x.ndim != parts[0].ndim for x in parts) or any(r != rest[0] for r in rest):
+        listed = ", ".join(str(x.aval) for x in parts)
+        raise ShapeError(f"{op}: shapes must be equal but for axis {axis}; got {listed}.")
+    return slicing.concatenate(promoted(op, parts, dtype), axis)
+
+
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
+    """Join arrays along an axis they have: `concatenate` under the array standard's name."""
+    return joined("concat", as_arrays("concat", arrays), axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Join arrays of one shape along a new axis."""
+    no_out("stack", out)
+    parts = as_arrays("stack", arrays)
+    if not parts:
+        raise ShapeError("stack: needs at least one array; got none.")
+    axis = axis_of("stack", axis, parts[0].ndim + 1)
+    if any(x.shape != parts[0].shape for x in parts):
+        listed = ", ".join(str(x.aval) for x in parts)
+        raise ShapeError(f"stack: shapes must be equal; got {listed}.")
+    return slicing.stack(promoted("stack", parts, dtype), axis)
+
+
+def no_out(op: str, out: Any) -> None:
+    """Raise where an array to write the result into was given."""
+    if out is not None:
+        raise NotImplementedError(f"{op}: `out` must be None: arrays are not written into.")
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Join arrays as rows: along the first axis, vectors standing for one row each."""
+    return joined("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Join arrays side by side: along the second axis, vectors along their only one."""
+    parts = [atleast_1d(x) for x in as_arrays("hstack", tup)]
+    return joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Join arrays in depth: along the third axis."""
+    return joined("dstack", [atleast_3d(x) for x in as_arrays("dstack", tup)], 2, dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """Join arrays as columns: vectors stand for one column each."""
+    parts = as_arrays("column_stack", tup)
+    columns = [x if x.ndim > 1 else layout.expand_dims(atleast_1d(x), (1,)) for x in parts]
+    return joined("column_stack", columns, 1)
+
+
+def block(arrays: Any) -> Any:
+    """Put an array together from nested lists of blocks, innermost lists along the last axis."""
+    depth = block_depth(arrays)
+    if depth == 0:
+        return as_array("block", arrays)
+    leaves = [as_array("block", x) for x in block_leaves(arrays)]
+    ndim = builtins.max(depth, *[x.ndim for x in leaves])
+    return join_blocks(arrays, depth, ndim)
+
+
+def block_depth(x: Any) -> int:
+    """How deep the lists are nested; equally deep everywhere."""
+    if isinstance(x, tuple):
+        raise TypeError("block: blocks must be in lists; got a tuple. Hint: list(...).")
+    if not isinstance(x, list):
+        return 0
+    if not x:
+        raise ShapeError("block: lists must not be empty; got [].")
+    depths = {block_depth(y) for y in x}
+    if len(depths) > 1:
+        raise ShapeError(f"block: lists must be equally deep; got depths {sorted(depths)}.")
+    return 1 + depths.pop()
+
+
+def block_leaves(x: Any) -> list:
+    """The blocks, in order."""
+    return [leaf for y in x for leaf in block_leaves(y)] if isinstance(x, list) else [x]
+
+
+def join_blocks(x: Any, depth: int, ndim: int) -> Any:
+    """The blocks of one level joined; the innermost lists lie along the last axis."""
+    if depth == 0:
+        x = as_array("block", x)
+        return layout.expand_dims(x, range(ndim - x.ndim))
+    return joined("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """Join `values` to the end of an array; with axis=None both are flattened first."""
+    return joined("append", [as_array("append", arr), as_array("append", values)], axis)
+
+
+# --- taking apart -----------------------------------------------------------------------------
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+    """Cut an array into parts along an axis, as equal as may be, or at the given places."""
+    return parted("array_split", ary, indices_or_sections, axis, equal=False)
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+    """Cut an array into equal parts along an axis, or at the given places."""
+    return parted("split", ary, indices_or_sections, axis)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list:
+    """Cut an array along its first axis."""
+    return parted("vsplit", ary, indices_or_sections, 0, least=2)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list:
+    """Cut an array along its second axis, a vector along its only one."""
+    ary = as_array("hsplit", ary)
+    return parted("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list:
+    """Cut an array along its third axis."""
+    return parted("dsplit", ary, indices_or_sections, 2, least=3)
+
+
+def parted(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
+    """The parts along an axis: `where` is how many, or where each but the first starts."""
+    x = as_array(op, ary)
+    if x.ndim < least:
+        raise ShapeError(f"{op}: needs at least {least} axes; got {x.aval}.")
+    axis = axis_of(op, axis, x.ndim)
+    n = x.shape[axis]
+    if isinstance(where, list | tuple) or (not isinstance(where, int) and np.ndim(where) == 1):
+        cuts = [concrete_int(op, i, "an index") for i in where]
+        starts = [0, *cuts]
+        spans = [
+            builtins.slice(a, b).indices(n)[:2] for a, b in zip(starts, [*cuts, n], strict=True)
+        ]
+    else:
+        count = concrete_int(op, where, "the number of sections")
+        if count <= 0 or (equal and n % count):
+            raise ShapeError(
+                f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
+                f"of {x.aval}. Hint: jnp.array_split."
+            )
+        small, larger = divmod(n, count)
+        ends = np.cumsum([small + (i < larger) for i in range(count)]).tolist()
+        spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    if all(a <= b for a, b in spans) and all(
+        s[1] == t[0] for s, t in zip(spans, spans[1:], strict=False)
+    ):
+        return list(slicing.split(x, [b - a for a, b in spans], axis))
+    return [slicing.slice_in_dim(x, a, builtins.max(a, b), 1, axis) for a, b in spans]
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple:
+    """The elements along an axis, as a tuple of arrays without it."""
+    x = as_array("unstack", x)
+    if not x.ndim:
+        raise ShapeError(f"unstack: needs at least one axis; got {x.aval}.")
+    return tuple(slicing.unstack(x, axis_of("unstack", axis, x.ndim)))
+
+
+# --- repeating, turning -----------------------------------------------------------------------
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """Repeat a whole array `reps` times along each axis."""
+    A = as_array("tile", A)
+    counts = shape_of("tile", reps)
+    if any(n < 0 for n in counts):
+        raise ShapeError(f"tile: reps must not be negative; got {counts}.")
+    rank = builtins.max(len(counts), A.ndim)
+    A = layout.expand_dims(A, range(rank - A.ndim))
+    return slicing.tile(A, (1,) * (rank - len(counts)) + counts)
+
+
+def flip(m: Any, axis: Axes | None = None) -> Any:
+    """Reverse the order of elements along axes, by default along all."""
+    m = as_array("flip", m)
+    return rev(m, tuple(range(m.ndim)) if axis is None else axes_of("flip", axis, m.ndim))
+
+
+def fliplr(m: Any) -> Any:
+    """Reverse the order of columns."""
+    m = as_array("fliplr", m)
+    if m.ndim < 2:
+        raise ShapeError(f"fliplr: needs at least two axes; got {m.aval}.")
+    return rev(m, (1,))
+
+
+def flipud(m: Any) -> Any:
+    """Reverse the order of rows."""
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """Turn an array by k quarter turns in the plane of two axes, from the first to the second."""
+    m = as_array("rot90", m)
+    i, j = axes_of("rot90", tuple(axes), m.ndim)
+    k = k % 4
+    if k == 0:
+        return m
+    if k == 2:
+        return rev(m, (i, j))
+    return swapaxes(rev(m, (j,)), i, j) if k == 1 else rev(swapaxes(m, i, j), (j,))
+
+
+def roll(a: Any, shift: Any, axis: Axes | None = None) -> Any:
+    """Shift elements along axes; what leaves at the end comes in at the front.
+
+    `shift` may be traced. With axis=None the flattened array is shifted.
+    """
+    a = as_array("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), a.shape)
+    given = axis if isinstance(axis, list | tuple) else (axis,)
+    axes = tuple(axis_of("roll", i, a.ndim) for i in given)
+    if isinstance(shift, list | tuple):
+        shifts = list(shift)
+    else:
+        shifts = [shift] if np.ndim(shift) == 0 else list(unstack(shift))
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    if len(shifts) != len(axes):
+        raise ShapeError(
+            f"roll: there must be a shift for each axis; got {len(shifts)} for axes {axes}."
+        )
+    for n, i in zip(shifts, axes, strict=True):
+        a = rolled(a, n, i)
+    return a
+
+
+def rolled(a: Any, shift: Any, axis: int) -> Any:
+    """`a` shifted along one axis, by a number or by a traced scalar."""
+    n = a.shape[axis]
+    if n == 0:
+        return a
+    if isinstance(shift, Tracer):
+        size = literal(n, shift.dtype)
+        starts: list[Any] = [0] * a.ndim
+        starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
+        return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
+    k = concrete_int("roll", shift, "shift") % n
+    if k == 0:
+        return a
+    tail = slicing.slice_in_dim(a, n - k, n, 1, axis)
+    return slicing.concatenate([tail, slicing.slice_in_dim(a, 0, n - k, 1, axis)], axis)
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements in order, repeated or cut off to fill a new shape."""
+    a = ravel(as_array("resize", a))
+    shape = shape_of("resize", new_shape)
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"resize: sizes must not be negative; got {shape}.")
+    size = math.prod(shape)
+    if a.size == 0:
+        return layout.full(shape, 0, a.dtype)
+    if size > a.size:
+        a = tile(a, -(-size // a.size))
+    return reshape(slicing.slice_in_dim(a, 0, size, 1, 0), shape)
