@@ -6,6 +6,7 @@ running ones in cumulative.py. Here also stands `reduce_precision`.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,23 +16,48 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr, Literal
 from weft.core.primitive import Primitive, Zero
-from weft.errors import DtypeError, ShapeError
+from weft.core.stage import stage
+from weft.core.trace import Tracer
+from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.primitives.elementwise import (
     KINDS,
+    add,
+    add_p,
+    and_p,
     convert,
     div,
     eq,
     lower_compare,
+    max_p,
+    min_p,
     mul,
+    mul_p,
+    named,
+    or_p,
+    xor_p,
 )
 from weft.primitives.layout import (
+    _NUMBERS,
     LinearPrimitive,
+    batched_at_front,
     broadcast_in_dim,
     check_axes,
+    instantiate,
+    literal,
     reduce_sum,
+    reduce_sum_p,
+    reshape,
+    transpose,
+    zeros,
 )
+from weft.primitives.slicing import concatenate, slice_in_dim
+from weft.pytrees import flatten, unflatten
+from weft.util import unzip2
+from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s
+from weft.xla.lower import lower_jaxpr
 
 
 def without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
@@ -69,19 +95,26 @@ def _extreme(dtype: np.dtype, side: int) -> Any:
     return float(info.max if side > 0 else info.min)
 
 
-class Reduction(Primitive):
-    """A family: out = the elements of x along `axes`, which are removed, combined by `op`.
+def all_ones(dtype: np.dtype) -> Any:
+    """The value with every bit set. The identity of and."""
+    return -1 if dtypes.is_signed(dtype) else highest(dtype)
 
-    `identity(dtype)` is the result for no elements. A member writes its `jvp`.
+
+class Reduction(Primitive):
+    """A family: out = the elements of x along `axes`, which are removed, combined by `combine`.
+
+    `combine` is the elementwise primitive, `identity(dtype)` the result for no elements.
     Dtypes: as `takes` says; the result has x's. Source: StableHLO, reduce.
     """
 
-    def __init__(self, name: str, op: str, identity: Callable, takes: str, doc: str):
+    def __init__(
+        self, name: str, combine: Primitive, identity: Callable, takes: str, doc: str = ""
+    ):
         self.name = name
-        self.op = op
+        self.combine = combine
         self.identity = identity
         self.takes = takes
-        self.__doc__ = doc
+        self.__doc__ = doc or f"The elements along `axes` combined by `{combine}`."
 
     def abstract_eval(self, x, *, axes):
         check_axes(self.name, axes, x.ndim)
@@ -90,8 +123,9 @@ class Reduction(Primitive):
         return [ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, axes):
-        out = ShapedArray(without(x.aval.shape, axes), x.aval.dtype)
-        return lower_reduce(hlo, x, out, axes, self.op, self.identity(x.aval.dtype))
+        cell = ShapedArray((), x.aval.dtype)
+        init = hlo.constant(self.identity(cell.dtype), cell)
+        return lower_reduce(hlo, [x], [init], axes, lambda a, b: self.combine.lower(hlo, a, b))
 
     def jvp(self, primals, tangents, *, axes):
         outs = self.bind(*primals, axes=axes)
@@ -104,18 +138,12 @@ class Reduction(Primitive):
 
 
 def lower_reduce(
-    hlo: Any, x: Any, out: ShapedArray, axes: Sequence[int], op: str, identity: Any
+    hlo: Any, xs: Sequence[Any], inits: Sequence[Any], axes: Sequence[int], combine: Callable
 ) -> list:
-    """Write the reduction of `x` over `axes` by the StableHLO operation `op`."""
-    cell = ShapedArray((), x.aval.dtype)
-    body = hlo.block([cell, cell], lambda a, b: lower_combine(hlo, op, a, b))
-    init = hlo.constant(identity, cell)
-    return hlo.op("stablehlo.reduce", [x, init], [out], [body], dimensions=i64s(axes))
-
-
-def lower_combine(hlo: Any, op: str, a: Any, b: Any) -> list:
-    """Write `op(a, b)`."""
-    return hlo.like(op, a, b)
+    """Write the reduction over `axes` of several arrays together; `combine` writes the body."""
+    outs = [ShapedArray(without(x.aval.shape, axes), x.aval.dtype) for x in xs]
+    body = hlo.block([i.aval for i in (*inits, *inits)], combine)
+    return hlo.op("stablehlo.reduce", [*xs, *inits], outs, [body], dimensions=i64s(axes))
 
 
 class Extremum(Reduction):
@@ -131,28 +159,61 @@ class Extremum(Reduction):
         return [out], [div(reduce_sum(mul(t, share), axes), reduce_sum(share, axes))]
 
 
+class Product(Reduction):
+    """The reduction by multiplication. Its derivative multiplies in pairs, so zeros do no harm."""
+
+    def jvp(self, primals, tangents, *, axes):
+        (x,), (t,) = primals, tangents
+        (out,) = self.bind(x, axes=axes)
+        if isinstance(t, Zero):
+            return [out], [Zero(typeof(out).to_tangent())]
+        shape = typeof(out).shape
+        if typeof(x).size == 0:
+            return [out], [zeros(typeof(out))]
+        _, dot = reduce_in_pairs(times, joined(axes, x, t), 0)
+        return [out], [reshape(dot, shape)]
+
+
+def times(xs: Sequence[Any], ys: Sequence[Any]) -> list:
+    """The product of two numbers with their tangents."""
+    (x, dx), (y, dy) = xs, ys
+    return [mul(x, y), add(mul(dx, y), mul(x, dy))]
+
+
+def joined(axes: Sequence[int], *arrays: Any) -> list:
+    """Each array with `axes` made one axis, in front."""
+    shape = typeof(arrays[0]).shape
+    order = (*axes, *(i for i in range(len(shape)) if i not in axes))
+    rest = without(shape, axes)
+    n = math.prod(shape[a] for a in axes)
+    return [reshape(transpose(x, order), (n, *rest)) for x in arrays]
+
+
+def reduce_in_pairs(combine: Callable, xs: Sequence[Any], axis: int) -> list:
+    """Reduce lists of arrays along a non-empty axis, which stays with size 1.
+
+    `combine(lefts, rights)` is associative; it is applied to neighbours, log2(n) times.
+    """
+    while (n := typeof(xs[0]).shape[axis]) > 1:
+        lefts = [slice_in_dim(x, 0, n - n % 2, 2, axis) for x in xs]
+        rights = [slice_in_dim(x, 1, n, 2, axis) for x in xs]
+        rest = [slice_in_dim(x, n - 1, n, 1, axis) for x in xs] if n % 2 else None
+        xs = combine(lefts, rights)
+        if rest:
+            xs = [concatenate([x, r], axis) for x, r in zip(xs, rest, strict=True)]
+    return list(xs)
+
+
 reduce_max_p = Extremum(
-    "reduce_max", "maximum", lowest, "any", "The maximum over `axes`; NaN where there is one."
+    "reduce_max", max_p, lowest, "any", "The maximum over `axes`; NaN where there is one."
 )
 reduce_min_p = Extremum(
-    "reduce_min", "minimum", highest, "any", "The minimum over `axes`; NaN where there is one."
+    "reduce_min", min_p, highest, "any", "The minimum over `axes`; NaN where there is one."
 )
-reduce_prod_p = Reduction(
-    "reduce_prod", "multiply", lambda dtype: 1, "number", "The product over `axes`."
-)
-reduce_and_p = Reduction(
-    "reduce_and",
-    "and",
-    lambda dtype: highest(dtype) if not dtypes.is_signed(dtype) else -1,
-    "bool or integer",
-    "x & y & ... over `axes`, bit by bit.",
-)
-reduce_or_p = Reduction(
-    "reduce_or", "or", lambda dtype: 0, "bool or integer", "x | y | ... over `axes`, bit by bit."
-)
-reduce_xor_p = Reduction(
-    "reduce_xor", "xor", lambda dtype: 0, "bool or integer", "x ^ y ^ ... over `axes`, bit by bit."
-)
+reduce_prod_p = Product("reduce_prod", mul_p, lambda dtype: 1, "number")
+reduce_and_p = Reduction("reduce_and", and_p, all_ones, "bool or integer")
+reduce_or_p = Reduction("reduce_or", or_p, lambda dtype: 0, "bool or integer")
+reduce_xor_p = Reduction("reduce_xor", xor_p, lambda dtype: 0, "bool or integer")
 
 
 def reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
@@ -162,13 +223,16 @@ def reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
         axes = tuple(map(operator.index, axes))
         return prim.bind(operand, axes=axes)[0] if axes else operand
 
-    fun.__name__ = fun.__qualname__ = prim.name
-    fun.__doc__ = prim.__doc__
-    return fun
+    return named(fun, prim)
 
 
 reduce_max, reduce_min, reduce_prod = map(reducer, (reduce_max_p, reduce_min_p, reduce_prod_p))
 reduce_and, reduce_or, reduce_xor = map(reducer, (reduce_and_p, reduce_or_p, reduce_xor_p))
+
+
+# --- the place of an extremum ---------------------------------------------------------------
+
+_SHORT = 64  # along fewer elements, one reduction over pairs beats two over numbers
 
 
 class ArgExtremum(Primitive):
@@ -178,14 +242,17 @@ class ArgExtremum(Primitive):
     Errors: where the axis has no elements.
     """
 
-    def __init__(self, name: str, extremum: Reduction):
+    def __init__(self, name: str, extremum: Reduction, better: str):
         self.name = name
         self.extremum = extremum
+        self.better = better
 
     def abstract_eval(self, x, *, axes, index_dtype):
         check_axes(self.name, axes, x.ndim)
         if not dtypes.is_integer(index_dtype):
-            raise DtypeError(f"{self.name}: index_dtype must be an integer type; got {index_dtype}.")
+            raise DtypeError(
+                f"{self.name}: index_dtype must be an integer type; got {index_dtype}."
+            )
         if dtypes.is_complex(x.dtype):
             raise DtypeError(f"{self.name}: needs an operand of real dtype; got {x}.")
         if len(axes) != 1 or x.shape[axes[0]] == 0:
@@ -195,24 +262,46 @@ class ArgExtremum(Primitive):
         return [ShapedArray(without(x.shape, axes), index_dtype)]
 
     def lower(self, hlo, x, *, axes, index_dtype):
-        # Two plain reductions, which XLA vectorizes, instead of one over (value, index) pairs.
+        aval = x.aval
+        index = ShapedArray(aval.shape, np.dtype(np.int32))
+        (place,) = hlo.op("stablehlo.iota", [], [index], iota_dimension=f"{axes[0]} : i64")
+        short = aval.shape[axes[0]] <= _SHORT
+        out = (self.lower_pairs if short else self.lower_twice)(hlo, x, place, axes)
+        return [hlo.convert(out, index_dtype)]
+
+    def lower_pairs(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
+        """One reduction over pairs (value, index)."""
+        flag = ShapedArray((), np.bool_)
+
+        def better(x: Any, i: Any, y: Any, j: Any) -> list:
+            takes_x = lower_compare(self.better)(hlo, flag, x, y)
+            if dtypes.is_inexact(x.aval.dtype):
+                (takes_x,) = hlo.like("or", takes_x, lower_compare("NE")(hlo, flag, x, x))
+            tie = lower_compare("EQ")(hlo, flag, x, y)
+            (first,) = hlo.like("and", tie, lower_compare("LT")(hlo, flag, i, j))
+            (first,) = hlo.like("or", takes_x, first)
+            (value,) = hlo.op("stablehlo.select", [takes_x, x, y], [x.aval])
+            return [value, *hlo.op("stablehlo.select", [first, i, j], [i.aval])]
+
+        inits = [
+            hlo.constant(self.extremum.identity(x.aval.dtype), ShapedArray((), x.aval.dtype)),
+            hlo.constant(0, ShapedArray((), np.dtype(np.int32))),
+        ]
+        return lower_reduce(hlo, [x, place], inits, axes, better)[1]
+
+    def lower_twice(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
+        """The extremum, then the least index where it stands: plain reductions, vectorized."""
         aval = x.aval
         flags = ShapedArray(aval.shape, np.bool_)
         (best,) = self.extremum.lower(hlo, x, axes=axes)
         kept = i64s(i for i in range(aval.ndim) if i not in axes)
-        (best,) = hlo.op(
-            "stablehlo.broadcast_in_dim", [best], [aval], broadcast_dimensions=kept
-        )
+        (best,) = hlo.op("stablehlo.broadcast_in_dim", [best], [aval], broadcast_dimensions=kept)
         hit = lower_compare("EQ")(hlo, flags, x, best)
         if dtypes.is_inexact(aval.dtype):
-            nan = lower_compare("NE")(hlo, flags, x, x)
-            (hit,) = hlo.like("or", hit, nan)
-        index = ShapedArray(aval.shape, np.dtype(np.int32))
-        (place,) = hlo.op("stablehlo.iota", [], [index], iota_dimension=f"{axes[0]} : i64")
-        last = hlo.constant(aval.shape[axes[0]] - 1, index)
-        (place,) = hlo.op("stablehlo.select", [hit, place, last], [index])
-        (out,) = reduce_min_p.lower(hlo, place, axes=axes)
-        return [hlo.convert(out, index_dtype)]
+            (hit,) = hlo.like("or", hit, lower_compare("NE")(hlo, flags, x, x))
+        last = hlo.constant(aval.shape[axes[0]] - 1, place.aval)
+        (place,) = hlo.op("stablehlo.select", [hit, place, last], [place.aval])
+        return reduce_min_p.lower(hlo, place, axes=axes)[0]
 
     def jvp(self, primals, tangents, **params):
         outs = self.bind(*primals, **params)
@@ -224,8 +313,8 @@ class ArgExtremum(Primitive):
         return self.bind(x, axes=axes, index_dtype=index_dtype), [d - sum(a < d for a in axes)]
 
 
-argmax_p = ArgExtremum("argmax", reduce_max_p)
-argmin_p = ArgExtremum("argmin", reduce_min_p)
+argmax_p = ArgExtremum("argmax", reduce_max_p, "GT")
+argmin_p = ArgExtremum("argmin", reduce_min_p, "LT")
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -238,6 +327,259 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The index of the minimum along `axis`, which is removed; of a NaN where there is one."""
     dtype = dtypes.canonicalize(index_dtype)
     return argmin_p.bind(operand, axes=(operator.index(axis),), index_dtype=dtype)[0]
+
+
+# --- any function ---------------------------------------------------------------------------
+
+
+class Reduce(Primitive):
+    """The elements of several arrays along `dimensions` combined by the program `jaxpr`.
+
+    Operands are n arrays and n scalars that start the reduction; `jaxpr` takes n + n scalars to n
+    and must be associative. The derivative applies it to whole arrays, in pairs.
+    Source: StableHLO, reduce.
+    """
+
+    name = "reduce"
+    memoize_type = False
+    multiple_results = True
+
+    def impl(self, *args, jaxpr, dimensions):
+        # the kernel lives and dies with the program, which is new with every call
+        key = ("kernel", dimensions)
+        kernel = jaxpr.memo.get(key)
+        if kernel is None:
+            params = {"jaxpr": jaxpr, "dimensions": dimensions}
+            kernel = jaxpr.memo[key] = new_kernel(self, params)
+        return kernel(*args)
+
+    def abstract_eval(self, *avals, jaxpr, dimensions):
+        xs = avals[: len(avals) // 2]
+        if any(x.shape != xs[0].shape for x in xs):
+            raise ShapeError(
+                f"{self.name}: operands must have equal shapes; got {', '.join(map(str, xs))}."
+            )
+        check_axes(self.name, dimensions, xs[0].ndim)
+        shape = without(xs[0].shape, dimensions)
+        return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
+
+    def lower(self, hlo, *args, jaxpr, dimensions):
+        xs, inits = halves(args)
+        return lower_reduce(
+            hlo, xs, inits, dimensions, lambda *cells: lower_jaxpr(hlo, jaxpr, cells)
+        )
+
+    def jvp(self, primals, tangents, *, jaxpr, dimensions):
+        xs, inits = halves(primals)
+        outs = self.bind(*primals, jaxpr=jaxpr, dimensions=dimensions)
+        if all(isinstance(t, Zero) for t in tangents):
+            return outs, [Zero(typeof(y).to_tangent()) for y in outs]
+        combine, moving = with_tangents(jaxpr, [typeof(x) for x in xs])
+        dots, init_dots = halves(tangents)
+        pairs = moving(xs, dots)
+        shape = typeof(outs[0]).shape
+        total = [broadcast_in_dim(y, (1, *shape), ()) for y in moving(inits, init_dots)]
+        if typeof(xs[0]).size:
+            total = combine(total, reduce_in_pairs(combine, joined(dimensions, *pairs), 0))
+        given = iter([reshape(t, shape) for t in total[len(xs) :]])
+        return outs, [
+            next(given) if dtypes.is_inexact(typeof(y).dtype) else Zero(typeof(y).to_tangent())
+            for y in outs
+        ]
+
+    def batch(self, axis, args, dims, *, jaxpr, dimensions):
+        (xs, inits), (x_dims, init_dims) = halves(args), halves(dims)
+        xs = [batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
+        moved = tuple(a + 1 for a in dimensions)
+        if all(d is None for d in init_dims):
+            outs = self.bind(*xs, *inits, jaxpr=jaxpr, dimensions=moved)
+            return outs, [0] * len(outs)
+        shape = without(typeof(xs[0]).shape, moved)
+        outs = [
+            broadcast_in_dim(i, (1, *shape), () if d is None else (1,))
+            for i, d in zip(inits, init_dims, strict=True)
+        ]
+        if typeof(xs[0]).size:
+            reduced = reduce_in_pairs(lambda a, b: jaxpr(*a, *b), joined(moved, *xs), 0)
+            outs = jaxpr(*outs, *reduced)
+        return [reshape(y, shape) for y in outs], [0] * len(outs)
+
+
+def halves(xs: Sequence[Any]) -> tuple[list, list]:
+    """The first half of a list and the second."""
+    return list(xs[: len(xs) // 2]), list(xs[len(xs) // 2 :])
+
+
+def with_tangents(jaxpr: Jaxpr, avals: Sequence[ShapedArray]) -> tuple[Callable, Callable]:
+    """A program (a..., b...) -> c... made one on lists of numbers and then their tangents.
+
+    Returned are that function of two such lists, and the function that makes a list of values and
+    their tangents; integers have none.
+    """
+    n = len(avals)
+    moves = [dtypes.is_inexact(a.dtype) for a in avals]
+
+    def listed(values: Sequence[Any], tangents: Sequence[Any]) -> list:
+        dots = [instantiate(t) for t, m in zip(tangents, moves, strict=True) if m]
+        return [*values, *dots]
+
+    def combine(lefts: Sequence[Any], rights: Sequence[Any]) -> list:
+        tangents = []
+        for xs in (lefts, rights):
+            given = iter(xs[n:])
+            tangents += [
+                next(given) if m else Zero(typeof(x).to_tangent())
+                for x, m in zip(xs[:n], moves, strict=True)
+            ]
+        return listed(*push_forward(jaxpr, [*lefts[:n], *rights[:n]], tangents))
+
+    return combine, listed
+
+
+def push_forward(
+    jaxpr: Jaxpr, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list, list]:
+    """A scalar program applied to arrays of one shape, and the tangents of its results."""
+    shape = typeof(primals[0]).shape
+    env = dict(zip(jaxpr.invars, zip(primals, tangents, strict=True), strict=True))
+
+    def read(atoms: Sequence[Any]) -> tuple[list, list]:
+        return unzip2(
+            (a.val, Zero(a.aval.to_tangent())) if type(a) is Literal else env[a] for a in atoms
+        )
+
+    for eqn in jaxpr.eqns:
+        ins, dots = read(eqn.invars)
+        outs, out_dots = eqn.primitive.jvp(ins, dots, **eqn.params)
+        env.update(zip(eqn.outvars, zip(outs, out_dots, strict=True), strict=True))
+    outs, dots = read(jaxpr.outvars)
+    outs = [broadcast_in_dim(y, shape, ()) if not typeof(y).shape else y for y in outs]
+    dots = [
+        Zero(typeof(y).to_tangent())
+        if isinstance(t, Zero)
+        else t
+        if typeof(t).shape
+        else broadcast_in_dim(t, shape, ())
+        for y, t in zip(outs, dots, strict=True)
+    ]
+    return outs, dots
+
+
+reduce_p = Reduce()
+
+# The reductions that a function of one equation is recognized as.
+MONOIDS: tuple[tuple[Primitive, Primitive, Callable], ...] = (
+    (add_p, reduce_sum_p, lambda dtype: 0),
+    *(
+        (r.combine, r, r.identity)
+        for r in (
+            reduce_max_p,
+            reduce_min_p,
+            reduce_prod_p,
+            reduce_and_p,
+            reduce_or_p,
+            reduce_xor_p,
+        )
+    ),
+)
+
+
+def reducer_jaxpr(op: str, computation: Callable, avals: Sequence[ShapedArray], tree: Any) -> Jaxpr:
+    """The program of a user's function of two scalars (or two trees of them), checked."""
+    n = len(avals)
+
+    def flat(*cells: Any) -> list:
+        out = computation(unflatten(tree, cells[:n]), unflatten(tree, cells[n:]))
+        leaves, out_tree = flatten(out)
+        if out_tree != tree:
+            raise PytreeError(
+                f"{op}: the computation must return a tree like one operand's, {tree}; "
+                f"got {out_tree}."
+            )
+        return leaves
+
+    cells = [ShapedArray((), a.dtype) for a in avals]
+    jaxpr, consts = stage(flat, cells + cells)
+    if consts:
+        raise DtypeError(
+            f"{op}: the computation must not use arrays from outside; "
+            f"got {', '.join(str(typeof(c)) for c in consts)}. Hint: use Python numbers."
+        )
+    if [a.strong() for a in jaxpr.out_avals] != cells:
+        raise DtypeError(
+            f"{op}: the computation must return scalars of the operands' dtypes, "
+            f"{', '.join(map(str, cells))}; got {', '.join(map(str, jaxpr.out_avals))}."
+        )
+    return jaxpr
+
+
+def monoid_of(jaxpr: Jaxpr) -> tuple[Primitive, Primitive, Callable] | None:
+    """The row of MONOIDS that a program of two scalars is, if it is one."""
+    while len(jaxpr.eqns) == 1 and len(jaxpr.invars) == 2:
+        (eqn,) = jaxpr.eqns
+        if list(eqn.outvars) != jaxpr.outvars or set(map(id, eqn.invars)) != set(
+            map(id, jaxpr.invars)
+        ):
+            return None
+        if not eqn.primitive.names_flow_in:
+            return next((row for row in MONOIDS if row[0] is eqn.primitive), None)
+        jaxpr = eqn.params["jaxpr"]
+    return None
+
+
+def starting_values(op: str, xs: Sequence[Any], init_values: Any, tree: Any) -> list:
+    """The scalars that start a reduction of `xs`, of their dtypes."""
+    inits, init_tree = flatten(init_values)
+    if init_tree != tree:
+        raise PytreeError(
+            f"{op}: there must be one initial value for each operand, in a like tree; "
+            f"got {init_tree} for {tree}."
+        )
+    inits = [
+        literal(i, typeof(x).dtype) if type(i) in _NUMBERS else i
+        for i, x in zip(inits, xs, strict=True)
+    ]
+    for x, i in zip(xs, inits, strict=True):
+        if typeof(i).shape or typeof(i).dtype != typeof(x).dtype:
+            raise DtypeError(
+                f"{op}: an initial value must be a scalar of its operand's dtype; "
+                f"got {typeof(i)} for {typeof(x)}."
+            )
+    return inits
+
+
+def is_identity(value: Any, identity: Any) -> bool:
+    """Whether an initial value is known to change nothing."""
+    return not isinstance(value, Tracer) and bool(np.asarray(value) == identity)
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+) -> Any:
+    """Reduce an array, or a tree of arrays together, over `dimensions` by a user's function.
+
+    `computation(a, b)` takes two scalars (or trees of them); it must be associative and
+    commutative.
+    Functions that are one of weft's own, such as lax.add, run as that reduction.
+    """
+    xs, tree = flatten(operands)
+    inits = starting_values("reduce", xs, init_values, tree)
+    dimensions = tuple(map(operator.index, dimensions))
+    jaxpr = reducer_jaxpr("reduce", computation, [typeof(x) for x in xs], tree)
+    found = monoid_of(jaxpr)
+    if found is not None and KINDS["number"](typeof(xs[0]).dtype):
+        combine, prim, identity = found
+        (out,) = prim.bind(xs[0], axes=dimensions)
+        if not is_identity(inits[0], identity(typeof(out).dtype)):
+            (out,) = combine.bind(inits[0], out)
+        return unflatten(tree, [out])
+    return unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
+
+
+# --- rounding -------------------------------------------------------------------------------
 
 
 class ReducePrecision(LinearPrimitive):
