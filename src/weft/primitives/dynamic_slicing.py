@@ -17,6 +17,13 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import add, convert, lt, select
+from weft.primitives.indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gather_p,
+    scatter_p,
+)
 from weft.primitives.layout import (
     _NUMBERS,
     batched_at_front,
@@ -28,7 +35,7 @@ from weft.primitives.layout import (
     squeeze,
     zeros,
 )
-from weft.primitives.slicing import axis_index, check_equal_dtypes, inserted, unstack
+from weft.primitives.slicing import axis_index, check_equal_dtypes, inserted, stack, unstack
 from weft.xla.hlo import i64s
 
 
@@ -79,7 +86,22 @@ class DynamicSlice(Primitive):
         if all(s is None for s in start_dims):
             starts = inserted(starts, d, zero_like(starts))
             return self.bind(x, *starts, slice_sizes=inserted(slice_sizes, d, axis.size)), [d]
-        raise self.missing("batch")
+        axes = tuple(range(len(starts)))
+        nums = GatherDimensionNumbers(
+            offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes
+        )
+        indices, index_dim = index_vectors(axis, starts, start_dims)
+        return gather_p.batch(
+            axis,
+            (x, indices),
+            (d, index_dim),
+            dimension_numbers=nums,
+            slice_sizes=slice_sizes,
+            unique_indices=True,
+            indices_are_sorted=True,
+            mode=GatherScatterMode.CLIP,
+            fill_value=None,
+        )
 
 
 dynamic_slice_p = DynamicSlice()
@@ -128,7 +150,19 @@ class DynamicUpdateSlice(Primitive):
             x = batched_at_front(x, d, axis.size)
             update = batched_at_front(update, update_d, axis.size)
             return self.bind(x, update, zero_like(starts), *starts), [0]
-        raise self.missing("batch")
+        axes = tuple(range(len(starts)))
+        indices, index_dim = index_vectors(axis, starts, start_dims)
+        return scatter_p.batch(
+            axis,
+            (x, indices, update),
+            (d, index_dim, update_d),
+            dimension_numbers=ScatterDimensionNumbers(axes, (), axes),
+            indices_are_sorted=True,
+            unique_indices=True,
+            mode=GatherScatterMode.CLIP,
+            update_jaxpr=None,
+            update_consts=(),
+        )
 
 
 dynamic_update_slice_p = DynamicUpdateSlice()
@@ -141,6 +175,12 @@ def check_window(op: str, x: ShapedArray, what: str, sizes: Sequence[int]) -> No
             f"{op}: {what} must have a size for each axis of x, at most that of x; "
             f"got {tuple(sizes)} for {x}."
         )
+
+
+def index_vectors(axis: Any, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+    """The mapped scalars `starts` as vectors of indices, and the mapped axis."""
+    rows = [batched_at_front(i, d, axis.size) for i, d in zip(starts, dims, strict=True)]
+    return stack(rows, 1), 0
 
 
 def zero_like(starts: Sequence[Any]) -> Any:

@@ -22,7 +22,6 @@ from weft.primitives.layout import (
     batched_at_front,
     broadcast_in_dim,
     check_axes,
-    expand_dims,
     full,
     instantiate,
     is_linear,
@@ -220,10 +219,7 @@ class Pad(Primitive):
         )
 
     def jvp(self, primals, tangents, *, padding_config):
-        outs = self.bind(*primals, padding_config=padding_config)
-        if all(type(t) is Zero for t in tangents):
-            return outs, [Zero(typeof(outs[0]).to_tangent())]
-        return outs, self.bind(*map(instantiate, tangents), padding_config=padding_config)
+        return jvp_of_parts(self, primals, tangents, padding_config=padding_config)
 
     def transpose(self, cts, x, padding_value, *, padding_config):
         (ct,) = cts

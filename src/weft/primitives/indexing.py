@@ -1,0 +1,782 @@
+"""Gather and the scatter family: windows of an array read or written at places given by an array.
+
+They are each other's transposes. NumPy's subscripts and `.at` are made of these in numpy/; slices
+at one dynamic place are dynamic_slicing.py's.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr
+from weft.core.primitive import Primitive, Zero
+from weft.core.stage import stage
+from weft.errors import DtypeError, MissingRule, ShapeError
+from weft.primitives.elementwise import (
+    add,
+    add_p,
+    div,
+    eq,
+    eq_p,
+    lt,
+    max_p,
+    min_p,
+    mul,
+    mul_p,
+    neg,
+    rem,
+    select,
+    sub_p,
+)
+from weft.primitives.elementwise import max as maximum
+from weft.primitives.layout import (
+    _NUMBERS,
+    batched_at_front,
+    broadcast_in_dim,
+    broadcasted_iota,
+    full,
+    instantiate,
+    is_linear,
+    literal,
+    moved_to_front,
+    reshape,
+    zeros,
+)
+from weft.primitives.slicing import check_equal_dtypes, inserted, stack
+from weft.xla.hlo import i64s
+from weft.xla.lower import lower_jaxpr
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How the axes of a gather's operand, indices and result correspond.
+
+    An index vector is the last axis of the indices; its entry k is a position on operand axis
+    start_index_map[k]. A window's axes are offset_dims of the result, in order, but for the
+    collapsed_slice_dims and the operand_batching_dims, whose windows have size 1. Operand axis
+    operand_batching_dims[k] goes with axis start_indices_batching_dims[k] of the indices.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How the axes of a scatter's operand, indices and updates correspond.
+
+    As GatherDimensionNumbers, with the updates in place of the result: update_window_dims for
+    offset_dims, inserted_window_dims for collapsed_slice_dims, scatter_dims_to_operand_dims for
+    start_index_map.
+    """
+
+    update_window_dims: Sequence[int]
+    inserted_window_dims: Sequence[int]
+    scatter_dims_to_operand_dims: Sequence[int]
+    operand_batching_dims: Sequence[int] = ()
+    scatter_indices_batching_dims: Sequence[int] = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to windows that reach out of the operand.
+
+    CLIP moves them inside; FILL_OR_DROP gives the fill value for them and drops their updates;
+    PROMISE_IN_BOUNDS says there are none; ONE_HOT reads zeros and drops.
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(s: Any) -> GatherScatterMode:
+        """A mode from its name, itself, or None, which is FILL_OR_DROP."""
+        if isinstance(s, GatherScatterMode):
+            return s
+        try:
+            return _MODES[s]
+        except (KeyError, TypeError):
+            raise ValueError(
+                "mode: must be 'clip', 'fill', 'drop', 'promise_in_bounds', 'one_hot' or a "
+                f"GatherScatterMode; got {s!r}."
+            ) from None
+
+
+_CLIP, _FILL, _PROMISE, _ONE_HOT = GatherScatterMode
+_MODES = {
+    None: _FILL,
+    "clip": _CLIP,
+    "fill": _FILL,
+    "drop": _FILL,
+    "promise_in_bounds": _PROMISE,
+    "one_hot": _ONE_HOT,
+}
+
+
+# --- what gather and scatter share ------------------------------------------------------------
+
+
+def shifted(dims: Sequence[int], at: int = 0) -> tuple[int, ...]:
+    """Axes of an array as those of the array with one more axis inserted at `at`."""
+    return tuple(d + (d >= at) for d in dims)
+
+
+def window_axes(ndim: int, collapsed: Sequence[int], batching: Sequence[int]) -> list[int]:
+    """The operand's axes along which a window extends."""
+    return [d for d in range(ndim) if d not in collapsed and d not in batching]
+
+
+def is_ascending(dims: Sequence[int], stop: int) -> bool:
+    """Whether `dims` are distinct axes below `stop`, in order."""
+    return all(a < b for a, b in zip((-1, *dims), (*dims, stop), strict=True))
+
+
+def check_dims(op: str, x: ShapedArray, indices: ShapedArray, dims: Any, window_rank: int) -> None:
+    """Raise unless dimension numbers of either kind fit operand and indices.
+
+    `window_rank` is the number of window axes that the other array must have room for.
+    """
+    windows, collapsed, mapped, batching, index_batching = dims
+    if not dtypes.is_integer(indices.dtype):
+        raise DtypeError(f"{op}: indices must be integers; got {indices}.")
+    if not indices.shape or indices.shape[-1] != len(mapped):
+        raise ShapeError(
+            f"{op}: the last axis of the indices must have one entry for each of "
+            f"{dims._fields[2]}; got {indices} for {tuple(mapped)}."
+        )
+    ok = (
+        is_ascending(collapsed, x.ndim)
+        and is_ascending(batching, x.ndim)
+        and is_ascending(windows, indices.ndim - 1 + window_rank)
+        and len({*collapsed, *batching}) == len(collapsed) + len(batching)
+        and len({*mapped, *batching}) == len(mapped) + len(batching)
+        and all(0 <= d < x.ndim for d in mapped)
+        and len(batching) == len(index_batching) == len(set(index_batching))
+        and all(0 <= d < indices.ndim - 1 for d in index_batching)
+        and len(windows) == x.ndim - len(collapsed) - len(batching)
+    )
+    if not ok:
+        raise ShapeError(
+            f"{op}: dimension_numbers must name distinct axes, in ascending order, and a window "
+            f"axis for each axis of x that is neither dropped nor batching; "
+            f"got {dims} for {x}, {indices}."
+        )
+    for d, i in zip(batching, index_batching, strict=True):
+        if x.shape[d] != indices.shape[i]:
+            raise ShapeError(
+                f"{op}: batching axes of x and of the indices must have equal sizes; got axis {d} "
+                f"of {x}, axis {i} of {indices}."
+            )
+
+
+def clamped(
+    hlo: Any, indices: Any, shape: Sequence[int], window: Sequence[int], mapped: Any
+) -> Any:
+    """Write the indices moved so that each window lies within an operand of `shape`."""
+    aval = indices.aval
+    top = dtypes.iinfo(aval.dtype).max
+    last = np.array([min(shape[d] - window[d], top) for d in mapped], aval.dtype)
+    row = hlo.constant(last, ShapedArray((len(mapped),), aval.dtype))
+    spread = i64s([aval.ndim - 1])
+    (upper,) = hlo.op("stablehlo.broadcast_in_dim", [row], [aval], broadcast_dimensions=spread)
+    return hlo.op("stablehlo.clamp", [hlo.constant(0, aval), indices, upper], [aval])[0]
+
+
+def within(hlo: Any, indices: Any, moved: Any) -> Any:
+    """Write which index vectors clamping left as they were: those in bounds."""
+    aval = indices.aval
+    (same,) = eq_p.lower(hlo, indices, moved)
+    cell = ShapedArray((), bool)
+    both = hlo.block([cell, cell], lambda a, b: hlo.like("and", a, b))
+    return hlo.op(
+        "stablehlo.reduce",
+        [same, hlo.constant(True, cell)],
+        [ShapedArray(aval.shape[:-1], bool)],
+        [both],
+        dimensions=i64s([aval.ndim - 1]),
+    )[0]
+
+
+def dims_text(kind: str, names: Sequence[str], dims: Sequence[Any], index_vector_dim: int) -> str:
+    """Dimension numbers as an attribute."""
+    rows = [f"{n} = {list(d)}" for n, d in zip(names, dims, strict=True) if d]
+    return f"#stablehlo.{kind}<{', '.join([*rows, f'index_vector_dim = {index_vector_dim}'])}>"
+
+
+def truth(x: bool) -> str:
+    """A bool attribute."""
+    return "true" if x else "false"
+
+
+# --- gather -----------------------------------------------------------------------------------
+
+
+class Gather(Primitive):
+    """out[b, w] = x[indices[b] + w]: windows of shape slice_sizes of x, one for each index vector.
+
+    Shapes: see GatherDimensionNumbers. Dtypes: x any; indices integers. Windows that reach out of
+    x are what `mode` says; fill_value is a number, or '-0.0' (a params' 0.0 would equal it).
+    Source: StableHLO, gather.
+    """
+
+    name = "gather"
+
+    def abstract_eval(self, x, indices, *, dimension_numbers, slice_sizes, **params):
+        dims = dimension_numbers
+        dropped = (*dims.collapsed_slice_dims, *dims.operand_batching_dims)
+        if len(slice_sizes) != x.ndim or not all(
+            0 <= m <= n for m, n in zip(slice_sizes, x.shape, strict=True)
+        ):
+            raise ShapeError(
+                f"{self.name}: slice_sizes must have a size for each axis of x, at most that of x; "
+                f"got {slice_sizes} for {x}."
+            )
+        check_dims(self.name, x, indices, dims, len(dims.offset_dims))
+        if any(slice_sizes[d] > 1 for d in dropped):
+            raise ShapeError(
+                f"{self.name}: slice_sizes must be 1 on collapsed and batching axes; "
+                f"got {slice_sizes} with {dims}."
+            )
+        kept = iter([n for d, n in enumerate(slice_sizes) if d not in dropped])
+        batch = iter(indices.shape[:-1])
+        rank = indices.ndim - 1 + len(dims.offset_dims)
+        shape = [next(kept if d in dims.offset_dims else batch) for d in range(rank)]
+        return [ShapedArray(shape, x.dtype, x.weak_type)]
+
+    def lower(self, hlo, x, indices, *, dimension_numbers, slice_sizes, **params):
+        dims, mode = dimension_numbers, params["mode"]
+        (out,) = self.abstract_eval(
+            x.aval, indices.aval, dimension_numbers=dims, slice_sizes=slice_sizes
+        )
+        fill = 0 if mode is not _FILL else params["fill_value"]
+        other = hlo.constant(float(fill) if isinstance(fill, str) else fill, out.strong())
+        if not x.aval.size:
+            return [other]
+        names = dims._fields
+        (found,) = hlo.op(
+            "stablehlo.gather",
+            [x, indices],
+            [out.strong()],
+            dimension_numbers=dims_text("gather", names, dims, indices.aval.ndim - 1),
+            slice_sizes=i64s(slice_sizes),
+            indices_are_sorted=truth(params["indices_are_sorted"]),
+        )
+        if mode in (_CLIP, _PROMISE):  # XLA clips
+            return [found]
+        moved = clamped(hlo, indices, x.aval.shape, slice_sizes, dims.start_index_map)
+        batch_dims = [d for d in range(out.ndim) if d not in dims.offset_dims]
+        (inside,) = hlo.op(
+            "stablehlo.broadcast_in_dim",
+            [within(hlo, indices, moved)],
+            [ShapedArray(out.shape, bool)],
+            broadcast_dimensions=i64s(batch_dims),
+        )
+        return hlo.op("stablehlo.select", [inside, found, other], [found.aval])
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        if type(tangents[0]) is Zero:
+            return outs, [Zero(typeof(outs[0]).to_tangent())]
+        fill = None if params["fill_value"] is None else 0
+        return outs, self.bind(tangents[0], primals[1], **{**params, "fill_value": fill})
+
+    def transpose(self, cts, x, indices, *, dimension_numbers, slice_sizes, fill_value, **params):
+        dims = ScatterDimensionNumbers(*dimension_numbers)
+        return [scatter_add(zeros(x.aval), indices, cts[0], dims, **params), None]
+
+    def batch(self, axis, args, dims, *, dimension_numbers, slice_sizes, **params):
+        (x, indices), (d, index_d), nums = args, dims, dimension_numbers
+        if index_d is None:
+            return self.batch_operand(axis, x, indices, d, nums, slice_sizes, params)
+        indices = moved_to_front(indices, index_d)
+        offsets = shifted(nums.offset_dims)
+        index_batching = shifted(nums.start_indices_batching_dims)
+        if d is None:
+            nums = nums._replace(offset_dims=offsets, start_indices_batching_dims=index_batching)
+            params |= {"indices_are_sorted": False, "unique_indices": False}
+        else:
+            x = moved_to_front(x, d)
+            nums = GatherDimensionNumbers(
+                offsets,
+                shifted(nums.collapsed_slice_dims),
+                shifted(nums.start_index_map),
+                (0, *shifted(nums.operand_batching_dims)),
+                (0, *index_batching),
+            )
+            slice_sizes = (min(axis.size, 1), *slice_sizes)
+        outs = self.bind(x, indices, dimension_numbers=nums, slice_sizes=slice_sizes, **params)
+        return outs, [0]
+
+    def batch_operand(self, axis, x, indices, d, nums, slice_sizes, params):
+        """The mapped axis, where it is in x, is one more axis of every window."""
+        windows = window_axes(
+            typeof(x).ndim - 1, nums.collapsed_slice_dims, nums.operand_batching_dims
+        )
+        before = sum(w < d for w in windows)
+        rank = typeof(indices).ndim - 1 + len(windows)
+        at = nums.offset_dims[before] if before < len(windows) else rank
+        nums = nums._replace(
+            offset_dims=inserted(shifted(nums.offset_dims, at), before, at),
+            collapsed_slice_dims=shifted(nums.collapsed_slice_dims, d),
+            start_index_map=shifted(nums.start_index_map, d),
+            operand_batching_dims=shifted(nums.operand_batching_dims, d),
+        )
+        sizes = inserted(slice_sizes, d, axis.size)
+        outs = self.bind(x, indices, dimension_numbers=nums, slice_sizes=sizes, **params)
+        return outs, [at]
+
+
+gather_p = Gather()
+
+
+def default_fill(dtype: np.dtype) -> Any:
+    """What a gather gives out of bounds: NaN, True, the smallest or largest integer."""
+    if dtypes.is_inexact(dtype):
+        return math.nan
+    if dtypes.is_bool(dtype):
+        return True
+    info = dtypes.iinfo(dtype)
+    return int(info.min if dtypes.is_signed(dtype) else info.max)
+
+
+def fill_param(value: Any, dtype: np.dtype) -> Any:
+    """A fill value as a parameter: a Python number, and -0.0, which equals 0.0, as text."""
+    if value is None:
+        return default_fill(dtype)
+    number = np.asarray(value).astype(dtype).item() if not isinstance(value, _NUMBERS) else value
+    if number != number and not isinstance(number, complex):
+        return math.nan  # one object: NaN is not equal to itself
+    return "-0.0" if str(number) == "-0.0" else number
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of `operand` at `start_indices`, which without a mode are promised to be inside."""
+    mode = _PROMISE if mode is None else GatherScatterMode.from_any(mode)
+    fill = fill_param(fill_value, typeof(operand).dtype) if mode is _FILL else None
+    return gather_p.bind(
+        operand,
+        start_indices,
+        dimension_numbers=GatherDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
+        slice_sizes=tuple(map(operator.index, slice_sizes)),
+        unique_indices=bool(unique_indices),
+        indices_are_sorted=bool(indices_are_sorted),
+        mode=mode,
+        fill_value=fill,
+    )[0]
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The elements of `src` at positions idxs[k] (wrapped around) on axes[k], all of rank 1."""
+    shape = typeof(src).shape
+    indices = stack([wrapped(i, shape[a]) for i, a in zip(idxs, axes, strict=True)], 1)
+    sizes = [1 if d in axes else n for d, n in enumerate(shape)]
+    dims = GatherDimensionNumbers(
+        offset_dims=tuple(range(1, len(shape) - len(axes) + 1)),
+        collapsed_slice_dims=tuple(sorted(axes)),
+        start_index_map=tuple(axes),
+    )
+    return gather(src, indices, dims, sizes)
+
+
+def wrapped(index: Any, size: int) -> Any:
+    """index modulo size."""
+    left = rem(index, size)
+    return select(lt(left, 0), add(left, size), left)
+
+
+# --- scatter ----------------------------------------------------------------------------------
+
+
+class Scatter(Primitive):
+    """A family: x with updates[b, w] put to, or combined with, the element at indices[b] + w.
+
+    Shapes: see ScatterDimensionNumbers. Dtypes: x and updates equal; indices integers. Windows that
+    reach out of x are what `mode` says, and dropped as a whole. Where windows overlap, each is
+    combined in turn; putting leaves one of them. update_jaxpr, None for putting, is (element of x,
+    update) -> element. Source: StableHLO, scatter.
+    """
+
+    def __init__(self, name: str, combine: Primitive | None = None):
+        self.name = name
+        self.combine = combine
+
+    def abstract_eval(self, x, indices, updates, *, dimension_numbers, **params):
+        dims = dimension_numbers
+        check_equal_dtypes(self.name, (x, updates))
+        check_dims(self.name, x, indices, dims, len(dims.update_window_dims))
+        if self.combine is not None:
+            self.combine.abstract_eval(x, x)
+        sizes = window_sizes(x, updates, dims)
+        batch = [n for d, n in enumerate(updates.shape) if d not in dims.update_window_dims]
+        if tuple(batch) != indices.shape[:-1] or any(
+            m > n for m, n in zip(sizes, x.shape, strict=True)
+        ):
+            raise ShapeError(
+                f"{self.name}: updates must have the shape of the indices but for their last axis, "
+                f"and windows that fit into x; got {x}, {indices}, {updates} with {dims}."
+            )
+        return [x]
+
+    def lower(self, hlo, x, indices, updates, *, dimension_numbers, mode, **params):
+        dims = dimension_numbers
+        sizes = window_sizes(x.aval, updates.aval, dims)
+        program = params["update_jaxpr"]
+        mapped = dims.scatter_dims_to_operand_dims
+        if not x.aval.size:
+            return [x]
+        if math.prod(indices.aval.shape[:-1]) == 1:
+            return [self.lower_one(hlo, x, indices, updates, sizes, mapped, mode, program)]
+        if mode is _CLIP:
+            indices = clamped(hlo, indices, x.aval.shape, sizes, mapped)
+        names = (*dims._fields[:3], "input_batching_dims", "scatter_indices_batching_dims")
+        cell = ShapedArray((), x.aval.dtype)
+        region = hlo.block(
+            [cell, cell],
+            lambda a, b: [b] if program is None else lower_jaxpr(hlo, program, [a, b]),
+        )
+        return hlo.op(
+            "stablehlo.scatter",
+            [x, indices, updates],
+            [x.aval],
+            [region],
+            scatter_dimension_numbers=dims_text("scatter", names, dims, indices.aval.ndim - 1),
+            indices_are_sorted=truth(params["indices_are_sorted"]),
+            unique_indices=truth(params["unique_indices"]),
+        )
+
+    def lower_one(self, hlo, x, indices, updates, sizes, mapped, mode, program):
+        """Write the scatter of one window as slices. XLA makes a `map` of such a scatter where it
+        covers x, and aborts on the reverse of a `map` of two operands."""
+        window = ShapedArray(sizes, x.aval.dtype)
+        index = indices.aval.update(shape=(len(mapped),))
+        (flat,) = hlo.op("stablehlo.reshape", [indices], [index])
+        starts = [hlo.constant(0, index.update(shape=()))] * x.aval.ndim
+        for k, d in enumerate(mapped):
+            starts[d] = lower_entry(hlo, flat, k)
+        (before,) = hlo.op(
+            "stablehlo.dynamic_slice", [x, *starts], [window], slice_sizes=i64s(sizes)
+        )
+        (after,) = hlo.op("stablehlo.reshape", [updates], [window])
+        if self.combine is not None:
+            (after,) = self.combine.lower(hlo, before, after)
+        elif program is not None:
+            cell = window.update(shape=())
+            region = hlo.block([cell], lambda a: lower_jaxpr(hlo, program, [a, a]))
+            dimensions = i64s(range(window.ndim))
+            (after,) = hlo.op("stablehlo.map", [before], [window], [region], dimensions=dimensions)
+        if mode in (_FILL, _ONE_HOT):  # a dynamic slice is clipped
+            moved = clamped(hlo, indices, x.aval.shape, sizes, mapped)
+            cell = ShapedArray((), bool)
+            (inside,) = hlo.op("stablehlo.reshape", [within(hlo, indices, moved)], [cell])
+            (after,) = hlo.op("stablehlo.select", [inside, after, before], [window])
+        return hlo.like("dynamic_update_slice", x, after, *starts)[0]
+
+    def batch(self, axis, args, dims, *, dimension_numbers, **params):
+        (x, indices, updates), (d, index_d, update_d), nums = args, dims, dimension_numbers
+        x = batched_at_front(x, d, axis.size)
+        updates = batched_at_front(updates, update_d, axis.size)
+        windows = shifted(nums.update_window_dims)
+        batching = shifted(nums.operand_batching_dims)
+        index_batching = nums.scatter_indices_batching_dims
+        if index_d is None:
+            windows = (0, *windows)
+        else:
+            indices = moved_to_front(indices, index_d)
+            batching, index_batching = (0, *batching), (0, *shifted(index_batching))
+        nums = ScatterDimensionNumbers(
+            windows,
+            shifted(nums.inserted_window_dims),
+            shifted(nums.scatter_dims_to_operand_dims),
+            batching,
+            index_batching,
+        )
+        return self.bind(x, indices, updates, dimension_numbers=nums, **params), [0]
+
+
+def lower_entry(hlo: Any, row: Any, k: int) -> Any:
+    """Write entry k of a vector."""
+    one = row.aval.update(shape=(1,))
+    at = {"start_indices": i64s([k]), "limit_indices": i64s([k + 1]), "strides": i64s([1])}
+    cut = hlo.op("stablehlo.slice", [row], [one], **at)
+    return hlo.op("stablehlo.reshape", cut, [row.aval.update(shape=())])[0]
+
+
+def window_sizes(x: ShapedArray, updates: ShapedArray, dims: Any) -> tuple[int, ...]:
+    """The size of a window on each axis of x: 1 where it has no axis in the updates."""
+    sizes = [min(n, 1) for n in x.shape]
+    windows = window_axes(x.ndim, dims.inserted_window_dims, dims.operand_batching_dims)
+    for d, w in zip(windows, dims.update_window_dims, strict=True):
+        sizes[d] = updates.shape[w]
+    return tuple(sizes)
+
+
+def gather_windows(x: Any, indices: Any, updates: ShapedArray, params: dict, **fill: Any) -> Any:
+    """The windows of x that a scatter with these params writes to, in the shape of its updates."""
+    dims = params["dimension_numbers"]
+    return gather(
+        x,
+        indices,
+        GatherDimensionNumbers(*dims),
+        window_sizes(typeof(x), updates, dims),
+        unique_indices=params["unique_indices"],
+        indices_are_sorted=params["indices_are_sorted"],
+        **fill,
+    )
+
+
+def added(x: Any, indices: Any, updates: Any, params: dict) -> Any:
+    """The scatter_add with the params of another scatter."""
+    shared = {k: v for k, v in params.items() if not k.startswith("update_")}
+    return scatter_add(x, indices, updates, shared.pop("dimension_numbers"), **shared)
+
+
+def has_one_writer(indices: Any, params: dict) -> bool:
+    """Whether no two windows can overlap: promised, or there is only one."""
+    aval, batching = typeof(indices), params["dimension_numbers"].scatter_indices_batching_dims
+    rest = [n for d, n in enumerate(aval.shape[:-1]) if d not in batching]
+    return params["unique_indices"] or math.prod(rest) <= 1
+
+
+class ScatterPut(Scatter):
+    """Scatter that replaces; linear in x and updates together where no windows overlap."""
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        t, _, update_t = tangents
+        if params["update_jaxpr"] is not None:
+            raise self.missing("jvp")
+        if type(t) is type(update_t) is Zero:
+            outs = self.bind(*primals, **params)
+            return outs, [Zero(typeof(outs[0]).to_tangent())]
+        t, update_t = instantiate(t), instantiate(update_t)
+        if has_one_writer(indices, params):
+            return self.bind(*primals, **params), self.bind(t, indices, update_t, **params)
+        # Which of the overlapping updates is left is open, so that is settled once, for ids; then
+        # value and tangent both add up what stays of x and the updates that are left.
+        ids = update_ids(indices, typeof(updates), params)
+        there = self.bind(full(typeof(x).shape, 0, ids.dtype), indices, ids, **params)[0]
+        stays = eq(there, literal(0, ids.dtype))
+        left = eq(ids, gather_windows(there, indices, typeof(updates), params))
+
+        def put(x: Any, updates: Any) -> Any:
+            zero = literal(0, typeof(x).dtype)
+            return added(select(stays, x, zero), indices, select(left, updates, zero), params)
+
+        return [put(x, updates)], [put(t, update_t)]
+
+    def transpose(self, cts, x, indices, updates, **params):
+        (ct,) = cts
+        aval = updates.aval if is_linear(updates) else typeof(updates)
+        if params["update_jaxpr"] is not None or not has_one_writer(indices, params):
+            raise self.missing("transpose")
+        x_ct = update_ct = None
+        if is_linear(x):
+            (x_ct,) = self.bind(ct, indices, zeros(aval), **params)
+        if is_linear(updates):
+            update_ct = gather_windows(ct, indices, aval, params, mode=params["mode"], fill_value=0)
+        return [x_ct, None, update_ct]
+
+
+class ScatterSum(Scatter):
+    """Scatter that adds or subtracts: linear in x and updates together."""
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        t, _, update_t = tangents
+        if type(update_t) is Zero:
+            return outs, [t]
+        return outs, self.bind(instantiate(t), primals[1], update_t, **params)
+
+    def transpose(self, cts, x, indices, updates, **params):
+        (ct,) = cts
+        update_ct = None
+        if is_linear(updates):
+            update_ct = gather_windows(
+                ct, indices, updates.aval, params, mode=params["mode"], fill_value=0
+            )
+            if self.combine is sub_p:
+                update_ct = neg(update_ct)
+        return [ct if is_linear(x) else None, None, update_ct]
+
+
+class ScatterMul(Scatter):
+    """Scatter that multiplies: linear in x; in updates too where no windows overlap."""
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        t, _, update_t = tangents
+        outs = self.bind(*primals, **params)
+        parts = []
+        if type(t) is not Zero:
+            parts += self.bind(t, indices, updates, **params)
+        if type(update_t) is not Zero:
+            if not has_one_writer(indices, params):
+                raise MissingRule(
+                    "scatter_mul: a derivative in the updates needs unique indices; got "
+                    f"{typeof(indices)} that may repeat. Hint: unique_indices=True"
+                )
+            windows = gather_windows(x, indices, typeof(updates), params)
+            parts.append(added(zeros(typeof(x)), indices, mul(windows, update_t), params))
+        if not parts:
+            return outs, [Zero(typeof(outs[0]).to_tangent())]
+        return outs, [functools.reduce(add, parts)]
+
+    def transpose(self, cts, x, indices, updates, **params):
+        return [*self.bind(cts[0], indices, updates, **params), None, None]
+
+
+class ScatterExtremum(Scatter):
+    """Scatter that keeps the smaller or the larger; where several tie, each has an equal share."""
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        t, _, update_t = tangents
+        (out,) = self.bind(*primals, **params)
+        aval = typeof(out)
+        if type(t) is type(update_t) is Zero:
+            return [out], [Zero(aval.to_tangent())]
+        zero, one = literal(0, aval.dtype), literal(1, aval.dtype)
+        stays = eq(x, out)
+        won = eq(updates, gather_windows(out, indices, typeof(updates), params))
+        ones = full(typeof(updates).shape, 1, aval.dtype)
+        winners = added(
+            select(stays, full(aval.shape, 1, aval.dtype), zero),
+            indices,
+            select(won, ones, zero),
+            params,
+        )
+        share = div(one, maximum(winners, one))  # none wins where out is NaN
+        dot = mul(select(stays, instantiate(t), zero), share)
+        if type(update_t) is not Zero:
+            moved = added(zeros(aval), indices, select(won, update_t, zero), params)
+            dot = add(dot, mul(moved, share))
+        return [out], [dot]
+
+
+scatter_p = ScatterPut("scatter")
+scatter_add_p = ScatterSum("scatter-add", add_p)
+scatter_sub_p = ScatterSum("scatter-sub", sub_p)
+scatter_mul_p = ScatterMul("scatter-mul", mul_p)
+scatter_min_p = ScatterExtremum("scatter-min", min_p)
+scatter_max_p = ScatterExtremum("scatter-max", max_p)
+
+
+def update_ids(indices: Any, updates: ShapedArray, params: dict) -> Any:
+    """1, 2, ... for the windows of a scatter, in the shape of its updates."""
+    batch = typeof(indices).shape[:-1]
+    windows = params["dimension_numbers"].update_window_dims
+    count = broadcasted_iota(np.dtype(np.uint32), (math.prod(batch),), 0)
+    ids = reshape(add(count, literal(1, np.dtype(np.uint32))), batch)
+    outer = tuple(d for d in range(updates.ndim) if d not in windows)
+    return broadcast_in_dim(ids, updates.shape, outer)
+
+
+@functools.cache
+def combining_jaxpr(combine: Primitive, dtype: np.dtype) -> Jaxpr:
+    """The program of one element that a scatter's parameters show."""
+    cell = ShapedArray((), dtype)
+    return stage(lambda a, b: combine.bind(a, b), [cell, cell])[0]
+
+
+def scatter_function(prim: Scatter, what: str) -> Callable[..., Any]:
+    """The function of a member of the scatter family; `what` becomes of `operand`."""
+
+    def fun(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Any:
+        dtype = typeof(operand).dtype
+        if type(updates) in _NUMBERS:
+            updates = literal(updates, dtype)
+        program = None if prim.combine is None else combining_jaxpr(prim.combine, dtype)
+        dims = ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers])
+        return prim.bind(
+            operand,
+            scatter_indices,
+            updates,
+            dimension_numbers=dims,
+            indices_are_sorted=bool(indices_are_sorted),
+            unique_indices=bool(unique_indices),
+            mode=GatherScatterMode.from_any(mode),
+            update_jaxpr=program,
+            update_consts=(),
+        )[0]
+
+    fun.__name__ = fun.__qualname__ = prim.name.replace("-", "_")
+    fun.__doc__ = f"`operand` with {what} at the places `scatter_indices` says."
+    return fun
+
+
+scatter = scatter_function(scatter_p, "windows replaced by `updates`")
+scatter_add = scatter_function(scatter_add_p, "`updates` added")
+scatter_sub = scatter_function(scatter_sub_p, "`updates` subtracted")
+scatter_mul = scatter_function(scatter_mul_p, "elements multiplied by `updates`")
+scatter_min = scatter_function(scatter_min_p, "the smaller of elements and `updates`")
+scatter_max = scatter_function(scatter_max_p, "the larger of elements and `updates`")
+
+# The programs of scatter_apply by their text, so that equal functions share kernels and types.
+_APPLIED: dict[str, Jaxpr] = {}
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with `func` applied to each element of the windows, as often as it is in one.
+
+    `update_shape` is what updates would have. Not differentiable.
+    """
+    aval = typeof(operand)
+    cell = ShapedArray((), aval.dtype)
+    program, consts = stage(lambda a, b: [func(a)], [cell, cell])
+    if consts or program.out_avals[0].strong() is not cell:
+        raise DtypeError(
+            "scatter_apply: func must map a scalar to one of its dtype and close over no arrays; "
+            f"got {program.out_avals[0]} for {cell}, closing over {len(consts)} arrays."
+        )
+    program = _APPLIED.setdefault(str(program), program)
+    return scatter_p.bind(
+        operand,
+        scatter_indices,
+        full(update_shape, 0, aval.dtype),
+        dimension_numbers=ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=GatherScatterMode.from_any(mode),
+        update_jaxpr=program,
+        update_consts=(),
+    )[0]
