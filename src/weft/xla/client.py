@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxlib import _jax
 
@@ -46,14 +46,26 @@ def default_device() -> Any:
 
 
 class SingleDeviceSharding(_jax.SingleDeviceSharding):
-    """An array whole on one device."""
+    """An array whole on one device.
+
+    One object for each device and memory kind, so that the C++ call path, which compares shardings
+    at every call, compares identities.
+    """
 
     __slots__ = ()
+    _made: ClassVar[dict[tuple, SingleDeviceSharding]] = {}
+
+    def __new__(cls, device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+        found = cls._made.get((device, memory_kind))
+        return super().__new__(cls) if found is None else found
 
     def __init__(self, device: Any, *, memory_kind: str | None = None):
+        if (device, memory_kind) in self._made:
+            return
         super().__init__(device, memory_kind)
         self.device = device
         self.memory_kind = memory_kind
+        self._made[device, memory_kind] = self
 
     @property
     def device_set(self) -> set:
@@ -76,14 +88,6 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
 
     def __reduce__(self):
         return single_device_sharding_of, (self.device.id, self.memory_kind)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SingleDeviceSharding):
-            return NotImplemented
-        return self.device == other.device and self.memory_kind == other.memory_kind
-
-    def __hash__(self) -> int:
-        return hash((self.device, self.memory_kind))
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
@@ -110,5 +114,5 @@ def device_list(device: Any) -> Any:
 
 @functools.cache
 def sharding_on(device: Any) -> SingleDeviceSharding:
-    """The (one) sharding that puts an array whole on `device`."""
+    """The sharding that puts an array whole on `device`."""
     return SingleDeviceSharding(device)
