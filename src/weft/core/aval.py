@@ -29,13 +29,14 @@ class ShapedArray(AbstractValue):
     Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`.
     """
 
-    __slots__ = ("__weakref__", "_hlo", "_text", "dtype", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("__weakref__", "_text", "dtype", "hlo", "ndim", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype
     weak_type: bool
     ndim: int
     size: int
+    hlo: str  # the StableHLO type, `tensor<3x4xf32>`
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
         try:
@@ -62,7 +63,8 @@ class ShapedArray(AbstractValue):
             size *= d
         set_slot(self, "size", size)
         set_slot(self, "_text", None)
-        set_slot(self, "_hlo", None)
+        dims = "".join(f"{d}x" for d in shape)
+        set_slot(self, "hlo", f"tensor<{dims}{dtypes.hlo_name(dtype)}>")
         return _INTERNED.setdefault(key, self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -90,15 +92,6 @@ class ShapedArray(AbstractValue):
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
-
-    @property
-    def hlo(self) -> str:
-        """The StableHLO type, `tensor<3x4xf32>`."""
-        if self._hlo is None:
-            dims = "".join(f"{d}x" for d in self.shape)
-            text = f"tensor<{dims}{dtypes.hlo_name(self.dtype)}>"
-            object.__setattr__(self, "_hlo", text)
-        return self._hlo
 
     def strong(self) -> ShapedArray:
         """The same type, not weak."""
