@@ -268,7 +268,9 @@ def jit(
         compiler_options=tuple(sorted((compiler_options or {}).items())),
     )
     made = JitFunction(fun, *static, *donate, spec, device, inline)
-    call = compiled_call(spec.name, made.miss, fun, static[0], static[1])
+    # jits of one function with equal options share their executables, also on the C++ path
+    key = (static, donate, spec, device, inline)
+    call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
     clear = call._clear_cache
     if donate[0] or donate[1]:
         call = explaining_deletion(call)
