@@ -22,10 +22,11 @@ from weft.primitives.dot import (
     precision_config,
     product_dtype,
 )
-from weft.primitives.elementwise import convert, eq
+from weft.primitives.elementwise import eq
 from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
+    convert,
     moved_to_front,
     reshape,
     rev,

@@ -18,8 +18,15 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
-from weft.primitives.elementwise import add, convert
-from weft.primitives.layout import transpose
+from weft.primitives.elementwise import add, bitwise_and, le, lt, select, sub
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    convert,
+    moved_to_front,
+    transpose,
+    zeros,
+)
 
 # --- precision ------------------------------------------------------------------------------
 
@@ -427,3 +434,106 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
         )
     stack = tuple(range(x.ndim - 2))
     return dot_general(lhs, rhs, (((x.ndim - 1,), (x.ndim - 2,)), (stack, stack)), precision)
+
+
+# --- ragged_dot -----------------------------------------------------------------------------
+
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """Those of a dot_general, the axis of lhs that falls into groups, and rhs's axis of groups."""
+
+    dot_dimension_numbers: DotDimensionNumbers
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Multiply each group of rows of `lhs` (m, k) by its own matrix of `rhs` (g, k, n).
+
+    The first group_sizes[0] rows are the first group, and so on; rows after the last group give 0.
+    Costs g products of the whole of `lhs`.
+    """
+    numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    return ragged_dot_general(
+        lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset
+    )
+
+
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """`dot_general` where an axis of `lhs`, the ragged one, falls into consecutive groups.
+
+    Where that axis is free, each group meets its own slice of `rhs` along its group axis. Where it
+    is contracted, each group is summed by itself, and the result has an axis of groups in front.
+    Where it is a batch axis, groups make no difference. `group_sizes` is (g,), or (..., g) with the
+    axes of `lhs` outside the ragged one: batch axes, and those of its kind before it.
+    """
+    (contracting, batch), ragged, group = ragged_dot_dimension_numbers
+    (lc, rc), (lb, rb) = map(indices, contracting), map(indices, batch)
+    x, y, sizes = typeof(lhs), typeof(rhs), typeof(group_sizes)
+    (ragged,), group = indices(ragged), indices(group)
+    if ragged in lb:
+        return dot_general(lhs, rhs, ((lc, rc), (lb, rb)), precision, preferred_element_type)
+    kind = lc if ragged in lc else [a for a in range(x.ndim) if a not in lc and a not in lb]
+    outer = [*lb, *kind[: list(kind).index(ragged)]]
+    if not dtypes.is_integer(sizes.dtype) or sizes.shape[:-1] not in (
+        (),
+        tuple(x.shape[a] for a in outer),
+    ):
+        raise ShapeError(
+            "ragged_dot_general: group_sizes must be integers of shape (groups,), or with the axes "
+            f"{outer} of lhs before that; got {sizes} for {x}."
+        )
+    if group_offset is not None or len(group) != (ragged not in lc):
+        raise ShapeError(
+            "ragged_dot_general: group_offset must be None, and rhs have one group axis where the "
+            f"ragged axis of lhs is free, else none; got {group_offset}, {group}."
+        )
+    if any(y.shape[a] != sizes.shape[-1] for a in group):
+        raise ShapeError(
+            f"ragged_dot_general: rhs must have a slice for each group; got {y} for {sizes}."
+        )
+    lhs = split_groups(lhs, group_sizes, ragged, outer if sizes.ndim > 1 else [])
+    lc, lb = [a + 1 for a in lc], [a + 1 for a in lb]
+    numbers = (((0, *lc), (*group, *rc)) if group else (lc, rc)), (lb, rb)
+    out = dot_general(lhs, rhs, numbers, precision, preferred_element_type)
+    return out if group else moved_to_front(out, len(lb))
+
+
+def split_groups(x: Any, sizes: Any, ragged: int, outer: Sequence[int]) -> Any:
+    """A stack of copies of `x`, each with all but one group along axis `ragged` set to 0.
+
+    `sizes` is (*outer, groups), its axes but the last being axes `outer` of `x`.
+    """
+    aval, groups = typeof(sizes), typeof(sizes).shape[-1]
+    before = le(*(broadcasted_iota(aval.dtype, (groups, groups), axis) for axis in (0, 1)))
+    ends = dot(
+        sizes, convert(before, aval.dtype), dimension_numbers=(((len(outer),), (0,)), ((), ()))
+    )
+    shape = (groups, *typeof(x).shape)
+    order = sorted(range(len(outer)), key=lambda k: outer[k])
+
+    def spread(bounds: Any) -> Any:
+        bounds = transpose(bounds, (len(outer), *order))
+        return broadcast_in_dim(bounds, shape, (0, *(outer[k] + 1 for k in order)))
+
+    place = broadcasted_iota(aval.dtype, shape, ragged + 1)
+    mine = bitwise_and(le(spread(sub(ends, sizes)), place), lt(place, spread(ends)))
+    copies = broadcast_in_dim(x, shape, tuple(range(1, len(shape))))
+    return select(mine, copies, zeros(typeof(copies)))
