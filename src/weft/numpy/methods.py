@@ -8,35 +8,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.core.trace import Tracer
-from weft.numpy import manipulation, ufuncs
+import numpy as np
+
+from weft.core.trace import Tracer, current
+from weft.numpy import elementwise, ufuncs
 from weft.numpy.promotion import is_arraylike, not_array
 from weft.xla.array import ArrayImpl
+from weft.xla.eager import EVAL
+
+# Operands that the compiled kernel of an operator takes as they are.
+PLAIN = frozenset((ArrayImpl, float, int, bool, complex, np.ndarray))
 
 
 def operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
     """A binary operator and its reflection."""
+    kernel = getattr(fun, "kernel", fun)
 
     def forward(self: Any, other: Any) -> Any:
-        if type(other) is not ArrayImpl and not is_arraylike(other):
-            return foreign(name, other)
-        return fun(self, other)
+        if current.trace is EVAL and type(other) in PLAIN:
+            try:
+                return kernel(self, other)
+            except Exception:
+                return fun(self, other)
+        if type(other) in PLAIN or is_arraylike(other):
+            return fun(self, other)
+        return foreign(name, other, lambda array: fun(self, array))
 
     def reflected(self: Any, other: Any) -> Any:
-        if type(other) is not ArrayImpl and not is_arraylike(other):
-            return foreign(name, other)
-        return fun(other, self)
+        if type(other) in PLAIN or is_arraylike(other):
+            return fun(other, self)
+        return foreign(name, other, lambda array: fun(array, self))
 
     forward.__name__, reflected.__name__ = f"__{name}__", f"__r{name}__"
     return forward, reflected
 
 
-def foreign(name: str, other: Any) -> Any:
+def foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
     """What an operator makes of an operand that is no array: its own type may know."""
     if isinstance(other, list | tuple):
         raise not_array(name, other)
     if hasattr(other, "__jax_array__"):
-        return NotImplemented
+        return apply(other.__jax_array__())
     return NotImplemented
 
 
@@ -45,7 +57,7 @@ BINARY = {
     "sub": ufuncs.subtract,
     "mul": ufuncs.multiply,
     "truediv": ufuncs.true_divide,
-    "pow": ufuncs.power,
+    "pow": elementwise.power,
     "and": ufuncs.bitwise_and,
     "or": ufuncs.bitwise_or,
     "xor": ufuncs.bitwise_xor,
@@ -60,33 +72,6 @@ COMPARISONS = {
 }
 
 
-def reshape(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Any:
-    """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
-    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
-
-
-def transpose(self: Any, *axes: Any) -> Any:
-    """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
-    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
-        return manipulation.transpose(self, axes[0])
-    return manipulation.transpose(self, axes or None)
-
-
-METHODS = {
-    "reshape": reshape,
-    "transpose": transpose,
-    "ravel": manipulation.ravel,
-    "flatten": manipulation.ravel,
-    "squeeze": manipulation.squeeze,
-    "swapaxes": manipulation.swapaxes,
-    "diagonal": manipulation.diagonal,
-}
-PROPERTIES = {
-    "T": manipulation.transpose,
-    "mT": manipulation.matrix_transpose,
-}
-
-
 def attach() -> None:
     """Give both classes their operators and methods."""
     members: dict[str, Any] = {"__neg__": ufuncs.negative, "__pos__": lambda x: x}
@@ -94,8 +79,6 @@ def attach() -> None:
         members[f"__{name}__"], members[f"__r{name}__"] = operator(name, fun)
     for name, fun in COMPARISONS.items():
         members[f"__{name}__"], _ = operator(name, fun)
-    members.update(METHODS)
-    members.update({name: property(fun) for name, fun in PROPERTIES.items()})
     for cls in (ArrayImpl, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)

@@ -1,11 +1,15 @@
 """From what users pass to what primitives take: arrays of one dtype and one shape.
 
-What has to be done for two types is worked out once and remembered; equal types cost one lookup.
+What has to be done for given types is worked out once, a `Plan`, and remembered; then it costs one
+lookup. Dtype arguments of functions, axes and shapes are brought to one form here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,71 +18,163 @@ from weft import dtypes
 from weft.core.aval import HOST_TYPES, ShapedArray, typeof
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError
-from weft.options import config
+from weft.options import config, trace_context
 from weft.primitives.elementwise import convert
-from weft.primitives.layout import broadcast_in_dim, literal
-from weft.xla.array import ArrayImpl
+from weft.primitives.layout import broadcast_in_dim
+from weft.xla.array import ArrayImpl, put
 
 NUMBERS = frozenset((bool, int, float, complex))
 
 
 class Plan(NamedTuple):
-    """The type that operands are brought to: dtype, weak or not, and the broadcast shape."""
+    """What operands are brought to, and for each operand the function that does it, or None.
+
+    `actions` is None where all operands can stay as they are.
+    """
 
     dtype: np.dtype
     weak: bool
     shape: tuple[int, ...]
+    actions: tuple[Callable[[Any], Any] | None, ...] | None
 
 
+# (types of operands, how they promote, the options that programs depend on) -> Plan.
 _PLANS: dict[tuple, Plan] = {}
 
 
-def array_aval(op: str, x: Any) -> ShapedArray:
-    """The type of an operand; a list or another object is an error that says what to do."""
+def not_array(op: str, x: Any) -> DtypeError:
+    """The error for an operand that is no array."""
+    kind = type(x).__name__
+    hint = ""
+    if isinstance(x, list | tuple):
+        text = repr(x)
+        hint = f" Hint: jnp.array({text if len(text) < 60 else '...'})."
+    return DtypeError(f"{op}: operands must be arrays or numbers; got a {kind}.{hint}")
+
+
+def kind_of(op: str, x: Any) -> Any:
+    """What a plan has to know of an operand: its aval, or the type of a Python number."""
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    if type(x) in NUMBERS:
+        return type(x)
     try:
         return typeof(x)
     except DtypeError:
         raise not_array(op, x) from None
 
 
-def not_array(op: str, x: Any) -> DtypeError:
-    """The error for an operand that is no array."""
-    kind = type(x).__name__
-    hint = f" Hint: jnp.array({x!r})." if isinstance(x, list | tuple) and len(repr(x)) < 60 else ""
-    if isinstance(x, list | tuple) and not hint:
-        hint = " Hint: jnp.array(...) makes an array of a list."
-    return DtypeError(f"{op}: operands must be arrays or numbers; got a {kind}.{hint}")
-
-
 def as_operand(op: str, x: Any) -> Any:
-    """An operand as it is, or what its `__jax_array__` gives."""
-    convert_to_array = getattr(x, "__jax_array__", None)
-    if convert_to_array is not None and not isinstance(x, Tracer):
-        return convert_to_array()
+    """An operand as it is, or what its `__jax_array__` gives; an error for what is no array."""
+    if type(x) is ArrayImpl or isinstance(x, Tracer) or type(x) in HOST_TYPES:
+        return x
+    to_array = getattr(x, "__jax_array__", None)
+    if to_array is not None:
+        return to_array()
+    kind_of(op, x)
     return x
 
 
-def make_plan(op: str, avals: Sequence[ShapedArray], inexact: bool) -> Plan:
-    """The common type of operands."""
+def plan_for(op: str, kinds: tuple, inexact: bool = False, shaped: bool = True) -> Plan:
+    """The plan for operands of these kinds; without `shaped`, their shapes stay as they are."""
+    key = (kinds, inexact, shaped, trace_context())
+    plan = _PLANS.get(key)
+    if plan is None:
+        plan = _PLANS[key] = make_plan(op, kinds, inexact, shaped)
+    return plan
+
+
+def make_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> Plan:
+    """Work out a plan."""
+    avals = [typeof(k(0)) if isinstance(k, type) else k for k in kinds]
     dtype, weak = dtypes.promote(tuple((a.dtype, a.weak_type) for a in avals), op)
     if inexact and not dtypes.is_inexact(dtype):
         dtype = dtypes.default_float() if weak else dtypes.inexact_dtype(dtype)
         dtype = dtypes.canonicalize(dtype)
-    return Plan(dtype, weak, broadcast_shapes(op, avals))
+    shape = broadcast_shape(op, avals) if shaped else ()
+    actions = tuple(
+        number_action(k, dtype)
+        if isinstance(k, type)
+        else array_action(k, dtype, weak, shape if shaped else k.shape)
+        for k in kinds
+    )
+    return Plan(dtype, weak, shape, actions if any(actions) else None)
 
 
-def broadcast_shapes(op: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+def number_action(kind: type, dtype: np.dtype) -> Callable | None:
+    """How a Python number becomes a literal of `dtype`."""
+    target = dtypes.scalar_type_of(dtype)
+    if dtypes.python_scalar_dtype(target) != dtype:
+        return functools.partial(wrapped, dtype=dtype)
+    if target is int:
+        return in_range
+    return None if target is kind else target
+
+
+def in_range(x: int) -> int:
+    """`x`, if the default integer dtype can hold it."""
+    dtype = dtypes.default_int()
+    if not -(2 ** (8 * dtype.itemsize - 1)) <= x < 2 ** (8 * dtype.itemsize - 1):
+        raise OverflowError(f"array: an integer must fit {dtype}; got {x}.")
+    return int(x)
+
+
+def wrapped(x: Any, dtype: np.dtype) -> Any:
+    """A Python number as a NumPy scalar of `dtype`; an integer too large wraps, as in arrays."""
+    if type(x) is int:
+        x = np.asarray(in_range(x), dtypes.default_int())
+    return np.asarray(x).astype(dtype)[()]
+
+
+def array_action(
+    aval: ShapedArray, dtype: np.dtype, weak: bool, shape: tuple[int, ...]
+) -> Callable | None:
+    """How an array is brought to a type: converted, broadcast, both or neither."""
+    converts = aval.dtype != dtype or (aval.weak_type and not weak)
+    spreads = bool(aval.shape) and aval.shape != shape
+    if not converts and not spreads:
+        return None
+    dims = tuple(range(len(shape) - aval.ndim, len(shape)))
+
+    def act(x: Any) -> Any:
+        if converts:
+            x = convert(x, dtype, weak)
+        return broadcast_in_dim(x, shape, dims) if spreads else x
+
+    return act
+
+
+def broadcast_shape(op: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
     """The shape that NumPy's rules broadcast to."""
-    shapes = [a.shape for a in avals]
-    rank = max(map(len, shapes))
+    shape = avals[0].shape
+    if all(a.shape == shape for a in avals):
+        return shape
     if config.numpy_rank_promotion != "allow":
         check_rank_promotion(op, avals)
+    try:
+        return broadcast_shapes(*[a.shape for a in avals])
+    except ShapeError:
+        raise ShapeError(
+            f"{op}: shapes must broadcast together; got {', '.join(map(str, avals))}."
+        ) from None
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to together.
+
+    >>> broadcast_shapes((3, 1), (4,), ())
+    (3, 4)
+    """
+    known = [shape_of("broadcast_shapes", s) for s in shapes]
+    rank = max(map(len, known), default=0)
     out = []
-    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes], strict=True):
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in known], strict=True):
         wide = {n for n in sizes if n != 1}
         if len(wide) > 1:
             raise ShapeError(
-                f"{op}: shapes must broadcast together; got {', '.join(map(str, avals))}."
+                "broadcast_shapes: shapes must broadcast together; "
+                f"got {', '.join(map(str, known))}."
             )
         out.append(wide.pop() if wide else 1)
     return tuple(out)
@@ -86,8 +182,7 @@ def broadcast_shapes(op: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
 
 def check_rank_promotion(op: str, avals: Sequence[ShapedArray]) -> None:
     """Warn or raise where operands of different rank, scalars apart, are broadcast."""
-    ranks = {a.ndim for a in avals if a.ndim}
-    if len(ranks) < 2:
+    if len({a.ndim for a in avals if a.ndim}) < 2:
         return
     text = (
         f"{op}: operands must have equal ranks under numpy_rank_promotion="
@@ -96,50 +191,98 @@ def check_rank_promotion(op: str, avals: Sequence[ShapedArray]) -> None:
     )
     if config.numpy_rank_promotion == "raise":
         raise ShapeError(text)
-    import warnings
-
     warnings.warn(text, stacklevel=4)
 
 
-def operands(op: str, *xs: Any, inexact: bool = False) -> list:
-    """Operands of one dtype and, scalars apart, one shape."""
-    avals = tuple(
-        x.aval if type(x) is ArrayImpl or isinstance(x, Tracer) else array_aval(op, x) for x in xs
-    )
-    first = avals[0]
-    if not inexact and all(a is first for a in avals) and type(xs[0]) not in NUMBERS:
+def operands(op: str, *xs: Any, inexact: bool = False, shaped: bool = True) -> list:
+    """Operands of one dtype and, scalars apart and unless `shaped` is False, one shape."""
+    plan = plan_for(op, tuple([kind_of(op, x) for x in xs]), inexact, shaped)
+    if plan.actions is None:
         return list(xs)
-    key = (avals, inexact, config.enable_x64, config.numpy_dtype_promotion)
-    plan = _PLANS.get(key)
-    if plan is None:
-        plan = make_plan(op, avals, inexact)
-        if config.numpy_rank_promotion == "allow":
-            _PLANS[key] = plan
-    return [brought_to(x, a, plan) for x, a in zip(xs, avals, strict=True)]
+    return [x if act is None else act(x) for x, act in zip(xs, plan.actions, strict=True)]
 
 
-def brought_to(x: Any, aval: ShapedArray, plan: Plan) -> Any:
-    """One operand, converted and broadcast as the plan says."""
-    dtype = plan.dtype
-    if type(x) in NUMBERS:
-        return x if aval.dtype == dtype else literal(x, dtype)
-    if aval.dtype != dtype or (aval.weak_type and not plan.weak):
-        x = convert(x, dtype, plan.weak)
-    shape = aval.shape
-    if shape and shape != plan.shape:
-        rank = len(plan.shape)
-        x = broadcast_in_dim(x, plan.shape, range(rank - len(shape), rank))
-    return x
+def spread(op: str, *xs: Any) -> list:
+    """Operands broadcast to one shape, scalars apart."""
+    avals = [x.aval if hasattr(x, "aval") else typeof(x) for x in xs]
+    shape = broadcast_shape(op, avals)
+    rank = len(shape)
+    return [
+        broadcast_in_dim(x, shape, tuple(range(rank - a.ndim, rank)))
+        if a.shape and a.shape != shape
+        else x
+        for x, a in zip(xs, avals, strict=True)
+    ]
 
 
 def is_arraylike(x: Any) -> bool:
     """Whether `x` is an array, a tracer or a number, so that an operator may take it."""
-    return type(x) in HOST_TYPES or isinstance(x, Tracer | ArrayImpl | np.ndarray | np.generic)
+    return (
+        type(x) is ArrayImpl
+        or type(x) in HOST_TYPES
+        or isinstance(x, Tracer | np.ndarray | np.generic)
+    )
 
 
 def as_array(x: Any, op: str = "array") -> Any:
-    """A number as an array; arrays and tracers as they are."""
-    if isinstance(x, Tracer) or type(x) is ArrayImpl:
-        return x
-    aval = array_aval(op, x)
-    return broadcast_in_dim(convert(x, aval.dtype, aval.weak_type), aval.shape, range(aval.ndim))
+    """A number or a NumPy array as an Array; Arrays and tracers as they are."""
+    x = as_operand(op, x)
+    return x if type(x) is ArrayImpl or isinstance(x, Tracer) else put(x)
+
+
+def as_inexact(op: str, x: Any) -> Any:
+    """An operand as an array of floats or complex numbers."""
+    return operands(op, as_array(x, op), inexact=True)[0]
+
+
+def no_out(op: str, out: Any) -> None:
+    """Refuse NumPy's `out=`: arrays do not change."""
+    if out is not None:
+        raise NotImplementedError(
+            f"{op}: out must be None, for arrays do not change; got {type(out).__name__}. "
+            f"Hint: out = jnp.{op}(...)."
+        )
+
+
+def axis_of(op: str, axis: Any, ndim: int) -> int:
+    """An axis in 0..ndim-1; negative ones count from the end."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{op}: axis must be an integer; got {axis!r}.") from None
+    if not -ndim <= number < ndim:
+        raise ShapeError(f"{op}: axis must name an axis of an array of rank {ndim}; got {number}.")
+    return number + ndim if number < 0 else number
+
+
+def axes_of(op: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Axes in order: all for None; an integer, or a sequence of distinct ones."""
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, tuple | list):
+        return (axis_of(op, axis, ndim),)
+    axes = tuple([axis_of(op, a, ndim) for a in axis])
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{op}: axes must be distinct; got {tuple(axis)}.")
+    return axes
+
+
+def shape_of(op: str, shape: Any) -> tuple[int, ...]:
+    """A shape given as an integer or a sequence of integers."""
+    try:
+        out = (
+            tuple([operator.index(n) for n in shape])
+            if np.iterable(shape)
+            else (operator.index(shape),)
+        )
+    except TypeError:
+        if (
+            isinstance(shape, Tracer)
+            or np.iterable(shape)
+            and any(isinstance(n, Tracer) for n in shape)
+        ):
+            raise
+        raise TypeError(f"{op}: shape must be integers; got {shape!r}.") from None
+    if any(n < 0 for n in out):
+        raise ShapeError(f"{op}: sizes must not be negative; got {out}.")
+    return out

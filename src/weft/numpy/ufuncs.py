@@ -1,7 +1,7 @@
-"""NumPy's elementwise functions: promotion and broadcasting around one primitive each, as a table.
+"""NumPy's elementwise functions of one operation each: promotion and broadcasting, as a table.
 
-Functions that need more than one operation are in elementwise.py of this folder; promotion itself is
-promotion.py.
+Functions that need more than one operation are in elementwise.py of this folder; promotion itself
+is promotion.py.
 """
 
 from __future__ import annotations
@@ -9,94 +9,291 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from weft import dtypes
-from weft.core.aval import typeof
 from weft.core.primitive import Primitive
 from weft.core.trace import current
-from weft.numpy.promotion import as_operand, operands
+from weft.errors import DtypeError
+from weft.numpy.fused import kernel_for
+from weft.numpy.promotion import as_operand, kind_of, operands, plan_for
+from weft.options import trace_context
 from weft.primitives import elementwise as ops
-from weft.primitives.layout import literal
-from weft.xla.array import ArrayImpl
-from weft.xla.eager import EVAL, new_kernel
+from weft.primitives import transcendental
+from weft.xla.eager import EVAL
+
+__all__ = [
+    "acos",
+    "acosh",
+    "add",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "cbrt",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "exp2",
+    "expm1",
+    "greater",
+    "greater_equal",
+    "invert",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log2",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "true_divide",
+]
 
 
 def binary(
-    name: str, prim: Primitive, inexact: bool = False, bools: Primitive | None = None
+    name: str,
+    prim: Primitive,
+    doc: str,
+    inexact: bool = False,
+    bools: Primitive | None = None,
+    complexes: Callable[[Any, Any], list] | None = None,
+    check: Callable[[str, Any], None] | None = None,
 ) -> Callable[[Any, Any], Any]:
-    """A function of two operands; `bools` is the primitive for truth values, where it differs."""
+    """A function of two operands; with `inexact`, integers become floats first.
+
+    `bools` is the primitive for truth values and `complexes` what to apply to complex numbers,
+    where these differ; `check(name, dtype)` may refuse a dtype.
+    """
+    plans: dict[tuple, tuple] = {}  # what to do for two types: promotion's plans for this function
 
     def fun(x: Any, y: Any, /) -> Any:
-        if type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval and not inexact:
-            if bools is None or x.dtype != np.bool_:
-                return prim.bind(x, y)[0]
-        x, y = operands(name, as_operand(name, x), as_operand(name, y), inexact=inexact)
-        if bools is not None and dtypes.is_bool(typeof(x).dtype):
-            return bools.bind(x, y)[0]
-        return prim.bind(x, y)[0]
+        if current.trace is EVAL:
+            try:
+                return kernel(x, y)
+            except Exception:
+                pass
+        return plain(x, y)
 
-    return documented(fun, name)
+    def plain(x: Any, y: Any) -> Any:
+        key = (getattr(x, "aval", None) or type(x), getattr(y, "aval", None) or type(y))
+        plan = plans.get((key, trace_context()))
+        if plan is None:
+            x, y = as_operand(name, x), as_operand(name, y)
+            plan = remembered(x, y)
+        applied, act_x, act_y = plan
+        if act_x is not None:
+            x = act_x(x)
+        if act_y is not None:
+            y = act_y(y)
+        return applied(x, y)[0]
+
+    def remembered(x: Any, y: Any) -> tuple:
+        kinds = (kind_of(name, x), kind_of(name, y))
+        plan = plan_for(name, kinds, inexact)
+        if check is not None:
+            check(name, plan.dtype)
+        applied = prim.bind
+        if bools is not None and dtypes.is_bool(plan.dtype):
+            applied = bools.bind
+        elif complexes is not None and dtypes.is_complex(plan.dtype):
+            applied = complexes
+        plans[kinds, trace_context()] = out = (applied, *(plan.actions or (None, None)))
+        return out
+
+    kernel = kernel_for(plain, prim.name)
+    fun.kernel = kernel  # type: ignore[attr-defined]
+    return documented(fun, name, doc)
 
 
-def unary(name: str, prim: Primitive, inexact: bool = False) -> Callable[[Any], Any]:
+def unary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    inexact: bool = False,
+    check: Callable[[str, Any], None] | None = None,
+) -> Callable[[Any], Any]:
     """A function of one operand; with `inexact`, integers become floats first."""
 
     def fun(x: Any, /) -> Any:
-        if type(x) is ArrayImpl and (not inexact or dtypes.is_inexact(x.dtype)):
-            return prim.bind(x)[0]
-        (x,) = operands(name, as_operand(name, x), inexact=inexact)
+        if current.trace is EVAL:
+            try:
+                return kernel(x)
+            except Exception:
+                pass
+        return plain(x)
+
+    def plain(x: Any) -> Any:
+        x = as_operand(name, x)
+        if inexact:
+            (x,) = operands(name, x, inexact=True)
+        if check is not None:
+            check(name, kind_of(name, x).dtype)
         return prim.bind(x)[0]
 
-    return documented(fun, name)
+    kernel = kernel_for(plain, prim.name)
+    fun.kernel = kernel  # type: ignore[attr-defined]
+    return documented(fun, name, doc)
 
 
-def documented(fun: Callable, name: str) -> Callable:
-    """`fun` with its name, and a pointer to what NumPy says of it."""
+def documented(fun: Callable, name: str, doc: str) -> Callable:
+    """`fun` under its public name."""
     fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = f"Elementwise `{name}`, as numpy.{name}; results have the promoted dtype."
+    fun.__doc__ = doc
     fun.__module__ = "weft.numpy"
     return fun
 
 
-add = binary("add", ops.add_p, bools=ops.or_p)
-subtract = binary("subtract", ops.sub_p)
-multiply = binary("multiply", ops.mul_p)
-true_divide = divide = binary("divide", ops.div_p, inexact=True)
-maximum = binary("maximum", ops.max_p)
-minimum = binary("minimum", ops.min_p)
-equal = binary("equal", ops.eq_p)
-not_equal = binary("not_equal", ops.ne_p)
-less = binary("less", ops.lt_p)
-less_equal = binary("less_equal", ops.le_p)
-greater = binary("greater", ops.gt_p)
-greater_equal = binary("greater_equal", ops.ge_p)
-bitwise_and = binary("bitwise_and", ops.and_p)
-bitwise_or = binary("bitwise_or", ops.or_p)
-bitwise_xor = binary("bitwise_xor", ops.xor_p)
-arctan2 = atan2 = binary("arctan2", ops.atan2_p, inexact=True)
-
-negative = unary("negative", ops.neg_p)
-sin = unary("sin", ops.sin_p, True)
-cos = unary("cos", ops.cos_p, True)
-tan = unary("tan", ops.tan_p, True)
-tanh = unary("tanh", ops.tanh_p, True)
-exp = unary("exp", ops.exp_p, True)
-log = unary("log", ops.log_p, True)
-sqrt = unary("sqrt", ops.sqrt_p, True)
-expm1 = unary("expm1", ops.expm1_p, True)
-log1p = unary("log1p", ops.log1p_p, True)
-square = unary("square", ops.square_p)
+def numbers_only(name: str, dtype: Any) -> None:
+    """Refuse truth values, as NumPy does for - and sign."""
+    if dtypes.is_bool(dtype):
+        hint = "Hint: jnp.logical_xor(x, y)" if name == "subtract" else "Hint: jnp.logical_not(x)"
+        raise DtypeError(f"{name}: operands must be numbers; got bool. {hint}, or x.astype(int).")
 
 
-def power(x: Any, y: Any, /) -> Any:
-    """x ** y elementwise, as numpy.power. A Python int y multiplies; int ** negative int raises."""
-    if type(y) is int and not dtypes.is_bool(typeof(x).dtype):
-        return ops.integer_pow(x, y) if y != 2 else ops.square_p.bind(x)[0]
-    x, y = operands("power", x, y)
-    if dtypes.is_integer(typeof(x).dtype):
-        raise NotImplementedError("power of integer arrays")
-    return ops.pow_p.bind(x, y)[0]
+def bits_only(name: str, dtype: Any) -> None:
+    """Refuse floats and complex numbers, whose bits are no number."""
+    if dtypes.is_inexact(dtype):
+        raise DtypeError(
+            f"{name}: operands must be bool or integers; got {dtypes.short_name(dtype)}. "
+            "Hint: x.astype(int), or x.view(jnp.int32) for the bits of a float32."
+        )
 
 
-_ = (current, EVAL, new_kernel, literal)
+# --- arithmetic -----------------------------------------------------------------------------
+
+add = binary("add", ops.add_p, "x + y; of truth values, x or y.", bools=ops.or_p)
+subtract = binary("subtract", ops.sub_p, "x - y.", check=numbers_only)
+multiply = binary("multiply", ops.mul_p, "x * y; of truth values, x and y.", bools=ops.and_p)
+divide = binary("divide", ops.div_p, "x / y; of integers, a float.", inexact=True)
+negative = unary("negative", ops.neg_p, "-x.", check=numbers_only)
+sign = unary(
+    "sign",
+    ops.sign_p,
+    "-1, 0 or 1 as x is negative, zero or positive; x / abs(x) for complex x.",
+    check=numbers_only,
+)
+square = unary("square", ops.square_p, "x * x.")
+
+# --- bit by bit -----------------------------------------------------------------------------
+
+bitwise_and = binary("bitwise_and", ops.and_p, "x & y, bit by bit.", check=bits_only)
+bitwise_or = binary("bitwise_or", ops.or_p, "x | y, bit by bit.", check=bits_only)
+bitwise_xor = binary("bitwise_xor", ops.xor_p, "x ^ y, bit by bit.", check=bits_only)
+bitwise_not = unary("bitwise_not", ops.not_p, "~x, bit by bit.", check=bits_only)
+
+# --- comparison -----------------------------------------------------------------------------
+
+equal = binary("equal", ops.eq_p, "x == y, elementwise.")
+not_equal = binary("not_equal", ops.ne_p, "x != y, elementwise.")
+
+
+def lexicographic(strict: Primitive, last: Primitive) -> Callable[[Any, Any], list]:
+    """A comparison of complex numbers: by real part, and where those tie by imaginary part."""
+
+    def compare(x: Any, y: Any) -> list:
+        x, y = ops.match(x, y)
+        a, b = real_part(x), real_part(y)
+        (tie,) = last.bind(imaginary_part(x), imaginary_part(y))
+        (less_,) = strict.bind(a, b)
+        return [ops.bitwise_or(less_, ops.bitwise_and(ops.eq(a, b), tie))]
+
+    return compare
+
+
+def real_part(x: Any) -> Any:
+    """The real part of a complex number."""
+    return ops.real(x) if hasattr(x, "aval") else x.real
+
+
+def imaginary_part(x: Any) -> Any:
+    """The imaginary part of a complex number."""
+    return ops.imag(x) if hasattr(x, "aval") else x.imag
+
+
+less = binary(
+    "less",
+    ops.lt_p,
+    "x < y; of complex numbers, by real part first.",
+    complexes=lexicographic(ops.lt_p, ops.lt_p),
+)
+less_equal = binary(
+    "less_equal",
+    ops.le_p,
+    "x <= y; of complex numbers, by real part first.",
+    complexes=lexicographic(ops.lt_p, ops.le_p),
+)
+greater = binary(
+    "greater",
+    ops.gt_p,
+    "x > y; of complex numbers, by real part first.",
+    complexes=lexicographic(ops.gt_p, ops.gt_p),
+)
+greater_equal = binary(
+    "greater_equal",
+    ops.ge_p,
+    "x >= y; of complex numbers, by real part first.",
+    complexes=lexicographic(ops.gt_p, ops.ge_p),
+)
+maximum = binary("maximum", ops.max_p, "The larger of x and y; NaN where either is.")
+minimum = binary("minimum", ops.min_p, "The smaller of x and y; NaN where either is.")
+
+# --- exponentials, roots and angles -----------------------------------------------------------
+
+sqrt = unary("sqrt", transcendental.sqrt_p, "The square root; NaN for a negative real x.", True)
+cbrt = unary("cbrt", transcendental.cbrt_p, "The real cube root, of negative x too.", True)
+exp = unary("exp", transcendental.exp_p, "e ** x.", True)
+exp2 = unary("exp2", transcendental.exp2_p, "2 ** x.", True)
+expm1 = unary("expm1", transcendental.expm1_p, "exp(x) - 1, exact to rounding near 0.", True)
+log = unary("log", transcendental.log_p, "The natural logarithm; NaN for a negative real x.", True)
+log2 = unary("log2", transcendental.log2_p, "The logarithm to base 2.", True)
+log1p = unary("log1p", transcendental.log1p_p, "log(1 + x), exact to rounding near 0.", True)
+sin = unary("sin", transcendental.sin_p, "The sine of x in radians.", True)
+cos = unary("cos", transcendental.cos_p, "The cosine of x in radians.", True)
+tan = unary("tan", transcendental.tan_p, "The tangent of x in radians.", True)
+arcsin = unary("arcsin", transcendental.asin_p, "The angle in [-pi/2, pi/2] whose sine is x.", True)
+arccos = unary("arccos", transcendental.acos_p, "The angle in [0, pi] whose cosine is x.", True)
+arctan = unary(
+    "arctan", transcendental.atan_p, "The angle in [-pi/2, pi/2] whose tangent is x.", True
+)
+arctan2 = binary(
+    "arctan2", transcendental.atan2_p, "The angle of the point (y, x): arctan2(y, x).", True
+)
+sinh = unary("sinh", transcendental.sinh_p, "The hyperbolic sine.", True)
+cosh = unary("cosh", transcendental.cosh_p, "The hyperbolic cosine.", True)
+tanh = unary("tanh", transcendental.tanh_p, "The hyperbolic tangent.", True)
+arcsinh = unary("arcsinh", transcendental.asinh_p, "The inverse hyperbolic sine.", True)
+arccosh = unary(
+    "arccosh", transcendental.acosh_p, "The inverse hyperbolic cosine; NaN below 1.", True
+)
+arctanh = unary("arctanh", transcendental.atanh_p, "The inverse hyperbolic tangent.", True)
+
+# --- other names ----------------------------------------------------------------------------
+
+true_divide = divide
+acos, acosh, asin, asinh = arccos, arccosh, arcsin, arcsinh
+atan, atan2, atanh = arctan, arctan2, arctanh
+invert = bitwise_invert = bitwise_not

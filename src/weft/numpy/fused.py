@@ -1,0 +1,89 @@
+"""One compiled program for a function made of several operations, when it is called eagerly.
+
+Under a transformation the same function runs operation by operation, as written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.control.jit import JitSpec, build
+from weft.core.stage import stage_closed
+from weft.core.trace import current
+from weft.flat import FlatFun
+from weft.options import config
+from weft.pytrees import flatten, unflatten
+from weft.xla.eager import EVAL, check_concrete, device_of
+from weft.xla.fastpath import compiled_call
+
+
+def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable:
+    """A C++ callable that runs `fun` on concrete values as one program per types and statics.
+
+    Arguments that `static` names are Python values; the rest are pytrees of arrays. It raises for
+    arguments that it cannot take; then calling `fun` says why in the best words.
+    """
+    code = fun.__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    spec = JitSpec(name)
+
+    def miss(*args: Any, **kwargs: Any) -> tuple:
+        if config.disable_jit:
+            return fun(*args, **kwargs), None, False
+        fixed = {n: x for n, x in zip(parameters, args, strict=False) if n in static}
+        fixed |= {n: x for n, x in kwargs.items() if n in static}
+        given = {n: x for n, x in zip(parameters, args, strict=False) if n not in static}
+        given |= {n: x for n, x in kwargs.items() if n not in static}
+        rest = args[len(parameters) :]
+        call = functools.partial(call_by_name, fun, parameters, fixed)
+        leaves, tree = flatten(((rest, given), {}))
+        flat = FlatFun(call, tree, name)
+        jaxpr, consts = stage_closed(flat, [check_concrete(x) for x in leaves], name)
+        device, committed = device_of(leaves)
+        run = build(jaxpr, consts, spec, device, committed)
+        fast = run.fastpath(flat.out_tree, len(leaves))
+        return unflatten(flat.out_tree, run(*leaves)), fast, False
+
+    numbers = tuple(i for i, n in enumerate(parameters) if n in static)
+    return compiled_call(name, miss, fun, numbers, tuple(static))
+
+
+def call_by_name(
+    fun: Callable, parameters: Sequence[str], fixed: dict, rest: tuple, given: dict
+) -> Any:
+    """Call `fun` with its arguments where they were: by position as far as they go."""
+    named = {**fixed, **given}
+    args = []
+    for n in parameters:
+        if n not in named:
+            break
+        args.append(named.pop(n))
+    return fun(*args, *rest, **named)
+
+
+def fused(
+    fun: Callable | None = None, *, static: Sequence[str] = (), name: str | None = None
+) -> Any:
+    """A decorator: an eager call of the function runs as one compiled program.
+
+    `static` names the arguments that are no arrays. Calls the kernel cannot take (a shape given as
+    a list, an object with `__jax_array__`, a mistake) run as written, which raises the error there
+    is to raise.
+    """
+    if fun is None:
+        return functools.partial(fused, static=static, name=name)
+    kernel = kernel_for(fun, name or fun.__name__, static)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current.trace is EVAL:
+            try:
+                return kernel(*args, **kwargs)
+            except Exception:
+                pass
+        return fun(*args, **kwargs)
+
+    call.kernel = kernel  # type: ignore[attr-defined]
+    return call
