@@ -1,0 +1,89 @@
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+from weft.core.aval import ShapedArray, typeof
+from weft.errors import DtypeError
+from weft.options import config
+
+
+def test_equal_types_are_one_object():
+    a = ShapedArray((3, 4), np.float32)
+    assert a is ShapedArray([3, 4], "float32")
+    assert a is ShapedArray((np.int64(3), 4), np.dtype("f4"))
+    assert a is not ShapedArray((3, 4), np.float32, True)
+    assert a is pickle.loads(pickle.dumps(a))
+    assert a is a.update(weak_type=True).strong()
+
+
+def test_a_type_cannot_be_changed():
+    with pytest.raises(AttributeError, match="immutable"):
+        ShapedArray((), np.float32).shape = (3,)
+
+
+@pytest.mark.parametrize(
+    "dtype, shape, text",
+    [
+        ("float32", (3, 4), "f32[3,4]"),
+        ("int32", (), "i32[]"),
+        ("bool", (0,), "bool[0]"),
+        (ml_dtypes.bfloat16, (2,), "bf16[2]"),
+        ("complex64", (1, 1), "c64[1,1]"),
+    ],
+)
+def test_printing(dtype, shape, text):
+    assert str(ShapedArray(shape, dtype)) == text
+
+
+def test_repr_names_the_dtype_and_weakness():
+    assert repr(ShapedArray((2,), "float32", True)) == "ShapedArray(float32[2], weak_type=True)"
+
+
+@pytest.mark.parametrize(
+    "value, text, weak",
+    [
+        (1, "i32[]", True),
+        (1.0, "f32[]", True),
+        (1j, "c64[]", True),
+        (True, "bool[]", False),
+        (np.float64(1), "f32[]", False),
+        (np.int8(1), "i8[]", False),
+        (np.zeros((2, 3)), "f32[2,3]", False),
+        (ml_dtypes.bfloat16(1), "bf16[]", False),
+    ],
+)
+def test_typeof_host_values(value, text, weak):
+    aval = typeof(value)
+    assert (str(aval), aval.weak_type) == (text, weak)
+
+
+def test_typeof_under_x64():
+    with config.scope(enable_x64=True):
+        assert str(typeof(1)) == "i64[]"
+        assert str(typeof(np.zeros(2))) == "f64[2]"
+    assert str(typeof(1)) == "i32[]"
+
+
+def test_typeof_subclasses():
+    class Celsius(float):
+        pass
+
+    class Grid(np.ndarray):
+        pass
+
+    assert typeof(Celsius(3)) is typeof(3.0)
+    assert str(typeof(np.ones(2).view(Grid))) == "f32[2]"
+
+
+@pytest.mark.parametrize("value", ["a", None, [1.0], object(), np.array(["a"]), {1}])
+def test_typeof_refuses_what_is_no_array(value):
+    with pytest.raises(DtypeError, match="array: "):
+        typeof(value)
+
+
+def test_tangent_types():
+    assert ShapedArray((2,), "float32").to_tangent() is ShapedArray((2,), "float32")
+    assert ShapedArray((2,), "int32").to_tangent().dtype == weft.dtypes.float0

@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import grad, jit, make_jaxpr, vmap
+from weft.core.aval import ShapedArray
+from weft.core.stage import stage
+from weft.core.trace import current_trace
+from weft.errors import TracerArrayConversionError, TracerBoolConversionError, UnexpectedTracerError
+from weft.options import surroundings
+from weft.primitives.elementwise import add, mul
+from weft.xla.eager import EVAL
+
+F8 = ShapedArray((8,), np.float32)
+
+
+def test_constants_are_hoisted_once_and_numbers_inline():
+    table = np.arange(8, dtype=np.float32)
+    jaxpr, consts = stage(lambda x: [add(mul(x, table), mul(table, 3.0))], [F8])
+    assert len(jaxpr.constvars) == len(consts) == 1
+    assert consts[0] is table
+    assert "mul a 3.0" in str(jaxpr)
+
+
+def test_zero_dimensional_arrays_are_literals():
+    jaxpr, consts = stage(lambda x: [mul(x, np.float32(2))], [F8])
+    assert not consts
+    assert str(jaxpr.eqns[0]) == "a:f32[8] = mul b 2.0" or "2.0" in str(jaxpr)
+
+
+def test_everything_inside_is_written_down_even_on_constants():
+    jaxpr, _ = stage(lambda x: [add(x, jnp.sin(np.ones(8, np.float32)))], [F8])
+    assert [e.primitive.name for e in jaxpr.eqns] == ["sin", "add"]
+
+
+def test_the_surroundings_are_restored_after_an_error():
+    def bad(x):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        stage(bad, [F8])
+    assert current_trace() is EVAL
+    assert surroundings.value is None
+    assert float(jit(lambda x: x + 1)(1.0)) == 2.0
+
+
+def test_a_leaked_tracer_is_named_with_the_line_that_made_it():
+    kept = []
+
+    @jit
+    def leaky(x):
+        kept.append(jnp.sin(x))
+        return x
+
+    leaky(1.0)
+    for use in (lambda: kept[0] + 1, lambda: jit(lambda y: y + kept[0])(1.0)):
+        with pytest.raises(UnexpectedTracerError, match=r"leaked f32\[\] made by sin at test_stage"):
+            use()
+    assert float(leaky(2.0)) == 2.0
+
+
+def test_a_tracer_of_a_finished_grad_is_refused_too():
+    kept = []
+
+    def loss(x):
+        kept.append(x * 2)
+        return x
+
+    jit(grad(loss))(1.0)
+    with pytest.raises(UnexpectedTracerError):
+        jit(lambda y: y + kept[0])(1.0)
+
+
+def test_if_on_a_tracer_names_the_argument():
+    with pytest.raises(
+        TracerBoolConversionError,
+        match=r"bool\(\): needs a concrete value; got a traced bool\[\] made by gt at test_stage",
+    ):
+        jit(lambda x: x if x > 0 else -x)(1.0)
+    with pytest.raises(TracerBoolConversionError, match="from argument `flag` of choose"):
+
+        @jit
+        def choose(x, flag):
+            return x if flag else -x
+
+        choose(1.0, True)
+
+
+def test_numpy_on_a_tracer_names_the_function_to_use():
+    with pytest.raises(TracerArrayConversionError, match=r"Hint: use the function of weft.numpy"):
+        jit(lambda x: np.sin(x))(1.0)
+
+
+def test_python_control_flow_on_values_under_eager_grad():
+    f = lambda x: x * x if x > 0 else -x  # noqa: E731
+    assert float(grad(f)(3.0)) == 6.0
+    assert float(grad(f)(-3.0)) == -1.0
+
+
+def test_a_mapped_value_is_not_concrete():
+    with pytest.raises(TracerBoolConversionError, match="mapped by vmap along axis 0"):
+        vmap(lambda x: x if x > 0 else -x)(np.ones(3, np.float32))
+
+
+def test_closed_over_tracers_become_operands():
+    def outer(x):
+        return jit(lambda y: y * x)(2.0)
+
+    text = str(make_jaxpr(outer)(3.0))
+    assert "] a 2.0" in text
+    assert float(grad(outer)(3.0)) == 2.0

@@ -1,0 +1,100 @@
+import ml_dtypes
+import numpy as np
+import pytest
+
+from weft.core.aval import ShapedArray
+from weft.core.stage import stage
+from weft.primitives.elementwise import add, convert, mul
+from weft.primitives.layout import broadcast_in_dim
+from weft.xla.hlo import Builder, array_text, scalar_text
+from weft.xla.lower import lower_module
+
+F3 = ShapedArray((3,), np.float32)
+
+
+@pytest.mark.parametrize(
+    "value, dtype, text",
+    [
+        (True, bool, "true"),
+        (3, np.int32, "3"),
+        (-1, np.int8, "-1"),
+        (3.0, np.float32, "3.0"),
+        (np.float32(0.1), np.float32, "0x3DCCCCCD"),
+        (-0.0, np.float32, "0x80000000"),
+        (float("inf"), np.float32, "0x7F800000"),
+        (float("nan"), np.float32, "0x7FC00000"),
+        (1.5, ml_dtypes.bfloat16, "0x3FC0"),
+        (0.5, np.float64, "0x3FE0000000000000"),
+        (1 + 2j, np.complex64, "(1.0, 2.0)"),
+    ],
+)
+def test_scalars_are_exact(value, dtype, text):
+    assert scalar_text(value, np.dtype(dtype)) == text
+
+
+ALL = [
+    np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.float16, np.float32,
+    np.complex64, ml_dtypes.bfloat16, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float8_e4m3fn,
+    ml_dtypes.float8_e5m2,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=lambda d: np.dtype(d).name)
+def test_constants_survive_compilation(dtype):
+    """An array constant of every dtype comes back from the engine as it went in."""
+    from weft.primitives.layout import reshape
+    from weft.xla.client import all_devices
+    from weft.xla.compile import Executable, compile_text
+
+    values = np.array([[0, 1, 2], [3, 1, 0]]).astype(dtype)
+    aval = ShapedArray(values.shape, dtype)
+    hlo = Builder()
+    hlo.function("main", [], lambda: [hlo.constant(values, aval)], "public")
+    device = all_devices()[0]
+    (out,) = Executable(compile_text(hlo.module("m"), device), [aval], device)()
+    got = np.asarray(out)
+    assert got.dtype == values.dtype
+    assert (got.astype(np.complex64) == values.astype(np.complex64)).all()
+    assert reshape(out, (6,)).shape == (6,)
+
+
+def test_an_array_of_one_value_is_a_splat():
+    assert array_text(np.full((2, 2), 3, np.int32), np.dtype(np.int32)) == "3"
+    assert array_text(np.zeros((0, 2), np.float32), np.dtype(np.float32)) == ""
+
+
+def test_a_module_reads():
+    jaxpr, _ = stage(lambda x: [add(mul(x, 2.0), x)], [F3])
+    assert lower_module(jaxpr, "f") == (
+        "module @jit_f attributes "
+        "{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n"
+        "func.func public @main(%arg0: tensor<3xf32>) -> (tensor<3xf32>) {\n"
+        '%1 = "stablehlo.constant"() <{value = dense<2.0> : tensor<f32>}> : () -> (tensor<f32>)\n'
+        '%2 = "stablehlo.constant"() <{value = dense<2.0> : tensor<3xf32>}> : () -> '
+        "(tensor<3xf32>)\n"
+        '%3 = "stablehlo.multiply"(%arg0, %2) : (tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>)\n'
+        '%4 = "stablehlo.add"(%3, %arg0) : (tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>)\n'
+        '"func.return"(%4) : (tensor<3xf32>) -> ()\n'
+        "}\n}\n"
+    )
+
+
+def test_a_constant_is_written_once():
+    jaxpr, _ = stage(lambda x: [add(mul(x, 2.5), mul(add(x, 2.5), 2.5))], [F3])
+    assert lower_module(jaxpr, "f").count("dense<0x40200000> : tensor<3xf32>") == 1
+
+
+def test_the_text_is_the_same_in_every_process():
+    """It is the key of the disk cache, so it must not hold an address or an order of hashing."""
+    texts = set()
+    for _ in range(2):
+        jaxpr, _ = stage(
+            lambda x: [convert(broadcast_in_dim(x, (2, 3), (1,)), np.dtype(np.int32))], [F3]
+        )
+        texts.add(lower_module(jaxpr, "f"))
+    assert len(texts) == 1
+
+
+def test_function_names_are_safe_and_unique():
+    hlo = Builder()
+    assert [hlo.unique(n) for n in ("f", "f", "<lambda>", "f")] == ["f", "f_1", "_lambda_", "f_2"]
