@@ -29,7 +29,6 @@ from weft.primitives.elementwise import (
     convert,
     div,
     eq,
-    lower_compare,
     max_p,
     min_p,
     mul,
@@ -271,14 +270,13 @@ class ArgExtremum(Primitive):
 
     def lower_pairs(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
         """One reduction over pairs (value, index)."""
-        flag = ShapedArray((), np.bool_)
 
         def better(x: Any, i: Any, y: Any, j: Any) -> list:
-            takes_x = lower_compare(self.better)(hlo, flag, x, y)
+            takes_x = hlo.compare(self.better, x, y)
             if dtypes.is_inexact(x.aval.dtype):
-                (takes_x,) = hlo.like("or", takes_x, lower_compare("NE")(hlo, flag, x, x))
-            tie = lower_compare("EQ")(hlo, flag, x, y)
-            (first,) = hlo.like("and", tie, lower_compare("LT")(hlo, flag, i, j))
+                (takes_x,) = hlo.like("or", takes_x, hlo.compare("NE", x, x))
+            tie = hlo.compare("EQ", x, y)
+            (first,) = hlo.like("and", tie, hlo.compare("LT", i, j))
             (first,) = hlo.like("or", takes_x, first)
             (value,) = hlo.op("stablehlo.select", [takes_x, x, y], [x.aval])
             return [value, *hlo.op("stablehlo.select", [first, i, j], [i.aval])]
@@ -292,13 +290,12 @@ class ArgExtremum(Primitive):
     def lower_twice(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
         """The extremum, then the least index where it stands: plain reductions, vectorized."""
         aval = x.aval
-        flags = ShapedArray(aval.shape, np.bool_)
         (best,) = self.extremum.lower(hlo, x, axes=axes)
         kept = i64s(i for i in range(aval.ndim) if i not in axes)
         (best,) = hlo.op("stablehlo.broadcast_in_dim", [best], [aval], broadcast_dimensions=kept)
-        hit = lower_compare("EQ")(hlo, flags, x, best)
+        hit = hlo.compare("EQ", x, best)
         if dtypes.is_inexact(aval.dtype):
-            (hit,) = hlo.like("or", hit, lower_compare("NE")(hlo, flags, x, x))
+            (hit,) = hlo.like("or", hit, hlo.compare("NE", x, x))
         last = hlo.constant(aval.shape[axes[0]] - 1, place.aval)
         (place,) = hlo.op("stablehlo.select", [hit, place, last], [place.aval])
         return reduce_min_p.lower(hlo, place, axes=axes)[0]
@@ -562,8 +559,7 @@ def reduce(
     """Reduce an array, or a tree of arrays together, over `dimensions` by a user's function.
 
     `computation(a, b)` takes two scalars (or trees of them); it must be associative and
-    commutative.
-    Functions that are one of weft's own, such as lax.add, run as that reduction.
+    commutative. A function that is one of weft's own, such as lax.add, runs as that reduction.
     """
     xs, tree = flatten(operands)
     inits = starting_values("reduce", xs, init_values, tree)

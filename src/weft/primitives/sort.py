@@ -1,0 +1,323 @@
+"""Sorting: `sort` of several arrays by keys, and `top_k`.
+
+Derivatives follow the permutation by `gather`. argsort, unique, searchsorted and the like are
+numpy/'s.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import lower_compare, neg
+from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from weft.primitives.layout import (
+    batched_at_front,
+    broadcasted_iota,
+    check_axes,
+    expand_dims,
+)
+from weft.primitives.slicing import axis_index, inserted
+from weft.xla.hlo import i64s
+
+
+class Sort(Primitive):
+    """The operands in the order of the first `num_keys` of them, along axis `dimension`.
+
+    Ascending. Floats are ordered as numbers, -0.0 equal to 0.0 and NaN last; complex numbers by
+    real part, then imaginary part. Stable unless told that it need not be.
+    Shapes: equal, of rank 1 at least. Dtypes: any. Source: StableHLO, sort.
+    """
+
+    name = "sort"
+    multiple_results = True
+
+    def abstract_eval(self, *avals, dimension, is_stable, num_keys):
+        if not avals or any(a.shape != avals[0].shape for a in avals):
+            raise ShapeError(
+                f"{self.name}: needs operands of equal shapes; "
+                f"got {', '.join(map(str, avals)) or 'none'}."
+            )
+        check_axes(self.name, (dimension,), avals[0].ndim)
+        if not 1 <= num_keys <= len(avals):
+            raise ShapeError(
+                f"{self.name}: num_keys must be from 1 to the number of operands, {len(avals)}; "
+                f"got {num_keys}."
+            )
+        return list(avals)
+
+    def lower(self, hlo, *xs, dimension, is_stable, num_keys):
+        keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]
+        if keys == list(xs):  # nothing but integers, which are their own keys
+            return lower_sort(hlo, keys, len(keys), dimension, is_stable)
+        bits = dtypes.itemsize_bits(keys[0].aval.dtype)
+        if hlo.platform == "cpu" and len(keys) == 1 and bits <= 32 and xs[0].aval.size < 2**31:
+            return lower_packed(hlo, keys[0], xs, dimension)
+        return lower_sort(hlo, [*keys, *xs], len(keys), dimension, is_stable)[len(keys) :]
+
+    def jvp(self, primals, tangents, *, dimension, is_stable, num_keys):
+        params = dict(dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+        if all(isinstance(t, Zero) for t in tangents):
+            outs = self.bind(*primals, **params)
+            return outs, [Zero(typeof(y).to_tangent()) for y in outs]
+        shape = typeof(primals[0]).shape
+        place = broadcasted_iota(np.int32, shape, dimension)
+        *outs, place = self.bind(*primals, place, **params)
+        return outs, [
+            t if isinstance(t, Zero) else take_along(t, place, dimension) for t in tangents
+        ]
+
+    def batch(self, axis, args, dims, *, dimension, **params):
+        if all(d == dims[0] for d in dims):
+            moved = dimension + (dimension >= dims[0])
+        else:
+            args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+            dims, moved = [0] * len(args), dimension + 1
+        return self.bind(*args, dimension=moved, **params), list(dims)
+
+
+def lower_keys(hlo: Any, x: Any) -> list:
+    """Integers whose lexicographic order is that of the elements of `x`; `x` if it has integers."""
+    aval = x.aval
+    if dtypes.is_complex(aval.dtype):
+        part = aval.update(dtype=dtypes.real_dtype(aval.dtype))
+        parts = [hlo.op(f"stablehlo.{name}", [x], [part])[0] for name in ("real", "imag")]
+        return [key for p in parts for key in lower_keys(hlo, p)]
+    if dtypes.itemsize_bits(aval.dtype) < 8:
+        return lower_keys(hlo, hlo.convert(x, wider(aval.dtype)))
+    if not dtypes.is_float(aval.dtype):
+        return [x]
+    bits = aval.dtype.itemsize * 8
+    ints = ShapedArray(aval.shape, np.dtype(f"int{bits}"))
+    flags = ShapedArray(aval.shape, np.bool_)
+    highest = hlo.constant((1 << (bits - 1)) - 1, ints)
+    # The bits of positive floats are in order, those of negative ones reversed but for the sign.
+    (key,) = hlo.op("stablehlo.bitcast_convert", [x], [ints])
+    (sign,) = hlo.like("shift_right_arithmetic", key, hlo.constant(bits - 1, ints))
+    (key,) = hlo.like("xor", key, hlo.like("and", sign, highest)[0])
+    is_zero = lower_compare("EQ")(hlo, flags, x, hlo.constant(0, aval.strong()))
+    (key,) = hlo.op("stablehlo.select", [is_zero, hlo.constant(0, ints), key], [ints])
+    is_nan = lower_compare("NE")(hlo, flags, x, x)
+    return hlo.op("stablehlo.select", [is_nan, highest, key], [ints])
+
+
+def wider(dtype: np.dtype) -> np.dtype:
+    """A dtype of whole bytes for one of fewer bits."""
+    if dtypes.is_float(dtype):
+        return np.dtype(np.float32)
+    return np.dtype(np.int8 if dtypes.is_signed(dtype) else np.uint8)
+
+
+def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stable: bool) -> list:
+    """Write a sort of arrays by the first `num_keys` of them, which hold integers."""
+    flag = ShapedArray((), np.bool_)
+
+    def before(*pairs: Any) -> list:
+        """Whether the left element comes first: by the last key, then the one before it, ..."""
+        result = None
+        for k in reversed(range(num_keys)):
+            x, y = pairs[2 * k : 2 * k + 2]
+            less = lower_compare("LT")(hlo, flag, x, y)
+            if result is not None:
+                tie = lower_compare("EQ")(hlo, flag, x, y)
+                (less,) = hlo.like("or", less, hlo.like("and", tie, result)[0])
+            result = less
+        return [result]
+
+    return hlo.op(
+        "stablehlo.sort",
+        xs,
+        [x.aval for x in xs],
+        [hlo.block([ShapedArray((), x.aval.dtype) for x in xs for _ in range(2)], before)],
+        dimension=f"{dimension} : i64",
+        is_stable="true" if stable else "false",
+    )
+
+
+def lower_packed(hlo: Any, key: Any, xs: Sequence[Any], dimension: int) -> list:
+    """Write a sort by one key of 32 bits at most: XLA:CPU sorts one array 4 times faster than two.
+
+    A key and its place make one 64-bit integer; what is carried is fetched from the places.
+    """
+    shape = key.aval.shape
+    size = key.aval.size
+    order = [i for i in range(len(shape)) if i != dimension] + [dimension]
+    key = lower_transpose(hlo, key, order)
+    turned = key.aval.shape
+    signed = dtypes.is_signed(key.aval.dtype)
+    wide = ShapedArray(turned, np.dtype(np.int64 if signed else np.uint64))
+    flat = ShapedArray((size,), wide.dtype)
+    (place,) = hlo.op("stablehlo.iota", [], [flat], iota_dimension="0 : i64")
+    (place,) = hlo.op("stablehlo.reshape", [place], [wide])
+    (key,) = hlo.like("shift_left", hlo.convert(key, wide.dtype), hlo.constant(32, wide))
+    (packed,) = hlo.like("or", key, place)
+    (packed,) = lower_sort(hlo, [packed], 1, len(turned) - 1, False)
+    place = hlo.convert(packed, np.dtype(np.int32))
+    (place,) = hlo.op("stablehlo.reshape", [place], [ShapedArray((size, 1), np.int32)])
+    numbers = "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
+    outs = []
+    for x in xs:
+        line = ShapedArray((size,), x.aval.dtype)
+        (x,) = hlo.op("stablehlo.reshape", [lower_transpose(hlo, x, order)], [line])
+        (x,) = hlo.op(
+            "stablehlo.gather",
+            [x, place],
+            [line],
+            dimension_numbers=f"#stablehlo.gather<{numbers}>",
+            slice_sizes=i64s([1]),
+            indices_are_sorted="false",
+        )
+        (x,) = hlo.op("stablehlo.reshape", [x], [ShapedArray(turned, x.aval.dtype)])
+        outs.append(lower_transpose(hlo, x, np.argsort(order)))
+    return outs
+
+
+def lower_transpose(hlo: Any, x: Any, order: Sequence[int]) -> Any:
+    """Write a permutation of axes, where it is one."""
+    if list(order) == list(range(len(order))):
+        return x
+    out = x.aval.update(shape=tuple(x.aval.shape[i] for i in order))
+    return hlo.op("stablehlo.transpose", [x], [out], permutation=i64s(order))[0]
+
+
+sort_p = Sort()
+
+
+def take_along(x: Any, indices: Any, dimension: int) -> Any:
+    """x at `indices`, distinct ones along one axis, for each position on the others."""
+    ndim = typeof(x).ndim
+    others = tuple(i for i in range(ndim) if i != dimension)
+    numbers = GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(dimension,),
+        start_index_map=(dimension,),
+        operand_batching_dims=others,
+        start_indices_batching_dims=others,
+    )
+    return gather(
+        x,
+        expand_dims(indices, (ndim,)),
+        numbers,
+        (1,) * ndim,
+        unique_indices=True,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """Sort an array, or several together by the first `num_keys` of them, along an axis."""
+    several = isinstance(operand, Sequence)
+    xs = tuple(operand) if several else (operand,)
+    dimension = axis_index("sort", dimension, typeof(xs[0]).ndim if xs else 1)
+    outs = sort_p.bind(
+        *xs, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys)
+    )
+    return tuple(outs) if several else outs[0]
+
+
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
+    """Sort `keys` along an axis, and `values` in the same order."""
+    out, carried = sort((keys, values), dimension, is_stable)
+    return out, carried
+
+
+# --- the largest ----------------------------------------------------------------------------
+
+
+class TopK(Primitive):
+    """The k largest elements along `axis`, descending, and their indices (int32); first on ties.
+
+    Floats in the order of IEEE 754's totalOrder: NaN first, -0.0 after 0.0, -NaN last.
+    Dtypes: real. Source: CHLO, top_k.
+    """
+
+    name = "top_k"
+    multiple_results = True
+
+    def abstract_eval(self, x, *, k, axis):
+        check_axes(self.name, (axis,), x.ndim)
+        if dtypes.is_complex(x.dtype):
+            raise DtypeError(f"{self.name}: needs an operand of real dtype; got {x}.")
+        if not 0 <= k <= x.shape[axis]:
+            raise ShapeError(
+                f"{self.name}: k must be from 0 to the size of the axis; "
+                f"got k={k} for axis {axis} of {x}."
+            )
+        shape = inserted(x.shape[:axis] + x.shape[axis + 1 :], axis, k)
+        return [x.update(shape=shape), ShapedArray(shape, np.int32)]
+
+    def lower(self, hlo, x, *, k, axis):
+        order = [i for i in range(x.aval.ndim) if i != axis] + [axis]
+        dtype = x.aval.dtype
+        if dtypes.itemsize_bits(dtype) < 8:
+            x = hlo.convert(x, wider(dtype))
+        x = lower_transpose(hlo, x, order)
+        outs = self.abstract_eval(x.aval, k=k, axis=x.aval.ndim - 1)
+        outs = hlo.op("chlo.top_k", [x], outs, k=f"{k} : i64")
+        value, place = (lower_transpose(hlo, y, np.argsort(order)) for y in outs)
+        return [hlo.convert(value, dtype), place]
+
+    def jvp(self, primals, tangents, *, k, axis):
+        value, place = self.bind(*primals, k=k, axis=axis)
+        (t,) = tangents
+        still = isinstance(t, Zero)
+        dot = Zero(typeof(value).to_tangent()) if still else take_along(t, place, axis)
+        return [value, place], [dot, Zero(typeof(place).to_tangent())]
+
+    def batch(self, mapped, args, dims, *, k, axis):
+        (x,), (d,) = args, dims
+        return self.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
+
+
+top_k_p = TopK()
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The k largest elements along an axis, descending, and their indices."""
+    axis = axis_index("top_k", axis, typeof(operand).ndim)
+    value, place = top_k_p.bind(operand, k=operator.index(k), axis=axis)
+    return value, place
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The k largest floats along an axis and their indices: exact here, so recall is 1."""
+    check_approximate("approx_max_k", operand, recall_target)
+    return top_k(operand, k, axis=reduction_dimension)
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The k smallest floats along an axis and their indices: exact here, so recall is 1."""
+    check_approximate("approx_min_k", operand, recall_target)
+    value, place = top_k(neg(operand), k, axis=reduction_dimension)
+    return neg(value), place
+
+
+def check_approximate(op: str, x: Any, recall_target: float) -> None:
+    """Raise unless an approximate search may be asked for so."""
+    if not dtypes.is_float(typeof(x).dtype):
+        raise DtypeError(f"{op}: needs an operand of float dtype; got {typeof(x)}.")
+    if not 0 < recall_target <= 1:
+        raise ShapeError(f"{op}: recall_target must be in (0, 1]; got {recall_target}.")
