@@ -17,7 +17,17 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerIntegerConversionError
-from weft.numpy.promotion import NUMBERS, array_aval, as_operand, not_array
+from weft.numpy.promotion import (
+    NUMBERS,
+    as_array,
+    axes_of,
+    axis_of,
+    broadcast_shapes,
+    no_out,
+    not_array,
+    operands,
+    shape_of,
+)
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
@@ -72,54 +82,21 @@ Axes = int | Sequence[int]
 # --- what functions of arrays need of their arguments -----------------------------------------
 
 
-def as_array(op: str, x: Any) -> Any:
-    """An argument as an Array or a tracer; NumPy arrays and numbers are put on the device."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer):
-        return x
-    x = as_operand(op, x)
-    if type(x) is ArrayImpl or isinstance(x, Tracer):
-        return x
-    array_aval(op, x)
-    return put(x)
-
-
 def as_arrays(op: str, xs: Any) -> list:
     """A sequence of arguments as arrays; an array stands for its rows."""
     if type(xs) is ArrayImpl or isinstance(xs, Tracer | np.ndarray):
-        return list(slicing.unstack(as_array(op, xs)))
+        return list(slicing.unstack(as_array(xs, op)))
     if not isinstance(xs, list | tuple):
         raise not_array(op, xs)
-    return [as_array(op, x) for x in xs]
+    return [as_array(x, op) for x in xs]
 
 
 def promoted(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
     """Arrays in their common dtype, or in `dtype`."""
-    avals = [typeof(x) for x in xs]
-    first = avals[0]
     if dtype is None:
-        if all(a.dtype == first.dtype and a.weak_type == first.weak_type for a in avals):
-            return list(xs)
-        found, weak = dtypes.promote(tuple((a.dtype, a.weak_type) for a in avals), op)
-        return [convert(x, found, weak) for x in xs]
+        return operands(op, *xs, shaped=False)
     found = dtypes.check_user_dtype(dtype, op)
     return [convert(x, found) for x in xs]
-
-
-def axis_of(op: str, axis: Any, ndim: int) -> int:
-    """An axis as its position from the front."""
-    i = concrete_int(op, axis, "axis")
-    if not -ndim <= i < ndim:
-        raise ShapeError(f"{op}: axis must be in [-{ndim}, {ndim}); got {i}.")
-    return i + ndim if i < 0 else i
-
-
-def axes_of(op: str, axes: Any, ndim: int) -> tuple[int, ...]:
-    """One axis or several, distinct, as positions from the front."""
-    given = axes if isinstance(axes, list | tuple) else (axes,)
-    out = tuple(axis_of(op, a, ndim) for a in given)
-    if len(set(out)) != len(out):
-        raise ShapeError(f"{op}: axes must be distinct; got {tuple(given)}.")
-    return out
 
 
 def concrete_int(op: str, x: Any, what: str) -> int:
@@ -135,13 +112,11 @@ def concrete_int(op: str, x: Any, what: str) -> int:
         raise ShapeError(f"{op}: {what} must be an integer; got {x!r}.") from None
 
 
-def shape_of(op: str, shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple of numbers; a single number is a shape of one axis."""
-    if isinstance(shape, list | tuple):
-        return tuple(concrete_int(op, n, "shape") for n in shape)
-    if np.ndim(shape) == 1 if not isinstance(shape, Tracer) else shape.ndim == 1:
-        return tuple(concrete_int(op, n, "shape") for n in shape)
-    return (concrete_int(op, shape, "shape"),)
+def sizes_of(op: str, shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of numbers, -1 among them or not; one number is a shape of one axis."""
+    if isinstance(shape, list | tuple) or np.ndim(shape) == 1:
+        return tuple([concrete_int(op, n, "a size") for n in shape])
+    return (concrete_int(op, shape, "a size"),)
 
 
 # --- one array under another shape ------------------------------------------------------------
@@ -156,7 +131,7 @@ def resolved_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
         return _SHAPES[x, shape]
     except (KeyError, TypeError):
         pass
-    out = shape_of("reshape", shape)
+    out = sizes_of("reshape", shape)
     unknown = [i for i, n in enumerate(out) if n == -1]
     if len(unknown) > 1:
         raise ShapeError(f"reshape: at most one size may be -1; got {out}.")
@@ -188,7 +163,7 @@ def reshape(
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
-    a = as_array("reshape", a)
+    a = as_array(a, "reshape")
     sizes = resolved_shape(a.aval, shape)
     if order == "F":
         axes = tuple(range(a.ndim))[::-1]
@@ -203,12 +178,12 @@ def reshape(
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All elements along one axis."""
-    return reshape(as_array("ravel", a), (-1,), order)
+    return reshape(as_array(a, "ravel"), (-1,), order)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     """Permute the axes; by default reverse them."""
-    a = as_array("transpose", a)
+    a = as_array(a, "transpose")
     ndim = a.ndim
     if axes is None:
         order = tuple(range(ndim))[::-1]
@@ -230,7 +205,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
 
 def matrix_transpose(x: Any, /) -> Any:
     """Swap the last two axes."""
-    x = as_array("matrix_transpose", x)
+    x = as_array(x, "matrix_transpose")
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose: needs at least two axes; got {x.aval}.")
     return swapaxes(x, -2, -1)
@@ -238,7 +213,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Exchange two axes."""
-    a = as_array("swapaxes", a)
+    a = as_array(a, "swapaxes")
     i, j = axis_of("swapaxes", axis1, a.ndim), axis_of("swapaxes", axis2, a.ndim)
     order = list(range(a.ndim))
     order[i], order[j] = j, i
@@ -247,7 +222,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
     """Move axes to new positions; the others keep their order."""
-    a = as_array("moveaxis", a)
+    a = as_array(a, "moveaxis")
     old = axes_of("moveaxis", source, a.ndim)
     new = axes_of("moveaxis", destination, a.ndim)
     if len(old) != len(new):
@@ -262,7 +237,7 @@ def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Move one axis back until it stands before position `start`. `moveaxis` is clearer."""
-    a = as_array("rollaxis", a)
+    a = as_array(a, "rollaxis")
     axis = axis_of("rollaxis", axis, a.ndim)
     if not -a.ndim <= start <= a.ndim:
         raise ShapeError(f"rollaxis: start must be in [-{a.ndim}, {a.ndim}]; got {start}.")
@@ -272,7 +247,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 def squeeze(a: Any, axis: Axes | None = None) -> Any:
     """Remove axes of size 1: those named, or all."""
-    a = as_array("squeeze", a)
+    a = as_array(a, "squeeze")
     shape = a.aval.shape
     if axis is None:
         return layout.squeeze(a, [i for i, n in enumerate(shape) if n == 1])
@@ -285,7 +260,7 @@ def squeeze(a: Any, axis: Axes | None = None) -> Any:
 def expand_dims(a: Any, axis: Axes) -> Any:
     """Insert axes of size 1, at the places they have in the result."""
     if type(a) not in NUMBERS:
-        a = as_array("expand_dims", a)
+        a = as_array(a, "expand_dims")
     count = len(axis) if isinstance(axis, list | tuple) else 1
     return layout.expand_dims(a, axes_of("expand_dims", axis, typeof(a).ndim + count))
 
@@ -294,7 +269,7 @@ def atleast(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
     """Each array with axes added by `grow`: one result for one array, else a list."""
     if not arys:
         return []
-    out = [grow(as_array(op, x)) for x in arys]
+    out = [grow(as_array(x, op)) for x in arys]
     return out[0] if len(arys) == 1 else out
 
 
@@ -318,7 +293,7 @@ def atleast_3d(*arys: Any) -> Any:
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices along two axes, as the last axis of the result."""
-    a = as_array("diagonal", a)
+    a = as_array(a, "diagonal")
     if a.ndim < 2:
         raise ShapeError(f"diagonal: needs at least two axes; got {a.aval}.")
     i, j = axes_of("diagonal", (axis1, axis2), a.ndim)
@@ -337,22 +312,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to."""
-    sizes = [shape_of("broadcast_shapes", s) for s in shapes]
-    try:
-        return np.broadcast_shapes(*sizes)
-    except ValueError:
-        listed = ", ".join(map(str, sizes))
-        raise ShapeError(
-            f"broadcast_shapes: shapes must broadcast together; got {listed}."
-        ) from None
-
-
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """Repeat an array along new axes in front and along axes of size 1, to `shape`."""
     if type(array) not in NUMBERS:
-        array = as_array("broadcast_to", array)
+        array = as_array(array, "broadcast_to")
     aval = typeof(array)
     sizes = shape_of("broadcast_to", shape)
     before = len(sizes) - aval.ndim
@@ -368,7 +331,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
 def broadcast_arrays(*args: Any) -> list:
     """Arrays repeated to their common shape."""
-    arrays = [as_array("broadcast_arrays", x) for x in args]
+    arrays = [as_array(x, "broadcast_arrays") for x in args]
     shape = broadcast_shapes(*[x.shape for x in arrays])
     return [broadcast_to(x, shape) for x in arrays]
 
@@ -421,12 +384,6 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return slicing.stack(promoted("stack", parts, dtype), axis)
 
 
-def no_out(op: str, out: Any) -> None:
-    """Raise where an array to write the result into was given."""
-    if out is not None:
-        raise NotImplementedError(f"{op}: `out` must be None: arrays are not written into.")
-
-
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays as rows: along the first axis, vectors standing for one row each."""
     return joined("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
@@ -454,8 +411,8 @@ def block(arrays: Any) -> Any:
     """Put an array together from nested lists of blocks, innermost lists along the last axis."""
     depth = block_depth(arrays)
     if depth == 0:
-        return as_array("block", arrays)
-    leaves = [as_array("block", x) for x in block_leaves(arrays)]
+        return as_array(arrays, "block")
+    leaves = [as_array(x, "block") for x in block_leaves(arrays)]
     ndim = builtins.max(depth, *[x.ndim for x in leaves])
     return join_blocks(arrays, depth, ndim)
 
@@ -482,14 +439,14 @@ def block_leaves(x: Any) -> list:
 def join_blocks(x: Any, depth: int, ndim: int) -> Any:
     """The blocks of one level joined; the innermost lists lie along the last axis."""
     if depth == 0:
-        x = as_array("block", x)
+        x = as_array(x, "block")
         return layout.expand_dims(x, range(ndim - x.ndim))
     return joined("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join `values` to the end of an array; with axis=None both are flattened first."""
-    return joined("append", [as_array("append", arr), as_array("append", values)], axis)
+    return joined("append", [as_array(arr, "append"), as_array(values, "append")], axis)
 
 
 # --- taking apart -----------------------------------------------------------------------------
@@ -512,7 +469,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list:
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list:
     """Cut an array along its second axis, a vector along its only one."""
-    ary = as_array("hsplit", ary)
+    ary = as_array(ary, "hsplit")
     return parted("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
@@ -523,7 +480,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list:
 
 def parted(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
     """The parts along an axis: `where` is how many, or where each but the first starts."""
-    x = as_array(op, ary)
+    x = as_array(ary, op)
     if x.ndim < least:
         raise ShapeError(f"{op}: needs at least {least} axes; got {x.aval}.")
     axis = axis_of(op, axis, x.ndim)
@@ -553,7 +510,7 @@ def parted(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
     """The elements along an axis, as a tuple of arrays without it."""
-    x = as_array("unstack", x)
+    x = as_array(x, "unstack")
     if not x.ndim:
         raise ShapeError(f"unstack: needs at least one axis; got {x.aval}.")
     return tuple(slicing.unstack(x, axis_of("unstack", axis, x.ndim)))
@@ -564,10 +521,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple:
 
 def tile(A: Any, reps: Any) -> Any:
     """Repeat a whole array `reps` times along each axis."""
-    A = as_array("tile", A)
+    A = as_array(A, "tile")
     counts = shape_of("tile", reps)
-    if any(n < 0 for n in counts):
-        raise ShapeError(f"tile: reps must not be negative; got {counts}.")
     rank = builtins.max(len(counts), A.ndim)
     A = layout.expand_dims(A, range(rank - A.ndim))
     return slicing.tile(A, (1,) * (rank - len(counts)) + counts)
@@ -575,13 +530,13 @@ def tile(A: Any, reps: Any) -> Any:
 
 def flip(m: Any, axis: Axes | None = None) -> Any:
     """Reverse the order of elements along axes, by default along all."""
-    m = as_array("flip", m)
-    return rev(m, tuple(range(m.ndim)) if axis is None else axes_of("flip", axis, m.ndim))
+    m = as_array(m, "flip")
+    return rev(m, axes_of("flip", axis, m.ndim))
 
 
 def fliplr(m: Any) -> Any:
     """Reverse the order of columns."""
-    m = as_array("fliplr", m)
+    m = as_array(m, "fliplr")
     if m.ndim < 2:
         raise ShapeError(f"fliplr: needs at least two axes; got {m.aval}.")
     return rev(m, (1,))
@@ -594,7 +549,7 @@ def flipud(m: Any) -> Any:
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Turn an array by k quarter turns in the plane of two axes, from the first to the second."""
-    m = as_array("rot90", m)
+    m = as_array(m, "rot90")
     i, j = axes_of("rot90", tuple(axes), m.ndim)
     k = k % 4
     if k == 0:
@@ -609,7 +564,7 @@ def roll(a: Any, shift: Any, axis: Axes | None = None) -> Any:
 
     `shift` may be traced. With axis=None the flattened array is shifted.
     """
-    a = as_array("roll", a)
+    a = as_array(a, "roll")
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
     given = axis if isinstance(axis, list | tuple) else (axis,)
@@ -649,10 +604,8 @@ def rolled(a: Any, shift: Any, axis: int) -> Any:
 
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements in order, repeated or cut off to fill a new shape."""
-    a = ravel(as_array("resize", a))
+    a = ravel(as_array(a, "resize"))
     shape = shape_of("resize", new_shape)
-    if any(n < 0 for n in shape):
-        raise ShapeError(f"resize: sizes must not be negative; got {shape}.")
     size = math.prod(shape)
     if a.size == 0:
         return layout.full(shape, 0, a.dtype)

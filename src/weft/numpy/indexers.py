@@ -1,0 +1,391 @@
+"""What an index means: from `x[i, 2:5, ..., idx]` to slices of axes and looked-up places.
+
+An index is split into its static part, a hashable key, and the arrays in it; what the key asks for
+of an array type is worked out once, a `Plan`, and remembered. Reading with a plan is indexing.py's,
+writing updates.py's.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import Tracer
+from weft.errors import (
+    IndexingError,
+    NonConcreteBooleanIndexError,
+    ShapeError,
+    TracerIntegerConversionError,
+)
+from weft.numpy.promotion import broadcast_shapes
+from weft.xla.array import ArrayImpl, host_view
+
+# Entries of a key: an int, None, Ellipsis, a slice as (start, stop, step), the type of an array.
+Key = tuple[Any, ...]
+
+
+# --- from an index to a key and arrays --------------------------------------------------------
+
+
+def static_key(index: Any) -> Key | None:
+    """The key of an index of numbers, slices of numbers, None and `...`; else None."""
+    items = index if type(index) is tuple else (index,)
+    out = []
+    for item in items:
+        kind = type(item)
+        if kind is int or item is None or item is Ellipsis:
+            out.append(item)
+        elif kind is slice:
+            bounds = (item.start, item.stop, item.step)
+            for b in bounds:
+                if b is not None and type(b) is not int:
+                    return None
+            out.append(bounds)
+        else:
+            return None
+    return tuple(out)
+
+
+def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:
+    """The key of any index and the arrays in it; masks become the places where they are true."""
+    if isinstance(index, list):
+        raise IndexingError(
+            f"x[...]: an index must not be a list; got {brief(index)}. "
+            f"Hint: x[jnp.array({brief(index)})], or x[tuple(...)] for one index for each axis."
+        )
+    items = [as_index(i) for i in (index if isinstance(index, tuple) else (index,))]
+    key: list[Any] = []
+    arrays: list[Any] = []
+    for i, item in enumerate(items):
+        kind = type(item)
+        if kind is int or item is None or item is Ellipsis:
+            key.append(item)
+        elif kind is slice:
+            key.append(tuple(slice_bound(b) for b in (item.start, item.stop, item.step)))
+        elif dtypes.is_bool(typeof(item).dtype):
+            add_mask(x, items, i, key, arrays)
+        else:
+            add_array(item, key, arrays)
+    return tuple(key), arrays
+
+
+def brief(x: Any) -> str:
+    """A value as code, if short."""
+    text = repr(x)
+    return text if len(text) < 40 else "..."
+
+
+def slice_bound(b: Any) -> int | None:
+    """A bound of a slice, which must be known now."""
+    if b is None or type(b) is int:
+        return b
+    if isinstance(b, Tracer):
+        hint = (
+            "lax.dynamic_slice(x, (start,), (size,)) has a static size and a traced start; or mark "
+            "the argument static in jit."
+        )
+        b = b.concrete(TracerIntegerConversionError, "x[start:stop]", hint)
+    try:
+        return operator.index(b)
+    except TypeError:
+        raise IndexingError(f"x[start:stop]: bounds must be integers; got {b!r}.") from None
+
+
+def as_index(item: Any) -> Any:
+    """An entry of an index as an int, a slice, None, `...`, or an array or tracer."""
+    kind = type(item)
+    if kind is int or kind is slice or item is None or item is Ellipsis:
+        return item
+    if kind is ArrayImpl or isinstance(item, Tracer | np.ndarray | bool | np.bool_):
+        return item
+    if isinstance(item, list | tuple):  # within a tuple, as in x[[0, 1], [1, 2]]
+        found = np.asarray(item) if len(item) else np.zeros(0, np.int32)
+        if found.dtype != object:
+            return found
+    if hasattr(item, "__jax_array__"):
+        return item.__jax_array__()
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise IndexingError(
+            "x[...]: an index must be an integer, a slice, `...`, None or an array of integers or "
+            f"bools; got {brief(item)} of type {type(item).__name__}."
+        ) from None
+
+
+def add_array(item: Any, key: list, arrays: list) -> None:
+    """Enter an array of integers into key and arrays."""
+    aval = typeof(item)
+    if not dtypes.is_integer(aval.dtype):
+        raise IndexingError(f"x[...]: an index must be of integers or bools; got {aval}.")
+    if isinstance(item, np.ndarray):
+        if aval.ndim == 0:
+            key.append(int(item))
+            return
+        if item.dtype != aval.dtype:  # narrowed; what does not fit is out of bounds, and stays so
+            limits = np.iinfo(aval.dtype)
+            item = np.clip(item, limits.min, limits.max).astype(aval.dtype)
+    key.append(aval)
+    arrays.append(item)
+
+
+def add_mask(x: ShapedArray, items: list, at: int, key: list, arrays: list) -> None:
+    """Enter the places where entry `at` of an index, a mask, is true."""
+    mask = typeof(items[at])
+    if mask.ndim == 0:
+        key.append(ScalarMask(int(bool(concrete_mask(items[at])))))
+        arrays.append(np.zeros(key[-1].count, np.int32))
+        return
+    first = sum(map(width, items[:at]))
+    if Ellipsis in [i for i in items[:at] if i is None or i is Ellipsis]:
+        first += x.ndim - sum(map(width, items))
+    covered = x.shape[first : first + mask.ndim]
+    if mask.shape != covered:
+        raise IndexingError(
+            f"x[mask]: a mask must have the shape of the axes it indexes, {covered}; "
+            f"got {mask} for {x}."
+        )
+    for places in np.nonzero(concrete_mask(items[at])):
+        arrays.append(places.astype(np.int32))
+        key.append(typeof(arrays[-1]))
+
+
+def width(item: Any) -> int:
+    """How many axes an entry of an index stands for."""
+    if item is None or item is Ellipsis:
+        return 0
+    if type(item) is int or type(item) is slice:
+        return 1
+    aval = typeof(item)
+    return aval.ndim if dtypes.is_bool(aval.dtype) else 1
+
+
+class ScalarMask(NamedTuple):
+    """A key's entry for x[True] or x[False]: `count` places along a new axis of size 1."""
+
+    count: int
+
+
+def concrete_mask(item: Any) -> np.ndarray:
+    """A mask's values, which must be known now."""
+    if isinstance(item, Tracer):
+        hint = (
+            "jnp.where(mask, x, 0) keeps the shape; jnp.nonzero(mask, size=n) gives at most n "
+            "places; x.at[mask].set(0) works."
+        )
+        item = item.concrete(NonConcreteBooleanIndexError, "x[mask]", hint)
+    return np.asarray(item)
+
+
+# --- from a key to a plan ---------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """A slice of an axis: `count` elements from `start` on, `step` apart."""
+
+    axis: int
+    start: int
+    count: int
+    step: int
+
+
+class Place(NamedTuple):
+    """One position on an axis, known now."""
+
+    axis: int
+    index: int
+    size: int
+
+
+class Lookup(NamedTuple):
+    """Positions on an axis given by array number `array` of the index."""
+
+    axis: int
+    array: int
+    shape: tuple[int, ...]
+    size: int
+
+
+class Plan(NamedTuple):
+    """What an index asks for.
+
+    `entries` says it for each axis of x, in order; `new` are the axes of size 1 in the result, of
+    shape `shape`. `lookups` are the entries that are Lookup; `advanced` is where their broadcast
+    axes stand in the result before new axes come in, None without lookups. `grown` are axes of size
+    1 to give x first, for x[True]. `inside`: no number is out of bounds.
+    """
+
+    entries: tuple[Span | Place | Lookup, ...]
+    lookups: tuple[Lookup, ...]
+    new: tuple[int, ...]
+    shape: tuple[int, ...]
+    advanced: int | None
+    looked: tuple[int, ...]
+    grown: tuple[int, ...]
+    inside: bool
+
+    @property
+    def basic(self) -> bool:
+        """Whether all is known but scalar positions."""
+        return not self.looked and not self.grown
+
+
+# (type, key) -> its plan.
+_PLANS: dict[tuple[ShapedArray, Key], Plan] = {}
+
+
+def plan_for(x: ShapedArray, key: Key) -> Plan:
+    """The plan for a key."""
+    plan = _PLANS.get((x, key))
+    if plan is None:
+        plan = _PLANS[x, key] = make_plan(x, key)
+    return plan
+
+
+def expanded(x: ShapedArray, key: Key) -> Key:
+    """The key with `...` written out, and slices of everything for the axes not mentioned."""
+    used = sum(1 for k in key if k is not None and k is not Ellipsis and type(k) is not ScalarMask)
+    if used > x.ndim:
+        raise IndexingError(
+            f"x[...]: there must be at most one index for each axis; got {used} for {x}."
+        )
+    dots = [i for i, k in enumerate(key) if k is Ellipsis]
+    if len(dots) > 1:
+        raise IndexingError(f"x[...]: at most one `...` may stand in an index; got {len(dots)}.")
+    at = dots[0] if dots else len(key)
+    return (*key[:at], *[(None, None, None)] * (x.ndim - used), *key[at + 1 :])
+
+
+def make_plan(x: ShapedArray, key: Key) -> Plan:
+    """Work out what a key asks for of an array of type `x`."""
+    entries: list[Any] = []
+    order: list[Any] = []  # the entries and None for each new axis, as written
+    grown: list[int] = []
+    sizes = list(x.shape)
+    count = 0
+    for k in expanded(x, key):
+        axis = len(entries)
+        if k is None:
+            order.append(None)
+            continue
+        if type(k) is ScalarMask:
+            sizes.insert(axis, 1)
+            grown.append(axis)
+            entries.append(Lookup(axis, count, (k.count,), 1))
+            count += 1
+        elif isinstance(k, ShapedArray):
+            entries.append(Lookup(axis, count, k.shape, sizes[axis]))
+            count += 1
+        elif type(k) is int:
+            n = sizes[axis]
+            entries.append(Place(axis, k + n if k < 0 else k, n))
+        else:
+            entries.append(span(axis, k, sizes[axis]))
+        order.append(entries[-1])
+    return arranged(entries, order, tuple(grown), count)
+
+
+def span(axis: int, bounds: tuple, size: int) -> Span:
+    """A slice of an axis of this size."""
+    try:
+        found = range(*slice(*bounds).indices(size))
+    except ValueError:
+        raise IndexingError("x[start:stop:step]: the step must not be zero; got 0.") from None
+    return Span(axis, found.start if len(found) else 0, len(found), found.step)
+
+
+def arranged(entries: list, order: list, grown: tuple[int, ...], count: int) -> Plan:
+    """The plan for entries in the order written: NumPy's rule for where looked-up axes go."""
+    lookups = tuple(e for e in entries if type(e) is Lookup)
+    inside = all(type(e) is not Place or 0 <= e.index < e.size for e in entries)
+    spans = [(i, e) for i, e in enumerate(order) if type(e) is Span]
+    if not lookups:
+        shape, new = [], []
+        for e in order:
+            if e is None:
+                new.append(len(shape))
+                shape.append(1)
+            elif type(e) is Span:
+                shape.append(e.count)
+        return Plan(tuple(entries), (), tuple(new), tuple(shape), None, (), grown, inside)
+    looked = looked_shape(lookups)
+    at = [i for i, e in enumerate(order) if type(e) in (Lookup, Place)]
+    together = at[-1] - at[0] == len(at) - 1
+    first = at[0] if together else 0
+    before = [e for e in order[:first] if e is None or type(e) is Span]
+    after = [e for e in order[first:] if e is None or type(e) is Span]
+    shape, new = [], []
+    for group in (before, [Span(-1, 0, n, 1) for n in looked], after):
+        for e in group:
+            if e is None:
+                new.append(len(shape))
+            shape.append(1 if e is None else e.count)
+    advanced = sum(1 for i, _ in spans if i < first)
+    return Plan(tuple(entries), lookups, tuple(new), tuple(shape), advanced, looked, grown, inside)
+
+
+def looked_shape(lookups: Sequence[Lookup]) -> tuple[int, ...]:
+    """The shape that the arrays of an index broadcast to together."""
+    shapes = [e.shape for e in lookups]
+    try:
+        return broadcast_shapes(*shapes)
+    except ShapeError:
+        raise IndexingError(
+            f"x[...]: arrays in an index must broadcast together; got shapes {shapes}."
+        ) from None
+
+
+# --- bounds -----------------------------------------------------------------------------------
+
+# Above this size, or off the host, looking through an index costs more than it is worth.
+CHECKED_SIZE = 1 << 16
+
+
+def check_places(x: ShapedArray, plan: Plan) -> None:
+    """Raise where a number is out of bounds."""
+    if not plan.inside:
+        for e in plan.entries:
+            if type(e) is Place and not 0 <= e.index < e.size:
+                raise out_of_bounds(x, e.index - e.size if e.index < 0 else e.index, e)
+
+
+def out_of_bounds(x: ShapedArray, index: int, e: Place | Lookup) -> IndexingError:
+    """The error for an index that is known to reach out of an axis."""
+    return IndexingError(
+        f"x[...]: index must be in [-{e.size}, {e.size}) on axis {e.axis} of {x}; got {index}. "
+        "Hint: x.at[i].get(mode='fill'), or config.update('check_bounds', False) to clamp reads "
+        "and drop writes."
+    )
+
+
+def known_values(array: Any) -> np.ndarray | int | None:
+    """The content of an index, where looking at it is cheap."""
+    if type(array) is ArrayImpl:
+        if array.size > CHECKED_SIZE or array._sharding.device.platform != "cpu":
+            return None
+        return host_view(array)
+    return None if isinstance(array, Tracer) else array
+
+
+def check_lookups(x: ShapedArray, plan: Plan, arrays: Sequence[Any]) -> list[bool]:
+    """Raise where an array is known to reach out of its axis; which are known not negative."""
+    out = []
+    for e in plan.lookups:
+        values = known_values(arrays[e.array])
+        low = high = 0
+        if values is None:
+            out.append(False)
+            continue
+        if isinstance(values, int):
+            low = high = values
+        elif values.size:
+            low, high = int(values.min()), int(values.max())
+        if high >= e.size or low < -e.size:
+            raise out_of_bounds(x, high if high >= e.size else low, e)
+        out.append(low >= 0)
+    return out
