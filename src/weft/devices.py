@@ -12,7 +12,7 @@ import numpy as np
 from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
-from weft.primitives.elementwise import copy
+from weft.primitives.layout import copy
 from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.xla.array import ArrayImpl, host_view, put
 from weft.xla.client import (

@@ -81,13 +81,13 @@ class Case:
 
     prim: the primitive that the row is for.
     args: its operands; a bare shape stands for `Arg(shape)`.
-    reference: the same in NumPy: gets arrays (float64 or complex128 where the operand is inexact, as
-      they are otherwise), returns an array or, for several results, a list. Result dtypes are
+    reference: the same in NumPy: gets arrays (float64 or complex128 where the operand is inexact,
+      as they are otherwise), returns an array or, for several results, a list. Result dtypes are
       taken from it: truth values and integers as they are, inexact ones at the width under test.
     params: what the primitive is bound with.
     fun: the operation as a function of arrays, where that is not `prim.bind(*args, **params)`; it
       may bind other primitives around `prim`. Returns an array or a list.
-    dtypes: those the values are tested at, short names; the first is that of the batch and jit tests.
+    dtypes: those the values are tested at, short names; batch and jit are tested at the first.
     also: other operand shapes that values are tested at (zero sizes, scalars).
     tol: tolerance of values in units in the last place of the dtype.
     grad_tol: relative tolerance of derivatives (float64 against central differences).
@@ -122,9 +122,9 @@ class Case:
             return args
         return [Arg(tuple(s), a.low, a.high, a.dtype) for a, s in zip(args, shapes, strict=True)]
 
-    def rng(self) -> np.random.Generator:
-        """The same numbers for this row in every run."""
-        return np.random.default_rng(zlib.crc32(self.id.encode()))
+    def rng(self, stream: str = "") -> np.random.Generator:
+        """The same numbers for this row in every run; streams are independent."""
+        return np.random.default_rng(zlib.crc32(f"{self.id}{stream}".encode()))
 
     def arrays(self, dtype: Any, shapes: Any = None) -> list[np.ndarray]:
         """Values for the operands."""

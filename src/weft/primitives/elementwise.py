@@ -1,12 +1,15 @@
 """Elementwise operations: one family, and its members as a table of derivatives.
 
-Operands have one shape, but a scalar goes with any; dtypes are equal. Promotion and broadcasting are
-numpy/'s. Special functions are in special.py, bit operations in bits.py.
+Operands have one shape, but a scalar goes with any; dtypes are equal. Promotion and broadcasting
+are numpy/'s. Here are arithmetic, complex numbers, comparison and choice; exponentials, roots and
+trigonometry are in transcendental.py, special functions in special.py, bits in bits.py.
 """
 
 from __future__ import annotations
 
 import builtins
+import enum
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,12 +18,14 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.layout import (
     _NUMBERS,
     LinearPrimitive,
     batched_at_front,
     broadcast_in_dim,
+    convert,
     literal,
     reduce_sum,
     zeros,
@@ -33,6 +38,7 @@ KINDS: dict[str, Callable[[np.dtype], bool]] = {
     "real number": lambda d: not dtypes.is_complex(d) and not dtypes.is_bool(d),
     "inexact": dtypes.is_inexact,
     "float": dtypes.is_float,
+    "float32 or float64": lambda d: d in (np.float32, np.float64),
     "complex": dtypes.is_complex,
     "integer": dtypes.is_integer,
     "bool or integer": lambda d: dtypes.is_bool(d) or dtypes.is_integer(d),
@@ -53,9 +59,9 @@ class Elementwise(Primitive):
     """A family: out[i] = f(x[i], y[i], ...); a scalar operand goes with every i.
 
     `op` is the StableHLO operation, or a function (hlo, aval, *values) -> Value that writes it.
-    derivs[k](t, out, *args) is the tangent of `out` when only argument k moves by t; None where the
-    derivative is zero. For a primitive linear in argument k, adjoints[k](ct, *args) is its transpose
-    in that argument. `takes` names the dtypes it is for, `result` the dtype that comes out.
+    derivs[k](t, out, *args) is the tangent of `out` when only argument k moves by t; None where
+    the derivative is zero. For a primitive linear in argument k, adjoints[k](ct, *args) is its
+    transpose in that argument. `takes` names the dtypes it is for, `result` the dtype of `out`.
     """
 
     def __init__(
@@ -152,10 +158,7 @@ class Elementwise(Primitive):
             for d, r in zip(dims, ranks, strict=True)
         ):
             return self.bind(*args, **params), [first]
-        shapes = [
-            element_shape(typeof(x).shape, d)
-            for x, d in zip(args, dims, strict=True)
-        ]
+        shapes = [element_shape(typeof(x).shape, d) for x, d in zip(args, dims, strict=True)]
         shape = builtins.max(shapes, key=len)
         args = [
             x if r == 0 else self.batched_operand(x, d, axis.size, shape)
@@ -177,38 +180,41 @@ def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
 
 
 def match(x: Any, y: Any) -> tuple[Any, Any]:
-    """Where one of two operands is a Python number, give it the other's dtype."""
+    """Where an operand is a Python number, give it the other's dtype; of two, the higher kind."""
     if type(y) in _NUMBERS:
         if type(x) not in _NUMBERS:
             y = literal(y, typeof(x).dtype)
+        elif type(x) is not type(y):
+            kind = builtins.max(type(x), type(y), key=_NUMBERS.index)
+            x, y = kind(x), kind(y)
     elif type(x) in _NUMBERS:
         x = literal(x, typeof(y).dtype)
     return x, y
 
 
-def unary_op(prim: Primitive) -> Callable[[Any], Any]:
-    """The function of a one-operand primitive, `prim.bind(x)[0]`."""
+def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
+    """The function of a one-operand primitive."""
 
     def fun(x: Any) -> Any:
-        return prim.bind(x)[0]
+        return current.trace.process(prim, (x,), {})[0]
 
-    return named(fun, prim)
+    return named(fun, prim, name)
 
 
-def binary_op(prim: Primitive) -> Callable[[Any, Any], Any]:
+def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
     """The function of a two-operand primitive; a Python number takes the other operand's dtype."""
 
     def fun(x: Any, y: Any) -> Any:
         if type(x) in _NUMBERS or type(y) in _NUMBERS:
             x, y = match(x, y)
-        return prim.bind(x, y)[0]
+        return current.trace.process(prim, (x, y), {})[0]
 
-    return named(fun, prim)
+    return named(fun, prim, name)
 
 
-def named(fun: Callable, prim: Primitive) -> Callable:
+def named(fun: Callable, prim: Primitive, name: str = "") -> Callable:
     """`fun` with the name and documentation of a primitive."""
-    fun.__name__ = fun.__qualname__ = prim.name
+    fun.__name__ = fun.__qualname__ = name or prim.name
     fun.__doc__ = prim.__doc__
     return fun
 
@@ -231,12 +237,9 @@ sub_p = Elementwise(
 )
 mul_p = Elementwise(
     "mul",
-    lambda hlo, aval, x, y: hlo.op(
-        "stablehlo.and" if dtypes.is_bool(aval.dtype) else "stablehlo.multiply", [x, y], [aval]
-    )[0],
+    "multiply",
     [lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)],
     [lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)],
-    takes="any",
     doc="x * y.",
 )
 div_p = Elementwise(
@@ -258,36 +261,50 @@ rem_p = Elementwise(
     takes="real number",
     doc="The remainder of x / y, with the sign of x.",
 )
-neg_p = Elementwise(
-    "neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x."
+neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
+
+
+def lower_extremum(op: str, direction: str) -> Callable:
+    """What writes max or min; complex numbers are ordered by real part, then by imaginary part."""
+
+    def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
+        if not dtypes.is_complex(aval.dtype):
+            return hlo.like(op, x, y)[0]
+        part = aval.update(dtype=dtypes.real_dtype(aval.dtype))
+        (a,), (b,) = (hlo.op("stablehlo.real", [v], [part]) for v in (x, y))
+        (c,), (d,) = (hlo.op("stablehlo.imag", [v], [part]) for v in (x, y))
+        tie, first = hlo.compare("EQ", a, b), hlo.compare(direction, a, b)
+        (pred,) = hlo.op("stablehlo.select", [tie, hlo.compare(direction, c, d), first], [tie.aval])
+        return hlo.op("stablehlo.select", [pred, x, y], [aval])[0]
+
+    return write
+
+
+_EXTREMUM_DERIVS = (
+    lambda t, z, x, y: mul(t, chosen_share(x, y, z)),
+    lambda t, z, x, y: mul(t, chosen_share(y, x, z)),
 )
 max_p = Elementwise(
     "max",
-    "maximum",
-    [
-        lambda t, z, x, y: mul(t, larger_share(x, y)),
-        lambda t, z, x, y: mul(t, larger_share(y, x)),
-    ],
+    lower_extremum("maximum", "GT"),
+    _EXTREMUM_DERIVS,
     takes="any",
     doc="The larger of x and y; NaN where either is. Where they tie each has half the derivative.",
 )
 min_p = Elementwise(
     "min",
-    "minimum",
-    [
-        lambda t, z, x, y: mul(t, larger_share(y, x)),
-        lambda t, z, x, y: mul(t, larger_share(x, y)),
-    ],
+    lower_extremum("minimum", "LT"),
+    _EXTREMUM_DERIVS,
     takes="any",
     doc="The smaller of x and y; NaN where either is. Where they tie each has half the derivative.",
 )
 
 
-def larger_share(x: Any, y: Any) -> Any:
-    """1 where x > y, 1/2 where they tie, else 0, in the dtype of the operands."""
-    dtype = typeof(x).dtype
-    tie = select(eq(x, y), literal(0.5, dtype), literal(0, dtype))
-    return select(gt(x, y), literal(1, dtype), tie)
+def chosen_share(x: Any, y: Any, z: Any) -> Any:
+    """1 where z is x, 1/2 where it is y as well, 0 where it is not x, in the operands' dtype."""
+    dtype = typeof(z).dtype
+    one, half, zero = (literal(v, dtype) for v in (1, 0.5, 0))
+    return select(eq(x, z), select(eq(y, z), half, one), zero)
 
 
 def truncate(x: Any) -> Any:
@@ -323,7 +340,14 @@ def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
 integer_pow_p = IntegerPow(
     "integer_pow",
     lower_integer_pow,
-    [lambda t, z, x, *, y: mul(t, mul(literal(y, typeof(x).dtype), integer_pow(x, y - 1)))],
+    [
+        lambda t, z, x, *, y: (
+            mul(t, zeros(typeof(t)))
+            if y == 0
+            else mul(t, mul(literal(y, typeof(x).dtype), integer_pow(x, y - 1)))
+        )
+    ],
+    doc="x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN.",
 )
 
 
@@ -331,30 +355,31 @@ def integer_pow(x: Any, y: int) -> Any:
     """x ** y for a Python integer y."""
     if y == 1:
         return x
-    return integer_pow_p.bind(x, y=int(y))[0]
+    return integer_pow_p.bind(x, y=operator.index(y))[0]
 
 
-pow_p = Elementwise(
-    "pow",
-    "power",
-    [
-        # y * x ** (y-1), which is 0 for y = 0 even where x is 0
-        lambda t, z, x, y: mul(
-            t,
-            mul(y, pow(x, select(eq(y, 0), literal(1, typeof(y).dtype), sub(y, 1)))),
-        ),
-        # log(x) * z, which is 0 for x = 0 < y, where log(0) * 0 would be NaN
-        lambda t, z, x, y: mul(
-            t, mul(log(select(eq(x, 0), literal(1, typeof(x).dtype), x)), z)
-        ),
-    ],
-    doc="x ** y. NaN for a negative real x and a y that is no integer.",
-)
+def reciprocal(x: Any) -> Any:
+    """1 / x."""
+    return integer_pow(x, -1)
+
+
 square_p = Elementwise(
     "square",
     lambda hlo, aval, x: hlo.like("multiply", x, x)[0],
     [lambda t, y, x: mul(t, mul(2, x))],
     doc="x * x.",
+)
+one_minus_square_p = Elementwise(
+    "one_minus_square",
+    # (1-x)(1+x), not 1-x*x: no cancellation where x is near 1
+    lambda hlo, aval, x: hlo.like(
+        "multiply",
+        *hlo.like("subtract", hlo.constant(1, aval), x),
+        *hlo.like("add", hlo.constant(1, aval), x),
+    )[0],
+    [lambda t, y, x: mul(t, mul(-2, x))],
+    takes="inexact",
+    doc="1 - x * x, exact to rounding.",
 )
 sign_p = Elementwise(
     "sign",
@@ -365,10 +390,8 @@ sign_p = Elementwise(
 
 def lower_sign(hlo: Any, aval: ShapedArray, x: Any) -> Any:
     """StableHLO's sign is for signed types; an unsigned number's is 0 or 1."""
-    if dtypes.is_integer(aval.dtype) and not dtypes.is_signed(aval.dtype):
-        zero = hlo.constant(0, aval)
-        pred = lower_compare("NE")(hlo, ShapedArray(aval.shape, np.bool_), x, zero)
-        return hlo.convert(pred, aval.dtype)
+    if dtypes.is_unsigned(aval.dtype):
+        return hlo.convert(hlo.compare("NE", x, hlo.constant(0, aval)), aval.dtype)
     return hlo.like("sign", x)[0]
 
 
@@ -377,174 +400,52 @@ ceil_p = Elementwise("ceil", "ceil", takes="float", doc="The smallest integer >=
 is_finite_p = Elementwise(
     "is_finite", "is_finite", takes="float", result=to_bool, doc="x is neither inf nor NaN."
 )
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where `round` sends a number halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+_ROUND = {
+    RoundingMethod.AWAY_FROM_ZERO: "round_nearest_afz",
+    RoundingMethod.TO_NEAREST_EVEN: "round_nearest_even",
+}
 round_p = Elementwise(
     "round",
-    lambda hlo, aval, x, *, rounding_method: hlo.like(
-        ("round_nearest_afz", "round_nearest_even")[rounding_method], x
-    )[0],
+    lambda hlo, aval, x, *, rounding_method: hlo.like(_ROUND[rounding_method], x)[0],
     takes="float",
-    doc="The nearest integer; a tie goes away from zero (method 0) or to the even one (1).",
+    doc="The nearest integer; `rounding_method` says where a tie goes.",
 )
 
-# --- exponentials and roots -----------------------------------------------------------------
 
-exp_p = Elementwise("exp", "exponential", [lambda t, y, x: mul(t, y)], takes="inexact", doc="e ** x.")
-exp2_p = Elementwise(
-    "exp2",
-    lambda hlo, aval, x: hlo.like("exponential", hlo.like("multiply", x, hlo.constant(np.log(2), aval))[0])[0],
-    [lambda t, y, x: mul(t, mul(float(np.log(2)), y))],
-    takes="inexact",
-    doc="2 ** x.",
-)
-expm1_p = Elementwise(
-    "expm1",
-    "exponential_minus_one",
-    [lambda t, y, x: mul(t, add(y, 1))],
-    takes="inexact",
-    doc="exp(x) - 1, exact to rounding near 0.",
-)
-log_p = Elementwise(
-    "log", "log", [lambda t, y, x: div(t, x)], takes="inexact", doc="The natural logarithm."
-)
-log2_p = Elementwise(
-    "log2",
-    lambda hlo, aval, x: hlo.like("divide", hlo.like("log", x)[0], hlo.constant(np.log(2), aval))[0],
-    [lambda t, y, x: div(t, mul(float(np.log(2)), x))],
-    takes="inexact",
-    doc="The logarithm to base 2.",
-)
-log1p_p = Elementwise(
-    "log1p",
-    "log_plus_one",
-    [lambda t, y, x: div(t, add(x, 1))],
-    takes="inexact",
-    doc="log(1 + x), exact to rounding near 0.",
-)
-sqrt_p = Elementwise(
-    "sqrt", "sqrt", [lambda t, y, x: div(mul(t, 0.5), y)], takes="inexact", doc="The square root."
-)
-rsqrt_p = Elementwise(
-    "rsqrt",
-    "rsqrt",
-    [lambda t, y, x: mul(t, mul(-0.5, div(y, x)))],
-    takes="inexact",
-    doc="1 / sqrt(x).",
-)
-cbrt_p = Elementwise(
-    "cbrt",
-    "cbrt",
-    [lambda t, y, x: mul(t, mul(1 / 3, div(y, x)))],
-    takes="float",
-    doc="The real cube root.",
-)
-logistic_p = Elementwise(
-    "logistic",
-    "logistic",
-    [lambda t, y, x: mul(t, mul(y, sub(1, y)))],
-    takes="inexact",
-    doc="1 / (1 + exp(-x)).",
-)
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest integer to each element, in the dtype of x."""
+    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))[0]
 
-# --- trigonometric and hyperbolic -----------------------------------------------------------
-
-sin_p = Elementwise("sin", "sine", [lambda t, y, x: mul(t, cos(x))], takes="inexact", doc="The sine.")
-cos_p = Elementwise(
-    "cos", "cosine", [lambda t, y, x: neg(mul(t, sin(x)))], takes="inexact", doc="The cosine."
-)
-tan_p = Elementwise(
-    "tan",
-    "tan",
-    [lambda t, y, x: mul(t, add(1, square(y)))],
-    takes="inexact",
-    doc="The tangent.",
-)
-tanh_p = Elementwise(
-    "tanh",
-    "tanh",
-    # (1+y)(1-y), not 1-y**2: no cancellation where y is near 1
-    [lambda t, y, x: mul(t, mul(add(1, y), sub(1, y)))],
-    takes="inexact",
-    doc="The hyperbolic tangent.",
-)
-asin_p = Elementwise(
-    "asin",
-    "chlo.asin",
-    [lambda t, y, x: mul(t, rsqrt(mul(sub(1, x), add(1, x))))],
-    takes="inexact",
-    doc="The inverse sine.",
-)
-acos_p = Elementwise(
-    "acos",
-    "chlo.acos",
-    [lambda t, y, x: neg(mul(t, rsqrt(mul(sub(1, x), add(1, x)))))],
-    takes="inexact",
-    doc="The inverse cosine.",
-)
-atan_p = Elementwise(
-    "atan",
-    "chlo.atan",
-    [lambda t, y, x: div(t, add(1, square(x)))],
-    takes="inexact",
-    doc="The inverse tangent.",
-)
-sinh_p = Elementwise(
-    "sinh", "chlo.sinh", [lambda t, y, x: mul(t, cosh(x))], takes="inexact", doc="Hyperbolic sine."
-)
-cosh_p = Elementwise(
-    "cosh", "chlo.cosh", [lambda t, y, x: mul(t, sinh(x))], takes="inexact", doc="Hyperbolic cosine."
-)
-asinh_p = Elementwise(
-    "asinh",
-    "chlo.asinh",
-    [lambda t, y, x: mul(t, rsqrt(add(square(x), 1)))],
-    takes="inexact",
-    doc="The inverse hyperbolic sine.",
-)
-acosh_p = Elementwise(
-    "acosh",
-    "chlo.acosh",
-    [lambda t, y, x: mul(t, rsqrt(mul(sub(x, 1), add(x, 1))))],
-    takes="inexact",
-    doc="The inverse hyperbolic cosine; NaN below 1.",
-)
-atanh_p = Elementwise(
-    "atanh",
-    "chlo.atanh",
-    [lambda t, y, x: div(t, mul(sub(1, x), add(1, x)))],
-    takes="inexact",
-    doc="The inverse hyperbolic tangent.",
-)
-atan2_p = Elementwise(
-    "atan2",
-    "atan2",
-    [
-        lambda t, z, x, y: mul(t, div(y, add(square(x), square(y)))),
-        lambda t, z, x, y: neg(mul(t, div(x, add(square(x), square(y))))),
-    ],
-    takes="inexact",
-    doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
-)
 
 # --- complex numbers ------------------------------------------------------------------------
 
 abs_p = Elementwise(
     "abs",
-    lambda hlo, aval, x: x
-    if dtypes.is_integer(aval.dtype) and not dtypes.is_signed(aval.dtype)
-    else hlo.op("stablehlo.abs", [x], [aval])[0],
+    lambda hlo, aval, x: (
+        x if dtypes.is_unsigned(aval.dtype) else hlo.op("stablehlo.abs", [x], [aval])[0]
+    ),
     [lambda t, y, x: abs_tangent(t, y, x)],
-    result=lambda d: dtypes.real_dtype(d) if dtypes.is_complex(d) else d,
-    doc="|x|, real for complex x. The derivative at 0 is 0.",
+    result=dtypes.real_dtype,
+    doc="|x|, real for complex x. The derivative at 0 is 1, at a complex 0 it is 0.",
 )
 
 
 def abs_tangent(t: Any, y: Any, x: Any) -> Any:
     """The component of t along x."""
     if not dtypes.is_complex(typeof(x).dtype):
-        return mul(t, sign(x))
+        return select(ge(x, 0), t, neg(t))
     one = literal(1, typeof(y).dtype)
-    safe = select(eq(y, 0), one, y)
-    return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), safe)
+    away = select(eq(y, 0), one, y)
+    return add(mul(real(t), div(real(x), away)), mul(imag(t), div(imag(x), away)))
 
 
 real_p = Elementwise(
@@ -570,11 +471,11 @@ complex_p = Elementwise(
     "complex",
     "complex",
     [
-        lambda t, z, x, y: complex(t, zeros(typeof(t))),
-        lambda t, z, x, y: complex(zeros(typeof(t)), t),
+        lambda t, z, x, y: complex(t, literal(0, typeof(t).dtype)),
+        lambda t, z, x, y: complex(literal(0, typeof(t).dtype), t),
     ],
     [lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))],
-    takes="float",
+    takes="float32 or float64",
     result=dtypes.complex_dtype,
     doc="x + i y.",
 )
@@ -586,9 +487,9 @@ class Conj(LinearPrimitive):
     name = "conj"
 
     def abstract_eval(self, x, *, input_dtype):
-        if not dtypes.is_inexact(x.dtype):
-            raise DtypeError(f"conj: operands must be of inexact dtype; got {x}.")
-        return [ShapedArray(x.shape, dtypes.complex_dtype(dtypes.real_dtype(x.dtype)))]
+        if dtypes.real_dtype(x.dtype) not in (np.float32, np.float64):
+            raise DtypeError(f"conj: the operand must be complex, or float32 or float64; got {x}.")
+        return [ShapedArray(x.shape, dtypes.complex_dtype(x.dtype), x.weak_type)]
 
     def lower(self, hlo, x, *, input_dtype):
         part = ShapedArray(x.aval.shape, dtypes.real_dtype(x.aval.dtype))
@@ -618,29 +519,17 @@ def conj(x: Any) -> Any:
 # --- comparison and choice ------------------------------------------------------------------
 
 
-def lower_compare(direction: str) -> Callable:
-    """What writes a comparison: floats are compared as IEEE 754 says, so NaN differs from all."""
-
-    def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
-        dtype = x.aval.dtype
-        if dtypes.is_inexact(dtype):
-            kind = "FLOAT"
-        else:
-            kind = "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
-        return hlo.op(
-            "stablehlo.compare",
-            [x, y],
-            [aval],
-            comparison_direction=f"#stablehlo<comparison_direction {direction}>",
-            compare_type=f"#stablehlo<comparison_type {kind}>",
-        )[0]
-
-    return write
-
-
 def comparison(name: str, takes: str, doc: str) -> Elementwise:
     """A comparison, whose derivative is zero."""
-    return Elementwise(name, lower_compare(name.upper()), [None, None], (), takes, to_bool, doc)
+    direction = name.upper()
+    return Elementwise(
+        name,
+        lambda hlo, aval, x, y: hlo.compare(direction, x, y),
+        [None, None],
+        takes=takes,
+        result=to_bool,
+        doc=doc,
+    )
 
 
 eq_p = comparison("eq", "any", "x == y.")
@@ -677,8 +566,7 @@ class SelectN(Primitive):
             )
         if any(c.dtype != cases[0].dtype for c in cases):
             raise DtypeError(
-                "select_n: cases must have equal dtypes; "
-                f"got {', '.join(map(str, cases))}."
+                f"select_n: cases must have equal dtypes; got {', '.join(map(str, cases))}."
             )
         weak = all(c.weak_type for c in cases)
         return [ShapedArray(shape, cases[0].dtype, weak)]
@@ -694,8 +582,7 @@ class SelectN(Primitive):
         out = cases[-1]
         for i in reversed(range(len(cases) - 1)):
             k = hlo.constant(i, which.aval)
-            pred_aval = ShapedArray(aval.shape, np.bool_)
-            pred = lower_compare("LE")(hlo, pred_aval, which, k)
+            pred = hlo.compare("LE", which, k)
             (out,) = hlo.op("stablehlo.select", [pred, cases[i], out], [aval])
         return [out]
 
@@ -750,19 +637,19 @@ clamp_p = Elementwise(
     "clamp",
     "clamp",
     [
-        lambda t, z, lo, x, hi: select(gt(lo, x), t, zeros(typeof(t))),
-        lambda t, z, lo, x, hi: select(bitwise_and(gt(x, lo), lt(x, hi)), t, zeros(typeof(t))),
-        lambda t, z, lo, x, hi: select(lt(hi, x), t, zeros(typeof(t))),
+        lambda t, z, lo, x, hi: select(bitwise_and(gt(lo, x), lt(lo, hi)), t, 0),
+        lambda t, z, lo, x, hi: select(bitwise_and(gt(x, lo), lt(x, hi)), t, 0),
+        lambda t, z, lo, x, hi: select(lt(hi, x), t, 0),
     ],
     takes="real",
     doc="x held between lo and hi: min(max(lo, x), hi). The derivative in x is 0 at the bounds.",
 )
 
 
-def clamp(lo: Any, x: Any, hi: Any) -> Any:
-    """x held between lo and hi."""
-    lo, hi = match(x, lo)[1], match(x, hi)[1]
-    return clamp_p.bind(lo, x, hi)[0]
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """x held between two bounds, scalars or of its shape."""
+    min, max = match(min, x)[0], match(max, x)[0]
+    return clamp_p.bind(min, x, max)[0]
 
 
 and_p = Elementwise("and", "and", [None, None], takes="bool or integer", doc="x & y, bit by bit.")
@@ -770,93 +657,25 @@ or_p = Elementwise("or", "or", [None, None], takes="bool or integer", doc="x | y
 xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x ^ y, bit by bit.")
 not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
 
-# --- conversion -----------------------------------------------------------------------------
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """x * y; in `out_dtype`, which the operands are converted to first, where one is given."""
+    if type(x) in _NUMBERS or type(y) in _NUMBERS:
+        x, y = match(x, y)
+    if out_dtype is not None:
+        dtype = dtypes.canonicalize(out_dtype)
+        x, y = convert(x, dtype), convert(y, dtype)
+    return current.trace.process(mul_p, (x, y), {})[0]
 
 
-class ConvertElementType(LinearPrimitive):
-    """x in another dtype; complex to real drops the imaginary part, to bool is x != 0.
-
-    `weak_type` says whether the result is weak.
-    """
-
-    name = "convert_element_type"
-
-    def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
-        return [ShapedArray(x.shape, new_dtype, weak_type)]
-
-    def lower(self, hlo, x, *, new_dtype, weak_type, sharding=None):
-        old = x.aval.dtype
-        if old == new_dtype:
-            return [x]
-        if dtypes.is_bool(new_dtype):
-            zero = hlo.constant(0, x.aval.strong())
-            return [lower_compare("NE")(hlo, ShapedArray(x.aval.shape, np.bool_), x, zero)]
-        if dtypes.is_complex(old) and not dtypes.is_complex(new_dtype):
-            part = ShapedArray(x.aval.shape, dtypes.real_dtype(old))
-            (x,) = hlo.op("stablehlo.real", [x], [part])
-        return [hlo.convert(x, new_dtype)]
-
-    def jvp(self, primals, tangents, *, new_dtype, weak_type, sharding=None):
-        outs = self.bind(*primals, new_dtype=new_dtype, weak_type=weak_type)
-        (t,) = tangents
-        target = typeof(outs[0]).to_tangent()
-        if isinstance(t, Zero) or target.dtype == dtypes.float0:
-            return outs, [Zero(target)]
-        return outs, self.bind(t, new_dtype=new_dtype, weak_type=weak_type)
-
-    def transpose(self, cts, x, *, new_dtype, weak_type, sharding=None):
-        return self.bind(cts[0], new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)
-
-    def batch(self, axis, args, dims, **params):
-        return self.bind(*args, **params), list(dims)
-
-    def pretty_params(self, params):
-        return {k: v for k, v in params.items() if k != "sharding"}
-
-
-convert_element_type_p = ConvertElementType()
-
-
-def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
-    """x in `dtype`, itself where it has that type already."""
-    aval = typeof(x)
-    if aval.dtype == dtype and aval.weak_type == weak_type and type(x) not in _NUMBERS:
-        return x
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)[0]
-
-
-class Copy(LinearPrimitive):
-    """The same values in a buffer of their own."""
-
-    name = "copy"
-
-    def abstract_eval(self, x):
-        return [x]
-
-    def lower(self, hlo, x):
-        return [x]
-
-    def transpose(self, cts, x):
-        return [cts[0]]
-
-    def batch(self, axis, args, dims):
-        return self.bind(*args), list(dims)
-
-
-copy_p = Copy()
-copy = unary_op(copy_p)
-
-add, sub, mul, div, rem = map(binary_op, (add_p, sub_p, mul_p, div_p, rem_p))
-max, min, pow, atan2 = map(binary_op, (max_p, min_p, pow_p, atan2_p))
+add, sub, div, rem = map(binary_op, (add_p, sub_p, div_p, rem_p))
+max, min = map(binary_op, (max_p, min_p))
 eq, ne, lt, le, gt, ge = map(binary_op, (eq_p, ne_p, lt_p, le_p, gt_p, ge_p))
-bitwise_and, bitwise_or, bitwise_xor = map(binary_op, (and_p, or_p, xor_p))
+bitwise_and = binary_op(and_p, "bitwise_and")
+bitwise_or = binary_op(or_p, "bitwise_or")
+bitwise_xor = binary_op(xor_p, "bitwise_xor")
+bitwise_not = unary_op(not_p, "bitwise_not")
 neg, sign, floor, ceil, abs = map(unary_op, (neg_p, sign_p, floor_p, ceil_p, abs_p))
-exp, exp2, expm1, log, log2 = map(unary_op, (exp_p, exp2_p, expm1_p, log_p, log2_p))
-log1p, sqrt, rsqrt, cbrt = map(unary_op, (log1p_p, sqrt_p, rsqrt_p, cbrt_p))
-logistic, square, is_finite = map(unary_op, (logistic_p, square_p, is_finite_p))
-sin, cos, tan, tanh = map(unary_op, (sin_p, cos_p, tan_p, tanh_p))
-asin, acos, atan = map(unary_op, (asin_p, acos_p, atan_p))
-sinh, cosh = map(unary_op, (sinh_p, cosh_p))
-asinh, acosh, atanh = map(unary_op, (asinh_p, acosh_p, atanh_p))
-real, imag, bitwise_not = map(unary_op, (real_p, imag_p, not_p))
+square, one_minus_square, is_finite = map(unary_op, (square_p, one_minus_square_p, is_finite_p))
+real, imag = map(unary_op, (real_p, imag_p))
 complex = binary_op(complex_p)

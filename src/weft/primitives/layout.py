@@ -1,4 +1,4 @@
-"""Operations that move or repeat elements without computing, and their adjoint `reduce_sum`.
+"""Operations that move, repeat or convert elements, and `reduce_sum`, their adjoint.
 
 Slicing, padding and concatenation are in slicing.py; other reductions in reduction.py. Here also
 stand the family of linear operations and the constants every rule needs (`full`, `zeros`).
@@ -7,6 +7,7 @@ stand the family of linear operations and the constants every rule needs (`full`
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,9 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
-from weft.errors import ShapeError
+from weft.errors import DtypeError, ShapeError
+from weft.options import x64_cell
+from weft.pytrees import flatten, unflatten
 from weft.xla.hlo import i64s
 
 _NUMBERS = (bool, int, float, complex)
@@ -35,15 +38,49 @@ class LinearPrimitive(Primitive):
         return outs, self.bind(t, **params)
 
 
-def literal(x: Any, dtype: np.dtype) -> Any:
-    """A Python number as a literal of `dtype`: a Python number where that is its type, else NumPy's.
+# The Python type that stands for a dtype in a program, without 64-bit types and with them.
+_LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(
+    {np.dtype(name): kind for name, kind in zip(names.split(), _NUMBERS, strict=True)}
+    for names in ("bool int32 float32 complex64", "bool int64 float64 complex128")
+)
+_RANK = {kind: rank for rank, kind in enumerate(_NUMBERS)}
 
-    Raises OverflowError where the dtype cannot hold it.
+
+def literal(x: Any, dtype: np.dtype) -> Any:
+    """A number as a literal of `dtype`: a Python number where that is its type, else NumPy's.
+
+    Raises DtypeError where the dtype is of a lower kind (1.5 as an int32), OverflowError where it
+    is an integer dtype that cannot hold the number.
     """
-    kind = dtypes.scalar_type_of(dtype)
-    if dtypes.python_scalar_dtype(kind(0)) == dtype:
-        return kind(x)
-    return np.asarray(x).astype(dtype)[()] if not isinstance(x, int) else dtype.type(x)
+    kind = _LITERAL_TYPES[x64_cell.value].get(dtype)
+    if type(x) is float:
+        if kind is float:
+            return x
+    elif type(x) is int:
+        if kind is float:
+            return float(x)
+        if kind is int and -0x80000000 <= x <= 0x7FFFFFFF:
+            return x
+    return checked_literal(x, dtype, kind)
+
+
+def checked_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
+    """`literal`, but for the commonest cases; `kind` is the Python type that stands for `dtype`."""
+    rank = _RANK.get(type(x))
+    if rank is None:  # a NumPy scalar
+        return np.asarray(x).astype(dtype)[()]
+    if rank > _RANK[dtypes.scalar_type_of(dtype)]:
+        raise DtypeError(
+            f"literal: a number must be of the dtype's kind; got {x!r} for {dtype.name}."
+        )
+    if dtypes.is_integer(dtype):
+        limits = dtypes.iinfo(dtype)
+        if not limits.min <= x <= limits.max:
+            raise OverflowError(
+                f"literal: {dtype.name} must hold the number; got {x!r}, outside "
+                f"[{limits.min}, {limits.max}]."
+            )
+    return dtype.type(x) if kind is None else kind(x)
 
 
 def moved_to_front(x: Any, dim: int | None) -> Any:
@@ -70,6 +107,12 @@ def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
         )
 
 
+def check_shape(op: str, shape: Sequence[int]) -> None:
+    """Raise unless `shape` holds sizes."""
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"{op}: sizes must not be negative; got shape {tuple(shape)}.")
+
+
 class BroadcastInDim(LinearPrimitive):
     """out[i] = x[i[broadcast_dimensions]]: repeat `x` along new axes and axes of size 1.
 
@@ -87,6 +130,7 @@ class BroadcastInDim(LinearPrimitive):
                 f"got {dims} for {x}."
             )
         check_axes(self.name, dims, len(shape))
+        check_shape(self.name, shape)
         if any(n not in (1, shape[d]) for n, d in zip(x.shape, dims, strict=True)):
             raise ShapeError(
                 f"{self.name}: each axis of x must be of size 1 or as in the result; "
@@ -105,53 +149,179 @@ class BroadcastInDim(LinearPrimitive):
         (ct,) = cts
         kept = set(broadcast_dimensions)
         stretched = [
-            d
-            for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True)
-            if n == 1 != shape[d]
+            d for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if n == 1 != shape[d]
         ]
         axes = tuple(i for i in range(len(shape)) if i not in kept or i in stretched)
         return [reshape(reduce_sum(ct, axes), x.aval.shape)]
 
     def batch(self, axis, args, dims, *, shape, broadcast_dimensions, sharding):
-        x = moved_to_front(args[0], dims[0])
+        (x,), (d,), kept = args, dims, broadcast_dimensions
+        at = kept[d - 1] + 1 if d else 0  # beside its neighbour, so that axes stay in order
         out = self.bind(
             x,
-            shape=(axis.size, *shape),
-            broadcast_dimensions=(0, *(d + 1 for d in broadcast_dimensions)),
+            shape=(*shape[:at], axis.size, *shape[at:]),
+            broadcast_dimensions=(*kept[:d], at, *(k + 1 for k in kept[d:])),
             sharding=sharding,
         )
-        return out, [0]
-
-    def pretty_params(self, params):
-        return params
+        return out, [at]
 
 
 broadcast_in_dim_p = BroadcastInDim()
 
 
-def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
-    """Repeat `x` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
+def broadcast_in_dim(
+    operand: Any,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Repeat `operand` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
     shape = tuple(shape)
-    if type(x) not in _NUMBERS and typeof(x).shape == shape:
+    if type(operand) not in _NUMBERS and out_sharding is None and typeof(operand).shape == shape:
+        return operand
+    return broadcast_in_dim_p.bind(
+        operand,
+        shape=shape,
+        broadcast_dimensions=tuple(broadcast_dimensions),
+        sharding=out_sharding,
+    )[0]
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Repeat `operand` along new axes of these sizes, put in front."""
+    shape = typeof(operand).shape
+    dims = tuple(range(len(sizes), len(sizes) + len(shape)))
+    return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with axes of size 1 put in front until its rank is `rank`."""
+    return expand_dims(x, range(rank - typeof(x).ndim))
+
+
+def broadcast_like(x: Any, like: Any) -> Any:
+    """A scalar `x` repeated to the shape of `like`; anything else as it is."""
+    shape = typeof(like).shape
+    return broadcast_in_dim(x, shape, ()) if typeof(x).shape != shape else x
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that these broadcast to, by NumPy's rule."""
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(s)) + tuple(map(operator.index, s)) for s in shapes]
+    out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
+    if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
+        raise ShapeError(
+            "broadcast_shapes: sizes of each axis must be equal or 1, counted from the last; "
+            f"got {', '.join(str(tuple(s)) for s in shapes)}."
+        )
+    return out
+
+
+class ConvertElementType(LinearPrimitive):
+    """x in another dtype. Complex to real drops the imaginary part; to bool is x != 0.
+
+    A float too large for an integer dtype becomes its nearest end, NaN becomes 0; integers wrap.
+    `weak_type` says whether the result is weak. Source: StableHLO, convert.
+    """
+
+    name = "convert_element_type"
+
+    def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
+        return [ShapedArray(x.shape, new_dtype, weak_type)]
+
+    def lower(self, hlo, x, *, new_dtype, weak_type, sharding=None):
+        if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
+            part = ShapedArray(x.aval.shape, dtypes.real_dtype(x.aval.dtype))
+            (x,) = hlo.op("stablehlo.real", [x], [part])
+        if dtypes.is_bool(new_dtype) and not dtypes.is_bool(x.aval.dtype):
+            return [hlo.compare("NE", x, hlo.constant(0, x.aval.strong()))]
+        return [hlo.convert(x, new_dtype)]
+
+    def jvp(self, primals, tangents, *, new_dtype, weak_type, sharding=None):
+        outs = self.bind(*primals, new_dtype=new_dtype, weak_type=weak_type)
+        (t,) = tangents
+        target = typeof(outs[0]).to_tangent()
+        if isinstance(t, Zero) or target.dtype == dtypes.float0:
+            return outs, [Zero(target)]
+        return outs, self.bind(t, new_dtype=new_dtype, weak_type=weak_type)
+
+    def transpose(self, cts, x, *, new_dtype, weak_type, sharding=None):
+        return self.bind(cts[0], new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)
+
+    def batch(self, axis, args, dims, **params):
+        return self.bind(*args, **params), list(dims)
+
+    def pretty_params(self, params):
+        return {k: v for k, v in params.items() if k != "sharding"}
+
+
+convert_element_type_p = ConvertElementType()
+
+
+def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
+    """x in `dtype`, itself where it has that type already."""
+    aval = typeof(x)
+    if aval.dtype == dtype and aval.weak_type == weak_type and type(x) not in _NUMBERS:
         return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)[0]
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """`operand` in another dtype.
+
+    A complex operand loses its imaginary part where the dtype is real, with a warning.
+    """
+    if new_dtype is None:
+        raise DtypeError("convert_element_type: a dtype must be given; got None.")
+    dtype = dtypes.canonicalize(new_dtype)
+    if dtypes.is_complex(typeof(operand).dtype) and not dtypes.is_complex(dtype):
+        text = f"convert_element_type: {dtype.name} has no place for the imaginary part."
+        warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=2)
+    return convert(operand, dtype)
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array of `shape` filled with a number or a scalar; its own dtype where none is given."""
+    if type(fill_value) in _NUMBERS and dtype is not None:
+        fill_value = dtypes.canonicalize(dtype).type(fill_value)
+    elif typeof(fill_value).shape:
+        raise ShapeError(f"full: the fill value must be a scalar; got {typeof(fill_value)}.")
+    elif dtype is not None:
+        fill_value = convert(fill_value, dtypes.canonicalize(dtype))
     return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions), sharding=None
+        fill_value, shape=tuple(shape), broadcast_dimensions=(), sharding=sharding
     )[0]
 
 
-def full(shape: Sequence[int], value: Any, dtype: Any) -> Any:
-    """An array of `shape` filled with a number, as a literal of `dtype`."""
-    return broadcast_in_dim_p.bind(
-        dtype.type(value), shape=tuple(shape), broadcast_dimensions=(), sharding=None
-    )[0]
+def full_like(
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    sharding: Any = None,
+) -> Any:
+    """As `full`, with the shape and dtype of `x` where they are not given."""
+    like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
+    if dtype is None and getattr(like, "weak_type", False):
+        fill_value = convert(fill_value, like.dtype, True)
+    elif dtype is None:
+        dtype = like.dtype
+    return full(like.shape if shape is None else shape, fill_value, dtype, sharding=sharding)
+
+
+def empty(shape: Sequence[int], dtype: Any = None) -> Any:
+    """An array whose contents do not matter: zeros."""
+    return full(shape, 0, dtypes.default_float() if dtype is None else dtype)
 
 
 def zeros(aval: ShapedArray) -> Any:
     """Zeros of a type. float0, which nothing computes with, is NumPy's."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    if not aval.shape and not aval.weak_type:
-        return literal(0, aval.dtype)
+    if not aval.shape:
+        return literal(0, aval.dtype) if aval.weak_type else aval.dtype.type(0)
     return full(aval.shape, 0, aval.dtype)
 
 
@@ -171,7 +341,7 @@ class ReduceSum(LinearPrimitive):
     def abstract_eval(self, x, *, axes):
         check_axes(self.name, axes, x.ndim)
         if dtypes.is_bool(x.dtype):
-            raise ShapeError(
+            raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
             )
         shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
@@ -238,14 +408,35 @@ class Reshape(LinearPrimitive):
 reshape_p = Reshape()
 
 
-def reshape(x: Any, new_sizes: Sequence[int], dimensions: Any = None) -> Any:
+def reshape(
+    operand: Any,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """The same elements under another shape; `dimensions` permutes the axes before."""
     if dimensions is not None:
-        x = transpose(x, dimensions)
+        operand = transpose(operand, dimensions)
     new_sizes = tuple(new_sizes)
-    if typeof(x).shape == new_sizes:
-        return x
-    return reshape_p.bind(x, new_sizes=new_sizes, dimensions=None, sharding=None)[0]
+    if out_sharding is None and typeof(operand).shape == new_sizes:
+        return operand
+    return reshape_p.bind(operand, new_sizes=new_sizes, dimensions=None, sharding=out_sharding)[0]
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Merge the axes from `start_dimension` up to `stop_dimension` into one."""
+    shape = typeof(operand).shape
+    first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if not first < last:
+        raise ShapeError(
+            "collapse: the range must hold an axis; "
+            f"got {start_dimension} to {stop_dimension} of {typeof(operand)}."
+        )
+    size = 1
+    for n in shape[first:last]:
+        size *= n
+    return reshape(operand, (*shape[:first], size, *shape[last:]))
 
 
 class Transpose(LinearPrimitive):
@@ -276,12 +467,12 @@ class Transpose(LinearPrimitive):
 transpose_p = Transpose()
 
 
-def transpose(x: Any, permutation: Sequence[int]) -> Any:
-    """Permute the axes: axis permutation[k] of x becomes axis k."""
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """Permute the axes: axis permutation[k] of `operand` becomes axis k."""
     permutation = tuple(map(operator.index, permutation))
-    if permutation == tuple(range(typeof(x).ndim)):
-        return x
-    return transpose_p.bind(x, permutation=permutation)[0]
+    if permutation == tuple(range(typeof(operand).ndim)):
+        return operand
+    return transpose_p.bind(operand, permutation=permutation)[0]
 
 
 class Squeeze(LinearPrimitive):
@@ -300,49 +491,59 @@ class Squeeze(LinearPrimitive):
         return [ShapedArray(shape, x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, dimensions):
-        return hlo.op(
-            "stablehlo.reshape", [x], self.abstract_eval(x.aval, dimensions=dimensions)
-        )
+        return hlo.op("stablehlo.reshape", [x], self.abstract_eval(x.aval, dimensions=dimensions))
 
     def transpose(self, cts, x, *, dimensions):
         return [reshape(cts[0], x.aval.shape)]
 
     def batch(self, axis, args, dims, *, dimensions):
-        x = moved_to_front(args[0], dims[0])
-        return self.bind(x, dimensions=tuple(d + 1 for d in dimensions)), [0]
+        (x,), (d,) = args, dims
+        dimensions = tuple(i + (i >= d) for i in dimensions)
+        return self.bind(x, dimensions=dimensions), [d - sum(i < d for i in dimensions)]
 
 
 squeeze_p = Squeeze()
 
 
-def squeeze(x: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Remove axes of size 1; negative axes count from the end."""
-    ndim = typeof(x).ndim
-    dimensions = tuple(sorted(d + ndim if d < 0 else d for d in map(operator.index, dimensions)))
-    return squeeze_p.bind(x, dimensions=dimensions)[0] if dimensions else x
+    dims = tuple(sorted(from_start("squeeze", d, typeof(array).ndim) for d in dimensions))
+    return squeeze_p.bind(array, dimensions=dims)[0] if dims else array
 
 
-def expand_dims(x: Any, dimensions: Sequence[int]) -> Any:
+def from_start(op: str, axis: Any, ndim: int) -> int:
+    """An axis counted from the start, which a negative one is not."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{op}: an axis must be in [{-ndim}, {ndim}); got {axis}.")
+    return axis + ndim if axis < 0 else axis
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """Insert axes of size 1 where `dimensions` says, counted in the result."""
-    shape = typeof(x).shape
+    shape = typeof(array).shape
     ndim = len(shape) + len(dimensions)
-    new = {operator.index(d) + ndim if d < 0 else operator.index(d) for d in dimensions}
-    check_axes("expand_dims", tuple(new), ndim)
-    if len(new) != len(dimensions):
-        raise ShapeError(f"expand_dims: axes must be distinct; got {tuple(dimensions)}.")
+    new = [from_start("expand_dims", d, ndim) for d in dimensions]
+    check_axes("expand_dims", new, ndim)
     kept = tuple(i for i in range(ndim) if i not in new)
     out = [1] * ndim
     for i, n in zip(kept, shape, strict=True):
         out[i] = n
-    return broadcast_in_dim(x, out, kept) if new else x
+    return broadcast_in_dim(array, out, kept) if new else array
 
 
 class Iota(Primitive):
-    """out[i] = i[dimension]: counting along one axis. Source: StableHLO, iota."""
+    """out[i] = i[dimension]: counting along one axis.
+
+    Dtypes: numbers. Source: StableHLO, iota.
+    """
 
     name = "iota"
 
     def abstract_eval(self, *, dtype, shape, dimension, sharding):
+        if dtypes.is_bool(dtype):
+            raise DtypeError(f"{self.name}: needs a numeric dtype; got {dtype.name}.")
+        check_shape(self.name, shape)
         check_axes(self.name, (dimension,), len(shape))
         return [ShapedArray(shape, dtype)]
 
@@ -354,11 +555,21 @@ class Iota(Primitive):
 iota_p = Iota()
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Any:
     """Counting along axis `dimension` of an array of `shape`."""
     return iota_p.bind(
-        dtype=dtypes.canonicalize(dtype), shape=tuple(shape), dimension=dimension, sharding=None
+        dtype=dtypes.canonicalize(dtype),
+        shape=tuple(shape),
+        dimension=operator.index(dimension),
+        sharding=out_sharding,
     )[0]
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """0, 1, ... size - 1."""
+    return broadcasted_iota(dtype, (operator.index(size),), 0)
 
 
 class Rev(LinearPrimitive):
@@ -384,9 +595,72 @@ class Rev(LinearPrimitive):
 rev_p = Rev()
 
 
-def rev(x: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
-    return rev_p.bind(x, dimensions=tuple(dimensions))[0] if len(dimensions) else x
+    return rev_p.bind(operand, dimensions=tuple(dimensions))[0] if len(dimensions) else operand
+
+
+class Copy(LinearPrimitive):
+    """The same values in a buffer of their own."""
+
+    name = "copy"
+
+    def abstract_eval(self, x):
+        return [x]
+
+    def lower(self, hlo, x):
+        return [x]
+
+    def transpose(self, cts, x):
+        return [cts[0]]
+
+    def batch(self, axis, args, dims):
+        return self.bind(*args), list(dims)
+
+
+copy_p = Copy()
+
+
+def copy(x: Any) -> Any:
+    """The same values in a buffer of their own."""
+    return copy_p.bind(x)[0]
+
+
+class OptimizationBarrier(Primitive):
+    """Its operands unchanged; the compiler moves nothing across, and keeps them together.
+
+    Source: StableHLO, optimization_barrier.
+    """
+
+    name = "optimization_barrier"
+    multiple_results = True
+
+    def abstract_eval(self, *xs):
+        return list(xs)
+
+    def lower(self, hlo, *xs):
+        return hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
+
+    def jvp(self, primals, tangents):
+        outs, moved = self.bind(*primals), [t for t in tangents if not isinstance(t, Zero)]
+        dots = iter(self.bind(*moved) if moved else [])
+        return outs, [t if isinstance(t, Zero) else next(dots) for t in tangents]
+
+    def transpose(self, cts, *xs):
+        kept = iter(self.bind(*[ct for ct in cts if not isinstance(ct, Zero)]))
+        return [ct if isinstance(ct, Zero) else next(kept) for ct in cts]
+
+    def batch(self, axis, args, dims):
+        return self.bind(*args), list(dims)
+
+
+optimization_barrier_p = OptimizationBarrier()
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
+    leaves, tree = flatten(operand)
+    return unflatten(tree, optimization_barrier_p.bind(*leaves)) if leaves else operand
 
 
 def is_linear(x: Any) -> bool:

@@ -139,6 +139,20 @@ class Builder:
             return x
         return self.op("stablehlo.convert", [x], [x.aval.update(dtype=dtype)])[0]
 
+    def compare(self, direction: str, x: Value, y: Value) -> Value:
+        """`x` compared with `y`; floats as IEEE 754 says, so that NaN differs from all."""
+        dtype = x.aval.dtype
+        kind = "FLOAT" if dtypes.is_inexact(dtype) else "UNSIGNED"
+        if dtypes.is_integer(dtype) and dtypes.is_signed(dtype):
+            kind = "SIGNED"
+        return self.op(
+            "stablehlo.compare",
+            [x, y],
+            [ShapedArray(x.aval.shape, np.bool_)],
+            comparison_direction=f"#stablehlo<comparison_direction {direction}>",
+            compare_type=f"#stablehlo<comparison_type {kind}>",
+        )[0]
+
     def custom_call(
         self,
         target: str,
@@ -181,9 +195,7 @@ class Builder:
         outs = list(write(*args))
         self.op("func.return", outs, [])
         attrs = list(arg_attrs) or [""] * len(args)
-        listed = ", ".join(
-            f"{v.name}: {v.aval.hlo}{a}" for v, a in zip(args, attrs, strict=True)
-        )
+        listed = ", ".join(f"{v.name}: {v.aval.hlo}{a}" for v, a in zip(args, attrs, strict=True))
         types = ", ".join(v.aval.hlo for v in outs)
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))

@@ -1,0 +1,320 @@
+"""Exponentials, logarithms, powers, roots, trigonometric and hyperbolic functions: rows of a table.
+
+The family and arithmetic are in elementwise.py, special functions in special.py. Members that
+StableHLO gives in several accuracies take `accuracy=`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import current
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import (
+    Elementwise,
+    add,
+    binary_op,
+    div,
+    eq,
+    integer_pow,
+    mul,
+    named,
+    neg,
+    one_minus_square,
+    select,
+    square,
+    sub,
+    unary_op,
+)
+from weft.primitives.layout import _NUMBERS, convert, literal
+
+_LN2 = math.log(2)
+
+
+class AccuracyMode(enum.Enum):
+    """How exact a function is computed: as the platform sees fit, or as well as it can."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """An accuracy that suffices: absolute, relative, or in units in the last place."""
+
+    __slots__ = ("atol", "rtol", "ulps")
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
+        if min(atol, rtol, ulps) < 0 or not (atol or rtol or ulps):
+            raise ValueError(
+                "Tolerance: one bound must be positive and none negative; "
+                f"got atol {atol}, rtol {rtol}, ulps {ulps}."
+            )
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
+
+    def __repr__(self) -> str:
+        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tolerance) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
+    """An accuracy in StableHLO's notation."""
+    if isinstance(accuracy, Tolerance):
+        mode = "TOLERANCE"
+        bounds = f"atol = {accuracy.atol:e}, rtol = {accuracy.rtol:e}, ulps = {accuracy.ulps}, "
+    else:
+        mode, bounds = AccuracyMode(accuracy).name, ""
+    mode = f"#stablehlo.result_accuracy_mode<{mode}>"
+    return f"#stablehlo.result_accuracy<{bounds}mode = {mode}>"
+
+
+class Transcendental(Elementwise):
+    """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given."""
+
+    def lower(self, hlo, x, accuracy=None):
+        if accuracy is None:
+            return Elementwise.lower(self, hlo, x)
+        attribute = accuracy_attribute(accuracy)
+        if callable(self.op):
+            return [self.op(hlo, x.aval.strong(), x, result_accuracy=attribute)]
+        return hlo.op(self.op, [x], [x.aval], result_accuracy=attribute)
+
+    def jvp(self, primals, tangents, accuracy=None):
+        outs, dots = Elementwise.jvp(self, primals, tangents)
+        return (outs if accuracy is None else self.bind(*primals, accuracy=accuracy)), dots
+
+
+def row(
+    name: str, op: str | Callable, deriv: Callable, doc: str, takes: str = "inexact"
+) -> Elementwise:
+    """A member without accuracies."""
+    return Elementwise(name, op, [deriv], takes=takes, doc=doc)
+
+
+def tunable(
+    name: str, op: str | Callable, deriv: Callable, doc: str, takes: str = "inexact"
+) -> Transcendental:
+    """A member with accuracies."""
+    return Transcendental(name, op, [deriv], takes=takes, doc=doc)
+
+
+def tunable_op(prim: Transcendental) -> Callable:
+    """The function of a member with accuracies."""
+
+    def fun(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
+        params = {} if accuracy is None else {"accuracy": accuracy}
+        return current.trace.process(prim, (x,), params)[0]
+
+    return named(fun, prim)
+
+
+# --- exponentials and logarithms ------------------------------------------------------------
+
+exp_p = tunable("exp", "exponential", lambda t, y, x: mul(t, y), "e ** x.")
+exp2_p = tunable(
+    "exp2",
+    lambda hlo, aval, x, **attrs: lower_exp2(hlo, aval, x, **attrs),
+    lambda t, y, x: mul(t, mul(_LN2, y)),
+    "2 ** x; exact where x is a whole number.",
+)
+
+
+def lower_exp2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
+    """exp(r log 2) * 2**n, x = n + r: rounding x log 2 alone would cost |x| / 2 units.
+
+    2**n is put together from bits, in two halves: n may be one beyond the largest exponent.
+    """
+    if dtypes.is_complex(aval.dtype) or aval.dtype not in _EXPONENT:
+        (scaled,) = hlo.like("multiply", x, hlo.constant(_LN2, aval))
+        return hlo.op("stablehlo.exponential", [scaled], [aval], **attrs)[0]
+    bits, mantissa, bias = _EXPONENT[aval.dtype]
+    limit = 2.0 * bias + mantissa
+    low, high = hlo.constant(-limit, aval), hlo.constant(limit, aval)
+    (held,) = hlo.op("stablehlo.clamp", [low, x, high], [aval])
+    (whole,) = hlo.like("round_nearest_even", held)
+    (rest,) = hlo.like("subtract", x, whole)
+    (power,) = hlo.like("multiply", rest, hlo.constant(_LN2, aval))
+    (out,) = hlo.op("stablehlo.exponential", [power], [aval], **attrs)
+    integer = aval.update(dtype=bits)
+    whole = hlo.convert(whole, integer.dtype)
+    (half,) = hlo.like("shift_right_arithmetic", whole, hlo.constant(1, integer))
+    for part in (half, hlo.like("subtract", whole, half)[0]):
+        (biased,) = hlo.like("add", part, hlo.constant(bias, integer))
+        (biased,) = hlo.like("shift_left", biased, hlo.constant(mantissa, integer))
+        (factor,) = hlo.op("stablehlo.bitcast_convert", [biased], [aval])
+        (out,) = hlo.like("multiply", out, factor)
+    return out
+
+
+# dtype -> the integer dtype of its width, bits of its mantissa, the bias of its exponent
+_EXPONENT = {
+    np.dtype(np.float32): (np.dtype(np.int32), 23, 127),
+    np.dtype(np.float64): (np.dtype(np.int64), 52, 1023),
+}
+expm1_p = tunable(
+    "expm1",
+    "exponential_minus_one",
+    lambda t, y, x: mul(t, add(y, 1)),
+    "exp(x) - 1, exact to rounding near 0.",
+)
+log_p = tunable("log", "log", lambda t, y, x: div(t, x), "The natural logarithm.")
+log2_p = tunable(
+    "log2",
+    lambda hlo, aval, x, **attrs: hlo.like(
+        "divide",
+        *hlo.op("stablehlo.log", [x], [aval], **attrs),
+        hlo.like("log", hlo.constant(2, aval))[0],
+    )[0],
+    lambda t, y, x: div(t, mul(_LN2, x)),
+    "The logarithm to base 2.",
+)
+log1p_p = tunable(
+    "log1p",
+    "log_plus_one",
+    lambda t, y, x: div(t, add(x, 1)),
+    "log(1 + x), exact to rounding near 0.",
+)
+logistic_p = tunable(
+    "logistic",
+    "logistic",
+    lambda t, y, x: mul(t, mul(y, sub(1, y))),
+    "1 / (1 + exp(-x)).",
+)
+
+# --- powers and roots -----------------------------------------------------------------------
+
+
+class Pow(Elementwise):
+    """x ** y. NaN for a negative real x and a y that is no integer; x ** 0 is 1.
+
+    Dtypes: float or complex, the two equal; or y of any integer dtype. The derivative in x is 0
+    where y is 0, also at x = 0; that in y is 0 where x is 0 and y is positive.
+    """
+
+    def abstract_eval(self, x, y):
+        if not dtypes.is_integer(y.dtype):
+            return Elementwise.abstract_eval(self, x, y)
+        if not dtypes.is_inexact(x.dtype):
+            raise DtypeError(
+                f"pow: the base must be of inexact dtype; got {x}, {y}. "
+                "Hint: lax.integer_pow(x, n) for an integer base and a power known now."
+            )
+        if x.shape != y.shape and x.shape and y.shape:
+            raise ShapeError(f"pow: operands must have equal shapes; got {x}, {y}.")
+        return [ShapedArray(x.shape or y.shape, x.dtype, x.weak_type and y.weak_type)]
+
+    def lower(self, hlo, x, y):
+        return Elementwise.lower(self, hlo, x, hlo.convert(y, x.aval.dtype))
+
+
+pow_p = Pow(
+    "pow",
+    "power",
+    [lambda t, z, x, y: mul(t, pow_slope(x, y)), lambda t, z, x, y: mul(t, pow_growth(x, z))],
+    takes="inexact",
+    doc=Pow.__doc__,
+)
+
+
+def pow_slope(x: Any, y: Any) -> Any:
+    """y * x ** (y-1), which is 0 for y = 0 even where x is 0."""
+    dtype = typeof(y).dtype
+    power = pow(x, select(eq(y, 0), literal(1, dtype), sub(y, literal(1, dtype))))
+    return mul(convert(y, typeof(x).dtype), power)
+
+
+def pow_growth(x: Any, z: Any) -> Any:
+    """log(x) * z, which is 0 for x = 0 < y, where log(0) * 0 would be NaN."""
+    return mul(log(select(eq(x, 0), literal(1, typeof(x).dtype), x)), z)
+
+
+def pow(x: Any, y: Any) -> Any:
+    """x ** y; y may be of integer dtype."""
+    if type(y) is int:
+        y = literal(y, dtypes.default_int()) if type(x) not in _NUMBERS else y
+    elif type(y) in _NUMBERS and type(x) not in _NUMBERS:
+        y = literal(y, typeof(x).dtype)
+    elif type(x) in _NUMBERS and dtypes.is_inexact(typeof(y).dtype):
+        x = literal(x, typeof(y).dtype)
+    return pow_p.bind(x, y)[0]
+
+
+sqrt_p = tunable("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The square root.")
+rsqrt_p = tunable("rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x).")
+cbrt_p = tunable(
+    "cbrt",
+    "cbrt",
+    lambda t, y, x: mul(t, mul(1 / 3, integer_pow(y, -2))),
+    "The real cube root.",
+    takes="float",
+)
+
+# --- trigonometric and hyperbolic -----------------------------------------------------------
+
+sin_p = tunable("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
+cos_p = tunable("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
+tan_p = tunable("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
+tanh_p = tunable(
+    "tanh", "tanh", lambda t, y, x: mul(t, one_minus_square(y)), "The hyperbolic tangent."
+)
+asin_p = row(
+    "asin", "chlo.asin", lambda t, y, x: mul(t, rsqrt(one_minus_square(x))), "The inverse sine."
+)
+acos_p = row(
+    "acos",
+    "chlo.acos",
+    lambda t, y, x: neg(mul(t, rsqrt(one_minus_square(x)))),
+    "The inverse cosine.",
+)
+atan_p = row("atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent.")
+sinh_p = row("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
+cosh_p = row("cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine.")
+asinh_p = row(
+    "asinh",
+    "chlo.asinh",
+    lambda t, y, x: mul(t, rsqrt(add(square(x), 1))),
+    "The inverse hyperbolic sine.",
+)
+acosh_p = row(
+    "acosh",
+    "chlo.acosh",
+    # two roots, not that of x**2 - 1: the product has the branch cuts of acosh
+    lambda t, y, x: mul(t, mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))),
+    "The inverse hyperbolic cosine; NaN for a real x below 1.",
+)
+atanh_p = row(
+    "atanh",
+    "chlo.atanh",
+    lambda t, y, x: div(t, one_minus_square(x)),
+    "The inverse hyperbolic tangent.",
+)
+atan2_p = Elementwise(
+    "atan2",
+    "atan2",
+    [
+        lambda t, z, x, y: mul(t, div(y, add(square(x), square(y)))),
+        lambda t, z, x, y: neg(mul(t, div(x, add(square(x), square(y))))),
+    ],
+    takes="inexact",
+    doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
+)
+
+exp, exp2, expm1, log, log2, log1p = map(
+    tunable_op, (exp_p, exp2_p, expm1_p, log_p, log2_p, log1p_p)
+)
+logistic, sqrt, rsqrt, cbrt = map(tunable_op, (logistic_p, sqrt_p, rsqrt_p, cbrt_p))
+sin, cos, tan, tanh = map(tunable_op, (sin_p, cos_p, tan_p, tanh_p))
+asin, acos, atan, sinh, cosh = map(unary_op, (asin_p, acos_p, atan_p, sinh_p, cosh_p))
+asinh, acosh, atanh = map(unary_op, (asinh_p, acosh_p, atanh_p))
+atan2 = binary_op(atan2_p)
