@@ -23,7 +23,7 @@ weft.core.pretty weft.core.passes weft.core.stage weft.core
 weft.xla.client weft.xla.array weft.xla.diskcache weft.xla.compile weft.xla.hlo weft.xla.lower
 weft.xla.fastpath weft.xla.eager weft.xla
 weft.primitives.layout weft.primitives.elementwise weft.primitives.slicing
-weft.primitives.dynamic_slicing weft.primitives.indexing weft.primitives.reduction
+weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
 weft.primitives.window weft.primitives.dot weft.primitives.conv weft.primitives.cumulative
 weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.linalg
 weft.primitives.special weft.primitives

@@ -427,11 +427,13 @@ class Scatter(Primitive):
         check_dims(self.name, x, indices, dims, len(dims.update_window_dims))
         if self.combine is not None:
             self.combine.abstract_eval(x, x)
-        sizes = window_sizes(x, updates, dims)
         batch = [n for d, n in enumerate(updates.shape) if d not in dims.update_window_dims]
-        if tuple(batch) != indices.shape[:-1] or any(
-            m > n for m, n in zip(sizes, x.shape, strict=True)
-        ):
+        fits = (
+            updates.ndim == indices.ndim - 1 + len(dims.update_window_dims)
+            and tuple(batch) == indices.shape[:-1]
+            and all(m <= n for m, n in zip(window_sizes(x, updates, dims), x.shape, strict=True))
+        )
+        if not fits:
             raise ShapeError(
                 f"{self.name}: updates must have the shape of the indices but for their last axis, "
                 f"and windows that fit into x; got {x}, {indices}, {updates} with {dims}."

@@ -379,9 +379,9 @@ class Split(LinearPrimitive):
     def transpose(self, cts, x, *, sizes, axis):
         return [concatenate([instantiate(ct) for ct in cts], axis)]
 
-    def batch(self, axis, args, dims, *, sizes, **params):
-        d, along = dims[0], params["axis"]
-        outs = self.bind(args[0], sizes=sizes, axis=along + (along >= d))
+    def batch(self, mapped, args, dims, *, sizes, axis):
+        (d,) = dims
+        outs = self.bind(args[0], sizes=sizes, axis=axis + (axis >= d))
         return outs, [d] * len(outs)
 
 
@@ -423,9 +423,9 @@ class Stack(Primitive):
         rows = unstack(cts[0], axis)
         return [row if is_linear(x) else None for x, row in zip(xs, rows, strict=True)]
 
-    def batch(self, axis, args, dims, **params):
-        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        return self.bind(*args, axis=params["axis"] + 1), [0]
+    def batch(self, mapped, args, dims, *, axis):
+        args = [batched_at_front(x, d, mapped.size) for x, d in zip(args, dims, strict=True)]
+        return self.bind(*args, axis=axis + 1), [0]
 
 
 stack_p = Stack()
@@ -463,8 +463,8 @@ class Unstack(LinearPrimitive):
     def transpose(self, cts, x, *, axis):
         return [stack([instantiate(ct) for ct in cts], axis)]
 
-    def batch(self, axis, args, dims, **params):
-        outs = self.bind(moved_to_front(args[0], dims[0]), axis=params["axis"] + 1)
+    def batch(self, mapped, args, dims, *, axis):
+        outs = self.bind(moved_to_front(args[0], dims[0]), axis=axis + 1)
         return outs, [0] * len(outs)
 
 
