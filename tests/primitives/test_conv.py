@@ -234,6 +234,16 @@ class TestNothing:
         np.testing.assert_array_equal(gx, np.zeros(lhs))
         np.testing.assert_array_equal(gk, np.zeros(rhs))
 
+    def test_no_place_for_the_window(self):
+        x, k = np.ones((2, 3, 1), np.float32), np.ones((4, 3, 5), np.float32)
+        assert conv(x, k, (1,), "VALID").shape == (2, 4, 0)
+        assert conv_shape_tuple(x.shape, k.shape, (1,), "VALID") == (2, 4, 0)
+
+    def test_nothing_dilated_is_nothing(self):
+        x, k = np.ones((2, 3, 0), np.float32), np.ones((4, 3, 2), np.float32)
+        out = conv_general_dilated(x, k, (1,), [(2, 2)], (3,))
+        np.testing.assert_array_equal(out, np.zeros((2, 4, 3)))
+
     def test_mapped_over_nothing(self):
         x, k = np.zeros((0, 2, 3, 6), np.float32), np.ones((4, 3, 2), np.float32)
 

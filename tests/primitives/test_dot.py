@@ -86,6 +86,15 @@ class TestPrecision:
         text = lowered(lambda x, y: dot_general(x, y, MATMUL, given), X, Y)
         assert f"[#stablehlo<precision {pair[0]}>, #stablehlo<precision {pair[1]}>]" in text
 
+    def test_follows_its_operand_into_the_gradient(self):
+        def loss(x, y):
+            return reduce_sum(dot_general(x, y, MATMUL, ("highest", "default")), (0, 1))
+
+        for of, pair in ((0, "HIGHEST, Precision.DEFAULT"), (1, "DEFAULT, Precision.HIGHEST")):
+            eqns = weft.make_jaxpr(weft.grad(loss, of))(X, Y).eqns
+            last = [str(eqn) for eqn in eqns if eqn.primitive.name == "dot_general"][-1]
+            assert f"Precision.{pair}" in last
+
     def test_enum(self):
         assert Precision("bfloat16_3x") is Precision.HIGH
         assert Precision(None) is Precision.DEFAULT
@@ -99,9 +108,8 @@ class TestPrecision:
         assert "Precision.HIGHEST" not in asked
         with config.scope(default_matmul_precision="F32_F32_F32"):
             assert "precision=F32_F32_F32" in jaxpr(lambda x, y: dot_general(x, y, MATMUL), X, Y)
-            np.testing.assert_array_equal(
-                dot_general(X.astype(np.int32), Y.astype(np.int32), MATMUL), X @ Y
-            )
+            exact = np.array([2**24 + 1], np.int32)  # float32 has no such number
+            assert dot(exact, np.ones(1, np.int32)).item() == 2**24 + 1
 
     @pytest.mark.parametrize(
         "name", ["F16_F16_F16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "F32_F32_F32", "F64_F64_F64"]
@@ -197,6 +205,11 @@ class TestElementTypes:
         assert out.dtype == result
         want = x.astype(np.complex128) @ y.astype(np.complex128)
         np.testing.assert_allclose(np.asarray(out).astype(complex), want)
+
+    def test_mixed_text(self):
+        """Operands are converted, so that what the compiler makes of a mixture is not asked."""
+        text = lowered(lambda x, y: dot_general(x, y, MATMUL), X, Y.astype(np.int32))
+        assert "(tensor<3x4xi32>) -> (tensor<3x4xf32>)" in text
 
     def test_mixed_derivative(self, rng):
         y = (numbers(rng, 3, 4) + 1j * numbers(rng, 3, 4)).astype(np.complex128)

@@ -465,7 +465,8 @@ def conv_general_dilated(
     not for `lhs_dilation`: use `conv_transpose`. `dimension_numbers` is described at
     `conv_dimension_numbers`. `out_sharding` is taken so that calls carry over from JAX.
 
-    >>> x, k = np.ones((1, 8, 8, 3)), np.ones((3, 3, 3, 5))
+    >>> from weft.primitives.layout import full
+    >>> x, k = full((1, 8, 8, 3), 1, "float32"), full((3, 3, 3, 5), 1, "float32")
     >>> conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
     (1, 4, 4, 5)
     """
