@@ -142,7 +142,9 @@ class TestDimensionNumbers:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            (("NHWC", "HWIO", "NHWC"), r"must have a letter for each axis, 3 here"),
+            (("NHWC", "HWIO", "NHWC"), r"must name each of 3 axes once; got \('NHWC'"),
+            (ConvDimensionNumbers(*((0, 1, 2, 3),) * 3), r"must name each of 3 axes once"),
+            (ConvDimensionNumbers(*((0, 1, 1),) * 3), r"must name each of 3 axes once"),
             (("NHX", "HIO", "NHC"), r"must name N, C and distinct spatial axes; got 'NHX'"),
             (("NHC", "WIO", "NHC"), r"must name the same spatial axes thrice"),
             (((0, 1, 2),) * 3, r"must be None, a ConvDimensionNumbers, or three strings"),

@@ -172,7 +172,8 @@ class TestElementTypes:
             out = dot_general(x, y, MATMUL, preferred_element_type="float32")
             return reduce_sum(out, (0, 1))
 
-        gx, gy = weft.grad(loss, (0, 1))(x, y)
+        with config.scope(numpy_dtype_promotion="strict"):
+            gx, gy = weft.grad(loss, (0, 1))(x, y)
         assert gx.dtype == gy.dtype == x.dtype
         np.testing.assert_allclose(
             np.asarray(gx).astype(np.float32), np.ones((2, 4)) @ Y.T, rtol=1e-2

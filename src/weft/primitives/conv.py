@@ -18,6 +18,7 @@ from weft.primitives.dot import (
     Bilinear,
     PrecisionLike,
     canonical_precision,
+    common_dtype,
     dot_general,
     precision_config,
     product_dtype,
@@ -63,8 +64,6 @@ def conv_dimension_numbers(
     axes by any other letters, which are taken in the order of the second string. None is
     ("NCHW", "OIHW", "NCHW").
     """
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return ConvDimensionNumbers(*map(tuple, dimension_numbers))
     ndim = len(lhs_shape)
     if len(rhs_shape) != ndim or ndim < 2:
         raise ShapeError(
@@ -72,11 +71,14 @@ def conv_dimension_numbers(
             f"got shapes {tuple(lhs_shape)}, {tuple(rhs_shape)}."
         )
     if dimension_numbers is None:
-        return ConvDimensionNumbers(*(tuple(range(ndim)),) * 3)
-    specs = conv_general_permutations(dimension_numbers)
-    if any(len(spec) != ndim for spec in specs):
+        specs: Sequence = (tuple(range(ndim)),) * 3
+    elif isinstance(dimension_numbers, ConvDimensionNumbers):
+        specs = tuple(map(tuple, dimension_numbers))
+    else:
+        specs = conv_general_permutations(dimension_numbers)
+    if any(sorted(spec) != list(range(ndim)) for spec in specs):
         raise ShapeError(
-            f"conv: dimension_numbers must have a letter for each axis, {ndim} here; "
+            f"conv: dimension_numbers must name each of {ndim} axes once; "
             f"got {tuple(dimension_numbers)}."
         )
     return ConvDimensionNumbers(*specs)
@@ -201,13 +203,12 @@ class ConvGeneralDilated(Bilinear):
 
     def transpose(self, cts, lhs, rhs, **params):
         side, x, other = (0, lhs, rhs) if isinstance(lhs, Linear) else (1, rhs, lhs)
-        ct, dtype = cts[0], typeof(cts[0]).dtype
+        (ct,) = cts
         if 0 in (x.aval.size, typeof(other).size, typeof(ct).size):
             g = zeros(x.aval)
         else:
             solve = lhs_cotangent if side == 0 else rhs_cotangent
-            if typeof(other).dtype != dtype:
-                dtype, _ = dtypes.promote(((typeof(other).dtype, False), (dtype, False)))
+            dtype, _ = common_dtype(self.name, typeof(other), typeof(ct))
             g = solve(convert(ct, dtype), convert(other, dtype), x.aval.shape, **params)
         g = convert(g, x.aval.dtype)
         return [g, None] if side == 0 else [None, g]

@@ -168,12 +168,21 @@ def swapped(precision: Any) -> Any:
     return precision[::-1] if type(precision) is tuple else precision
 
 
+def common_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray) -> tuple[np.dtype, bool]:
+    """(dtype, weak) of two operands brought together.
+
+    Derivatives of products with a wider `preferred_element_type` mix dtypes, so that operands must
+    agree is not for an option to say.
+    """
+    if lhs.dtype == rhs.dtype:
+        return lhs.dtype, lhs.weak_type and rhs.weak_type
+    with config.scope(numpy_dtype_promotion="standard"):
+        return dtypes.promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)), op)
+
+
 def product_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple:
     """(dtype, weak) of the operands brought together, and (dtype, weak) of their product."""
-    if lhs.dtype == rhs.dtype:
-        both = lhs.dtype, lhs.weak_type and rhs.weak_type
-    else:
-        both = dtypes.promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)), op)
+    both = common_dtype(op, lhs, rhs)
     if preferred is None:
         return both, both
     given = both[0]
