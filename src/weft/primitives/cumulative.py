@@ -1,0 +1,362 @@
+"""Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
+
+What is lowered for a CPU is loops that carry a running value; elsewhere log2(n) shifted steps.
+`lax.associative_scan`, for any function, is control/'s.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero
+from weft.core.stage import stage
+from weft.errors import DtypeError
+from weft.primitives.elementwise import (
+    KINDS,
+    add,
+    eq,
+    exp,
+    ge,
+    log1p,
+    lower_compare,
+    max,
+    max_p,
+    min,
+    min_p,
+    mul,
+    named,
+    real,
+    select,
+    sub,
+)
+from weft.primitives.layout import LinearPrimitive, check_axes, literal, rev
+from weft.primitives.reduction import highest, lowest, times
+from weft.primitives.slicing import concatenate, lower_slice, pad, slice_in_dim
+from weft.xla.hlo import i64s
+from weft.xla.lower import lower_jaxpr
+
+
+class Cumulative(Primitive):
+    """A family: out[i] = x[0] * ... * x[i] along `axis`, by an associative *.
+
+    If `reverse`, the run starts at the end.
+    `combine(x, y)` is *, elementwise, and `identity(dtype)` its identity; `step(xs, ys)` maps two
+    pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
+    """
+
+    def __init__(
+        self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str
+    ):
+        self.name = name
+        self.combine = combine
+        self.identity = identity
+        self.step = step
+        self.takes = takes
+        self.__doc__ = doc
+
+    def abstract_eval(self, x, *, axis, reverse):
+        check_axes(self.name, (axis,), x.ndim)
+        if not KINDS[self.takes](x.dtype):
+            raise DtypeError(f"{self.name}: needs an operand of {self.takes} dtype; got {x}.")
+        return [x]
+
+    def lower(self, hlo, x, *, axis, reverse):
+        shape = x.aval.shape
+        n = shape[axis]
+        if n <= 1 or x.aval.size == 0:
+            return [x]
+        rows, lanes = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        scan = RunningLoops(hlo, self.combine, self.identity(x.aval.dtype), reverse)
+        x = reshaped(hlo, x, (rows, n, lanes))
+        return [reshaped(hlo, scan.run(x) if hlo.platform == "cpu" else scan.shifts(x), shape)]
+
+    def jvp(self, primals, tangents, *, axis, reverse):
+        (x,), (t,) = primals, tangents
+        (out,) = self.bind(x, axis=axis, reverse=reverse)
+        if isinstance(t, Zero):
+            return [out], [Zero(typeof(out).to_tangent())]
+        pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
+        _, dot = running(self.step, pair, axis)
+        return [out], [rev(dot, (axis,)) if reverse else dot]
+
+    def batch(self, mapped, args, dims, *, axis, reverse):
+        (x,), (d,) = args, dims
+        return self.bind(x, axis=axis + (axis >= d), reverse=reverse), [d]
+
+
+class CumulativeSum(Cumulative, LinearPrimitive):
+    """The running sum, which is linear; its transpose runs the other way."""
+
+    jvp = LinearPrimitive.jvp
+
+    def transpose(self, cts, x, *, axis, reverse):
+        return self.bind(cts[0], axis=axis, reverse=not reverse)
+
+
+def running(combine: Callable, xs: Sequence[Any], axis: int) -> list:
+    """The running reduction of lists of arrays along an axis: of neighbours in pairs, then between.
+
+    `combine(lefts, rights)` is associative; it is applied 2 log2(n) times to 2 n elements in all.
+    """
+    n = typeof(xs[0]).shape[axis]
+    if n < 2:
+        return list(xs)
+
+    def part(arrays: Sequence[Any], start: int, stop: int, step: int = 1) -> list:
+        return [slice_in_dim(x, start, stop, step, axis) for x in arrays]
+
+    odd = running(combine, combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2)), axis)
+    even = part(xs, 0, 1)
+    if n > 2:
+        later = combine(part(odd, 0, (n - 1) // 2), part(xs, 2, n, 2))
+        even = [concatenate(pair, axis) for pair in zip(even, later, strict=True)]
+    return [interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def interleaved(x: Any, y: Any, axis: int) -> Any:
+    """The elements of x and y in turn along an axis; x has as many as y, or one more."""
+    n, m = typeof(x).shape[axis], typeof(y).shape[axis]
+
+    def spread(z: Any, low: int, high: int) -> Any:
+        config = [(0, 0, 0)] * typeof(z).ndim
+        config[axis] = (low, high, 1)
+        return pad(z, 0, config)
+
+    return add(spread(x, 0, int(n == m)), spread(y, 1, int(n > m)))
+
+
+# --- lowering -------------------------------------------------------------------------------
+
+INT = ShapedArray((), np.dtype(np.int32))
+_LANES = 16  # elements that a step of a loop works on, where there are as many
+_SHORT = 4  # an axis up to this length is added up in steps of the whole array
+_LONG = 256  # an axis with few lanes is cut into pieces from this length on
+
+
+def reshaped(hlo: Any, x: Any, shape: Sequence[int]) -> Any:
+    """Write a reshape, where it is one."""
+    if x.aval.shape == tuple(shape):
+        return x
+    return hlo.op("stablehlo.reshape", [x], [x.aval.update(shape=tuple(shape))])[0]
+
+
+def piece_size(n: int) -> int:
+    """How long to make the pieces of an axis of length n: about sqrt(n), a divisor if one is near."""
+    root = math.isqrt(n - 1) + 1
+    return next((size for size in range(root, 3 * root) if n % size == 0), root)
+
+
+class RunningLoops:
+    """Writes the running reduction of an array [rows, n, lanes] along its middle axis.
+
+    Not by reduce_window, for which XLA:CPU is slow and has a wrong answer (docs/design).
+    """
+
+    def __init__(self, hlo: Any, combine: Callable, identity: Any, reverse: bool):
+        self.hlo = hlo
+        self.combine = combine
+        self.identity = identity
+        self.reverse = reverse
+
+    def run(self, x: Any) -> Any:
+        """The running reduction: in pieces where the axis is long and little runs beside it."""
+        rows, n, lanes = x.aval.shape
+        if n <= _SHORT:
+            return self.shifts(x)
+        if n < _LONG or rows * lanes >= _LANES:
+            return self.loop(x)
+        size = piece_size(n)
+        pieces = -(-n // size)
+        x = self.padded(x, pieces * size - n)
+        x = self.loop(reshaped(self.hlo, x, (rows * pieces, size, lanes)))
+        last = 0 if self.reverse else size - 1
+        totals = self.cut(x, (0, last, 0), (rows * pieces, last + 1, lanes))
+        before = self.moved(self.run(reshaped(self.hlo, totals, (rows, pieces, lanes))), 1)
+        before = reshaped(self.hlo, before, (rows * pieces, lanes))
+        (before,) = self.hlo.op(
+            "stablehlo.broadcast_in_dim", [before], [x.aval], broadcast_dimensions=i64s((0, 2))
+        )
+        x = self.combined(before, x)
+        start = pieces * size - n if self.reverse else 0
+        x = reshaped(self.hlo, x, (rows, pieces * size, lanes))
+        return self.cut(x, (0, start, 0), (rows, start + n, lanes))
+
+    def loop(self, x: Any) -> Any:
+        """Two loops: over groups of rows, and within one along the axis, carrying the last values.
+
+        The last group may begin before the end of the one before it, and repeats what that did.
+        """
+        hlo = self.hlo
+        rows, n, lanes = x.aval.shape
+        group = rows if rows * lanes <= _LANES else -(-_LANES // lanes)
+        block = x.aval.update(shape=(group, 1, lanes))
+        nothing = hlo.constant(self.identity, block)
+
+        def along(at: Any, out: Any, x: Any) -> list:
+            """One group: a step for each position on the axis."""
+
+            def step(i: Any, at: Any, value: Any, out: Any, x: Any) -> list:
+                zero = hlo.constant(0, INT)
+                place = i
+                if self.reverse:
+                    (place,) = hlo.like("subtract", hlo.constant(n - 1, INT), i)
+                (here,) = hlo.op(
+                    "stablehlo.dynamic_slice",
+                    [x, at, place, zero],
+                    [block],
+                    slice_sizes=i64s(block.shape),
+                )
+                value = self.combined(value, here)
+                (out,) = hlo.like("dynamic_update_slice", out, value, at, place, zero)
+                return [at, value, out, x]
+
+            return self.counted(n, step, [at, nothing, out, x])[2:]
+
+        def each(i: Any, out: Any, x: Any) -> list:
+            (at,) = hlo.like("multiply", i, hlo.constant(group, INT))
+            return along(at, out, x)
+
+        out = hlo.constant(self.identity, x.aval)
+        if group == rows:
+            return along(hlo.constant(0, INT), out, x)[0]
+        return self.counted(-(-rows // group), each, [out, x])[0]
+
+    def counted(self, count: int, step: Callable, state: Sequence[Any]) -> list:
+        """Write a loop: state = step(i, *state) for i from 0 to count - 1."""
+        hlo = self.hlo
+        avals = [INT, *[v.aval for v in state]]
+        flag = ShapedArray((), np.bool_)
+
+        def going(i: Any, *state: Any) -> list:
+            return [lower_compare("LT")(hlo, flag, i, hlo.constant(count, INT))]
+
+        def body(i: Any, *state: Any) -> list:
+            return [hlo.like("add", i, hlo.constant(1, INT))[0], *step(i, *state)]
+
+        operands = [hlo.constant(0, INT), *state]
+        regions = [hlo.block(avals, going), hlo.block(avals, body)]
+        return hlo.op("stablehlo.while", operands, avals, regions)[1:]
+
+    def shifts(self, x: Any) -> Any:
+        """The running reduction in log2(n) steps, each of the whole array with itself, moved."""
+        distance = 1
+        while distance < x.aval.shape[1]:
+            x = self.combined(self.moved(x, distance), x)
+            distance *= 2
+        return x
+
+    def combined(self, x: Any, y: Any) -> Any:
+        """Write `combine`."""
+        jaxpr, _ = stage(lambda x, y: [self.combine(x, y)], [x.aval, y.aval])
+        return lower_jaxpr(self.hlo, jaxpr, [x, y])[0]
+
+    def moved(self, x: Any, distance: int) -> Any:
+        """Each element `distance` places on, in the direction of the run; identities come in."""
+        by = (-distance, distance) if self.reverse else (distance, -distance)
+        return self.padding(x, *by)
+
+    def padded(self, x: Any, count: int) -> Any:
+        """`count` identities more, where the run ends."""
+        return self.padding(x, *((count, 0) if self.reverse else (0, count)))
+
+    def padding(self, x: Any, low: int, high: int) -> Any:
+        """Write a padding of the middle axis with identities."""
+        if low == high == 0:
+            return x
+        rows, n, lanes = x.aval.shape
+        cell = self.hlo.constant(self.identity, ShapedArray((), x.aval.dtype))
+        return self.hlo.op(
+            "stablehlo.pad",
+            [x, cell],
+            [x.aval.update(shape=(rows, n + low + high, lanes))],
+            edge_padding_low=i64s((0, low, 0)),
+            edge_padding_high=i64s((0, high, 0)),
+            interior_padding=i64s((0, 0, 0)),
+        )[0]
+
+    def cut(self, x: Any, starts: Sequence[int], limits: Sequence[int]) -> Any:
+        """Write a slice, where it is one."""
+        shape = tuple(b - a for a, b in zip(starts, limits, strict=True))
+        out = x.aval.update(shape=shape)
+        return lower_slice(self.hlo, x, starts, limits, None, out)
+
+
+# --- the members ----------------------------------------------------------------------------
+
+
+def step_of(prim: Primitive) -> Callable:
+    """How pairs (value, tangent) combine by a primitive of two operands."""
+
+    def step(xs: Sequence[Any], ys: Sequence[Any]) -> list:
+        (out,), (dot,) = prim.jvp((xs[0], ys[0]), (xs[1], ys[1]))
+        return [out, dot]
+
+    return step
+
+
+def log_add_exp(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)), by the larger of the two; complex ones by their real parts."""
+    if dtypes.is_complex(typeof(x).dtype):
+        larger = ge(real(x), real(y))
+        top, low = select(larger, x, y), select(larger, y, x)
+    else:
+        top, low = max(x, y), min(x, y)
+    return add(top, log1p(exp(difference(low, top))))
+
+
+def difference(x: Any, y: Any) -> Any:
+    """x - y, which is 0 also for equal infinities."""
+    return select(eq(x, y), literal(0, typeof(x).dtype), sub(x, y))
+
+
+def log_add_exp_step(xs: Sequence[Any], ys: Sequence[Any]) -> list:
+    """log(exp(x) + exp(y)) of two numbers, and its tangent: the mean, weighted by exp."""
+    (x, dx), (y, dy) = xs, ys
+    out = log_add_exp(x, y)
+    return [
+        out,
+        add(mul(dx, exp(difference(x, out))), mul(dy, exp(difference(y, out)))),
+    ]
+
+
+cumsum_p = CumulativeSum(
+    "cumsum", add, lambda dtype: 0, None, "number", "out[i] = x[0] + ... + x[i] along `axis`."
+)
+cumprod_p = Cumulative(
+    "cumprod", mul, lambda dtype: 1, times, "number", "out[i] = x[0] * ... * x[i] along `axis`."
+)
+cummax_p = Cumulative(
+    "cummax", max, lowest, step_of(max_p), "number", "The maximum of x[0] ... x[i] along `axis`."
+)
+cummin_p = Cumulative(
+    "cummin", min, highest, step_of(min_p), "number", "The minimum of x[0] ... x[i] along `axis`."
+)
+cumlogsumexp_p = Cumulative(
+    "cumlogsumexp",
+    log_add_exp,
+    lambda dtype: -np.inf,
+    log_add_exp_step,
+    "inexact",
+    "out[i] = log(exp(x[0]) + ... + exp(x[i])) along `axis`.",
+)
+
+
+def cumulative(prim: Cumulative) -> Callable[..., Any]:
+    """The function of a running reduction."""
+
+    def fun(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))[0]
+
+    return named(fun, prim)
+
+
+cumsum, cumprod, cummax, cummin, cumlogsumexp = map(
+    cumulative, (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
+)
