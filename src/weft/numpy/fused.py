@@ -32,13 +32,17 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
     def miss(*args: Any, **kwargs: Any) -> tuple:
         if config.disable_jit:
             return fun(*args, **kwargs), None, False
-        fixed = {n: x for n, x in zip(parameters, args, strict=False) if n in static}
-        fixed |= {n: x for n, x in kwargs.items() if n in static}
-        given = {n: x for n, x in zip(parameters, args, strict=False) if n not in static}
-        given |= {n: x for n, x in kwargs.items() if n not in static}
-        rest = args[len(parameters) :]
-        call = functools.partial(call_by_name, fun, parameters, fixed)
-        leaves, tree = flatten(((rest, given), {}))
+        named = {n: x for n, x in kwargs.items() if n in static}
+        others = {n: x for n, x in kwargs.items() if n not in static}
+        dynamic = [x for i, x in enumerate(args) if i not in numbers]
+        # In the order in which the engine flattens the call: by position, then by name.
+        leaves, tree = flatten((tuple(dynamic), others))
+
+        def call(*dynamic: Any, **others: Any) -> Any:
+            rest = iter(dynamic)
+            every = [x if i in numbers else next(rest) for i, x in enumerate(args)]
+            return fun(*every, **named, **others)
+
         flat = FlatFun(call, tree, name)
         jaxpr, consts = stage_closed(flat, [check_concrete(x) for x in leaves], name)
         device, committed = device_of(leaves)
@@ -48,19 +52,6 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
 
     numbers = tuple(i for i, n in enumerate(parameters) if n in static)
     return compiled_call(name, miss, fun, numbers, tuple(static))
-
-
-def call_by_name(
-    fun: Callable, parameters: Sequence[str], fixed: dict, rest: tuple, given: dict
-) -> Any:
-    """Call `fun` with its arguments where they were: by position as far as they go."""
-    named = {**fixed, **given}
-    args = []
-    for n in parameters:
-        if n not in named:
-            break
-        args.append(named.pop(n))
-    return fun(*args, *rest, **named)
 
 
 def fused(

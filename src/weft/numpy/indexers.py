@@ -7,8 +7,10 @@ writing updates.py's.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from weft.errors import (
     TracerIntegerConversionError,
 )
 from weft.numpy.promotion import broadcast_shapes
+from weft.options import config
 from weft.xla.array import ArrayImpl, host_view
 
 # Entries of a key: an int, None, Ellipsis, a slice as (start, stop, step), the type of an array.
@@ -192,6 +195,7 @@ class Span(NamedTuple):
     start: int
     count: int
     step: int
+    size: int
 
 
 class Place(NamedTuple):
@@ -211,28 +215,42 @@ class Lookup(NamedTuple):
     size: int
 
 
-class Plan(NamedTuple):
+class Plan:
     """What an index asks for.
 
     `entries` says it for each axis of x, in order; `new` are the axes of size 1 in the result, of
-    shape `shape`. `lookups` are the entries that are Lookup; `advanced` is where their broadcast
-    axes stand in the result before new axes come in, None without lookups. `grown` are axes of size
-    1 to give x first, for x[True]. `inside`: no number is out of bounds.
+    shape `shape`. `lookups` are the entries that are Lookup; their arrays broadcast to `looked`,
+    whose axes stand in the result after `before` axes of spans. `grown` are axes of size 1 to give
+    x first, for x[True]. `inside`: no number is out of bounds.
     """
 
-    entries: tuple[Span | Place | Lookup, ...]
-    lookups: tuple[Lookup, ...]
-    new: tuple[int, ...]
-    shape: tuple[int, ...]
-    advanced: int | None
-    looked: tuple[int, ...]
-    grown: tuple[int, ...]
-    inside: bool
+    def __init__(
+        self,
+        entries: Sequence[Span | Place | Lookup],
+        new: Sequence[int],
+        shape: Sequence[int],
+        looked: tuple[int, ...] = (),
+        before: int = 0,
+        grown: tuple[int, ...] = (),
+    ):
+        self.entries = tuple(entries)
+        self.new = tuple(new)
+        self.shape = tuple(shape)
+        self.looked = looked
+        self.before = before
+        self.grown = grown
+        self.lookups = tuple(e for e in entries if type(e) is Lookup)
+        self.inside = all(type(e) is not Place or 0 <= e.index < e.size for e in entries)
 
-    @property
-    def basic(self) -> bool:
-        """Whether all is known but scalar positions."""
-        return not self.looked and not self.grown
+    @functools.cached_property
+    def windows(self) -> Windows:
+        """The plan as windows at looked-up places."""
+        return make_windows(self)
+
+    @functools.cached_property
+    def slices(self) -> Slices:
+        """The plan as static slices."""
+        return make_slices(self)
 
 
 # (type, key) -> its plan.
@@ -243,6 +261,8 @@ def plan_for(x: ShapedArray, key: Key) -> Plan:
     """The plan for a key."""
     plan = _PLANS.get((x, key))
     if plan is None:
+        if len(_PLANS) >= 4096:  # numbers in a loop make many
+            _PLANS.clear()
         plan = _PLANS[x, key] = make_plan(x, key)
     return plan
 
@@ -287,7 +307,7 @@ def make_plan(x: ShapedArray, key: Key) -> Plan:
         else:
             entries.append(span(axis, k, sizes[axis]))
         order.append(entries[-1])
-    return arranged(entries, order, tuple(grown), count)
+    return arranged(entries, order, tuple(grown))
 
 
 def span(axis: int, bounds: tuple, size: int) -> Span:
@@ -296,41 +316,37 @@ def span(axis: int, bounds: tuple, size: int) -> Span:
         found = range(*slice(*bounds).indices(size))
     except ValueError:
         raise IndexingError("x[start:stop:step]: the step must not be zero; got 0.") from None
-    return Span(axis, found.start if len(found) else 0, len(found), found.step)
+    return Span(
+        axis,
+        found.start if len(found) else 0,
+        len(found),
+        found.step if len(found) > 1 else 1,
+        size,
+    )
 
 
-def arranged(entries: list, order: list, grown: tuple[int, ...], count: int) -> Plan:
+def arranged(entries: list, order: list, grown: tuple[int, ...]) -> Plan:
     """The plan for entries in the order written: NumPy's rule for where looked-up axes go."""
-    lookups = tuple(e for e in entries if type(e) is Lookup)
-    inside = all(type(e) is not Place or 0 <= e.index < e.size for e in entries)
-    spans = [(i, e) for i, e in enumerate(order) if type(e) is Span]
-    if not lookups:
-        shape, new = [], []
-        for e in order:
-            if e is None:
-                new.append(len(shape))
-                shape.append(1)
-            elif type(e) is Span:
-                shape.append(e.count)
-        return Plan(tuple(entries), (), tuple(new), tuple(shape), None, (), grown, inside)
+    lookups = [e for e in entries if type(e) is Lookup]
     looked = looked_shape(lookups)
-    at = [i for i, e in enumerate(order) if type(e) in (Lookup, Place)]
-    together = at[-1] - at[0] == len(at) - 1
+    at = [i for i, e in enumerate(order) if type(e) in (Lookup, Place)] if lookups else []
+    together = bool(at) and at[-1] - at[0] == len(at) - 1
     first = at[0] if together else 0
-    before = [e for e in order[:first] if e is None or type(e) is Span]
-    after = [e for e in order[first:] if e is None or type(e) is Span]
-    shape, new = [], []
-    for group in (before, [Span(-1, 0, n, 1) for n in looked], after):
-        for e in group:
-            if e is None:
-                new.append(len(shape))
-            shape.append(1 if e is None else e.count)
-    advanced = sum(1 for i, _ in spans if i < first)
-    return Plan(tuple(entries), lookups, tuple(new), tuple(shape), advanced, looked, grown, inside)
+    kept = [
+        [e for e in part if type(e) in (Span, NoneType)] for part in (order[:first], order[first:])
+    ]
+    shape: list[int] = []
+    new: list[int] = []
+    for e in (*kept[0], *looked, *kept[1]):
+        if e is None:
+            new.append(len(shape))
+        shape.append(1 if e is None else e if type(e) is int else e.count)
+    before = sum(1 for e in kept[0] if e is not None)
+    return Plan(entries, new, shape, looked, before, grown)
 
 
 def looked_shape(lookups: Sequence[Lookup]) -> tuple[int, ...]:
-    """The shape that the arrays of an index broadcast to together."""
+    """The shape that the arrays of an index broadcast to together; () where there are none."""
     shapes = [e.shape for e in lookups]
     try:
         return broadcast_shapes(*shapes)
@@ -340,6 +356,140 @@ def looked_shape(lookups: Sequence[Lookup]) -> tuple[int, ...]:
         ) from None
 
 
+# --- a plan as slices, and as windows ---------------------------------------------------------
+
+
+class Slices(NamedTuple):
+    """A plan without lookups: a slice of x, then reversed along `rev`, then without `squeezed`.
+
+    `steps` is None where all are 1; `whole`: the slice is all of x.
+    """
+
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    steps: tuple[int, ...] | None
+    rev: tuple[int, ...]
+    squeezed: tuple[int, ...]
+    whole: bool
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of the slice."""
+        steps = self.steps or (1,) * len(self.starts)
+        return tuple(
+            -(-(b - a) // s) for a, b, s in zip(self.starts, self.limits, steps, strict=True)
+        )
+
+
+def make_slices(plan: Plan) -> Slices:
+    """A plan as slices. Lookups count as whole axes; a number out of bounds is clamped."""
+    starts, limits, steps, rev, squeezed = [], [], [], [], []
+    whole = True
+    for e in plan.entries:
+        if type(e) is Span:
+            low = e.start if e.step > 0 else e.start + (e.count - 1) * e.step
+            starts.append(low if e.count else 0)
+            limits.append(low + (e.count - 1) * abs(e.step) + 1 if e.count else 0)
+            steps.append(abs(e.step))
+            if e.step < 0:
+                rev.append(e.axis)
+            whole = whole and e.count == e.size
+        elif type(e) is Place:
+            i = min(max(e.index, 0), e.size - 1)
+            starts.append(i)
+            limits.append(i + 1)
+            steps.append(1)
+            squeezed.append(e.axis)
+            whole = whole and e.size == 1
+        else:
+            starts.append(0)
+            limits.append(e.size)
+            steps.append(1)
+            squeezed.append(e.axis)
+    return Slices(
+        tuple(starts),
+        tuple(limits),
+        None if all(s == 1 for s in steps) else tuple(steps),
+        tuple(rev),
+        tuple(squeezed),
+        whole,
+    )
+
+
+class Column(NamedTuple):
+    """One entry of the index vectors: of array `array`, or start + step * i along axis `dim`.
+
+    The entry is laid out along `dims` of the vectors' axes; `dim` None is a constant.
+    """
+
+    axis: int
+    size: int
+    array: int | None
+    dims: tuple[int, ...]
+    start: int = 0
+    step: int = 0
+
+
+class Windows(NamedTuple):
+    """A plan as gather and scatter see it: index vectors, and a window of x at each.
+
+    The vectors have shape (*batch, len(columns)); the result, before its new axes, `shape`.
+    """
+
+    columns: tuple[Column, ...]
+    batch: tuple[int, ...]
+    offset_dims: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    sizes: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def make_windows(plan: Plan) -> Windows:
+    """A plan as windows. Spans with steps other than 1 are looked up like arrays."""
+    spans = [e for e in plan.entries if type(e) is Span]
+    batch: list[int] = []
+    shape: list[int] = []
+    offset_dims = []
+    place: dict[int, int] = {}  # axis of a span that is looked up -> its axis of the vectors
+    block = 0
+    for i in range(len(spans) + 1):
+        if i == plan.before:
+            block = len(batch)
+            batch += plan.looked
+            shape += plan.looked
+        if i == len(spans):
+            break
+        e = spans[i]
+        if e.step == 1:
+            offset_dims.append(len(shape))
+        else:
+            place[e.axis] = len(batch)
+            batch.append(e.count)
+        shape.append(e.count)
+    columns = []
+    for e in plan.entries:
+        if type(e) is Lookup:
+            end = block + len(plan.looked)
+            dims = tuple(range(end - len(e.shape), end))
+            columns.append(Column(e.axis, e.size, e.array, dims))
+        elif type(e) is Place:
+            columns.append(Column(e.axis, e.size, None, (), e.index))
+        elif e.axis in place:
+            columns.append(Column(e.axis, e.size, None, (place[e.axis],), e.start, e.step))
+        elif e.start:
+            columns.append(Column(e.axis, e.size, None, (), e.start))
+    windows = {e.axis: e.count for e in spans if e.axis not in place}
+    axes = range(len(plan.entries))
+    return Windows(
+        tuple(columns),
+        tuple(batch),
+        tuple(offset_dims),
+        tuple(a for a in axes if a not in windows),
+        tuple(windows.get(a, 1) for a in axes),
+        tuple(shape),
+    )
+
+
 # --- bounds -----------------------------------------------------------------------------------
 
 # Above this size, or off the host, looking through an index costs more than it is worth.
@@ -347,10 +497,14 @@ CHECKED_SIZE = 1 << 16
 
 
 def check_places(x: ShapedArray, plan: Plan) -> None:
-    """Raise where a number is out of bounds."""
+    """Raise where a number is out of bounds and the option does not forbid it."""
     if not plan.inside:
         for e in plan.entries:
-            if type(e) is Place and not 0 <= e.index < e.size:
+            if (
+                type(e) is Place
+                and not 0 <= e.index < e.size
+                and (e.size == 0 or config.check_bounds)
+            ):
                 raise out_of_bounds(x, e.index - e.size if e.index < 0 else e.index, e)
 
 
@@ -374,6 +528,8 @@ def known_values(array: Any) -> np.ndarray | int | None:
 
 def check_lookups(x: ShapedArray, plan: Plan, arrays: Sequence[Any]) -> list[bool]:
     """Raise where an array is known to reach out of its axis; which are known not negative."""
+    if not config.check_bounds:
+        return [False] * len(plan.lookups)
     out = []
     for e in plan.lookups:
         values = known_values(arrays[e.array])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.trace import Tracer, current
-from weft.numpy import elementwise, ufuncs
+from weft.numpy import elementwise, indexing, manipulation, ufuncs
 from weft.numpy.promotion import is_arraylike, not_array
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
@@ -72,6 +72,36 @@ COMPARISONS = {
 }
 
 
+def reshape(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
+    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+
+def transpose(self: Any, *axes: Any) -> Any:
+    """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
+        return manipulation.transpose(self, axes[0])
+    return manipulation.transpose(self, axes or None)
+
+
+METHODS = {
+    "__getitem__": indexing.getitem,
+    "choose": indexing.choose,
+    "diagonal": manipulation.diagonal,
+    "flatten": manipulation.ravel,
+    "ravel": manipulation.ravel,
+    "reshape": reshape,
+    "squeeze": manipulation.squeeze,
+    "swapaxes": manipulation.swapaxes,
+    "take": indexing.take,
+    "transpose": transpose,
+}
+PROPERTIES = {
+    "T": manipulation.transpose,
+    "mT": manipulation.matrix_transpose,
+}
+
+
 def attach() -> None:
     """Give both classes their operators and methods."""
     members: dict[str, Any] = {"__neg__": ufuncs.negative, "__pos__": lambda x: x}
@@ -79,6 +109,8 @@ def attach() -> None:
         members[f"__{name}__"], members[f"__r{name}__"] = operator(name, fun)
     for name, fun in COMPARISONS.items():
         members[f"__{name}__"], _ = operator(name, fun)
+    members.update(METHODS)
+    members.update({name: property(fun) for name, fun in PROPERTIES.items()})
     for cls in (ArrayImpl, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)

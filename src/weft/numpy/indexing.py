@@ -1,0 +1,602 @@
+"""Reading by index: `x[...]`, `take` and their kin.
+
+What an index means is indexers.py's, writing by index updates.py's, making index arrays
+index_tricks.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import Tracer, current
+from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
+from weft.numpy.fused import fused, kernel_for
+from weft.numpy.indexers import (
+    Column,
+    Key,
+    Lookup,
+    Plan,
+    Windows,
+    check_lookups,
+    check_places,
+    plan_for,
+    split_index,
+    static_key,
+)
+from weft.numpy.promotion import (
+    as_array,
+    as_operand,
+    axis_of,
+    broadcast_shapes,
+    no_out,
+    operands,
+)
+from weft.primitives import layout, slicing
+from weft.primitives.dynamic_slicing import dynamic_slice
+from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
+from weft.primitives.elementwise import min as smaller
+from weft.primitives.elementwise import select as select_where
+from weft.primitives.indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    fill_param,
+    gather,
+)
+from weft.primitives.layout import broadcast_in_dim, literal
+from weft.xla.array import ArrayImpl, host_view, put, with_type
+from weft.xla.eager import EVAL
+
+__all__ = [
+    "choose",
+    "select",
+    "take",
+    "take_along_axis",
+]
+
+
+class Access(NamedTuple):
+    """How windows are read or written: the keywords of `.at[...]`'s methods."""
+
+    mode: GatherScatterMode | None = None  # None: in bounds, known or believed
+    fill_value: Any = None
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    wrap_negative_indices: bool = True
+    checked: bool = True  # an index known to be out of bounds raises
+
+    @property
+    def clamps(self) -> bool:
+        """Whether a place out of bounds may be moved inside."""
+        return self.mode is not GatherScatterMode.FILL_OR_DROP
+
+
+PLAIN = Access()
+
+
+def access(
+    x: ShapedArray,
+    mode: Any = None,
+    fill_value: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    wrap_negative_indices: bool = True,
+) -> Access:
+    """The keywords of a read or write of `x`, checked."""
+    found = None if mode is None else GatherScatterMode.from_any(mode)
+    if found is GatherScatterMode.FILL_OR_DROP:
+        fill_value = fill_param(fill_value, x.dtype)
+    return Access(
+        found,
+        fill_value,
+        bool(indices_are_sorted),
+        bool(unique_indices),
+        bool(wrap_negative_indices),
+        mode is None,
+    )
+
+
+# --- reading with a plan ----------------------------------------------------------------------
+
+
+def read(
+    x: Any, plan: Plan, arrays: Sequence[Any], how: Access = PLAIN, known: Sequence[bool] = ()
+) -> Any:
+    """What a plan asks for of `x`. `known` says which lookups are known not to be negative."""
+    if plan.grown:
+        x = layout.expand_dims(x, plan.grown)
+    if plan.inside or how.clamps:
+        if not plan.lookups:
+            return read_slices(x, plan)
+        if not plan.looked and not plan.grown and how.clamps:
+            return read_slices(dynamic_window(x, plan, arrays, known), plan, cut=True)
+    windows = plan.windows
+    out = gather(
+        x,
+        index_vectors(windows, arrays, how.wrap_negative_indices, known),
+        GatherDimensionNumbers(
+            windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
+        ),
+        windows.sizes,
+        unique_indices=how.unique_indices or not windows.batch,
+        indices_are_sorted=how.indices_are_sorted or not windows.batch,
+        mode=how.mode,
+        fill_value=how.fill_value,
+    )
+    return layout.expand_dims(out, plan.new)
+
+
+def read_slices(x: Any, plan: Plan, cut: bool = False) -> Any:
+    """The static slices of `x` that a plan asks for; with `cut`, x is that slice already."""
+    part = plan.slices
+    if not cut and not part.whole:
+        x = slicing.slice_p.bind(
+            x, start_indices=part.starts, limit_indices=part.limits, strides=part.steps
+        )[0]
+    if part.rev:
+        x = layout.rev(x, part.rev)
+    if part.squeezed:
+        x = layout.squeeze_p.bind(x, dimensions=part.squeezed)[0]
+    return layout.expand_dims(x, plan.new) if plan.new else x
+
+
+def dynamic_window(x: Any, plan: Plan, arrays: Sequence[Any], known: Sequence[bool]) -> Any:
+    """The slice of `x` that a plan asks for whose lookups are scalars."""
+    part = plan.slices
+    if part.steps is not None:  # what is strided is known now
+        x = slicing.slice_p.bind(
+            x, start_indices=part.starts, limit_indices=part.limits, strides=part.steps
+        )[0]
+        starts: list[Any] = [0] * len(part.starts)
+    else:
+        starts = list(part.starts)
+    sizes = list(part.sizes)
+    for i, e in enumerate(plan.lookups):
+        never_negative = i < len(known) and known[i]
+        starts[e.axis] = positions(arrays[e.array], e.size, not never_negative)
+        sizes[e.axis] = 1
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+
+
+# --- index vectors ----------------------------------------------------------------------------
+
+
+def positions(i: Any, size: int, wrap: bool) -> Any:
+    """Indices into an axis as int32 or int64; negative ones count from its end if `wrap`."""
+    if isinstance(i, int):
+        return i + size if wrap and i < 0 else i
+    if isinstance(i, np.ndarray):
+        wide = np.where(i < 0, i + np.int64(size), i) if wrap else i
+        return wide.astype(np.int64 if i.dtype.itemsize == 8 else np.int32)
+    dtype = typeof(i).dtype
+    target = np.dtype(np.int64 if dtype.itemsize == 8 else np.int32)
+    if dtypes.is_unsigned(dtype):
+        if dtype.itemsize >= 4:  # what int32 cannot hold is out of bounds, and stays so
+            i = smaller(i, literal(size, dtype))
+        return convert(i, target)
+    if dtype != target:
+        i = convert(i, target)
+    if not wrap:
+        return i
+    return select_where(lt(i, literal(0, target)), add(i, literal(size, target)), i)
+
+
+def index_vectors(
+    windows: Windows, arrays: Sequence[Any], wrap: bool, known: Sequence[bool] = ()
+) -> Any:
+    """The index vectors of windows: an array of shape (*batch, number of columns)."""
+    found = {}
+    for c in windows.columns:
+        if c.array is not None:
+            never_negative = c.array < len(known) and known[c.array]
+            found[c.array] = positions(arrays[c.array], c.size, wrap and not never_negative)
+    wide = any(typeof(i).dtype.itemsize == 8 for i in found.values() if not isinstance(i, int))
+    dtype = np.dtype(np.int64 if wide else np.int32)
+    columns = [
+        column(c, convert_index(found.get(c.array), dtype), windows.batch, dtype)
+        for c in windows.columns
+    ]
+    if not columns:
+        return layout.full((*windows.batch, 0), 0, dtype)
+    return slicing.concatenate(columns, len(windows.batch))
+
+
+def convert_index(i: Any, dtype: np.dtype) -> Any:
+    """Indices in `dtype`, as they stand if there are none."""
+    return i if i is None or isinstance(i, int) else convert(i, dtype)
+
+
+def column(c: Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> Any:
+    """One entry of each index vector."""
+    shape = (*batch, 1)
+    if c.array is None and not c.step:
+        return layout.full(shape, c.start, dtype)
+    if c.array is None:
+        steps = layout.iota_p.bind(
+            dtype=dtype, shape=(batch[c.dims[0]],), dimension=0, sharding=None
+        )[0]
+        i = add(mul(steps, literal(c.step, dtype)), literal(c.start, dtype))
+    elif isinstance(i, int):
+        return layout.full(shape, i, dtype)
+    return broadcast_in_dim(i, shape, c.dims)
+
+
+# --- x[...] -----------------------------------------------------------------------------------
+
+# The compiled programs of eager reads. Under (type, number) or (type, start, stop) stand those of
+# an index that is static and was met HOT times; under (type, key, ...) the others.
+_KERNELS: dict[tuple, Callable] = {}
+
+# How often a static index was met, by type: in a loop each is met once, and all share a kernel that
+# takes where to start as an argument.
+_MET: dict[ShapedArray, dict[Key, int]] = {}
+HOT = 16
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """x[index], with NumPy's meaning of all kinds of index.
+
+    An index known to be out of bounds raises IndexingError; a traced one is clamped.
+    """
+    if type(x) is ArrayImpl and current.trace is EVAL:
+        kind = type(index)
+        name = None
+        if kind is int:
+            name = (x.aval, index)
+        elif kind is slice and index.step is None:
+            start, stop = index.start, index.stop
+            if (start is None or type(start) is int) and (stop is None or type(stop) is int):
+                name = (x.aval, start, stop)
+        if name is not None:
+            kernel = _KERNELS.get(name)
+            if kernel is not None:
+                return kernel(x)
+        return read_eagerly(x, index, PLAIN, name)
+    return read_traced(x, index, PLAIN)
+
+
+def getitem_with(x: Any, index: Any, how: Access) -> Any:
+    """x[index], read as `how` says."""
+    if type(x) is ArrayImpl and current.trace is EVAL:
+        return read_eagerly(x, index, how)
+    return read_traced(x, index, how)
+
+
+def read_traced(x: Any, index: Any, how: Access) -> Any:
+    """x[index] operation by operation."""
+    aval = x.aval
+    key = static_key(index) if how.wrap_negative_indices else None
+    if key is not None:
+        plan = plan_for(aval, key)
+        if not plan.inside and how.checked:
+            check_places(aval, plan)
+        return read(x, plan, (), how)
+    key, arrays = split_index(aval, index)
+    if not how.wrap_negative_indices:
+        key, arrays = arrays_only(key, arrays)
+    plan, known = checked_plan(aval, key, arrays, how)
+    return read(x, plan, arrays, how, known)
+
+
+def checked_plan(
+    x: ShapedArray, key: Key, arrays: Sequence[Any], how: Access
+) -> tuple[Plan, Sequence[bool]]:
+    """The plan for a key, its bounds checked, and which arrays are known not to be negative."""
+    plan = plan_for(x, key)
+    if not how.checked:
+        return plan, ()
+    check_places(x, plan)
+    return plan, check_lookups(x, plan, arrays)
+
+
+def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> Any:
+    """x[index] now, as one compiled program; `name` is where `getitem` looks for it."""
+    aval = x.aval
+    key = static_key(index) if how.wrap_negative_indices else None
+    if key is not None:
+        plan = plan_for(aval, key)
+        if not plan.inside and how.checked:
+            check_places(aval, plan)
+        if plan.inside or how.clamps:
+            return read_slices_eagerly(x, key, plan, name or (aval, key))
+    if is_mask(index):
+        found = masked(x, index)
+        if found is not None:
+            return found
+    key, arrays = arrays_only(*split_index(aval, index))
+    plan, _ = checked_plan(aval, key, arrays, how)
+    kernel = _KERNELS.get((aval, key, how))
+    if kernel is None:
+
+        def getitem(x: Any, *arrays: Any) -> Any:
+            return read(x, plan, arrays, how)
+
+        kernel = _KERNELS[aval, key, how] = kernel_for(getitem, "getitem")
+    return kernel(x, *arrays)
+
+
+def arrays_only(key: Key, arrays: Sequence[Any]) -> tuple[Key, list]:
+    """The same index with its numbers among the arrays, so that programs do not depend on them."""
+    scalar = typeof(0)
+    rest = iter(arrays)
+    out = []
+    for k in key:
+        if type(k) is int:
+            out.append(k)
+        elif k is not None and k is not Ellipsis and type(k) is not tuple:
+            out.append(next(rest))
+    return tuple(scalar if type(k) is int else k for k in key), out
+
+
+def read_slices_eagerly(x: Any, key: Key, plan: Plan, name: tuple) -> Any:
+    """A static index now: by a program of its own if hot, else by one that takes the starts."""
+    aval = x.aval
+    part = plan.slices
+    met = _MET.setdefault(aval, {})
+    count = met[key] = met.get(key, 0) + 1
+    kernel = _KERNELS.get((aval, key))
+    if kernel is None and (count >= HOT or part.steps is not None or part.whole):
+
+        def getitem(x: Any) -> Any:
+            return read_slices(x, plan)
+
+        kernel = _KERNELS[aval, key] = kernel_for(getitem, "getitem")
+    if kernel is not None:
+        _KERNELS[name] = kernel
+        return kernel(x)
+    if len(met) > 256:
+        met.clear()
+    sizes = part.sizes
+    moving = [i for i, (m, n) in enumerate(zip(sizes, aval.shape, strict=True)) if m != n]
+    shared = (aval, sizes, part.rev, part.squeezed, plan.new)
+    kernel = _KERNELS.get(shared)
+    if kernel is None:
+
+        def getitem(x: Any, *starts: Any) -> Any:
+            every: list[Any] = [0] * len(sizes)
+            for i, start in zip(moving, starts, strict=True):
+                every[i] = start
+            window = dynamic_slice(x, every, sizes, allow_negative_indices=False)
+            return read_slices(window, plan, cut=True)
+
+        kernel = _KERNELS[shared] = kernel_for(getitem, "getitem")
+    return kernel(x, *[part.starts[i] for i in moving])
+
+
+def is_mask(index: Any) -> bool:
+    """Whether an index is one mask whose values are known."""
+    kind = type(index)
+    return (kind is ArrayImpl or kind is np.ndarray) and index.dtype == bool and index.ndim > 0
+
+
+def masked(x: Any, mask: Any) -> Any:
+    """x[mask] on the host where x is there: its size depends on values, so each needs a program."""
+    if x._sharding.device.platform != "cpu" or x.shape[: mask.ndim] != mask.shape:
+        return None
+    out = put(host_view(x)[np.asarray(mask)], x._sharding, x._committed)
+    return with_type(out, out.aval.update(weak_type=True)) if x.weak_type else out
+
+
+# --- functions --------------------------------------------------------------------------------
+
+
+def integer_indices(op: str, indices: Any) -> Any:
+    """The indices of a function, of an integer dtype."""
+    indices = as_operand(op, indices)
+    if not dtypes.is_integer(typeof(indices).dtype):
+        raise DtypeError(f"{op}: indices must be integers; got {typeof(indices)}.")
+    return indices
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """Elements at `indices` along an axis, by default of the flattened array.
+
+    `mode` says what a place out of bounds gives: None, like "fill", the `fill_value` (NaN, or the
+    lowest integer), but an error where it is known when written; "clip" the nearest element, also
+    for negative indices; "wrap" counts around.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
+    Array([7, 7, 5], dtype=int32)
+    """
+    no_out("take", out)
+    a = as_array(a, "take")
+    if mode == "raise":
+        raise NotImplementedError(
+            "take: mode must be None, 'fill', 'clip' or 'wrap'; got 'raise', which traced values "
+            "cannot do. Hint: mode=None raises where indices are known."
+        )
+    indices = integer_indices("take", indices)
+    if axis is None:
+        a, axis = layout.reshape(a, (a.size,)), 0
+    axis = axis_of("take", axis, a.ndim)
+    if mode == "wrap":
+        indices = around(indices, a.shape[axis])
+    how = access(
+        a.aval,
+        None if mode == "wrap" else mode or "fill",
+        fill_value,
+        indices_are_sorted,
+        unique_indices,
+        mode != "clip",
+    )
+    how = how._replace(checked=mode is None)
+    return getitem_with(a, (*[slice(None)] * axis, indices), how)
+
+
+def around(i: Any, size: int) -> Any:
+    """Indices brought into an axis by counting around."""
+    if isinstance(i, int | np.ndarray):
+        return i % size if size else i
+    dtype = i.dtype
+    if dtype.itemsize < 4:
+        i, dtype = convert(i, np.dtype(np.int32)), np.dtype(np.int32)
+    n = literal(size, dtype)
+    left = rem(i, n)
+    return (
+        left
+        if dtypes.is_unsigned(dtype)
+        else select_where(lt(left, literal(0, dtype)), add(left, n), left)
+    )
+
+
+class Along(NamedTuple):
+    """How arr and indices of `take_along_axis` go together.
+
+    `squeezed` axes of arr are of size 1 and read at 0; `dims` are for arr and indices without the
+    axes of size 1 that arr is read whole along.
+    """
+
+    indices_shape: tuple[int, ...]
+    dims: GatherDimensionNumbers
+    sizes: tuple[int, ...]
+
+
+def along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> Along:
+    """The windows of `take_along_axis`."""
+    if x.ndim != i.ndim:
+        raise ShapeError(f"{op}: arr and indices must have equal ranks; got {x} and {i}.")
+    offset, collapsed, batching, index_batching, sizes, shape = [], [axis], [], [], [], []
+    for d, (m, n) in enumerate(zip(x.shape, i.shape, strict=True)):
+        sizes.append(1)
+        if d == axis:
+            shape.append(n)
+        elif m == n:
+            batching.append(d)
+            index_batching.append(len(shape))
+            shape.append(n)
+        elif n == 1:
+            offset.append(d)
+            sizes[d] = m
+        elif m == 1:
+            collapsed.append(d)
+            shape.append(n)
+        else:
+            raise ShapeError(
+                f"{op}: arr and indices must broadcast together but for axis {axis}; "
+                f"got {x} and {i}."
+            )
+    dims = GatherDimensionNumbers(
+        tuple(offset), tuple(sorted(collapsed)), (axis,), tuple(batching), tuple(index_batching)
+    )
+    return Along((*shape, 1), dims, tuple(sizes))
+
+
+@fused(static=("axis", "how"))
+def taken_along(arr: Any, indices: Any, axis: int, how: Access) -> Any:
+    """`take_along_axis` for checked arguments."""
+    found = along("take_along_axis", arr.aval, indices.aval, axis)
+    i = positions(indices, arr.shape[axis], how.wrap_negative_indices)
+    i = layout.reshape(i, found.indices_shape)
+    return gather(arr, i, found.dims, found.sizes, mode=how.mode, fill_value=how.fill_value)
+
+
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Any:
+    """For each position, the element at `indices` along an axis: undoes argsort and argmax.
+
+    `arr` and `indices` broadcast together along the other axes. `mode` as in `take`.
+
+    >>> import weft.numpy as jnp
+    >>> x = jnp.array([[3, 1, 2]])
+    >>> jnp.take_along_axis(x, jnp.array([[1, 2, 0]]), axis=1)
+    Array([[1, 2, 3]], dtype=int32)
+    """
+    op = "take_along_axis"
+    arr = as_array(arr, op)
+    indices = as_array(integer_indices(op, indices), op)
+    if axis is None:
+        arr, axis = layout.reshape(arr, (arr.size,)), 0
+    axis = axis_of(op, axis, arr.ndim)
+    wrap = True if wrap_negative_indices is None else wrap_negative_indices
+    how = access(arr.aval, mode or "fill", fill_value, wrap_negative_indices=wrap)
+    if mode is None and arr.ndim == indices.ndim:
+        check_known(op, arr.aval, axis, indices)
+    return taken_along(arr, indices, axis, how)
+
+
+def check_known(op: str, x: ShapedArray, axis: int, indices: Any) -> None:
+    """Raise where indices along one axis are known to be out of bounds."""
+    plan = Plan([Lookup(axis, 0, indices.shape, x.shape[axis])], (), ())
+    check_lookups(x, plan, [indices])
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """Elementwise the choice of the first condition that holds, else `default`."""
+    if not condlist or len(condlist) != len(choicelist):
+        raise ValueError(
+            "select: there must be a choice for each condition, and at least one; "
+            f"got {len(condlist)} conditions and {len(choicelist)} choices."
+        )
+    conditions = [as_array(c, "select") for c in condlist]
+    values = [as_array(v, "select") for v in (*choicelist, default)]
+    return selected(conditions, values)
+
+
+@fused
+def selected(conditions: list, values: list) -> Any:
+    """`select` for arrays."""
+    shape = broadcast_shapes(*[x.shape for x in (*conditions, *values)])
+    values = [spread(v, shape) for v in operands("select", *values, shaped=False)]
+    out = values[-1]
+    for c, v in zip(reversed(conditions), reversed(values[:-1]), strict=True):
+        out = select_where(spread(convert(c, np.dtype(bool)), shape), v, out)
+    return out
+
+
+def spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` broadcast to a shape."""
+    return broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """Elementwise the element of choices[a]; all broadcast together.
+
+    `mode` "raise" needs known indices; "wrap" and "clip" bring the others inside.
+    """
+    no_out("choose", out)
+    a = as_array(integer_indices("choose", a), "choose")
+    arrays = list(choices) if isinstance(choices, list | tuple) else list(slicing.unstack(choices))
+    arrays = operands("choose", *[as_array(c, "choose") for c in arrays], shaped=False)
+    n = len(arrays)
+    if mode == "raise":
+        known = (
+            a.concrete(ConcretizationTypeError, "choose", "mode='clip' or mode='wrap'.")
+            if isinstance(a, Tracer)
+            else a
+        )
+        values = np.asarray(known)
+        if values.size and not (values.min() >= 0 and values.max() < n):
+            raise IndexingError(
+                f"choose: indices must be in [0, {n}); got {values.min()} to {values.max()}."
+            )
+    elif mode == "wrap":
+        a = around(a, n)
+    elif mode == "clip":
+        a = clamp(literal(0, a.dtype), a, literal(n - 1, a.dtype))
+    else:
+        raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}.")
+    shape = broadcast_shapes(a.shape, *[c.shape for c in arrays])
+    stacked = slicing.stack([spread(c, shape) for c in arrays], 0)
+    index = layout.expand_dims(spread(a, shape), (0,))
+    return layout.squeeze(taken_along(stacked, index, 0, PLAIN), (0,))
