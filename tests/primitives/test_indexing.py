@@ -179,6 +179,8 @@ def test_ties_share_the_gradient():
     x_grad, update_grad = grads(lambda x, u: indexing.scatter_min(x, TWICE, u, TO_ROWS), x, U)
     assert np.isfinite(x_grad).all()
     assert np.isfinite(update_grad).all()
+    _, (dot,) = jvp(lambda x, u: [indexing.scatter_min(x, TWICE, u, TO_ROWS)], [x, U], [X, U])
+    assert np.isfinite(dot).all()
 
 
 def test_scatter_mul_at_zero():
@@ -252,11 +254,11 @@ from weft.primitives import indexing
 from weft.primitives.elementwise import square
 from weft.primitives.layout import full, rev
 x = np.array([1, 2], np.float32)
-dims = indexing.ScatterDimensionNumbers((0,), (), (0,))
-start = np.zeros(1, np.int32)
+dims = indexing.ScatterDimensionNumbers((0,), (), ())  # no index at all: one window, at 0
 for name in {names}:
     for mode in ("clip", "drop", "promise_in_bounds"):
         def fun(x):
+            start = np.zeros(0, np.int32)
             if name == "scatter_apply":
                 y = indexing.scatter_apply(x, start, square, dims, update_shape=(2,), mode=mode)
             else:
@@ -274,6 +276,19 @@ def test_reversing_a_scatter_that_covers_the_array():
     code = REVERSED.format(names=[*FAMILY, "scatter_apply"])
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout == "done\n", run.stderr[-500:]
+
+
+def test_mapped_indices_keep_no_promise():
+    """Sorted and unique in each of the mapped index arrays, they are not in all of them."""
+    shapes = ShapedArray((3, 4), np.float32), ShapedArray((2, 3, 1), np.int32)
+
+    def fun(x, i):
+        promised = {"unique_indices": True, "indices_are_sorted": True, "mode": "clip"}
+        return batch(lambda i: [rows(x, i, **promised)], [i], [0], Axis(2))[0]
+
+    text = str(stage(fun, shapes)[0])
+    assert "indices_are_sorted=False" in text
+    assert "unique_indices=False" in text
 
 
 ERRORS = [
