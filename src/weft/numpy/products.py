@@ -1,0 +1,396 @@
+"""Products that contract: dot, matmul, tensordot, einsum and their kin. Each is one dot_general a pair.
+
+What einsum's subscripts mean, and in which order it contracts, is einsum.py's.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import (
+    as_array,
+    axis_of,
+    broadcast_shapes,
+    kind_of,
+    no_out,
+    operands,
+    plan_for,
+)
+from weft.primitives import elementwise as ops
+from weft.primitives import layout, slicing
+from weft.primitives.dot import canonical_precision, dot_general_p
+from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
+
+__all__ = [
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "matmul",
+    "matvec",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]
+
+STATIC = ("precision", "preferred_element_type", "out_sharding")
+
+
+def contract(
+    op: str,
+    x: Any,
+    y: Any,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    precision: Any = None,
+    preferred: Any = None,
+) -> Any:
+    """Sum products over contracting axes: batch axes first, then x's others, then y's.
+
+    The result is in the promoted dtype unless `preferred` says another.
+    """
+    if preferred is None:
+        preferred = plan_for(op, (kind_of(op, x), kind_of(op, y)), shaped=False).dtype
+    else:
+        preferred = dtypes.check_user_dtype(preferred, op)
+    (cx, cy), (bx, by) = contracting, batch
+    for i, j in (*zip(cx, cy, strict=True), *zip(bx, by, strict=True)):
+        if x.shape[i] != y.shape[j]:
+            raise ShapeError(
+                f"{op}: axis {i} of x and axis {j} of y must be equal in size; "
+                f"got {x.aval}, {y.aval}."
+            )
+    return dot_general_p.bind(
+        x,
+        y,
+        dimension_numbers=((tuple(cx), tuple(cy)), (tuple(bx), tuple(by))),
+        precision=canonical_precision(op, precision),
+        preferred_element_type=preferred,
+        out_sharding=None,
+    )[0]
+
+
+@fused(static=STATIC)
+def dot(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The product of vectors and matrices: a's last axis with b's last but one (or only) axis.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.dot(jnp.arange(3), jnp.arange(3))
+    Array(5, dtype=int32)
+    """
+    x, y = as_array(a, "dot"), as_array(b, "dot")
+    axes: Any = ((), ())
+    if x.ndim and y.ndim:
+        axes = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
+    return contract("dot", x, y, axes, ((), ()), precision, preferred_element_type)
+
+
+@fused(static=STATIC)
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The matrix product `a @ b`, for each place along leading axes, which broadcast.
+
+    >>> import weft.numpy as jnp
+    >>> (jnp.ones((5, 2, 3)) @ jnp.ones((3, 4))).shape
+    (5, 2, 4)
+    """
+    x, y = as_array(a, "matmul"), as_array(b, "matmul")
+    nx, ny = x.ndim, y.ndim
+    if not nx or not ny:
+        raise ShapeError(
+            f"matmul: operands must have at least one axis; got {x.aval}, {y.aval}. "
+            "Hint: a * b for a scalar."
+        )
+    if nx <= 2 and ny <= 2:
+        axes = ((nx - 1,), (max(ny - 2, 0),))
+        return contract("matmul", x, y, axes, ((), ()), precision, preferred_element_type)
+    return batched_matmul(x, y, precision, preferred_element_type)
+
+
+def batched_matmul(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
+    """matmul with leading axes: those that only one operand has are free, not repeated."""
+    rows, columns = min(x.ndim, 2) - 1, min(y.ndim, 2) - 1  # how many axes of a matrix stay
+    nx, ny = max(x.ndim - 2, 0), max(y.ndim - 2, 0)
+    lead = max(nx, ny)
+    batch_x, batch_y, drop_x, drop_y = [], [], [], []
+    place: list[tuple[int, int]] = []  # for each leading axis: (kind, axis), kinds in result order
+    for i in range(lead):
+        ax, ay = i - lead + nx, i - lead + ny
+        size_x = x.shape[ax] if ax >= 0 else None
+        size_y = y.shape[ay] if ay >= 0 else None
+        if size_x is None or (size_x == 1 and size_y not in (None, 1)):
+            drop_x += [ax] if size_x is not None else []
+            place.append((2, ay))
+        elif size_y is None or (size_y == 1 and size_x != 1):
+            drop_y += [ay] if size_y is not None else []
+            place.append((1, ax))
+        elif size_x == size_y:
+            batch_x.append(ax)
+            batch_y.append(ay)
+            place.append((0, ax))
+        else:
+            raise ShapeError(
+                f"matmul: leading axes must broadcast together; got {x.aval}, {y.aval}."
+            )
+    place += [(1, nx)] * rows + [(2, ny + 1)] * columns
+    shift_x = [sum(d < a for d in drop_x) for a in range(x.ndim + 1)]
+    shift_y = [sum(d < a for d in drop_y) for a in range(y.ndim + 1)]
+    cx, cy = x.ndim - 1, ny
+    out = contract(
+        "matmul",
+        squeeze(x, drop_x),
+        squeeze(y, drop_y),
+        ((cx - shift_x[cx],), (cy - shift_y[cy],)),
+        ([a - shift_x[a] for a in batch_x], [a - shift_y[a] for a in batch_y]),
+        precision,
+        preferred,
+    )
+    order = sorted(range(len(place)), key=place.__getitem__)
+    return transpose(out, [order.index(i) for i in range(len(place))])
+
+
+@fused(static=("precision", "preferred_element_type"))
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of conj(a) * b over all elements."""
+    x, y = as_array(a, "vdot"), as_array(b, "vdot")
+    if dtypes.is_complex(x.dtype):
+        x = ops.conj(x)
+    x, y = reshape(x, (x.size,)), reshape(y, (y.size,))
+    return contract("vdot", x, y, ((0,), (0,)), ((), ()), precision, preferred_element_type)
+
+
+@fused(static=("precision", "preferred_element_type"))
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last axes of a and b."""
+    x, y = as_array(a, "inner"), as_array(b, "inner")
+    axes: Any = ((x.ndim - 1,), (y.ndim - 1,)) if x.ndim and y.ndim else ((), ())
+    return contract("inner", x, y, axes, ((), ()), precision, preferred_element_type)
+
+
+@fused(static=("out",))
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """All products of an element of a and one of b: out[i, j] = a[i] * b[j]."""
+    no_out("outer", out)
+    x, y = operands("outer", as_array(a, "outer"), as_array(b, "outer"), shaped=False)
+    shape = (x.size, y.size)
+    x = broadcast_in_dim(reshape(x, (x.size,)), shape, (0,))
+    return ops.mul(x, broadcast_in_dim(reshape(y, (y.size,)), shape, (1,)))
+
+
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or two lists.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
+    if not isinstance(axes, int):
+        try:
+            pair = [tuple(map(operator.index, p)) if _iterable(p) else (operator.index(p),)
+                    for p in axes]
+        except TypeError:
+            pair = []
+        if len(pair) != 2 or len(pair[0]) != len(pair[1]):
+            raise TypeError(
+                "tensordot: axes must be an integer or two sequences of equal length; "
+                f"got {axes!r}."
+            )
+        axes = tuple(pair)
+    return tensordot_over(a, b, axes, precision, preferred_element_type)
+
+
+def _iterable(x: Any) -> bool:
+    return hasattr(x, "__iter__") and getattr(x, "ndim", 1) != 0
+
+
+@fused(static=("axes", "precision", "preferred_element_type"), name="tensordot")
+def tensordot_over(
+    a: Any, b: Any, axes: Any, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """`tensordot`, its axes in one form."""
+    x, y = as_array(a, "tensordot"), as_array(b, "tensordot")
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x.ndim, y.ndim):
+            raise ShapeError(
+                "tensordot: axes must be at most the rank of both operands; "
+                f"got {axes}, {x.aval}, {y.aval}."
+            )
+        pairs: Any = (range(x.ndim - axes, x.ndim), range(axes))
+    else:
+        pairs = (
+            [axis_of("tensordot", i, x.ndim) for i in axes[0]],
+            [axis_of("tensordot", i, y.ndim) for i in axes[1]],
+        )
+    return contract("tensordot", x, y, pairs, ((), ()), precision, preferred_element_type)
+
+
+def contract_last(
+    op: str, x: Any, y: Any, i: int, j: int, precision: Any = None, preferred: Any = None
+) -> Any:
+    """Sum products over axis i of x and axis j of y: einsum over broadcast leading axes."""
+    x, y = moved_to_end(x, i), moved_to_end(y, j)
+    lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    x, y = (
+        broadcast_in_dim(v, (*lead, v.shape[-1]), range(len(lead) + 1 - v.ndim, len(lead) + 1))
+        for v in (x, y)
+    )
+    places = range(len(lead))
+    axes = ((len(lead),), (len(lead),))
+    return contract(op, x, y, axes, (places, places), precision, preferred)
+
+
+def moved_to_end(x: Any, axis: int) -> Any:
+    """x with an axis moved to the end."""
+    return transpose(x, [*(i for i in range(x.ndim) if i != axis), axis])
+
+
+def at_least(op: str, x: Any, ndim: int) -> Any:
+    """An operand that must have at least so many axes."""
+    x = as_array(x, op)
+    if x.ndim < ndim:
+        raise ShapeError(f"{op}: operands must have rank {ndim} or more; got {x.aval}.")
+    return x
+
+
+@fused(static=("axis", "precision", "preferred_element_type"))
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sum of conj(x1) * x2 along `axis`, for each place along the other axes, which broadcast."""
+    x, y = at_least("vecdot", x1, 1), at_least("vecdot", x2, 1)
+    i, j = axis_of("vecdot", axis, x.ndim), axis_of("vecdot", axis, y.ndim)
+    if dtypes.is_complex(x.dtype):
+        x = ops.conj(x)
+    return contract_last("vecdot", x, y, i, j, precision, preferred_element_type)
+
+
+@fused
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Matrices times vectors: out[..., i] = sum over j of x1[..., i, j] * x2[..., j]."""
+    x, y = at_least("matvec", x1, 2), at_least("matvec", x2, 1)
+    return squeeze(matmul(x, layout.expand_dims(y, (y.ndim,))), (-1,))
+
+
+@fused
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Vectors times matrices: out[..., j] = sum over i of conj(x1[..., i]) * x2[..., i, j]."""
+    x, y = at_least("vecmat", x1, 1), at_least("vecmat", x2, 2)
+    if dtypes.is_complex(x.dtype):
+        x = ops.conj(x)
+    return squeeze(matmul(layout.expand_dims(x, (x.ndim - 1,)), y), (-2,))
+
+
+@fused
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: each element of a times the whole of b, side by side."""
+    x, y = operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
+    ndim = max(x.ndim, y.ndim)
+    n, m = ((1,) * (ndim - v.ndim) + v.shape for v in (x, y))
+    whole = [d for pair in zip(n, m, strict=True) for d in pair]
+    x = broadcast_in_dim(reshape(x, n), whole, range(0, 2 * ndim, 2))
+    y = broadcast_in_dim(reshape(y, m), whole, range(1, 2 * ndim, 2))
+    return reshape(ops.mul(x, y), [i * j for i, j in zip(n, m, strict=True)])
+
+
+@fused(static=("axis1", "axis2", "dtype", "out"))
+def trace(
+    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """The sum along a diagonal of the matrices in two axes, the main one or `offset` above it."""
+    no_out("trace", out)
+    x = as_array(a, "trace")
+    first, second = axis_of("trace", axis1, x.ndim), axis_of("trace", axis2, x.ndim)
+    if first == second:
+        raise ShapeError(f"trace: axis1 and axis2 must differ; got {axis1} and {axis2}.")
+    if dtype is not None:
+        found = dtypes.check_user_dtype(dtype, "trace")
+    elif dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype):
+        found = dtypes.promote_types(x.dtype, dtypes.default_int())
+    else:
+        found = x.dtype
+    count = dtypes.default_int()
+    rows = layout.broadcasted_iota(count, x.shape, first)
+    columns = layout.broadcasted_iota(count, x.shape, second)
+    on = ops.eq(ops.add(rows, ops.convert(offset, count)), columns)
+    x = ops.convert(x, found)
+    return layout.reduce_sum(ops.select(on, x, literal(0, found)), sorted((first, second)))
+
+
+@fused(static=("axisa", "axisb", "axisc", "axis"))
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """The cross product of vectors of length 2 or 3 along an axis; of two of length 2, a number."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = operands("cross", as_array(a, "cross"), as_array(b, "cross"), shaped=False)
+    x = moved_to_end(x, axis_of("cross", axisa, x.ndim))
+    y = moved_to_end(y, axis_of("cross", axisb, y.ndim))
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise ShapeError(f"cross: vectors must be of length 2 or 3; got {x.aval}, {y.aval}.")
+    lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    xs, ys = (parts_of(v, lead) for v in (x, y))
+    flat = ops.sub(ops.mul(xs[0], ys[1]), ops.mul(xs[1], ys[0]))
+    if len(xs) == len(ys) == 2:
+        return flat
+    zero = literal(0, x.dtype)
+    x2, y2 = (v[2] if len(v) == 3 else None for v in (xs, ys))
+
+    def minor(p: Any, q: Any, r: Any, s: Any) -> Any:
+        """p * q - r * s, where None is 0."""
+        left = None if p is None or q is None else ops.mul(p, q)
+        right = None if r is None or s is None else ops.mul(r, s)
+        if right is None:
+            return left if left is not None else ops.mul(xs[0], zero)
+        return ops.neg(right) if left is None else ops.sub(left, right)
+
+    parts = [minor(xs[1], y2, x2, ys[1]), minor(x2, ys[0], xs[0], y2), flat]
+    out = slicing.stack(parts, len(lead))
+    at = axis_of("cross", axisc, out.ndim)
+    order = [*range(out.ndim - 1)]
+    order.insert(at, out.ndim - 1)
+    return transpose(out, order)
+
+
+def parts_of(x: Any, lead: Sequence[int]) -> list:
+    """The components along the last axis, each broadcast to `lead`."""
+    rank = len(lead)
+    parts = [slicing.index_in_dim(x, i, -1, keepdims=False) for i in range(x.shape[-1])]
+    return [broadcast_in_dim(p, lead, range(rank - p.ndim, rank)) for p in parts]

@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import grad, jit, make_jaxpr, vmap
+from weft.errors import DtypeError, ShapeError
+from weft.numpy import products
+
+
+def draw(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+PAIRS = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((), (3,)), ((), ())]
+STACKS = [
+    *PAIRS[:4],
+    ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((3,), (5, 3, 4)), ((5, 2, 3), (3,)),
+    ((5, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((0, 3), (3, 2)),
+    ((2, 0), (0, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", [*PAIRS, ((5, 2, 3), (4, 3, 2)), ((5, 2, 3), (3,))])
+def test_dot(shapes, rng):
+    a, b = (draw(rng, *s) for s in shapes)
+    np.testing.assert_allclose(products.dot(a, b), np.dot(a, b), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shapes", STACKS)
+def test_matmul(shapes, rng):
+    a, b = (draw(rng, *s) for s in shapes)
+    got = products.matmul(a, b)
+    np.testing.assert_allclose(got, np.matmul(a, b), rtol=1e-5, atol=1e-6)
+    assert got.shape == np.matmul(a, b).shape
+
+
+@pytest.mark.parametrize("name", ["vecdot", "matvec", "vecmat", "inner", "vdot", "outer", "kron"])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_other_products(name, dtype, rng):
+    shapes = {
+        "vecdot": ((4, 3), (3,)), "matvec": ((5, 2, 3), (3,)), "vecmat": ((3,), (5, 3, 2)),
+        "inner": ((2, 3), (4, 3)), "vdot": ((2, 3), (3, 2)), "outer": ((2, 3), (4,)),
+        "kron": ((2, 3), (4,)),
+    }[name]  # fmt: skip
+    a, b = (draw(rng, *s).astype(dtype) * (1 + 1j if dtype == np.complex64 else 1) for s in shapes)
+    expected = getattr(np, name)(a, b)
+    got = getattr(products, name)(a, b)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, ([1], [0]), ([2, 1], [1, 0]), (-1, 1)])
+def test_tensordot(axes, rng):
+    shapes = {0: ((2, 3), (4,)), 1: ((2, 3, 4), (4, 5)), 2: ((2, 3, 4), (3, 4, 5))}
+    by_pair = {1: ((2, 4, 3), (4, 5)), 2: ((2, 3, 4), (3, 4, 5))}
+    if isinstance(axes, int):
+        shape = shapes[axes]
+    else:
+        shape = by_pair[np.size(axes[0])] if axes != (-1, 1) else ((2, 3), (4, 3))
+    a, b = (draw(rng, *s) for s in shape)
+    np.testing.assert_allclose(
+        products.tensordot(a, b, axes), np.tensordot(a, b, axes), rtol=1e-5, atol=1e-5
+    )
+
+
+EINSUMS = [
+    "i,i", "i,i->i", "i,j->ij", "ij,jk", "ij,jk->ki", "ij,kj->ik", "bij,bjk->bik", "ij->ji",
+    "ij->", "ii", "ii->i", "iij->j", "ij,ij->", "ijk->kj", "i,j,k->kji", "ij,jk,kl->il",
+    "bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk", "...ij,...jk->...ik", "...i->...", "i...,i->...",
+    "ab,b,bc->ac", "ij,ji", "iji->j", "ij,j->ij", "ijk,k->ij", "kj,ij,k->i",
+]  # fmt: skip
+SIZES = dict(zip("abcdhijklmqkb", (2, 5, 3, 4, 2, 3, 3, 3, 2, 2, 3, 3, 5), strict=True))
+
+
+@pytest.mark.parametrize("subscripts", EINSUMS)
+def test_einsum(subscripts, rng):
+    terms = subscripts.partition("->")[0].split(",")
+    sizes = {**SIZES, "i": 3, "j": 3, "k": 3}
+    xs = [draw(rng, *(2,) * ("..." in t), *(sizes[n] for n in t.replace("...", ""))) for t in terms]
+    if subscripts == "i...,i->...":
+        xs = [draw(rng, 3, 2), draw(rng, 3)]
+    expected = np.einsum(subscripts, *xs)
+    got = products.einsum(subscripts, *xs)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jit(lambda *a: products.einsum(subscripts, *a))(*xs), got, rtol=1e-5)
+
+
+def test_einsum_broadcasts_axes_of_size_one(rng):
+    a, b = draw(rng, 1, 3), draw(rng, 2, 3)
+    for subscripts in ("ij,ij->ij", "ij,ij->j", "ij,ij->i", "ij,ij->"):
+        np.testing.assert_allclose(
+            products.einsum(subscripts, a, b), np.einsum(subscripts, a, b), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_einsum_with_lists_of_axes(rng):
+    a, b = draw(rng, 2, 3), draw(rng, 3, 4)
+    np.testing.assert_allclose(products.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(products.einsum(a, [7, 3], b, [3, 9]), a @ b, rtol=1e-5)
+
+
+def test_einsum_path_is_opt_einsums(rng):
+    a, b, c = draw(rng, 10, 2), draw(rng, 2, 10), draw(rng, 10, 3)
+    path, text = products.einsum_path("ij,jk,kl->il", a, b, c)
+    assert path == ["einsum_path", (1, 2), (0, 1)]
+    assert "Complete contraction" in text
+
+
+def test_matmul_is_one_operation():
+    text = str(make_jaxpr(products.matmul)(jnp.ones((4, 5, 2, 3)), jnp.ones((4, 5, 3, 2))))
+    assert text.count(" = ") - text.count("_type=") - text.count("numbers=") == 1
+
+
+def test_gradients_and_batching(rng):
+    a, b = draw(rng, 4, 2, 3), draw(rng, 4, 3, 5)
+    got = grad(lambda a: jnp.sum(products.einsum("bij,bjk->bik", a, b) ** 2))(a)
+    expected = 2 * np.einsum("bik,bjk->bij", a @ b, b)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(vmap(products.matmul)(a, b), a @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_integers_and_preferred_types():
+    a = np.arange(6, dtype=np.int8).reshape(2, 3)
+    assert products.matmul(a, a.T).dtype == np.int8
+    wide = products.matmul(a, a.T, preferred_element_type=np.int32)
+    assert wide.dtype == np.int32
+    np.testing.assert_array_equal(wide, a.astype(np.int32) @ a.T.astype(np.int32))
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda x: products.dot(x, x), ShapeError, r"dot: the axes summed over .* f32\[2,3\]"),
+        (lambda x: products.matmul(x, x), ShapeError, "matmul: the axes summed over must have eq"),
+        (lambda x: products.matmul(x, 2.0), ShapeError, r"at least one axis.* Hint: a \* b"),
+        (lambda x: products.matmul([1.0], x), DtypeError, r"Hint: jnp.array\(\[1.0\]\)"),
+        (lambda x: products.einsum("ij,jk", x, x), ShapeError, "got 3 and 2 for 'j'"),
+        (lambda x: products.einsum("ijk", x), ShapeError, "must name each axis of its operand"),
+        (lambda x: products.einsum("ij->ik", x), ValueError, "name indices of the operands"),
+        (lambda x: products.einsum("ij,jk", x), ValueError, "one term for each operand"),
+        (lambda x: products.tensordot(x, x, 3), ShapeError, "at most the rank of both"),
+        (lambda x: products.tensordot(x, x, ([0], [0, 1])), ShapeError, "as many axes"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call(np.ones((2, 3), np.float32))
