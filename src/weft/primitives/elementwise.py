@@ -19,7 +19,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import current
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.layout import (
     _NUMBERS,
     LinearPrimitive,
@@ -172,6 +172,18 @@ class Elementwise(Primitive):
         if typeof(x).ndim == 1 and shape:
             return broadcast_in_dim(x, (size, *shape), (0,))
         return x
+
+
+def no_derivative(op: str, operand: str) -> Callable:
+    """Stands in `derivs` for a derivative that nobody has written."""
+
+    def deriv(*_: Any, **__: Any) -> Any:
+        raise MissingRule(
+            f"{op}: must not be differentiated in {operand}; got a tangent for it. "
+            f"Hint: lax.stop_gradient({operand})."
+        )
+
+    return deriv
 
 
 def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:

@@ -1,0 +1,119 @@
+"""Operations on the bits of integers, and reinterpretation of bits as another dtype.
+
+Bitwise and, or, xor and not are elementwise.py's; rounding to fewer bits is in reduction.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
+from weft.primitives.layout import moved_to_front
+
+shift_left_p = Elementwise(
+    "shift_left",
+    "shift_left",
+    [None, None],
+    takes="integer",
+    doc="x * 2**y, the bits moved up; 0 where y is not within the bits of x.",
+)
+shift_right_arithmetic_p = Elementwise(
+    "shift_right_arithmetic",
+    "shift_right_arithmetic",
+    [None, None],
+    takes="integer",
+    doc="The bits moved down by y, copies of the highest bit filling; all copies where y is large.",
+)
+shift_right_logical_p = Elementwise(
+    "shift_right_logical",
+    "shift_right_logical",
+    [None, None],
+    takes="integer",
+    doc="The bits moved down by y, zeros filling; 0 where y is not within the bits of x.",
+)
+population_count_p = Elementwise(
+    "population_count", "popcnt", takes="integer", doc="The number of bits that are set."
+)
+clz_p = Elementwise(
+    "clz", "count_leading_zeros", takes="integer", doc="The number of zeros above the highest one."
+)
+mulhi_p = Elementwise(
+    "mulhi",
+    "chlo.mulhi",
+    [None, None],
+    takes="integer",
+    doc="The upper half of the double-width product of x and y.",
+)
+nextafter_p = Elementwise(
+    "nextafter",
+    "chlo.next_after",
+    [no_derivative("nextafter", "x1"), no_derivative("nextafter", "x2")],
+    takes="float",
+    doc="The next number after x1 towards x2; x2 where they are equal.",
+)
+
+
+class BitcastConvertType(Primitive):
+    """The bits of x read as `new_dtype`.
+
+    Shapes: as x where the widths are equal; to a dtype n times narrower, a last axis of size n is
+    added, and to one n times wider, a last axis of size n is taken away. Dtypes: integers and
+    floats; any to itself. Not differentiable. Source: StableHLO, bitcast_convert.
+    """
+
+    name = "bitcast_convert_type"
+
+    def abstract_eval(self, x, *, new_dtype):
+        odd = [d for d in (x.dtype, new_dtype) if dtypes.is_bool(d) or dtypes.is_complex(d)]
+        if odd and x.dtype != new_dtype:
+            raise DtypeError(
+                f"{self.name}: bool and complex stay as they are; got {x} to {new_dtype.name}. "
+                "Hint: x.view(dtype)."
+            )
+        old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
+        if old >= new:
+            shape = x.shape if old == new else (*x.shape, old // new)
+        elif x.shape[-1:] == (new // old,):
+            shape = x.shape[:-1]
+        else:
+            raise ShapeError(
+                f"{self.name}: to a dtype {new // old} times as wide, the last axis must be of "
+                f"size {new // old}; got {x} to {new_dtype.name}."
+            )
+        return [ShapedArray(shape, new_dtype)]
+
+    def lower(self, hlo, x, *, new_dtype):
+        if x.aval.dtype == new_dtype:
+            return [x]
+        return hlo.op(
+            "stablehlo.bitcast_convert", [x], self.abstract_eval(x.aval, new_dtype=new_dtype)
+        )
+
+    def jvp(self, primals, tangents, *, new_dtype):
+        (out,) = self.bind(*primals, new_dtype=new_dtype)
+        return [out], [Zero(typeof(out).to_tangent())]
+
+    def batch(self, axis, args, dims, *, new_dtype):
+        (x,), (d,) = args, dims
+        if d == typeof(x).ndim - 1:  # the last axis may come or go
+            x, d = moved_to_front(x, d), 0
+        return self.bind(x, new_dtype=new_dtype), [d]
+
+
+bitcast_convert_type_p = BitcastConvertType()
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of `operand` read as another dtype; a change of width shows in a last axis."""
+    return bitcast_convert_type_p.bind(operand, new_dtype=dtypes.canonicalize(new_dtype))[0]
+
+
+shift_left = binary_op(shift_left_p)
+shift_right_arithmetic = binary_op(shift_right_arithmetic_p)
+shift_right_logical = binary_op(shift_right_logical_p)
+population_count, clz = unary_op(population_count_p), unary_op(clz_p)
+mulhi, nextafter = binary_op(mulhi_p), binary_op(nextafter_p)
