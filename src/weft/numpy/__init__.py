@@ -1,5 +1,14 @@
 """NumPy's interface on weft's arrays: `import weft.numpy as jnp`."""
 
 from weft.numpy import methods as _methods  # noqa: F401
+from weft.numpy.creation import *  # noqa: F403
+from weft.numpy.cumulative import *  # noqa: F403
+from weft.numpy.einsum import *  # noqa: F403
+from weft.numpy.elementwise import *  # noqa: F403
+from weft.numpy.indexing import *  # noqa: F403
 from weft.numpy.manipulation import *  # noqa: F403
+from weft.numpy.products import *  # noqa: F403
+from weft.numpy.reductions import *  # noqa: F403
+from weft.numpy.scalars import *  # noqa: F403
 from weft.numpy.ufuncs import *  # noqa: F403
+from weft.xla.array import Array as ndarray  # noqa: F401

@@ -32,6 +32,8 @@ from weft.primitives import transcendental
 from weft.primitives.layout import broadcast_in_dim, full, literal
 from weft.xla.eager import EVAL
 
+__all__ = ["clip", "float_power", "pow", "power", "where"]
+
 
 def number(value: float, like: Any) -> Any:
     """A Python number as a literal of the dtype of `like`."""

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from weft.core.trace import Tracer, current
-from weft.numpy import elementwise, indexing, manipulation, ufuncs
+from weft.numpy import (
+    creation,
+    cumulative,
+    elementwise,
+    indexing,
+    manipulation,
+    products,
+    reductions,
+    ufuncs,
+)
 from weft.numpy.promotion import is_arraylike, not_array
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
@@ -58,6 +67,7 @@ BINARY = {
     "mul": ufuncs.multiply,
     "truediv": ufuncs.true_divide,
     "pow": elementwise.power,
+    "matmul": products.matmul,
     "and": ufuncs.bitwise_and,
     "or": ufuncs.bitwise_or,
     "xor": ufuncs.bitwise_xor,
@@ -86,15 +96,33 @@ def transpose(self: Any, *axes: Any) -> Any:
 
 METHODS = {
     "__getitem__": indexing.getitem,
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "astype": creation.astype,
     "choose": indexing.choose,
+    "clip": elementwise.clip,
+    "copy": creation.copy,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "dot": products.dot,
     "diagonal": manipulation.diagonal,
     "flatten": manipulation.ravel,
+    "max": reductions.max,
+    "mean": reductions.mean,
+    "min": reductions.min,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
     "ravel": manipulation.ravel,
     "reshape": reshape,
     "squeeze": manipulation.squeeze,
+    "std": reductions.std,
+    "sum": reductions.sum,
     "swapaxes": manipulation.swapaxes,
     "take": indexing.take,
     "transpose": transpose,
+    "var": reductions.var,
 }
 PROPERTIES = {
     "T": manipulation.transpose,
@@ -114,6 +142,7 @@ def attach() -> None:
     for cls in (ArrayImpl, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)
+    ArrayImpl.trace = products.trace  # a tracer's `trace` is its interpretation
 
 
 attach()

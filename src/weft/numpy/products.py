@@ -217,8 +217,10 @@ def tensordot(
     """
     if not isinstance(axes, int):
         try:
-            pair = [tuple(map(operator.index, p)) if _iterable(p) else (operator.index(p),)
-                    for p in axes]
+            pair = [
+                tuple(map(operator.index, p)) if _iterable(p) else (operator.index(p),)
+                for p in axes
+            ]
         except TypeError:
             pair = []
         if len(pair) != 2 or len(pair[0]) != len(pair[1]):

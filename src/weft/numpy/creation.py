@@ -1,0 +1,654 @@
+"""Making arrays: of values, of constants, and of numbers at regular steps.
+
+Small constants made eagerly are written by NumPy and handed over, which compiles nothing. Grids and
+triangles are in grids.py.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import HOST_TYPES, ShapedArray, typeof
+from weft.core.trace import Tracer, current
+from weft.devices import device_put
+from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import NUMBERS, as_array, as_operand, not_array, operands, shape_of
+from weft.primitives import elementwise as ops
+from weft.primitives import layout, slicing, transcendental
+from weft.primitives.layout import broadcast_in_dim, literal
+from weft.xla.array import ArrayImpl, array_from_host, put
+from weft.xla.eager import EVAL
+
+__all__ = [
+    "arange",
+    "array",
+    "asarray",
+    "astype",
+    "copy",
+    "empty",
+    "empty_like",
+    "frombuffer",
+    "fromfile",
+    "fromiter",
+    "fromstring",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "geomspace",
+    "linspace",
+    "load",
+    "logspace",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
+
+# Up to this many elements a constant is written by the host; beyond, on the device.
+SMALL = 1 << 14
+
+
+def written_by_host(shape: Sequence[int]) -> bool:
+    """Whether a constant of this shape is made by NumPy: now, and small."""
+    return current.trace is EVAL and math.prod(shape) <= SMALL
+
+
+def placed(x: Any, device: Any) -> Any:
+    """x on `device`, if one is given."""
+    return x if device is None else device_put(x, device)
+
+
+def dtype_or(dtype: Any, default: Any, op: str) -> np.dtype:
+    """The dtype asked for, or the default."""
+    return default() if dtype is None else dtypes.check_user_dtype(dtype, op)
+
+
+# --- of values ------------------------------------------------------------------------------
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array of a number, nested lists of numbers and arrays, or anything NumPy can read.
+
+    Python numbers in lists become 32-bit unless enable_x64 is on; a lone one stays weakly typed.
+    The array never shares memory that can be written to.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
+    if order not in ("K", "A", "C", None):
+        raise NotImplementedError(
+            f"array: order must be 'K', 'A' or 'C', for arrays have no strides; got {order!r}."
+        )
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype(dtype, "array")
+    x = parsed(object, dtype)
+    if dtype is not None and (x.dtype != dtype or x.aval.weak_type):
+        x = ops.convert(x, dtype)
+    elif copy and x is object:
+        x = layout.copy(x)
+    if ndmin > x.ndim:
+        dims = range(ndmin - x.ndim, ndmin)
+        x = broadcast_in_dim(x, (1,) * (ndmin - x.ndim) + x.shape, dims)
+    return placed(x, device)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `array`, but an array of the right dtype is given back as it is.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.asarray([1.0, 2.0])
+    Array([1., 2.], dtype=float32)
+    """
+    if type(a) is ArrayImpl and dtype is None and not copy and device is None:
+        return a
+    return array(a, dtype, bool(copy), order, device=device)
+
+
+def parsed(x: Any, dtype: np.dtype | None) -> Any:
+    """Whatever `array` takes as an Array or a tracer; in `dtype` where it costs nothing."""
+    if type(x) is ArrayImpl or isinstance(x, Tracer):
+        return x
+    if hasattr(x, "__jax_array__"):
+        return parsed(x.__jax_array__(), dtype)
+    if type(x) in HOST_TYPES:
+        return (
+            put(x)
+            if dtype is None or not hasattr(x, "dtype") and dtype is None
+            else (put(host_array(x, dtype)))
+        )
+    if isinstance(x, list | tuple):
+        return parsed_list(x, dtype)
+    if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
+        return from_dlpack(x)
+    if x is None or isinstance(x, str | bytes):
+        raise not_array("array", x)
+    if not hasattr(x, "__array__"):
+        try:
+            x = memoryview(x)
+        except TypeError:
+            pass
+    return put(checked(np.asarray(x), x, dtype))
+
+
+def host_array(x: Any, dtype: np.dtype) -> np.ndarray:
+    """A NumPy array or a number in `dtype`: a Python integer that does not fit is refused."""
+    if isinstance(x, np.ndarray | np.generic):
+        if not dtypes.valid_dtype(x.dtype):
+            raise not_array("array", x)
+        return np.asarray(x).astype(dtype, copy=False)
+    return np.asarray(x, dtype)
+
+
+def checked(host: np.ndarray, x: Any, dtype: np.dtype | None) -> np.ndarray:
+    """A NumPy array made of x, if its elements are numbers."""
+    if not dtypes.valid_dtype(host.dtype):
+        raise DtypeError(
+            f"array: elements must be numbers; got {x!r:.60} of type {type(x).__name__}."
+        )
+    return host if dtype is None else host.astype(dtype, copy=False)
+
+
+def parsed_list(x: Sequence, dtype: np.dtype | None) -> Any:
+    """Nested lists: NumPy reads them unless there are arrays in them, which are stacked."""
+    types: dict[Any, Any] = {}
+    collect_types(x, types)
+    if any(t is ArrayImpl or issubclass(t, Tracer) or hasattr(t, "__jax_array__") for t in types):
+        return stacked(x, list_dtype(types) if dtype is None else dtype)
+    for kind in types:
+        if kind is type(None) or issubclass(kind, str | bytes):
+            raise DtypeError(
+                f"array: elements must be numbers; got a {kind.__name__} in {x!r:.60}."
+            )
+    if not types:
+        return put(np.asarray(x, dtype or dtypes.default_float()))
+    if dtype is None:
+        dtype = list_dtype(types)
+    if types.keys() <= NUMBERS:
+        return put(np.asarray(x, dtype))
+    return put(checked(np.asarray(x), x, dtype))
+
+
+def collect_types(x: Any, types: dict[Any, Any]) -> None:
+    """Gather an example of each type and dtype among the leaves of nested lists."""
+    for item in x:
+        kind = type(item)
+        if kind is list or kind is tuple:
+            collect_types(item, types)
+        elif kind in NUMBERS:
+            types[kind] = item
+        else:
+            types.setdefault(kind, item)
+            dtype = getattr(item, "dtype", None)
+            if dtype is not None and types[kind].dtype != dtype:
+                types[kind] = np.empty(0, dtypes.promote_types(types[kind].dtype, dtype))
+
+
+def list_dtype(types: dict[Any, Any]) -> np.dtype:
+    """The dtype of an array of elements of these types."""
+    found = []
+    for kind, example in types.items():
+        if kind in NUMBERS or hasattr(example, "dtype"):
+            found.append(example)
+        elif hasattr(example, "__jax_array__"):
+            found.append(example.__jax_array__())
+        else:
+            found.append(np.asarray(example))
+    return dtypes.canonicalize(dtypes.result_type(*found))
+
+
+@fused(static=("dtype",))
+def stacked(x: Any, dtype: np.dtype) -> Any:
+    """Nested lists with arrays in them as one array."""
+    if not isinstance(x, list | tuple):
+        return ops.convert(as_operand("array", x), dtype)
+    rows = [stacked(item, dtype) for item in x]
+    if not rows:
+        return layout.full((0,), 0, dtype)
+    shape = typeof(rows[0]).shape
+    for row in rows:
+        if typeof(row).shape != shape:
+            raise ShapeError(
+                "array: the elements of a list must have equal shapes; "
+                f"got {typeof(rows[0])}, {typeof(row)}."
+            )
+    dims = range(1, len(shape) + 1)
+    return slicing.concatenate([broadcast_in_dim(r, (1, *shape), dims) for r in rows], 0)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """The same values in an array of their own."""
+    return array(as_operand("copy", a), copy=True, order=order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """x in another dtype; complex to real drops the imaginary part."""
+    x = as_array(x, "astype")
+    found = dtype_or(dtype, dtypes.default_float, "astype")
+    if x.dtype == found and not x.aval.weak_type:
+        return placed(layout.copy(x) if copy else x, device)
+    return placed(ops.convert(x, found), device)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of what another library holds, by way of DLPack."""
+    if type(x) is ArrayImpl or isinstance(x, Tracer):
+        return array(x, copy=bool(copy), device=device)
+    try:
+        host = np.from_dlpack(x)
+    except BufferError as error:
+        raise DtypeError(f"from_dlpack: {error}.") from None
+    return placed(put(checked(host, x, None)), device)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """An array of the bytes of a buffer, copied."""
+    return put(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """An array of the numbers in a text."""
+    return put(np.fromstring(string, np.dtype(dtype), count, sep=sep))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Not available: reading a file is no pure function. Hint: jnp.asarray(np.fromfile(...))."""
+    raise NotImplementedError(
+        "fromfile: must be NumPy's, for functions here are pure. "
+        "Hint: jnp.asarray(np.fromfile(...))."
+    )
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Not available: an iterator is used up. Hint: jnp.asarray(np.fromiter(...))."""
+    raise NotImplementedError(
+        "fromiter: must be NumPy's, for functions here are pure. "
+        "Hint: jnp.asarray(np.fromiter(...))."
+    )
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """The array, or dict of arrays, in a .npy or .npz file."""
+    out = np.load(file, *args, **kwargs)
+    return array(out) if isinstance(out, np.ndarray) else out
+
+
+# --- of constants ---------------------------------------------------------------------------
+
+
+@fused(static=("shape", "dtype"))
+def filled(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> Any:
+    """A new array of one value, an array that broadcasts to the shape, in `dtype` or its own."""
+    if type(value) in NUMBERS:
+        return layout.full(shape, value, dtype)
+    x = as_operand("full", value)
+    x = x if dtype is None else ops.convert(x, dtype)
+    ndim = typeof(x).ndim
+    try:
+        return broadcast_in_dim(as_array(x), shape, range(len(shape) - ndim, len(shape)))
+    except ShapeError:
+        raise ShapeError(
+            f"full: the fill value must broadcast to the shape; got {typeof(x)}, {shape}."
+        ) from None
+
+
+def constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> Any:
+    """An array of zeros or ones."""
+    shape = shape_of(op, shape)
+    if written_by_host(shape):
+        host = np.zeros(shape, dtype) if value == 0 else np.ones(shape, dtype)
+        return placed(array_from_host(host, False), device)
+    if current.trace is EVAL:
+        return placed(filled(shape, np.zeros((), dtype) + dtype.type(value), None), device)
+    return placed(layout.full(shape, value, dtype), device)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros, float32 unless a dtype is given.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.zeros(3)
+    Array([0., 0., 0.], dtype=float32)
+    """
+    return constant("zeros", shape, 0, dtype_or(dtype, dtypes.default_float, "zeros"), device)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ones, float32 unless a dtype is given."""
+    return constant("ones", shape, 1, dtype_or(dtype, dtypes.default_float, "ones"), device)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros: there is no memory that was not written to."""
+    return constant("empty", shape, 0, dtype_or(dtype, dtypes.default_float, "empty"), device)
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array of one value, which may be an array that broadcasts to the shape."""
+    shape = shape_of("full", shape)
+    fill_value = as_operand("full", fill_value)
+    dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
+    if type(fill_value) in NUMBERS and written_by_host(shape):
+        weak = dtype is None and type(fill_value) is not bool
+        host = np.asarray(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
+        return placed(array_from_host(np.full(shape, host), weak), device)
+    return placed(filled(shape, fill_value, dtype), device)
+
+
+def shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
+    """What a `_like` function makes: shape, dtype, and whether that is weak."""
+    if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
+        like_shape, like_dtype = a.shape, dtypes.canonicalize(a.dtype)
+        weak = getattr(a, "weak_type", False)
+    else:
+        aval = typeof(as_operand(op, a))
+        like_shape, like_dtype, weak = aval.shape, aval.dtype, aval.weak_type
+    if dtype is not None:
+        like_dtype, weak = dtypes.check_user_dtype(dtype, op), False
+    return like_shape if shape is None else shape_of(op, shape), like_dtype, weak
+
+
+def constant_like(op: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
+    """zeros_like or ones_like."""
+    shape, dtype, weak = shape_and_dtype(op, a, dtype, shape)
+    x = constant(op, shape, value, dtype, device)
+    return ops.convert(x, dtype, True) if weak else x
+
+
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Zeros in the shape and dtype of `a`, which may be anything with these."""
+    return constant_like("zeros_like", a, 0, dtype, shape, device)
+
+
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Ones in the shape and dtype of `a`, which may be anything with these."""
+    return constant_like("ones_like", a, 1, dtype, shape, device)
+
+
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Zeros in the shape and dtype of `prototype`."""
+    return constant_like("empty_like", prototype, 0, dtype, shape, device)
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """One value in the shape and dtype of `a`; the value may broadcast to the shape."""
+    shape, dtype, weak = shape_and_dtype("full_like", a, dtype, shape)
+    x = placed(filled(shape, as_operand("full_like", fill_value), dtype), device)
+    return ops.convert(x, dtype, True) if weak else x
+
+
+# --- at regular steps -----------------------------------------------------------------------
+
+
+def static_number(op: str, x: Any, what: str) -> Any:
+    """A number that must be known now, as Python's or NumPy's."""
+    if type(x) in NUMBERS or x is None:
+        return x
+    if isinstance(x, Tracer):
+        hint = "mark the argument static in jit (static_argnums, static_argnames)."
+        x = x.concrete(ConcretizationTypeError, f"{op}: {what}", hint)
+    if np.ndim(x) != 0:
+        raise ShapeError(f"{op}: {what} must be a number; got {typeof(as_operand(op, x))}.")
+    if hasattr(x, "dtype"):
+        weak = getattr(x, "weak_type", False)
+        return np.asarray(x)[()].item() if weak else np.asarray(x)[()]
+    return operator.index(x)
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Numbers from `start` (0 unless given) up to but without `stop`, `step` apart.
+
+    The arguments must be known now: their values decide the shape.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.arange(2, 10, 3)
+    Array([2, 5, 8], dtype=int32)
+    """
+    start = static_number("arange", start, "start")
+    stop = static_number("arange", stop, "stop")
+    step = static_number("arange", step, "step")
+    if start is None:
+        raise TypeError("arange: must be given where to stop; got None. Hint: jnp.arange(3).")
+    if stop is None:
+        start, stop = type(start)(0), start
+    given = [x for x in (start, stop, step) if x is not None]
+    if any(np.iscomplexobj(x) for x in given):
+        raise DtypeError(f"arange: arguments must be real; got {given}.")
+    if dtype is None:
+        found = dtypes.canonicalize(dtypes.result_type(*given))
+    else:
+        found = dtypes.check_user_dtype(dtype, "arange")
+    if dtypes.is_bool(found):
+        raise DtypeError("arange: must count in numbers; got dtype bool. Hint: dtype=int.")
+    if step == 0:
+        raise ZeroDivisionError("arange: step must not be 0; got 0.")
+    size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
+    return placed(counted(size, start, step, found), device)
+
+
+def counted(size: int, start: Any, step: Any, dtype: np.dtype) -> Any:
+    """start + i * step for i below `size`."""
+    if written_by_host((size,)) and dtype.kind in "iuf":
+        with np.errstate(over="ignore"):
+            host = np.arange(size, dtype=dtype)
+            host = host if step is None else np.asarray(step).astype(dtype) * host
+            return array_from_host(host + np.asarray(start).astype(dtype), False)
+    x = layout.broadcasted_iota(dtype, (size,), 0)
+    if step is not None:
+        x = ops.mul(literal(as_python(step, dtype), dtype), x)
+    return x if start == 0 and step is None else ops.add(literal(as_python(start, dtype), dtype), x)
+
+
+def as_python(x: Any, dtype: np.dtype) -> Any:
+    """A number as Python's, of the kind that `dtype` is of."""
+    return dtypes.scalar_type_of(dtype)(x)
+
+
+def count_of(op: str, num: Any) -> int:
+    """How many numbers to make, known now."""
+    num = operator.index(static_number(op, num, "num"))
+    if num < 0:
+        raise ShapeError(f"{op}: num must not be negative; got {num}.")
+    return num
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` numbers from `start` to `stop` at equal steps; both may be arrays.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = count_of("linspace", num)
+    found = None if dtype is None else dtypes.check_user_dtype(dtype, "linspace")
+    out, step = spaced(start, stop, num, bool(endpoint), found, operator.index(axis))
+    return (placed(out, device), step) if retstep else placed(out, device)
+
+
+@fused(static=("num", "endpoint", "dtype", "axis"), name="linspace")
+def spaced(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: np.dtype | None, axis: int
+) -> tuple[Any, Any]:
+    """`linspace`, and its step."""
+    start, stop = operands(
+        "linspace", as_operand("linspace", start), as_operand("linspace", stop), inexact=True
+    )
+    computed = typeof(start).dtype if hasattr(start, "aval") else typeof(stop).dtype
+    start, stop = (ops.convert(x, computed) for x in (start, stop))
+    shape = typeof(start).shape or typeof(stop).shape
+    start, stop = (broadcast_in_dim(x, shape, ()) if x.shape != shape else x for x in (start, stop))
+    parts = num - 1 if endpoint else num
+    delta = ops.sub(stop, start)
+    step = ops.div(delta, literal(parts, computed)) if parts > 0 else delta
+    if parts <= 0:
+        step = layout.full(shape, float("nan") if num != 1 or endpoint else 1, computed)
+        step = step if num != 1 or endpoint else delta
+    rest = range(1, len(shape) + 1)
+    first = broadcast_in_dim(start, (1, *shape), rest)
+    last = broadcast_in_dim(stop, (1, *shape), rest)
+    if num < 2:
+        out = slicing.slice_in_dim(first, 0, num)
+    else:
+        count = parts if endpoint else num
+        real = dtypes.real_dtype(computed)
+        i = layout.broadcasted_iota(real, (count, *[1] * len(shape)), 0)
+        t = ops.convert(ops.div(i, literal(parts, real)), computed)
+        whole = (count, *shape)
+        t, u = (
+            broadcast_in_dim(v, whole, range(len(whole)))
+            for v in (t, ops.sub(literal(1, computed), t))
+        )
+        a, b = (broadcast_in_dim(v, whole, range(len(whole))) for v in (first, last))
+        # start * (1-t) + stop * t, which is exact at both ends; the last is put there as it is
+        out = ops.add(ops.mul(a, u), ops.mul(b, t))
+        out = slicing.concatenate([out, last], 0) if endpoint else out
+    if dtype is not None:
+        out = ops.floor(out) if dtypes.is_integer(dtype) and dtypes.is_float(computed) else out
+        out = ops.convert(out, dtype)
+    if axis:
+        axis = axis + out.ndim if axis < 0 else axis
+        order = [*range(1, axis + 1), 0, *range(axis + 1, out.ndim)]
+        out = layout.transpose(out, order)
+    return out, step
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """base ** x for `num` numbers x from `start` to `stop` at equal steps."""
+    found = None if dtype is None else dtypes.check_user_dtype(dtype, "logspace")
+    return log_spaced(
+        start, stop, base, count_of("logspace", num), bool(endpoint), found, operator.index(axis)
+    )
+
+
+@fused(static=("num", "endpoint", "dtype", "axis"), name="logspace")
+def log_spaced(
+    start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> Any:
+    """`logspace`."""
+    x, _ = spaced(start, stop, num, endpoint, None, axis)
+    base, x = operands("logspace", as_operand("logspace", base), x, inexact=True)
+    out = transcendental.pow(base, x)
+    return out if dtype is None else ops.convert(out, dtype)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
+    found = None if dtype is None else dtypes.check_user_dtype(dtype, "geomspace")
+    return geometric(
+        start, stop, count_of("geomspace", num), bool(endpoint), found, operator.index(axis)
+    )
+
+
+@fused(static=("num", "endpoint", "dtype", "axis"), name="geomspace")
+def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    """`geomspace`: by logarithms of start / sign and stop / sign, where sign is that of start."""
+    start, stop = operands(
+        "geomspace", as_operand("geomspace", start), as_operand("geomspace", stop), inexact=True
+    )
+    start, stop = as_array(start), as_array(stop)
+    sign = ops.sign(start)
+    if dtypes.is_complex(sign.dtype):
+        a, b = start, stop
+    else:
+        a, b = ops.mul(start, sign), ops.mul(stop, sign)
+    x, _ = spaced(transcendental.log(a), transcendental.log(b), num, endpoint, None, axis)
+    out = transcendental.exp(x)
+    if not dtypes.is_complex(sign.dtype):
+        place = (
+            range(0, 0) if not sign.ndim else [i for i in range(out.ndim) if i != axis % out.ndim]
+        )
+        out = ops.mul(out, broadcast_in_dim(sign, out.shape, place))
+    return (
+        out
+        if dtype is None
+        else ops.convert(ops.round(out, 1) if dtypes.is_integer(dtype) else out, dtype)
+    )

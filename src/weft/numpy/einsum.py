@@ -1,0 +1,242 @@
+"""Einstein summation: what the subscripts say, the order to contract in, and each contraction.
+
+Two operands are contracted by one dot_general; for more, opt_einsum finds the order.
+"""
+
+from __future__ import annotations
+
+import functools
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.errors import ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.products import contract
+from weft.numpy.promotion import as_array, no_out
+from weft.primitives import elementwise as ops
+from weft.primitives import layout
+from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
+
+__all__ = ["einsum", "einsum_path"]
+
+SYMBOLS = string.ascii_letters
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    _dot_general: Callable | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Sum products of elements of the operands, as the subscripts name axes: numpy.einsum.
+
+    An axis that the result does not name is summed over. Three operands and more are contracted
+    pair by pair, in the order opt_einsum finds; `optimize` may name another way, or give the path.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
+    (2, 4)
+    """
+    no_out("einsum", out)
+    text, xs = in_one_form("einsum", subscripts, operands)
+    if not isinstance(optimize, str | bool):
+        optimize = tuple(map(tuple, optimize))
+    return contracted(text, xs, optimize, precision, preferred_element_type)
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
+    """The order einsum contracts its operands in, and a description of what that costs."""
+    from opt_einsum import contract_path
+
+    text, xs = in_one_form("einsum_path", subscripts, operands)
+    return contract_path(text, *[as_array(x).shape for x in xs], shapes=True, optimize=optimize)
+
+
+def in_one_form(op: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, list]:
+    """Subscripts as a string, whether given so or as lists of axes between the operands."""
+    if isinstance(subscripts, str):
+        return subscripts.replace(" ", ""), list(operands)
+    parts = [subscripts, *operands]
+    xs, lists = parts[: len(parts) // 2 * 2 : 2], parts[1::2]
+    text = ",".join(map(spelled, lists))
+    return (text + "->" + spelled(parts[-1]) if len(parts) % 2 else text), xs
+
+
+def spelled(axes: Sequence[Any]) -> str:
+    """A list of axis numbers as letters."""
+    return "".join("..." if a is Ellipsis else SYMBOLS[a] for a in axes)
+
+
+@functools.lru_cache(maxsize=4096)
+def parsed(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
+    """The names of each operand's axes and of the result's; an ellipsis is written out."""
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(shapes):
+        raise ValueError(
+            f"einsum: subscripts must name each operand's axes; got {len(terms)} terms "
+            f"in {text!r} for {len(shapes)} operands."
+        )
+    free = [s for s in SYMBOLS if s not in text]
+    hidden = 0
+    for term, shape in zip(terms, shapes, strict=True):
+        if "..." in term:
+            hidden = max(hidden, len(shape) - len(term) + 3)
+    if hidden > len(free):
+        raise ValueError(f"einsum: too many axes for one letter each; got {text!r}.")
+    rest = "".join(free[:hidden])
+    names = []
+    for term, shape in zip(terms, shapes, strict=True):
+        count = len(shape) - len(term) + 3
+        name = term.replace("...", rest[hidden - count :] if count > 0 else "")
+        if len(name) != len(shape) or not name.isalpha() and name:
+            raise ValueError(
+                f"einsum: each operand must have a letter for each axis; got {term!r} for "
+                f"shape {shape}."
+            )
+        names.append(name)
+    if arrow:
+        result = right.replace("...", rest)
+    else:
+        seen = "".join(names)
+        once = sorted(s for s in set(seen) if seen.count(s) == 1 and s not in rest)
+        result = rest + "".join(once)
+    check_result(result, names, text)
+    return tuple(names), result
+
+
+def check_result(result: str, names: Sequence[str], text: str) -> None:
+    """Raise unless each axis of the result is an operand's, and is named once."""
+    for s in result:
+        if result.count(s) > 1 or not any(s in n for n in names):
+            raise ValueError(
+                f"einsum: the result must name axes of operands, each once; got {s!r} in {text!r}."
+            )
+
+
+def check_sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> None:
+    """Raise unless axes of one name are of one size, or of size 1."""
+    sizes: dict[str, int] = {}
+    for name, shape in zip(names, shapes, strict=True):
+        for s, n in zip(name, shape, strict=True):
+            if sizes.setdefault(s, n) == 1:
+                sizes[s] = n
+            if n not in (1, sizes[s]):
+                raise ShapeError(
+                    f"einsum: axes of one name must be equal in size; got {sizes[s]} and {n} for "
+                    f"{s!r} in {','.join(names)} of {', '.join(map(str, shapes))}."
+                )
+
+
+@fused(static=("text", "optimize", "precision", "preferred"), name="einsum")
+def contracted(text: str, xs: list, optimize: Any, precision: Any, preferred: Any) -> Any:
+    """einsum, its arguments in one form."""
+    xs = [as_array(x, "einsum") for x in xs]
+    shapes = tuple([x.shape for x in xs])
+    names, result = parsed(text, shapes)
+    check_sizes(names, shapes)
+    path = order_of(names, result, shapes, optimize)
+    terms = list(zip(names, xs, strict=True))
+    for step in path:
+        chosen = [terms[i] for i in step]
+        terms = [t for i, t in enumerate(terms) if i not in step]
+        wanted = set(result).union(*[n for n, _ in terms])
+        terms.append(contract_terms(chosen, result, wanted, precision, preferred))
+    ((name, x),) = terms
+    x = transpose(x, [name.index(s) for s in result])
+    return x if preferred is None else ops.convert(x, dtypes.check_user_dtype(preferred, "einsum"))
+
+
+def order_of(
+    names: tuple[str, ...], result: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
+) -> Sequence[tuple[int, ...]]:
+    """Which terms to contract, step by step; the result of each goes to the end."""
+    if len(names) <= 2:
+        return [tuple(range(len(names)))]
+    if isinstance(optimize, tuple):
+        path = [p for p in optimize if p != ("einsum_path",)]
+    else:
+        path = found_order(f"{','.join(names)}->{result}", shapes, optimize)
+    out = []
+    for step in path:  # a step of more than two, two at a time
+        while len(step) > 2:
+            out.append(tuple(step[:2]))
+            step = (*[i - sum(j < i for j in step[:2]) for i in step[2:]],)
+            size = len(names) - len(out)
+            step = (*step, size - 1)
+        out.append(tuple(step))
+    return out
+
+
+@functools.lru_cache(maxsize=4096)
+def found_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list:
+    """The order opt_einsum finds; "auto" is its optimal one for few operands, else greedy."""
+    from opt_einsum import contract_path
+
+    return contract_path(text, *shapes, shapes=True, optimize=optimize)[0]
+
+
+def contract_terms(
+    terms: Sequence[tuple[str, Any]], result: str, wanted: set, precision: Any, preferred: Any
+) -> tuple[str, Any]:
+    """One or two named operands as one, with the axes that are wanted afterwards."""
+    terms = [without_repeats(n, x) for n, x in terms]
+    if len(terms) == 1:
+        return summed_out(*terms[0], wanted)
+    (a, x), (b, y) = terms
+    (a, x), (b, y) = dropped(a, x, b, y), dropped(b, y, a, x)
+    a, x = summed_out(a, x, {*wanted, *b})
+    b, y = summed_out(b, y, {*wanted, *a})
+    both = [s for s in a if s in b]
+    batch = [s for s in both if s in wanted]
+    summed = [s for s in both if s not in wanted]
+    only_a = [s for s in a if s not in both]
+    only_b = [s for s in b if s not in both]
+    name = "".join((*batch, *only_a, *only_b))
+    swapped = "".join((*batch, *only_b, *only_a))
+    if swapped == result != name:  # the other order needs no transpose
+        a, x, b, y, name = b, y, a, x, swapped
+    axes = [[n.index(s) for s in summed] for n in (a, b)]
+    places = [[n.index(s) for s in batch] for n in (a, b)]
+    return name, contract(
+        "einsum",
+        x,
+        y,
+        tuple(axes),
+        tuple(places),
+        precision,
+        preferred,  # type: ignore[arg-type]
+    )
+
+
+def dropped(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
+    """x without the axes of size 1 that are longer in y: they would only be repeated."""
+    axes = [i for i, s in enumerate(a) if s in b and x.shape[i] == 1 and y.shape[b.index(s)] != 1]
+    return "".join(s for i, s in enumerate(a) if i not in axes), squeeze(x, axes)
+
+
+def summed_out(name: str, x: Any, wanted: set) -> tuple[str, Any]:
+    """x, summed over the axes that nothing wants."""
+    axes = [i for i, s in enumerate(name) if s not in wanted]
+    if axes and dtypes.is_bool(x.dtype):
+        raise ShapeError(f"einsum: axes of bool must not be summed; got {name!r} for {x.aval}.")
+    return "".join(s for s in name if s in wanted), reduce_sum(x, axes)
+
+
+def without_repeats(name: str, x: Any) -> tuple[str, Any]:
+    """x with its diagonal for each name that it has twice."""
+    for s in name:
+        while name.count(s) > 1:
+            i, j = name.index(s), name.rindex(s)
+            dtype = dtypes.default_int()
+            on = ops.eq(*(layout.broadcasted_iota(dtype, x.shape, k) for k in (i, j)))
+            x = reduce_sum(ops.select(on, x, literal(0, x.dtype)), (i,))
+            name = name[:i] + name[i + 1 :]
+    return name, x
