@@ -22,10 +22,7 @@ from weft.primitives.elementwise import (
     KINDS,
     add,
     eq,
-    exp,
     ge,
-    log1p,
-    lower_compare,
     max,
     max_p,
     min,
@@ -39,6 +36,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.layout import LinearPrimitive, check_axes, literal, rev
 from weft.primitives.reduction import highest, lowest, times
 from weft.primitives.slicing import concatenate, lower_slice, pad, slice_in_dim
+from weft.primitives.transcendental import exp, log1p
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 
@@ -148,7 +146,7 @@ def reshaped(hlo: Any, x: Any, shape: Sequence[int]) -> Any:
 
 
 def piece_size(n: int) -> int:
-    """How long to make the pieces of an axis of length n: about sqrt(n), a divisor if one is near."""
+    """How long to cut the pieces of an axis: about sqrt(n), a divisor of n if one is near."""
     root = math.isqrt(n - 1) + 1
     return next((size for size in range(root, 3 * root) if n % size == 0), root)
 
@@ -232,10 +230,9 @@ class RunningLoops:
         """Write a loop: state = step(i, *state) for i from 0 to count - 1."""
         hlo = self.hlo
         avals = [INT, *[v.aval for v in state]]
-        flag = ShapedArray((), np.bool_)
 
         def going(i: Any, *state: Any) -> list:
-            return [lower_compare("LT")(hlo, flag, i, hlo.constant(count, INT))]
+            return [hlo.compare("LT", i, hlo.constant(count, INT))]
 
         def body(i: Any, *state: Any) -> list:
             return [hlo.like("add", i, hlo.constant(1, INT))[0], *step(i, *state)]

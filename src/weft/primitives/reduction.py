@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -464,11 +464,20 @@ def push_forward(
 
 reduce_p = Reduce()
 
-# The reductions that a function of one equation is recognized as.
-MONOIDS: tuple[tuple[Primitive, Primitive, Callable], ...] = (
-    (add_p, reduce_sum_p, lambda dtype: 0),
+
+class Monoid(NamedTuple):
+    """An elementwise primitive, the reduction by it, and its identity."""
+
+    combine: Primitive
+    reduction: Primitive
+    identity: Callable[[np.dtype], Any]
+
+
+# What a function of one equation is recognized as.
+MONOIDS = (
+    Monoid(add_p, reduce_sum_p, lambda dtype: 0),
     *(
-        (r.combine, r, r.identity)
+        Monoid(r.combine, r, r.identity)
         for r in (
             reduce_max_p,
             reduce_min_p,
@@ -510,8 +519,8 @@ def reducer_jaxpr(op: str, computation: Callable, avals: Sequence[ShapedArray], 
     return jaxpr
 
 
-def monoid_of(jaxpr: Jaxpr) -> tuple[Primitive, Primitive, Callable] | None:
-    """The row of MONOIDS that a program of two scalars is, if it is one."""
+def monoid_of(jaxpr: Jaxpr) -> Monoid | None:
+    """The monoid that a program of two scalars is, if it is one."""
     while len(jaxpr.eqns) == 1 and len(jaxpr.invars) == 2:
         (eqn,) = jaxpr.eqns
         if list(eqn.outvars) != jaxpr.outvars or set(map(id, eqn.invars)) != set(
@@ -519,7 +528,7 @@ def monoid_of(jaxpr: Jaxpr) -> tuple[Primitive, Primitive, Callable] | None:
         ):
             return None
         if not eqn.primitive.names_flow_in:
-            return next((row for row in MONOIDS if row[0] is eqn.primitive), None)
+            return next((m for m in MONOIDS if m.combine is eqn.primitive), None)
         jaxpr = eqn.params["jaxpr"]
     return None
 
@@ -566,11 +575,10 @@ def reduce(
     dimensions = tuple(map(operator.index, dimensions))
     jaxpr = reducer_jaxpr("reduce", computation, [typeof(x) for x in xs], tree)
     found = monoid_of(jaxpr)
-    if found is not None and KINDS["number"](typeof(xs[0]).dtype):
-        combine, prim, identity = found
-        (out,) = prim.bind(xs[0], axes=dimensions)
-        if not is_identity(inits[0], identity(typeof(out).dtype)):
-            (out,) = combine.bind(inits[0], out)
+    if found is not None and not (found.combine is mul_p and dtypes.is_bool(typeof(xs[0]).dtype)):
+        (out,) = found.reduction.bind(xs[0], axes=dimensions)
+        if not is_identity(inits[0], found.identity(typeof(out).dtype)):
+            (out,) = found.combine.bind(inits[0], out)
         return unflatten(tree, [out])
     return unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
 

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.elementwise import lower_compare, neg
+from weft.primitives.elementwise import neg
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import (
     batched_at_front,
@@ -55,6 +55,8 @@ class Sort(Primitive):
 
     def lower(self, hlo, *xs, dimension, is_stable, num_keys):
         keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]
+        if xs[0].aval.size == 0:
+            return list(xs)
         if keys == list(xs):  # nothing but integers, which are their own keys
             return lower_sort(hlo, keys, len(keys), dimension, is_stable)
         bits = dtypes.itemsize_bits(keys[0].aval.dtype)
@@ -96,15 +98,14 @@ def lower_keys(hlo: Any, x: Any) -> list:
         return [x]
     bits = aval.dtype.itemsize * 8
     ints = ShapedArray(aval.shape, np.dtype(f"int{bits}"))
-    flags = ShapedArray(aval.shape, np.bool_)
     highest = hlo.constant((1 << (bits - 1)) - 1, ints)
     # The bits of positive floats are in order, those of negative ones reversed but for the sign.
     (key,) = hlo.op("stablehlo.bitcast_convert", [x], [ints])
     (sign,) = hlo.like("shift_right_arithmetic", key, hlo.constant(bits - 1, ints))
     (key,) = hlo.like("xor", key, hlo.like("and", sign, highest)[0])
-    is_zero = lower_compare("EQ")(hlo, flags, x, hlo.constant(0, aval.strong()))
+    is_zero = hlo.compare("EQ", x, hlo.constant(0, aval.strong()))
     (key,) = hlo.op("stablehlo.select", [is_zero, hlo.constant(0, ints), key], [ints])
-    is_nan = lower_compare("NE")(hlo, flags, x, x)
+    is_nan = hlo.compare("NE", x, x)
     return hlo.op("stablehlo.select", [is_nan, highest, key], [ints])
 
 
@@ -117,16 +118,15 @@ def wider(dtype: np.dtype) -> np.dtype:
 
 def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stable: bool) -> list:
     """Write a sort of arrays by the first `num_keys` of them, which hold integers."""
-    flag = ShapedArray((), np.bool_)
 
     def before(*pairs: Any) -> list:
         """Whether the left element comes first: by the last key, then the one before it, ..."""
         result = None
         for k in reversed(range(num_keys)):
             x, y = pairs[2 * k : 2 * k + 2]
-            less = lower_compare("LT")(hlo, flag, x, y)
+            less = hlo.compare("LT", x, y)
             if result is not None:
-                tie = lower_compare("EQ")(hlo, flag, x, y)
+                tie = hlo.compare("EQ", x, y)
                 (less,) = hlo.like("or", less, hlo.like("and", tie, result)[0])
             result = less
         return [result]

@@ -1,0 +1,698 @@
+"""Reductions over sliding windows, and the choice of one element of each window (max pooling).
+
+`reduce_window` takes a user's function; sums, maxima and minima have primitives of their own. The
+shape rules of convolution are conv.py's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero
+from weft.core.stage import stage
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import (
+    KINDS,
+    add_p,
+    ge_p,
+    le_p,
+    max_p,
+    min_p,
+    named,
+    select,
+)
+from weft.primitives.layout import (
+    LinearPrimitive,
+    batched_at_front,
+    broadcast_in_dim,
+    literal,
+)
+from weft.primitives.reduction import (
+    halves,
+    highest,
+    is_identity,
+    lowest,
+    monoid_of,
+    reducer_jaxpr,
+    starting_values,
+    with_tangents,
+)
+from weft.primitives.slicing import pad, padding_mask, slice
+from weft.pytrees import flatten, unflatten
+from weft.xla.eager import new_kernel
+from weft.xla.hlo import i64s, pairs
+from weft.xla.lower import lower_jaxpr
+
+# --- shapes ---------------------------------------------------------------------------------
+
+
+def dilated(n: int, step: int) -> int:
+    """The length of n elements that are `step` apart."""
+    return 0 if n == 0 else (n - 1) * step + 1
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+) -> list[tuple[int, int]]:
+    """Explicit padding, (low, high) for each axis: 'VALID' pads nothing; 'SAME' pads so that the
+    result has ceil(size / stride) elements, the odd one high; 'SAME_LOWER' the odd one low.
+    """
+    if not isinstance(padding, str):
+        return [(operator.index(low), operator.index(high)) for low, high in padding]
+    kind = padding.upper()
+    if kind == "VALID":
+        return [(0, 0)] * len(in_shape)
+    if kind not in ("SAME", "SAME_LOWER"):
+        raise ShapeError(
+            f"padding: must be 'VALID', 'SAME', 'SAME_LOWER' or pairs (low, high); got {padding!r}."
+        )
+    pads = []
+    for n, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        total = max((-(-n // stride) - 1) * stride + window - n, 0)
+        small, large = total // 2, total - total // 2
+        pads.append((small, large) if kind == "SAME" else (large, small))
+    return pads
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None,
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """The number of places of a window on each axis."""
+    ones = (1,) * len(operand_shape)
+    rows = zip(
+        operand_shape,
+        window_dimensions,
+        window_strides or ones,
+        padding,
+        base_dilation or ones,
+        window_dilation or ones,
+        strict=True,
+    )
+    return tuple(
+        max(0, (dilated(n, base) + low + high - dilated(w, wide)) // stride + 1)
+        for n, w, stride, (low, high), base, wide in rows
+    )
+
+
+def window_shape(op: str, shape: Sequence[int], **params: Any) -> tuple[int, ...]:
+    """As `reduce_window_shape_tuple`, checked."""
+    for name, given in params.items():
+        if len(given) != len(shape):
+            raise ShapeError(
+                f"{op}: {name} must have one entry for each axis of the operand; "
+                f"got {given} for shape {tuple(shape)}."
+            )
+        if name != "padding" and any(n < 1 for n in given):
+            raise ShapeError(f"{op}: {name} must be positive; got {given}.")
+    return reduce_window_shape_tuple(shape, **params)
+
+
+def at_mapped(params: dict, at: int) -> dict:
+    """The parameters with a mapped axis at `at`, over which no window reaches."""
+    return {
+        k: (*v[:at], (0, 0) if k == "padding" else 1, *v[at:]) if isinstance(v, tuple) else v
+        for k, v in params.items()
+    }
+
+
+def lower_windows(
+    hlo: Any, xs: Sequence[Any], inits: Sequence[Any], combine: Callable, params: dict
+) -> list:
+    """Write a reduction of several arrays over the same windows; `combine` writes the body."""
+    shape = reduce_window_shape_tuple(xs[0].aval.shape, **params)
+    return hlo.op(
+        "stablehlo.reduce_window",
+        [*xs, *inits],
+        [ShapedArray(shape, x.aval.dtype) for x in xs],
+        [hlo.block([i.aval for i in (*inits, *inits)], combine)],
+        window_dimensions=i64s(params["window_dimensions"]),
+        window_strides=i64s(params["window_strides"]),
+        base_dilations=i64s(params["base_dilation"]),
+        window_dilations=i64s(params["window_dilation"]),
+        padding=pairs(params["padding"]),
+    )
+
+
+def window_elements(x: Any, fill: Any, params: dict) -> list:
+    """For each place in a window, that element of every window: as many strided slices.
+
+    `fill` stands in the padding: a scalar, or one for each index of the first axis of x.
+    """
+    config = tuple(
+        (low, high, base - 1)
+        for (low, high), base in zip(params["padding"], params["base_dilation"], strict=True)
+    )
+    shape = reduce_window_shape_tuple(typeof(x).shape, **params)
+    if typeof(fill).shape:
+        mask = padding_mask(typeof(x), config)
+        x = pad(x, literal(0, typeof(x).dtype), config)
+        x = select(mask, broadcast_in_dim(fill, typeof(x).shape, (0,)), x)
+    else:
+        x = pad(x, fill, config)
+    strides = params["window_strides"]
+    found = []
+    for place in itertools.product(*map(range, params["window_dimensions"])):
+        starts = [i * d for i, d in zip(place, params["window_dilation"], strict=True)]
+        limits = [s + dilated(n, k) for s, n, k in zip(starts, shape, strides, strict=True)]
+        found.append(slice(x, starts, limits, strides))
+    return found
+
+
+# --- any function ---------------------------------------------------------------------------
+
+
+class ReduceWindow(Primitive):
+    """The elements of each window, in several arrays, combined by the program `jaxpr`.
+
+    Operands are n arrays and n scalars, which start each reduction and stand in the padding.
+    The derivative applies `jaxpr` to whole arrays, once for each place in the window.
+    Source: StableHLO, reduce_window.
+    """
+
+    name = "reduce_window"
+    memoize_type = False
+    multiple_results = True
+
+    def impl(self, *args, jaxpr, **params):
+        key = ("kernel", *params.values())
+        kernel = jaxpr.memo.get(key)
+        if kernel is None:
+            kernel = jaxpr.memo[key] = new_kernel(self, {"jaxpr": jaxpr, **params})
+        return kernel(*args)
+
+    def abstract_eval(self, *avals, jaxpr, consts, **params):
+        xs, _ = halves(avals)
+        if any(x.shape != xs[0].shape for x in xs):
+            raise ShapeError(
+                f"{self.name}: operands must have equal shapes; got {', '.join(map(str, xs))}."
+            )
+        shape = window_shape(self.name, xs[0].shape, **params)
+        return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
+
+    def lower(self, hlo, *args, jaxpr, consts, **params):
+        xs, inits = halves(args)
+        return lower_windows(hlo, xs, inits, lambda *cells: lower_jaxpr(hlo, jaxpr, cells), params)
+
+    def jvp(self, primals, tangents, *, jaxpr, consts, **params):
+        outs = self.bind(*primals, jaxpr=jaxpr, consts=consts, **params)
+        still = [Zero(typeof(y).to_tangent()) for y in outs]
+        if all(isinstance(t, Zero) for t in tangents):
+            return outs, still
+        (xs, inits), (dots, init_dots) = halves(primals), halves(tangents)
+        combine, listed = with_tangents(jaxpr, [typeof(x) for x in xs])
+        total = fold_windows(combine, listed(xs, dots), listed(inits, init_dots), params)
+        given = iter(total[len(xs) :])
+        return outs, [
+            next(given) if dtypes.is_inexact(typeof(y).dtype) else t
+            for y, t in zip(outs, still, strict=True)
+        ]
+
+    def batch(self, axis, args, dims, *, jaxpr, consts, **params):
+        (xs, inits), (x_dims, init_dims) = halves(args), halves(dims)
+        xs = [batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
+        params = at_mapped(params, 0)
+        if all(d is None for d in init_dims):
+            outs = self.bind(*xs, *inits, jaxpr=jaxpr, consts=consts, **params)
+        else:
+            inits = [batched_at_front(i, d, axis.size) for i, d in zip(inits, init_dims)]
+            outs = fold_windows(lambda a, b: jaxpr(*a, *b), xs, inits, params)
+        return outs, [0] * len(outs)
+
+
+def fold_windows(combine: Callable, xs: Sequence[Any], inits: Sequence[Any], params: dict) -> list:
+    """Reduce lists of arrays over windows: `combine(total, elements)`, a place at a time."""
+    shape = reduce_window_shape_tuple(typeof(xs[0]).shape, **params)
+    total = [broadcast_in_dim(i, shape, tuple(range(typeof(i).ndim))) for i in inits]
+    each = [window_elements(x, i, params) for x, i in zip(xs, inits, strict=True)]
+    for elements in zip(*each, strict=True):
+        total = combine(total, elements)
+    return total
+
+
+reduce_window_p = ReduceWindow()
+
+
+# --- sums, maxima, minima -------------------------------------------------------------------
+
+
+class WindowReduction(Primitive):
+    """A family: the elements of each window combined by an elementwise primitive, `combine`.
+
+    Padding counts as `identity(dtype)`. Dtypes: as `takes`. Source: StableHLO, reduce_window.
+    """
+
+    def __init__(self, name: str, combine: Primitive, identity: Callable, takes: str):
+        self.name = name
+        self.combine = combine
+        self.identity = identity
+        self.takes = takes
+
+    def abstract_eval(self, x, **params):
+        if not KINDS[self.takes](x.dtype):
+            raise DtypeError(f"{self.name}: needs an operand of {self.takes} dtype; got {x}.")
+        return [x.update(shape=window_shape(self.name, x.shape, **params))]
+
+    def lower(self, hlo, x, **params):
+        cell = ShapedArray((), x.aval.dtype)
+        init = hlo.constant(self.identity(cell.dtype), cell)
+        return lower_windows(hlo, [x], [init], lambda a, b: self.combine.lower(hlo, a, b), params)
+
+    def batch(self, axis, args, dims, **params):
+        (x,), (d,) = args, dims
+        return self.bind(x, **at_mapped(params, d)), [d]
+
+
+class WindowSum(WindowReduction, LinearPrimitive):
+    """The sum of each window. Its transpose sums windows of the cotangent, strides and base
+    dilation exchanged.
+    """
+
+    def transpose(self, cts, x, **params):
+        (ct,) = cts
+        strides, base = params["window_strides"], params["base_dilation"]
+        window = [
+            dilated(w, d)
+            for w, d in zip(params["window_dimensions"], params["window_dilation"], strict=True)
+        ]
+        lows = [w - low - 1 for w, (low, _) in zip(window, params["padding"], strict=True)]
+        rows = zip(x.aval.shape, base, typeof(ct).shape, strides, window, lows, strict=True)
+        padding = tuple(
+            (low, dilated(n, b) + w - 1 - dilated(m, s) - low) for n, b, m, s, w, low in rows
+        )
+        exchanged = {"window_strides": base, "base_dilation": strides, "padding": padding}
+        return self.bind(ct, **{**params, **exchanged})
+
+
+class WindowExtremum(WindowReduction):
+    """The maximum or minimum of each window; the first of equals has the derivative."""
+
+    def jvp(self, primals, tangents, **params):
+        (x,), (t,) = primals, tangents
+        (out,) = self.bind(x, **params)
+        if isinstance(t, Zero):
+            return [out], [Zero(typeof(out).to_tangent())]
+        better = ge_p if self is reduce_window_max_p else le_p
+        if {*params["base_dilation"], *params["window_dilation"]} <= {1}:
+            return [out], select_and_gather_add_p.bind(t, x, select_prim=better, **params)
+
+        def choose(xs: Sequence[Any], ys: Sequence[Any]) -> list:
+            (keep,) = better.bind(xs[0], ys[0])
+            return [select(keep, x, y) for x, y in zip(xs, ys, strict=True)]
+
+        dtype = typeof(x).dtype
+        inits = [literal(self.identity(dtype), dtype), literal(0, dtype)]
+        return [out], fold_windows(choose, [x, t], inits, params)[1:]
+
+
+reduce_window_sum_p = WindowSum("reduce_window_sum", add_p, lambda dtype: 0, "number")
+reduce_window_max_p = WindowExtremum("reduce_window_max", max_p, lowest, "any")
+reduce_window_min_p = WindowExtremum("reduce_window_min", min_p, highest, "any")
+
+
+# --- one element of each window -------------------------------------------------------------
+
+
+def worst(select_prim: Primitive, dtype: np.dtype) -> Any:
+    """The value that a selection by ge or le never takes before another."""
+    return lowest(dtype) if select_prim is ge_p else highest(dtype)
+
+
+class SelectAndGatherAdd(Primitive):
+    """Of each window, the element of `tangents` where `operand` has the element that is selected.
+
+    `select_prim` is ge or le: the first maximum or minimum. Linear in `tangents`.
+    Source: StableHLO, reduce_window of pairs.
+    """
+
+    name = "select_and_gather_add"
+
+    def abstract_eval(self, tangents, operand, *, select_prim, **params):
+        check_pair(self.name, tangents, operand, operand.shape)
+        shape = window_shape(self.name, operand.shape, **params)
+        return [ShapedArray(shape, tangents.dtype)]
+
+    def lower(self, hlo, tangents, operand, *, select_prim, **params):
+        dtype = operand.aval.dtype
+        cells = [ShapedArray((), dtype), ShapedArray((), tangents.aval.dtype)]
+        inits = [hlo.constant(worst(select_prim, dtype), cells[0]), hlo.constant(0, cells[1])]
+
+        def choose(x: Any, t: Any, y: Any, u: Any) -> list:
+            (keep,) = select_prim.lower(hlo, x, y)
+            return [
+                hlo.op("stablehlo.select", [keep, a, b], [a.aval])[0] for a, b in ((x, y), (t, u))
+            ]
+
+        return lower_windows(hlo, [operand, tangents], inits, choose, params)[1:]
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        t = tangents[0]
+        if isinstance(t, Zero):
+            return outs, [Zero(typeof(outs[0]).to_tangent())]
+        return outs, self.bind(t, primals[1], **params)
+
+    def transpose(self, cts, tangents, operand, *, base_dilation, window_dilation, **params):
+        if {*base_dilation, *window_dilation} - {1}:
+            raise ShapeError(
+                f"{self.name}: dilations must be 1 to transpose; "
+                f"got base_dilation {base_dilation}, window_dilation {window_dilation}."
+            )
+        return [*select_and_scatter_add_p.bind(cts[0], operand, **params), None]
+
+    def batch(self, axis, args, dims, **params):
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        return self.bind(*args, **at_mapped(params, 0)), [0]
+
+
+class SelectAndScatterAdd(Primitive):
+    """Each element of `source` added where `operand` has the selected element of its window.
+
+    The transpose of select_and_gather_add; linear in `source`. The rest is zero.
+    Source: StableHLO, select_and_scatter.
+    """
+
+    name = "select_and_scatter_add"
+
+    def abstract_eval(self, source, operand, *, select_prim, **params):
+        check_pair(self.name, source, operand, places(self.name, operand.shape, params))
+        return [ShapedArray(operand.shape, source.dtype)]
+
+    def lower(self, hlo, source, operand, *, select_prim, **params):
+        cell = ShapedArray((), operand.aval.dtype)
+        return lower_scatter(
+            hlo,
+            operand,
+            source,
+            hlo.constant(0, cell),
+            hlo.constant(worst(select_prim, cell.dtype), cell),
+            lambda x, y: select_prim.lower(hlo, x, y),
+            lambda x, y: add_p.lower(hlo, x, y),
+            params,
+        )
+
+    jvp = SelectAndGatherAdd.jvp
+
+    def transpose(self, cts, source, operand, **params):
+        ones = (1,) * len(params["window_dimensions"])
+        dots = select_and_gather_add_p.bind(
+            cts[0], operand, base_dilation=ones, window_dilation=ones, **params
+        )
+        return [*dots, None]
+
+    batch = SelectAndGatherAdd.batch
+
+
+class SelectAndScatter(Primitive):
+    """Each element of `source` combined, by the program `scatter_jaxpr`, into an array of
+    `init_value` where `operand` has the element of its window that `select_jaxpr` selects.
+
+    No derivative. Source: StableHLO, select_and_scatter.
+    """
+
+    name = "select_and_scatter"
+    memoize_type = False
+
+    def abstract_eval(self, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
+        check_pair(self.name, source, operand, places(self.name, operand.shape, params))
+        return [ShapedArray(operand.shape, source.dtype)]
+
+    def impl(self, *args, scatter_jaxpr, **params):
+        key = ("kernel", *params.values())
+        kernel = scatter_jaxpr.memo.get(key)
+        if kernel is None:
+            given = {"scatter_jaxpr": scatter_jaxpr, **params}
+            kernel = scatter_jaxpr.memo[key] = new_kernel(self, given)
+        return kernel(*args)
+
+    def lower(self, hlo, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
+        return lower_scatter(
+            hlo,
+            operand,
+            source,
+            init_value,
+            None,
+            lambda x, y: lower_jaxpr(hlo, select_jaxpr, [x, y]),
+            lambda x, y: lower_jaxpr(hlo, scatter_jaxpr, [x, y]),
+            params,
+        )
+
+    def batch(self, axis, args, dims, **params):
+        (operand, source, init), (d, source_d, init_d) = args, dims
+        if init_d is not None:
+            raise ShapeError(f"{self.name}: init_value must not be mapped.")
+        operand = batched_at_front(operand, d, axis.size)
+        source = batched_at_front(source, source_d, axis.size)
+        return self.bind(operand, source, init, **at_mapped(params, 0)), [0]
+
+
+def check_pair(op: str, x: ShapedArray, operand: ShapedArray, shape: Sequence[int]) -> None:
+    """Raise unless x has the shape wanted, and the dtype of the operand."""
+    if x.shape != tuple(shape) or x.dtype != operand.dtype:
+        raise ShapeError(
+            f"{op}: needs an array of shape {tuple(shape)} beside the operand {operand}, of its "
+            f"dtype; got {x}."
+        )
+
+
+def places(op: str, shape: Sequence[int], params: dict) -> tuple[int, ...]:
+    """The number of places of an undilated window on each axis, among other parameters."""
+    names = ("window_dimensions", "window_strides", "padding")
+    return window_shape(op, shape, **{k: params[k] for k in names})
+
+
+def lower_scatter(
+    hlo: Any,
+    operand: Any,
+    source: Any,
+    init: Any,
+    fill: Any,
+    choose: Callable,
+    combine: Callable,
+    params: dict,
+) -> list:
+    """Write select_and_scatter; with `fill`, padding of the operand is written out, as XLA:CPU
+    selects elements of the padding otherwise.
+    """
+    out = ShapedArray(operand.aval.shape, source.aval.dtype)
+    padding = params["padding"]
+    written = fill is not None and any(n for row in padding for n in row)
+    if written:
+        operand = lower_pad(hlo, operand, fill, padding)
+    cells = [ShapedArray((), operand.aval.dtype)] * 2
+    sums = [ShapedArray((), source.aval.dtype)] * 2
+    (y,) = hlo.op(
+        "stablehlo.select_and_scatter",
+        [operand, source, init],
+        [out.update(shape=operand.aval.shape)],
+        [hlo.block(cells, choose), hlo.block(sums, combine)],
+        window_dimensions=i64s(params["window_dimensions"]),
+        window_strides=i64s(params["window_strides"]),
+        padding=pairs([(0, 0)] * len(padding) if written else padding),
+    )
+    return [lower_pad(hlo, y, init, [(-low, -high) for low, high in padding]) if written else y]
+
+
+def lower_pad(hlo: Any, x: Any, fill: Any, padding: Sequence[tuple[int, int]]) -> Any:
+    """Write a padding at the edges; where negative, it cuts away."""
+    lows, highs = zip(*padding, strict=True)
+    shape = [n + low + high for n, low, high in zip(x.aval.shape, lows, highs, strict=True)]
+    return hlo.op(
+        "stablehlo.pad",
+        [x, fill],
+        [x.aval.update(shape=tuple(shape))],
+        edge_padding_low=i64s(lows),
+        edge_padding_high=i64s(highs),
+        interior_padding=i64s([0] * len(lows)),
+    )[0]
+
+
+select_and_gather_add_p = SelectAndGatherAdd()
+select_and_scatter_add_p = SelectAndScatterAdd()
+select_and_scatter_p = SelectAndScatter()
+
+
+# --- functions ------------------------------------------------------------------------------
+
+
+def window_params(
+    op: str,
+    shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None,
+    padding: str | Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> dict:
+    """The parameters of a window, with defaults filled in."""
+    ones = (1,) * len(shape)
+    params: dict = {
+        name: tuple(map(operator.index, ones if given is None else given))
+        for name, given in (
+            ("base_dilation", base_dilation),
+            ("window_dilation", window_dilation),
+            ("window_dimensions", window_dimensions),
+            ("window_strides", window_strides),
+        )
+    }
+    if isinstance(padding, str):
+        window_shape(op, shape, **params, padding=ones)
+        reach = map(dilated, params["window_dimensions"], params["window_dilation"])
+        sizes = map(dilated, shape, params["base_dilation"])
+        padding = padtype_to_pads([*sizes], [*reach], params["window_strides"], padding)
+    return {**params, "padding": tuple((int(low), int(high)) for low, high in padding)}
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Reduce each window of an array, or of a tree of arrays, by a user's function.
+
+    The windows lie `window_strides` apart on the operand, whose elements lie `base_dilation` apart
+    and which is padded with `init_value`; those of a window lie `window_dilation` apart.
+    """
+    xs, tree = flatten(operand)
+    inits = starting_values("reduce_window", xs, init_value, tree)
+    avals = [typeof(x) for x in xs]
+    params = window_params(
+        "reduce_window",
+        avals[0].shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    )
+    jaxpr = reducer_jaxpr("reduce_window", computation, avals, tree)
+    found = monoid_of(jaxpr)
+    for prim in (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p):
+        known = found is not None and prim.combine is found.combine
+        if known and is_identity(inits[0], prim.identity(avals[0].dtype)):
+            return unflatten(tree, prim.bind(xs[0], **params))
+    outs = reduce_window_p.bind(*xs, *inits, jaxpr=jaxpr, consts=(), **params)
+    return unflatten(tree, outs)
+
+
+def window_reducer(prim: WindowReduction) -> Callable[..., Any]:
+    """The function of a window reduction."""
+
+    def fun(
+        operand: Any,
+        window_dimensions: Sequence[int],
+        window_strides: Sequence[int] | None = None,
+        padding: str | Sequence[tuple[int, int]] = "VALID",
+        base_dilation: Sequence[int] | None = None,
+        window_dilation: Sequence[int] | None = None,
+    ) -> Any:
+        params = window_params(
+            prim.name,
+            typeof(operand).shape,
+            window_dimensions,
+            window_strides,
+            padding,
+            base_dilation,
+            window_dilation,
+        )
+        return prim.bind(operand, **params)[0]
+
+    return named(fun, prim)
+
+
+reduce_window_sum = window_reducer(reduce_window_sum_p)
+reduce_window_max = window_reducer(reduce_window_max_p)
+reduce_window_min = window_reducer(reduce_window_min_p)
+
+
+def select_and_gather_add(
+    tangents: Any,
+    operand: Any,
+    select_prim: Primitive,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Of each window, the tangent of the first maximum (ge) or minimum (le) of `operand`."""
+    params = window_params(
+        "select_and_gather_add",
+        typeof(operand).shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    )
+    return select_and_gather_add_p.bind(tangents, operand, select_prim=select_prim, **params)[0]
+
+
+def undilated_params(op: str, shape: Sequence[int], *window: Any) -> dict:
+    """The parameters of a window that cannot be dilated."""
+    params = window_params(op, shape, *window)
+    return {k: v for k, v in params.items() if not k.endswith("dilation")}
+
+
+def select_and_scatter_add(
+    source: Any,
+    operand: Any,
+    select_prim: Primitive,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+) -> Any:
+    """Each element of `source` added where its window has the first maximum or minimum."""
+    window = (window_dimensions, window_strides, padding)
+    params = undilated_params("select_and_scatter_add", typeof(operand).shape, *window)
+    return select_and_scatter_add_p.bind(source, operand, select_prim=select_prim, **params)[0]
+
+
+def select_and_scatter(
+    operand: Any,
+    select: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    source: Any,
+    init_value: Any,
+    scatter: Callable[[Any, Any], Any],
+) -> Any:
+    """Each element of `source` combined by `scatter` where its window has the element selected.
+
+    `select(a, b)` says whether a is taken before b; `scatter(a, b)` combines what meets.
+    """
+    window = (window_dimensions, window_strides, padding)
+    params = undilated_params("select_and_scatter", typeof(operand).shape, *window)
+    cell = ShapedArray((), typeof(operand).dtype)
+    chosen, consts = stage(lambda x, y: [select(x, y)], [cell, cell])
+    if consts or chosen.out_avals != [ShapedArray((), np.bool_)]:
+        raise DtypeError(
+            "select_and_scatter: select must compare two scalars, using nothing else; "
+            f"got results {', '.join(map(str, chosen.out_avals))}."
+        )
+    leaves, tree = flatten(source)
+    (init,) = starting_values("select_and_scatter", leaves, init_value, tree)
+    combined = reducer_jaxpr("select_and_scatter", scatter, [typeof(source)], tree)
+    return select_and_scatter_p.bind(
+        operand, source, init, select_jaxpr=chosen, scatter_jaxpr=combined, **params
+    )[0]

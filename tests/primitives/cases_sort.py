@@ -1,0 +1,89 @@
+"""Rows for primitives/sort.py. Order of special values, ties and errors: test_sort.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.primitives.cases import ALL, FLOATS, INTS, Arg, Case
+from weft.primitives import sort
+
+REAL = FLOATS + " " + INTS + " bool"
+
+
+def params(dimension: int, num_keys: int = 1) -> dict:
+    return {"dimension": dimension, "is_stable": True, "num_keys": num_keys}
+
+
+def carried(x: np.ndarray, y: np.ndarray, axis: int) -> list:
+    """Sorted by x."""
+    order = np.argsort(x, axis, kind="stable")
+    return [np.take_along_axis(z, order, axis) for z in (x, y)]
+
+
+def by_two(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> list:
+    """Sorted by x, then y."""
+    order = np.lexsort((y, x), axis=-1)
+    return [np.take_along_axis(a, order, -1) for a in (x, y, z)]
+
+
+def largest(x: np.ndarray, k: int, axis: int) -> list:
+    """The k largest, the first of equals first."""
+    rank = -x.astype(np.float64)
+    order = np.take(np.argsort(rank, axis, kind="stable"), range(k), axis)
+    return [np.take_along_axis(x, order, axis), order.astype(np.int32)]
+
+
+def top(shape: Any, k: int, axis: int, **more: Any) -> Case:
+    return Case(
+        sort.top_k_p,
+        [shape],
+        lambda x: largest(x, k, axis),
+        {"k": k, "axis": axis},
+        weak=None,
+        label=f"{k} of axis {axis}",
+        **more,
+    )
+
+
+KEYS = Arg((2, 6), values=[[2, 1, 2, 0, 1, 1], [0, 0, 2, 2, 1, 0]], dtype=np.int32)
+
+CASES = [
+    Case(sort.sort_p, [(3, 5)], lambda x: np.sort(x, 1), params(1), dtypes=ALL),
+    Case(
+        sort.sort_p,
+        [(3, 2, 4)],
+        lambda x: np.sort(x, 0),
+        params(0),
+        also=[((0, 2, 3),), ((1, 2, 3),)],
+        label="axis 0",
+    ),
+    Case(
+        sort.sort_p,
+        [(4, 3), (4, 3)],
+        lambda x, y: carried(x, y, 0),
+        params(0),
+        dtypes="f32 f16 bf16 f64",
+        label="two",
+    ),
+    Case(
+        sort.sort_p,
+        [KEYS, (2, 6)],
+        lambda x, y: carried(x, y, 1),
+        params(1),
+        label="keys",
+        weak=None,
+    ),
+    Case(
+        sort.sort_p,
+        [KEYS, (2, 6), (2, 6)],
+        by_two,
+        params(1, 2),
+        label="two keys",
+        dtypes="f32 c64",
+    ),
+    top((3, 5), 2, 1, dtypes=REAL),
+    top((5, 2), 3, 0),
+    top((2, 3), 0, 1),
+]
