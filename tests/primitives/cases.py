@@ -52,6 +52,7 @@ class Arg:
     high: float = 2.0
     dtype: Any = None
     values: Any = None
+    moves: bool = True  # whether derivatives are taken in it, where its dtype has them
 
     def array(self, rng: np.random.Generator, dtype: Any) -> np.ndarray:
         dtype = np.dtype(dtype if self.dtype is None else self.dtype)
@@ -120,7 +121,10 @@ class Case:
         args = [a if isinstance(a, Arg) else Arg(tuple(a)) for a in self.args]
         if shapes is None:
             return args
-        return [Arg(tuple(s), a.low, a.high, a.dtype) for a, s in zip(args, shapes, strict=True)]
+        return [
+            Arg(tuple(s), a.low, a.high, a.dtype, moves=a.moves)
+            for a, s in zip(args, shapes, strict=True)
+        ]
 
     def rng(self, stream: str = "") -> np.random.Generator:
         """The same numbers for this row in every run; streams are independent."""
@@ -130,6 +134,11 @@ class Case:
         """Values for the operands."""
         rng = self.rng()
         return [a.array(rng, dtype) for a in self.operands(shapes)]
+
+    def moved(self, xs: Sequence[Any]) -> list[bool]:
+        """Which operands derivatives are taken in."""
+        pairs = zip(xs, self.operands(), strict=True)
+        return [a.moves and np.asarray(x).dtype.kind not in "iub" for x, a in pairs]
 
     def apply(self, *xs: Any) -> list:
         """The operation under test: always a list."""

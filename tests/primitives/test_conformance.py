@@ -78,16 +78,12 @@ def assert_close(got: Any, want: Any, tol: float, where: str = "", floor: float 
     )
 
 
-def inexact(xs: Any) -> list[bool]:
-    """Which values can be differentiated in."""
-    return [dtypes.is_inexact(typeof(x).dtype) for x in xs]
-
-
-def tangents_for(rng: np.random.Generator, xs: Any) -> list:
+def tangents_for(case: Case, xs: Any) -> list:
     """Random tangents; Zero where there can be none."""
+    rng = case.rng("tangents")
     return [
         random_array(rng, x.shape, x.dtype, -1, 1) if m else Zero(typeof(x).to_tangent())
-        for x, m in zip(xs, inexact(xs), strict=True)
+        for x, m in zip(xs, case.moved(xs), strict=True)
     ]
 
 
@@ -178,7 +174,7 @@ def test_jvp(case):
     for dtype in derivative_dtypes(case):
         with config.scope(enable_x64=True):
             xs = case.arrays(dtype)
-            ts = tangents_for(case.rng("tangents"), xs)
+            ts = tangents_for(case, xs)
             outs, dots = jvp(case.apply, xs, ts)
             for y, want in zip(outs, case.apply(*xs), strict=True):
                 assert_close(y, want, 1e-12, "the primal result")
@@ -205,8 +201,8 @@ def test_transpose(case):
     for dtype in derivative_dtypes(case):
         with config.scope(enable_x64=True):
             xs = case.arrays(dtype)
-            rng = case.rng("tangents")
-            ts = tangents_for(rng, xs)
+            rng = case.rng("cotangents")
+            ts = tangents_for(case, xs)
             check_transpose(case, xs, ts, [True] * len(xs), rng)
             for k in range(len(xs)):
                 if len(xs) > 1 and not isinstance(ts[k], Zero):
@@ -214,7 +210,7 @@ def test_transpose(case):
 
 
 def check_transpose(case: Case, xs: list, ts: list, wanted: list, rng: Any) -> None:
-    moved = [m and w for m, w in zip(inexact(xs), wanted, strict=True)]
+    moved = [m and w for m, w in zip(case.moved(xs), wanted, strict=True)]
     outs, jaxpr, residuals, out_moved = linearize(case.apply, xs, moved)
     given = [t for t, m in zip(ts, moved, strict=True) if m]
     ys = [y for y, m in zip(outs, out_moved, strict=True) if m]
@@ -239,9 +235,9 @@ def test_second_order(case):
     with config.scope(enable_x64=True):
         dtype = derivative_dtypes(case)[0]
         xs = case.arrays(dtype)
-        rng = case.rng("tangents")
-        ts = tangents_for(rng, xs)
-        moved = inexact(xs)
+        rng = case.rng("cotangents")
+        ts = tangents_for(case, xs)
+        moved = case.moved(xs)
         cts = [random_array(rng, y.shape, y.dtype, -1, 1) for y in case.apply(*xs)]
 
         def gradient(*args: Any) -> list:
