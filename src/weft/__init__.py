@@ -8,21 +8,16 @@ import os as _os
 _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, not logged
 
 from weft.xla import eager as _eager  # the bottom trace comes first  # noqa: F401, I001
-from weft.api import (
+from weft.api import eval_shape, make_jaxpr, vmap
+from weft.contexts import (
+    default_device,
+    default_matmul_precision,
     disable_jit,
-    eval_shape,
-    grad,
-    hessian,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jvp,
-    linear_transpose,
-    linearize,
-    make_jaxpr,
-    value_and_grad,
-    vjp,
-    vmap,
+    enable_checks,
+    enable_x64,
+    log_compiles,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
 )
 from weft.core.aval import typeof
 from weft.custom_derivatives import custom_jvp, custom_vjp
@@ -40,6 +35,8 @@ from weft.devices import (
     process_count,
     process_index,
 )
+from weft.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from weft.jacobians import hessian, jacfwd, jacobian, jacrev
 from weft.jitting import jit
 from weft.options import config
 from weft.structs import ShapeDtypeStruct
@@ -55,12 +52,16 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "default_backend",
+    "default_device",
+    "default_matmul_precision",
     "device_count",
     "device_get",
     "device_put",
     "devices",
     "disable_jit",
     "dtypes",
+    "enable_checks",
+    "enable_x64",
     "errors",
     "eval_shape",
     "grad",
@@ -76,8 +77,11 @@ __all__ = [
     "live_arrays",
     "local_device_count",
     "local_devices",
+    "log_compiles",
     "make_jaxpr",
     "numpy",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
     "process_count",
     "process_index",
     "tree",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.control.custom import custom_jvp_p, custom_vjp_p
+from weft.control.custom import custom_jvp_p, custom_vjp_p, stop_gradient_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Zero
 from weft.errors import PytreeError, ShapeError
@@ -21,7 +21,22 @@ from weft.primitives.layout import instantiate, zeros
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
 from weft.util import fun_name
 
-__all__ = ["custom_jvp", "custom_vjp"]
+__all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
+
+
+def stop_gradient(x: Any) -> Any:
+    """A pytree of values as it is, with derivatives of zero.
+
+    >>> from weft import grad
+    >>> grad(lambda x: x * stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    return tree_map(stop_one, x)
+
+
+def stop_one(x: Any) -> Any:
+    """A leaf whose derivative is zero; what has none is as it was."""
+    return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(typeof(x).dtype) else x
 
 
 class _CustomFunction:
@@ -191,7 +206,7 @@ def checked_pair(name: str, pair: Any, out_tree: PyTreeDef | None, trees: list) 
                 f"custom_jvp: a tangent from the rule of {name} must have the type of its output; "
                 f"got {got} for an output {typeof(x)}."
             )
-        checked.append(Zero(want) if want.dtype == dtypes.float0 else t)
+        checked.append(zeros(want) if want.dtype == dtypes.float0 else t)
     trees.append(tree)
     return [*outs, *checked]
 
@@ -315,18 +330,32 @@ class _Pullback:
         out: list = []
         avals = iter(self.in_avals)
         for i, (g, tree) in enumerate(zip(grads, others, strict=True)):
-            if g is None and tree.num_leaves != 0:
-                out += [zeros(next(avals).to_tangent()) for _ in range(tree.num_leaves)]
-                continue
-            leaves, got_tree = flatten(g)
-            if got_tree != tree:
-                raise PytreeError(
-                    f"custom_vjp: bwd of {name} must return a cotangent of the argument's "
-                    f"structure; got {got_tree} for argument {i}, which is {tree}."
-                )
-            for x in leaves:
-                out.append(self.checked(x, next(avals), i))
+            for x, shown in self.parts(g, tree, i):
+                if x is None:
+                    out += [zeros(next(avals).to_tangent()) for _ in range(shown)]
+                else:
+                    out.append(self.checked(x, next(avals), i))
         return out
+
+    def parts(self, ct: Any, tree: PyTreeDef, position: int) -> list[tuple[Any, int]]:
+        """The leaves of a cotangent; None, which stands for zeros, with how many it stands for."""
+        leaves, given = flatten(ct)
+        if given == tree:
+            return [(x, 1) for x in leaves]
+        leaves, given = flatten(ct, lambda x: x is None)
+        try:
+            below = given.flatten_up_to(unflatten(tree, range(tree.num_leaves)))
+        except (TypeError, ValueError):
+            below = None
+        if below is None or any(
+            x is not None and not isinstance(b, int) for x, b in zip(leaves, below, strict=True)
+        ):
+            raise PytreeError(
+                f"custom_vjp: bwd of {self.owner.__name__} must return a cotangent of the "
+                f"argument's structure; got {flatten(ct)[1]} for argument {position}, which is "
+                f"{tree}."
+            )
+        return [(x, flatten(b)[1].num_leaves) for x, b in zip(leaves, below, strict=True)]
 
     def checked(self, ct: Any, aval: ShapedArray, position: int) -> Any:
         """A cotangent whose type fits its primal."""

@@ -82,7 +82,7 @@ def default_backend() -> str:
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False) -> Any:
-    """A pytree of arrays on `device`, which may be a device, a sharding, or a pytree prefix of them.
+    """A pytree of arrays on `device`: a device, a sharding, or a pytree prefix of such.
 
     Arrays put on a device stay there: operations on them run there. Without a device, values that
     are not arrays yet go to the default one, and arrays stay where they are.
@@ -120,7 +120,7 @@ def _put(x: Any, device: Any) -> Any:
     if isinstance(device, Device):
         device = sharding_on(device)
     if not isinstance(device, SingleDeviceSharding):
-        raise TypeError(
+        raise ValueError(
             f"device_put: must be given a device or a sharding; got {device!r} of type "
             f"{type(device).__name__}. Hint: weft.devices()[0]."
         )

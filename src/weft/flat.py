@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.stage import StagedTracer
 from weft.errors import DtypeError
-from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
+from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.structs import ShapeDtypeStruct
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
-from weft.util import fun_name
+from weft.util import fun_name, inserted
 from weft.xla.array import ArrayImpl
 
 # Types that are values beyond doubt; the rest are looked at.
@@ -29,7 +31,7 @@ _PLAIN = frozenset(
 class FlatFun:
     """A pytree function seen flat: leaves in, leaves out; `out_tree` is known after a call."""
 
-    __slots__ = ("fun", "has_aux", "in_tree", "op", "out_tree", "aux")
+    __slots__ = ("aux", "fun", "has_aux", "hidden", "in_tree", "op", "out_tree")
 
     def __init__(self, fun: Callable, in_tree: PyTreeDef, op: str, has_aux: bool = False):
         self.fun = fun
@@ -38,6 +40,7 @@ class FlatFun:
         self.has_aux = has_aux
         self.out_tree: Any = None
         self.aux: Any = None
+        self.hidden: dict[int, Any] = {}  # the float0 results that `without_float0` took away
 
     def __call__(self, *leaves: Any) -> list:
         args, kwargs = unflatten(self.in_tree, leaves)
@@ -55,9 +58,34 @@ class FlatFun:
                 raise result_error(self.op, self.fun, out)
         return outs
 
+    def without_float0(self, hidden: dict[int, Any]) -> Callable:
+        """This function with the leaves in `hidden` filled in, and no float0 among its results.
+
+        float0 values hold nothing, so compiled programs need not know them.
+        """
+
+        def visible(*leaves: Any) -> list:
+            outs = self(*inserted(leaves, hidden))
+            self.hidden = {
+                i: x for i, x in enumerate(outs) if getattr(x, "dtype", None) == dtypes.float0
+            }
+            return [x for i, x in enumerate(outs) if i not in self.hidden]
+
+        return visible
+
+    def settle_aux(self) -> None:
+        """Take the derivative off what `aux` holds, once the forward pass is over."""
+        if self.has_aux:
+            self.aux = tree_map(settled, self.aux)
+
     def result(self, outs: Sequence[Any]) -> Any:
         """The pytree of results from its leaves."""
         return unflatten(self.out_tree, outs)
+
+
+def settled(x: Any) -> Any:
+    """A value without the tangent it carried in a forward pass that is over."""
+    return x.primal if type(x) is JVPTracer and not x.trace.live else x
 
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
@@ -82,8 +110,15 @@ def result_error(op: str, fun: Callable, out: Any) -> DtypeError:
     raise AssertionError("every leaf is valid")
 
 
-def avals_of(op: str, leaves: Sequence[Any], tree: PyTreeDef, fun: Callable) -> list[ShapedArray]:
-    """The types of argument leaves, or an error that names the argument."""
+def avals_of(
+    op: str, leaves: Sequence[Any], tree: PyTreeDef, fun: Callable, structs: bool = False
+) -> list[ShapedArray]:
+    """The types of argument leaves, or an error that names the argument.
+
+    With `structs`, anything with a shape and a dtype stands for an array.
+    """
+    if structs:
+        leaves = [x if is_valid_value(x) else struct_like(x) for x in leaves]
     try:
         return [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
     except DtypeError:
@@ -92,6 +127,13 @@ def avals_of(op: str, leaves: Sequence[Any], tree: PyTreeDef, fun: Callable) -> 
             if not is_valid_value(x):
                 raise value_error(op, "arguments", f"{name} of {fun_name(fun)}", x) from None
         raise
+
+
+def struct_like(x: Any) -> Any:
+    """The type of an object that has a shape and a dtype; else the object."""
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+    return x
 
 
 def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:

@@ -9,20 +9,26 @@ import functools
 import inspect
 import logging
 import time
+import types
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from weft import dtypes
 from weft.control.jit import JitSpec, build, jit_p
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
-from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
 from weft.errors import JaxRuntimeError
+from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
 from weft.options import config, trace_context
+from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.stages import Lowered, Program, Traced
 from weft.util import fun_name
+from weft.xla.array import put
 from weft.xla.eager import EVAL, check_not_deleted, device_of
 from weft.xla.fastpath import compiled_call
 
@@ -30,8 +36,42 @@ __all__ = ["jit"]
 
 logger = logging.getLogger("weft.trace")
 
-# Programs of each function, shared by every jit of it; an entry dies with its function.
-_PROGRAMS: weakref.WeakKeyDictionary[Callable, dict] = weakref.WeakKeyDictionary()
+MOST_PROGRAMS = 4096  # of one function; then the oldest goes
+
+
+class Programs(dict):
+    """The programs of one function, by how it is called. A copy of it is a plain empty dict."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Callable | None = None):
+        self.owner = None if owner is None else weakref.ref(owner)
+
+    def __reduce__(self) -> tuple:
+        return dict, ()
+
+    def add(self, key: Any, program: Program) -> Program:
+        """Keep a program."""
+        while len(self) >= MOST_PROGRAMS:
+            self.pop(next(iter(self)), None)
+        self[key] = program
+        return program
+
+
+def programs_of(fun: Callable) -> Programs:
+    """The programs of a function, shared by every jit of it.
+
+    They are kept on the function: a dict that is weak in its keys would never let go of a function
+    that one of its own programs refers to.
+    """
+    if type(fun) is not types.FunctionType:
+        return Programs()
+    found = fun.__dict__.get("__weft_programs__")
+    if type(found) is Programs and found.owner is not None and found.owner() is fun:
+        return found
+    # none yet, or another function's: functools.wraps copies attributes
+    found = fun.__dict__["__weft_programs__"] = Programs(fun)
+    return found
 
 
 class JitFunction:
@@ -56,10 +96,7 @@ class JitFunction:
         self.spec = spec
         self.device = device
         self.inline = inline
-        try:
-            self.programs = _PROGRAMS.setdefault(fun, {})
-        except TypeError:  # not hashable, or without weak references
-            self.programs = {}
+        self.programs = programs_of(fun)
 
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
         """A call that the C++ path has no executable for."""
@@ -69,16 +106,14 @@ class JitFunction:
             return self.fun(*args, **kwargs), None, False
         program, leaves = self.program(args, kwargs)
         if current.trace is not EVAL:
-            outs = jit_p.bind(
-                *program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr
-            )
-            return unflatten(program.out_tree, outs), None, False
+            outs = jit_p.bind(*program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr)
+            return program.result(outs), None, False
         for x in (*program.consts, *leaves):
             if isinstance(x, Tracer):  # a leaked one: the bottom trace says so
                 outs = jit_p.bind(
                     *program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr
                 )
-                return unflatten(program.out_tree, outs), None, False
+                return program.result(outs), None, False
         device, committed = device_of(leaves)
         if self.device is not None:
             device, committed = self.device, True
@@ -88,14 +123,15 @@ class JitFunction:
             run = build(program.jaxpr, program.consts, program.spec, device, committed)
             program.jaxpr.memo[key] = run
         outs = run(*leaves)
-        fastpath = run.fastpath(program.out_tree, len(leaves))
-        return unflatten(program.out_tree, outs), fastpath, False
+        if program.hides:  # what has a type the engine lacks stays with Python
+            return program.result(outs), None, False
+        return program.result(outs), run.fastpath(program.out_tree, len(leaves)), False
 
-    def program(self, args: tuple, kwargs: dict) -> tuple[Program, list]:
+    def program(self, args: tuple, kwargs: dict, structs: bool = False) -> tuple[Program, list]:
         """The staged program for a call, and the leaves to pass it."""
         static, dynamic, fun, kwargs = self.split(args, kwargs)
         leaves, in_tree = flatten((dynamic, kwargs))
-        avals = avals_of(self.spec.name, leaves, in_tree, fun)
+        avals = avals_of(self.spec.name, leaves, in_tree, fun, structs)
         donated = self.donated(args, kwargs, in_tree)
         key = (in_tree, tuple(avals), static, donated, self.spec, trace_context())
         try:
@@ -103,8 +139,8 @@ class JitFunction:
         except TypeError:
             raise self.unhashable(static) from None
         if program is None or not all(_live(c) for c in program.consts):
-            program = self.programs[key] = self.stage(fun, in_tree, avals, donated)
-        return program, leaves
+            program = self.programs.add(key, self.stage(fun, in_tree, avals, donated))
+        return program, program.visible(leaves)
 
     def split(self, args: tuple, kwargs: dict) -> tuple[tuple, tuple, Callable, dict]:
         """Set static arguments apart: (static, the other args, a function of those, kwargs)."""
@@ -154,13 +190,20 @@ class JitFunction:
         start = time.perf_counter()
         flat = FlatFun(fun, in_tree, self.spec.name)
         names = functools.partial(argument_names, fun, in_tree)
-        jaxpr, consts = stage(flat, avals, self.spec.name, names)
+        hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
+        shown = [a for i, a in enumerate(avals) if i not in hidden]
+        jaxpr, consts = stage(flat.without_float0(hidden), shown, self.spec.name, names)
+        # a NumPy array is taken as it is now
+        consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         if config.log_compiles:
             ms = (time.perf_counter() - start) * 1e3
             logger.warning("traced %s for %s in %.1f ms", self.spec.name, list(avals), ms)
         closed = ClosedJaxpr(jaxpr, consts)
-        spec = self.spec._replace(donated=donated)
-        return Program(close_jaxpr(jaxpr), closed, consts, avals, flat.out_tree, spec)
+        gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
+        spec = self.spec._replace(donated=tuple(gone))
+        tree, program = flat.out_tree, close_jaxpr(jaxpr)
+        outside = (frozenset(hidden), flat.hidden)
+        return Program(program, closed, consts, avals, tree, spec, donated, *outside)
 
     def unhashable(self, static: tuple) -> Exception:
         """The error for a static argument that cannot be a key."""
@@ -180,19 +223,9 @@ class JitFunction:
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Stage at the types of these arguments (arrays or ShapeDtypeStructs)."""
-        program, leaves = self.program(args, kwargs)
-        in_tree = flatten((args, kwargs))[1] if not self.has_static else self.dynamic_tree(args, kwargs)
-        return Traced(program, in_tree, self.fun)
-
-    @property
-    def has_static(self) -> bool:
-        """Whether any argument is static."""
-        return bool(self.static_argnums or self.static_argnames)
-
-    def dynamic_tree(self, args: tuple, kwargs: dict) -> PyTreeDef:
-        """The structure of the arguments that are not static."""
-        _, dynamic, _, kwargs = self.split(args, kwargs)
-        return flatten((dynamic, kwargs))[1]
+        program, _ = self.program(args, kwargs, structs=True)
+        _, dynamic, _, named = self.split(args, kwargs)
+        return Traced(program, flatten((dynamic, named))[1], self.fun)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Stage and write StableHLO at the types of these arguments."""
@@ -270,15 +303,21 @@ def jit(
     made = JitFunction(fun, *static, *donate, spec, device, inline)
     # jits of one function with equal options share their executables, also on the C++ path
     key = (static, donate, spec, device, inline)
-    call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
-    clear = call._clear_cache
+    call = engine_call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
     if donate[0] or donate[1]:
         call = explaining_deletion(call)
     functools.update_wrapper(call, fun)
+    call.__dict__.pop("__weft_programs__", None)
+
+    def clear_cache() -> None:
+        """Forget the programs and executables of this function."""
+        engine_call._clear_cache()
+        made.programs.clear()
+
     call.trace = made.trace
     call.lower = made.lower
     call.eval_shape = made.eval_shape
-    call.clear_cache = lambda: (clear(), made.programs.clear()) and None
+    call.clear_cache = clear_cache
     return call
 
 

@@ -163,5 +163,6 @@ surroundings = _jax.config.Config(
 named_axes = _cell("named_axes", (), True)
 
 _jax.jax_jit.set_enable_x64_state(x64_cell)
-_jax.jax_jit.set_disable_jit_state(disable_jit_cell)
+# Calls see `disable_jit` in Python: the engine's own way fails on kernels, which have no function.
+_jax.jax_jit.set_disable_jit_state(_cell("engine_disable_jit", False, False))
 _jax.jax_jit.set_post_hook_state(_cell("post_hook", None, True))

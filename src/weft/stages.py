@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft.control.jit import JitSpec, build, lower_program
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.flat import avals_of
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.structs import ShapeDtypeStruct
+from weft.util import inserted
 from weft.xla.client import default_device
 from weft.xla.compile import Executable
 
@@ -58,20 +60,20 @@ class _Stage:
     @property
     def args_info(self) -> Any:
         """An ArgInfo for each argument, as (args, kwargs)."""
-        donated = set(self._spec.donated)
+        donated = set(self._program.donated)
         infos = [ArgInfo(a, i in donated) for i, a in enumerate(self._program.in_avals)]
         return unflatten(self.in_tree, infos)
 
     @property
     def out_info(self) -> Any:
         """A ShapeDtypeStruct for each result."""
-        structs = [ShapeDtypeStruct.of(a) for a in self._program.jaxpr.out_avals]
+        structs = [ShapeDtypeStruct.of(a) for a in self._program.out_avals]
         return unflatten(self.out_tree, structs)
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The flat arguments whose buffers are given away."""
-        return self._spec.donated
+        return self._program.donated
 
 
 class Traced(_Stage):
@@ -95,13 +97,11 @@ class Traced(_Stage):
     @property
     def out_avals(self) -> list[ShapedArray]:
         """The types of the results, flat."""
-        return self._program.jaxpr.out_avals
+        return self._program.out_avals
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
-        text, kept = lower_program(
-            self._program.jaxpr, len(self._program.consts), self._spec
-        )
+        text, kept = lower_program(self._program.jaxpr, len(self._program.consts), self._spec)
         return Lowered(self._program, self.in_tree, self._fun, text, kept)
 
 
@@ -154,6 +154,11 @@ class Compiled(_Stage):
                 f"{name}: a compiled function must be called with the structure it was compiled "
                 f"for; got {tree} where {self.in_tree} was."
             )
+        if any(isinstance(x, Tracer) for x in leaves):
+            raise TypeError(
+                f"{name}: a compiled function must be called with arrays; got a tracer. "
+                "Hint: call the jitted function, which can be transformed."
+            )
         avals = avals_of(name, leaves, tree, self._fun)
         for i, (got, want) in enumerate(zip(avals, self._program.in_avals, strict=True)):
             if got.strong() is not want.strong():
@@ -162,7 +167,7 @@ class Compiled(_Stage):
                     f"for; got {got} where argument {i} was {want}. Hint: call the jitted "
                     "function, which compiles for each new type."
                 )
-        return unflatten(self.out_tree, self._run(*leaves))
+        return self._program.result(self._run(*self._program.visible(leaves)))
 
     call = __call__
 
@@ -192,3 +197,29 @@ class Program(NamedTuple):
     in_avals: Sequence[ShapedArray]
     out_tree: PyTreeDef
     spec: JitSpec
+    donated: tuple[int, ...]  # the flat arguments whose buffers are given away
+    hidden: frozenset[int]  # the flat arguments that the jaxpr does not take: those of float0
+    hidden_results: dict[int, Any]  # the flat results that it does not give, likewise
+
+    @property
+    def hides(self) -> bool:
+        """Whether the jaxpr lacks any argument or result."""
+        return bool(self.hidden or self.hidden_results)
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of all results, flat."""
+        hidden = {i: typeof(x) for i, x in self.hidden_results.items()}
+        return inserted(self.jaxpr.out_avals, hidden)
+
+    def visible(self, leaves: list) -> list:
+        """The arguments that the jaxpr takes."""
+        if not self.hidden:
+            return leaves
+        return [x for i, x in enumerate(leaves) if i not in self.hidden]
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """The pytree of results from those of the jaxpr."""
+        if self.hidden_results:
+            outs = inserted(outs, self.hidden_results)
+        return unflatten(self.out_tree, outs)

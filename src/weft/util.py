@@ -32,6 +32,14 @@ def merge(mask: Sequence[bool], falses: Iterable[Any], trues: Iterable[Any]) -> 
     return [next(sources[bool(m)]) for m in mask]
 
 
+def inserted(xs: Iterable[Any], at: dict[int, Any]) -> list:
+    """`xs` with each value of `at` put where it stands in the result; places ascend."""
+    out = list(xs)
+    for i, x in at.items():
+        out.insert(i, x)
+    return out
+
+
 def split_list(xs: Sequence[Any], sizes: Sequence[int]) -> list[list]:
     """Cut `xs` into pieces of the given sizes, and one more piece with what is left."""
     pieces, start = [], 0

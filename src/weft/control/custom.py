@@ -14,8 +14,8 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.stage import stage_closed
-from weft.primitives.elementwise import Elementwise, unary_op
-from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
+from weft.primitives.elementwise import Elementwise
+from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose, zeros
 from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front
 from weft.transforms.transpose import backward
 from weft.xla.lower import lower_jaxpr
@@ -23,7 +23,6 @@ from weft.xla.lower import lower_jaxpr
 stop_gradient_p = Elementwise(
     "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
 )
-stop_gradient = unary_op(stop_gradient_p)
 
 
 def batched_call(call: Callable, axis: Axis, dims: list) -> Callable:
@@ -65,7 +64,7 @@ class CustomCall(Primitive):
         return eqn.params["call_jaxpr"]
 
     def pretty_params(self, params):
-        return {k: v for k, v in sorted(params.items(), key=lambda kv: kv[0] != "name")}
+        return dict(sorted(params.items(), key=lambda kv: kv[0] != "name"))
 
     def check_consts(self, tangents: Any, params: dict) -> None:
         """Raise where a closed-over value moves: the rule says nothing of it."""
@@ -73,7 +72,7 @@ class CustomCall(Primitive):
             if type(t) is not Zero:
                 raise TypeError(
                     f"{self.name}: {params['name']} must not close over values that are "
-                    f"differentiated; got a closed-over {t.aval}. Hint: pass it as an argument."
+                    f"differentiated; got a closed-over {typeof(t)}. Hint: pass it as an argument."
                 )
 
 
@@ -87,7 +86,7 @@ class CustomJVP(CustomCall):
         n = params["num_consts"]
         outs = params["jvp"](*primals[n:], *map(instantiate, tangents[n:]))
         half = len(outs) // 2
-        return outs[:half], outs[half:]
+        return outs[:half], [as_tangent(t) for t in outs[half:]]
 
     def batch(self, axis, args, dims, **params):
         n = params["num_consts"]
@@ -96,6 +95,12 @@ class CustomJVP(CustomCall):
         params["jvp"] = lambda *xs: batch_to_front(rule, xs, [*own, *own], axis)
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
+
+
+def as_tangent(t: Any) -> Any:
+    """A tangent from a rule: Zero where it is float0."""
+    aval = typeof(t)
+    return Zero(aval) if aval.dtype == dtypes.float0 else t
 
 
 class CustomVJP(CustomCall):
@@ -110,15 +115,19 @@ class CustomVJP(CustomCall):
         self.check_consts(tangents, params)
         n = params["num_consts"]
         outs, residuals = params["fwd"](*primals[n:])
-        dots = custom_linear_p.bind(
-            *residuals,
-            *[instantiate(t) for t in tangents[n:]],
-            name=params["name"],
-            bwd=params["bwd"],
-            num_residuals=len(residuals),
-            out_avals=tuple(typeof(x).to_tangent() for x in outs),
+        moves = [dtypes.is_inexact(typeof(x).dtype) for x in primals[n:]]
+        out_avals = [typeof(x).to_tangent() for x in outs]
+        dots = iter(
+            custom_linear_p.bind(
+                *residuals,
+                *[instantiate(t) for t, m in zip(tangents[n:], moves, strict=True) if m],
+                name=params["name"],
+                bwd=pullback_of_moving(params["bwd"], len(residuals), moves, out_avals),
+                num_residuals=len(residuals),
+                out_avals=tuple(a for a in out_avals if a.dtype != dtypes.float0),
+            )
         )
-        return outs, [Zero(d.aval) if d.dtype == dtypes.float0 else d for d in dots]
+        return outs, [Zero(a) if a.dtype == dtypes.float0 else next(dots) for a in out_avals]
 
     def batch(self, axis, args, dims, **params):
         fwd, bwd, own = params["fwd"], params["bwd"], dims[params["num_consts"] :]
@@ -139,6 +148,20 @@ class CustomVJP(CustomCall):
         params["bwd"] = batched_bwd(bwd, axis, own)
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
+
+
+def pullback_of_moving(
+    bwd: Callable, n: int, moves: list[bool], out_avals: list[ShapedArray]
+) -> Callable:
+    """`bwd` with n residuals for the primals and outputs that are not float0 alone."""
+
+    def pull(*operands: Any) -> list:
+        given = iter(operands[n:])
+        cts = [zeros(a) if a.dtype == dtypes.float0 else next(given) for a in out_avals]
+        grads = bwd(*operands[:n], *cts)
+        return [g for g, m in zip(grads, moves, strict=True) if m]
+
+    return pull
 
 
 def batched_bwd(bwd: Callable, axis: Axis, dims: list) -> Callable:

@@ -166,4 +166,3 @@ def jaxpr_uses_axis(jaxpr: Jaxpr, name: Any) -> bool:
         found = any(e.primitive.uses_axis(name, e.params) for e in jaxpr.eqns)
         jaxpr.memo[key] = found
     return found
-

@@ -99,7 +99,8 @@ class ShapedArray(AbstractValue):
 
     def to_tangent(self) -> ShapedArray:
         """The type of this type's tangents: float0 for bools and integers, else itself, strong."""
-        return ShapedArray(self.shape, dtypes.tangent_dtype(self.dtype), self.weak_type)
+        dtype = dtypes.tangent_dtype(self.dtype)
+        return ShapedArray(self.shape, dtype, self.weak_type and dtype is self.dtype)
 
     at_least_vspace = to_tangent_aval = to_tangent
 
@@ -148,6 +149,8 @@ def typeof(x: Any) -> ShapedArray:
     of_host = HOST_TYPES.get(type(x))
     if of_host is not None:
         if of_host is numpy_aval and not dtypes.valid_dtype(x.dtype):
+            if x.dtype == dtypes.float0:
+                return ShapedArray(x.shape, x.dtype)
             raise DtypeError(f"array: the dtype must be one weft has; got NumPy dtype {x.dtype}.")
         return of_host(x)
     try:

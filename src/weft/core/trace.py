@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import (
     ConcretizationTypeError,
@@ -153,16 +155,18 @@ class Tracer:
     def item(self, *args: int) -> Any:
         """The value as a Python number; an error where it is not known yet."""
         hint = "return the array from the function and call .item() on the result."
-        return self.concrete(ConcretizationTypeError, "item()", hint).item(*args)
+        value = self.concrete(ConcretizationTypeError, "item()", hint)
+        return np.asarray(value).item(*args)
 
     def tolist(self) -> Any:
         """The value as nested lists; an error where it is not known yet."""
         hint = "return the array from the function and call .tolist() on the result."
-        return self.concrete(ConcretizationTypeError, "tolist()", hint).tolist()
+        return np.asarray(self.concrete(ConcretizationTypeError, "tolist()", hint)).tolist()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        # Even where the value is known: NumPy would lose its derivative without a word.
         hint = "use the function of weft.numpy in place of NumPy's, as jnp.sin(x) for np.sin(x)."
-        return self.concrete(TracerArrayConversionError, "numpy", hint).__array__(*args, **kwargs)
+        return Tracer.concrete(self, TracerArrayConversionError, "numpy", hint)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         hint = "return the array from the function and export the result."

@@ -3,10 +3,8 @@
 Each is defined, with its rules, in primitives/ or control/; this file only names them.
 """
 
-from weft.control.custom import (
-    stop_gradient,
-    stop_gradient_p,
-)
+from weft.control.custom import stop_gradient_p
+from weft.custom_derivatives import stop_gradient
 from weft.primitives.dot import (
     DotAlgorithm,
     DotAlgorithmPreset,

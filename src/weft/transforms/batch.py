@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import stage_closed
 from weft.core.trace import Trace, Tracer, current
 from weft.options import named_axes
-from weft.primitives.layout import batched_at_front
+from weft.primitives.layout import batched_at_front, zeros
 
 
 class Axis(NamedTuple):
@@ -86,8 +87,7 @@ class BatchTrace(Trace):
         finally:
             current.trace = self
         return [
-            y if d is None else BatchTracer(self, y, d)
-            for y, d in zip(outs, out_dims, strict=True)
+            y if d is None else BatchTracer(self, y, d) for y, d in zip(outs, out_dims, strict=True)
         ]
 
 
@@ -96,9 +96,7 @@ def batch(
 ) -> tuple[list, list[int | None]]:
     """Results of a flat function mapped over `axis`, and where the mapped axis is in each."""
     trace = BatchTrace(current.trace, axis)  # type: ignore[arg-type]
-    boxed = [
-        x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)
-    ]
+    boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     around = named_axes.value
     if axis.name is not None:
         named_axes.set_local((*around, axis))
@@ -123,7 +121,16 @@ def batch_to_front(
 ) -> list:
     """As `batch`, with the mapped axis at the front of every result."""
     outs, out_dims = batch(fun, args, dims, axis)
-    return [batched_at_front(y, d, axis.size) for y, d in zip(outs, out_dims, strict=True)]
+    return [at_front(y, d, axis.size) for y, d in zip(outs, out_dims, strict=True)]
+
+
+def at_front(y: Any, dim: int | None, size: int) -> Any:
+    """A result with the mapped axis in front, repeated along one if it is not mapped."""
+    aval = typeof(y)
+    if aval.dtype == dtypes.float0:  # holds nothing, so there is nothing to move
+        element = aval if dim is None else mapped_aval(aval, dim)
+        return zeros(unmapped_aval(element, size, 0))
+    return batched_at_front(y, dim, size)
 
 
 @memo_jaxpr
@@ -143,7 +150,7 @@ def batch_jaxpr(
             None if d is None and not f else 0 for d, f in zip(found, forced, strict=True)
         ]
         return [
-            y if o is None else batched_at_front(y, d, axis.size)
+            y if o is None else at_front(y, d, axis.size)
             for y, d, o in zip(outs, found, out_dims, strict=True)
         ]
 

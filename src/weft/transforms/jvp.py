@@ -66,8 +66,7 @@ class JVPTrace(Trace):
         finally:
             current.trace = self
         return [
-            x if type(t) is Zero else JVPTracer(self, x, t)
-            for x, t in zip(outs, dots, strict=True)
+            x if type(t) is Zero else JVPTracer(self, x, t) for x, t in zip(outs, dots, strict=True)
         ]
 
 

@@ -52,8 +52,7 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
         if all(ct is None for ct in eqn_cts):
             continue
         eqn_cts = [
-            Zero(v.aval) if ct is None else ct
-            for ct, v in zip(eqn_cts, eqn.outvars, strict=True)
+            Zero(v.aval) if ct is None else ct for ct, v in zip(eqn_cts, eqn.outvars, strict=True)
         ]
         ins = [
             a.val if type(a) is Literal else Linear(a.aval) if a in linear else env[a]
@@ -82,12 +81,9 @@ def backward_jaxpr(
     def fun(*values: Any) -> list:
         given = iter(values)
         args = [
-            Linear(a) if lin else next(given)
-            for a, lin in zip(jaxpr.in_avals, linear, strict=True)
+            Linear(a) if lin else next(given) for a, lin in zip(jaxpr.in_avals, linear, strict=True)
         ]
-        cts = [
-            next(given) if m else Zero(a) for a, m in zip(jaxpr.out_avals, moved, strict=True)
-        ]
+        cts = [next(given) if m else Zero(a) for a, m in zip(jaxpr.out_avals, moved, strict=True)]
         grads = backward(jaxpr, (), args, cts)
         grads = [g for g, lin in zip(grads, linear, strict=True) if lin]
         out_moved[:] = [type(g) is not Zero for g in grads]

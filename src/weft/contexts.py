@@ -1,0 +1,68 @@
+"""Options for a while: `with enable_x64(True): ...`, in this thread, until the block ends.
+
+Each is `config.scope` of one option; what the options mean is in options.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from weft.options import config
+
+__all__ = [
+    "default_device",
+    "default_matmul_precision",
+    "disable_jit",
+    "enable_checks",
+    "enable_x64",
+    "log_compiles",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+]
+
+
+def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, 64-bit types stay as they are and are the default.
+
+    >>> import weft.numpy as jnp
+    >>> with enable_x64():
+    ...     print(jnp.arange(3).dtype)
+    int64
+    """
+    return config.scope(enable_x64=new_val)
+
+
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
+    """Within the block, jitted functions run operation by operation, for debugging."""
+    return config.scope(disable_jit=disable)
+
+
+def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
+    """Within the block, dtypes mix as NumPy's do ('standard') or not at all ('strict')."""
+    return config.scope(numpy_dtype_promotion=new_val)
+
+
+def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
+    """Within the block, what broadcasting across ranks does: 'allow', 'warn' or 'raise'."""
+    return config.scope(numpy_rank_promotion=new_val)
+
+
+def default_matmul_precision(new_val: Any) -> AbstractContextManager[None]:
+    """Within the block, dot and conv have this precision where their call gives none."""
+    return config.scope(default_matmul_precision=new_val)
+
+
+def default_device(new_val: Any) -> AbstractContextManager[None]:
+    """Within the block, new arrays are put on this device."""
+    return config.scope(default_device=new_val)
+
+
+def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, every trace and compile is logged with its time."""
+    return config.scope(log_compiles=new_val)
+
+
+def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, every jaxpr is checked after every pass."""
+    return config.scope(enable_checks=new_val)
