@@ -11,4 +11,5 @@ from weft.numpy.products import *  # noqa: F403
 from weft.numpy.reductions import *  # noqa: F403
 from weft.numpy.scalars import *  # noqa: F403
 from weft.numpy.ufuncs import *  # noqa: F403
+from weft.numpy.updates import *  # noqa: F403
 from weft.xla.array import Array as ndarray  # noqa: F401

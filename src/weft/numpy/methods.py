@@ -20,6 +20,7 @@ from weft.numpy import (
     products,
     reductions,
     ufuncs,
+    updates,
 )
 from weft.numpy.promotion import is_arraylike, not_array
 from weft.xla.array import ArrayImpl
@@ -96,6 +97,7 @@ def transpose(self: Any, *axes: Any) -> Any:
 
 METHODS = {
     "__getitem__": indexing.getitem,
+    "__setitem__": updates.setitem,
     "all": reductions.all,
     "any": reductions.any,
     "argmax": reductions.argmax,
@@ -126,6 +128,7 @@ METHODS = {
 }
 PROPERTIES = {
     "T": manipulation.transpose,
+    "at": updates.At,
     "mT": manipulation.matrix_transpose,
 }
 

@@ -15,7 +15,7 @@ from jaxlib import _jax
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import Tracer
-from weft.errors import DeletedError, DtypeError, MutationError
+from weft.errors import DeletedError, DtypeError
 from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
 
 ArrayImpl = _jax.ArrayImpl
@@ -139,13 +139,6 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
 
 
-def _assign(x: Any, index: Any, value: Any) -> None:
-    raise MutationError(
-        f"array: an array must not be assigned into; got x[{index!r}] = ... on {x.aval}. "
-        f"Hint: x = x.at[{index!r}].set(value)."
-    )
-
-
 def _length(x: Any) -> int:
     if not x.aval.shape:
         raise TypeError("len(): needs an array with at least one axis; got a scalar array.")
@@ -198,7 +191,6 @@ def _attach() -> None:
         "__index__": _integer,
         "__len__": _length,
         "__iter__": _iterate,
-        "__setitem__": _assign,
         "__repr__": array_repr,
         "__str__": lambda x: f"Array(deleted, {x.aval})" if x.is_deleted() else str(host_view(x)),
         "__format__": lambda x, spec: format(

@@ -1,0 +1,619 @@
+"""Writing by index: `x.at[index].set(v)` and its kin, which give a changed copy.
+
+What an index means is indexers.py's. A place that is known when the program is written becomes a
+slice and an update of it; scatter is for what is looked up. That is faster on CPU, differentiates
+in both arguments, and keeps clear of a fault there: XLA aborts where a scatter of a whole slice
+with `multiply` or `min` is fused with a reversal.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import Tracer, current
+from weft.errors import MutationError, ShapeError
+from weft.numpy import elementwise, ufuncs
+from weft.numpy.creation import asarray
+from weft.numpy.fused import fused, kernel_for
+from weft.numpy.indexers import (
+    Key,
+    Plan,
+    Slices,
+    brief,
+    check_places,
+    plan_for,
+    split_index,
+    static_key,
+)
+from weft.numpy.indexing import (
+    PLAIN,
+    Access,
+    access,
+    along,
+    around,
+    arrays_only,
+    check_known,
+    checked_plan,
+    getitem_with,
+    index_vectors,
+    integer_indices,
+    positions,
+    spread,
+)
+from weft.numpy.promotion import NUMBERS, as_array, axis_of, operands
+from weft.primitives import layout, slicing
+from weft.primitives.cumulative import cumsum
+from weft.primitives.dynamic_slicing import dynamic_slice, dynamic_update_slice
+from weft.primitives.elementwise import convert, sub
+from weft.primitives.elementwise import select as select_where
+from weft.primitives.indexing import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    scatter,
+    scatter_add,
+    scatter_apply,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
+from weft.primitives.layout import literal
+from weft.xla.array import ArrayImpl
+from weft.xla.eager import EVAL
+
+__all__ = ["fill_diagonal", "place", "put", "put_along_axis"]
+
+
+# --- the operations ---------------------------------------------------------------------------
+
+
+def replace(old: Any, new: Any) -> Any:
+    """The new value."""
+    return new
+
+
+# What each method makes of old elements and values, and the scatter that does it.
+OPERATIONS: dict[str, tuple[Callable, Callable | None]] = {
+    "set": (replace, scatter),
+    "add": (ufuncs.add, scatter_add),
+    "subtract": (ufuncs.subtract, scatter_sub),
+    "multiply": (ufuncs.multiply, scatter_mul),
+    "divide": (ufuncs.divide, None),
+    "power": (elementwise.power, None),
+    "min": (ufuncs.minimum, scatter_min),
+    "max": (ufuncs.maximum, scatter_max),
+}
+# Not to be applied to elements that stay: their derivative there may be NaN.
+GUARDED = ("divide", "power", "apply")
+
+
+def combined(op: str, old: Any, values: Any, func: Callable | None) -> Any:
+    """Old elements combined with values, in the old ones' dtype."""
+    aval = typeof(old)
+    new = func(old) if func is not None else OPERATIONS[op][0](old, values)
+    return convert(asarray(new), aval.dtype, aval.weak_type)
+
+
+def check_cast(op: str, x: ShapedArray, values: Any) -> None:
+    """Warn where values are cast to a dtype that does not hold all of their kind."""
+    v = typeof(values)
+    if x.dtype == v.dtype:
+        return
+    dtype, _ = dtypes.promote(((x.dtype, x.weak_type), (v.dtype, v.weak_type)), op)
+    if dtype != x.dtype:
+        warnings.warn(
+            f"x.at[...].{op}: values should be of a dtype that casts safely to that of x; got {v} "
+            f"for {x}. Hint: values.astype(x.dtype).",
+            FutureWarning,
+            stacklevel=4,
+        )
+
+
+def fitted(op: str, values: Any, shape: Sequence[int]) -> Any:
+    """Values broadcast to the shape of the places they are written to; scalars as they are."""
+    aval = typeof(values)
+    rank = len(shape)
+    if aval.ndim > rank or any(
+        n not in (1, m) for n, m in zip(aval.shape, shape[rank - aval.ndim :], strict=True)
+    ):
+        raise ShapeError(
+            f"x.at[...].{op}: values must broadcast to the shape of x[...], {tuple(shape)}; "
+            f"got {aval}."
+        )
+    return spread(values, tuple(shape)) if aval.ndim else values
+
+
+def settled(x: Any, values: Any, shape: Sequence[int]) -> Any:
+    """Values as an array of the dtype of `x`; scalars are broadcast to `shape`."""
+    (_, v) = operands("set", x, values, shaped=False)
+    if type(v) in NUMBERS:
+        real = isinstance(v, complex) and not dtypes.is_complex(x.dtype)
+        v = layout.literal(v.real if real else v, x.dtype)
+    else:
+        v = convert(v, x.dtype, x.aval.weak_type)
+    return layout.broadcast_in_dim(v, shape, range(len(shape) - typeof(v).ndim, len(shape)))
+
+
+# --- writing with a plan ----------------------------------------------------------------------
+
+
+def write(
+    x: Any,
+    op: str,
+    plan: Plan,
+    arrays: Sequence[Any],
+    values: Any,
+    how: Access,
+    known: Sequence[bool] = (),
+    func: Callable | None = None,
+) -> Any:
+    """`x` with the places that a plan asks for changed."""
+    if op == "divide" and not dtypes.is_inexact(x.dtype):
+        x = operands(op, x, inexact=True)[0]
+    fits = plan.inside or how.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
+    if not plan.lookups and fits:
+        return write_slice(x, op, plan, plan.slices.starts, values, func)
+    return write_windows(x, op, plan, arrays, values, how, known, func)
+
+
+def write_slice(
+    x: Any, op: str, plan: Plan, starts: Sequence[Any], values: Any, func: Callable | None
+) -> Any:
+    """`x` with a slice changed that starts at `starts`, numbers or scalars."""
+    part = plan.slices
+    sizes = part.sizes
+    if func is None:
+        values = as_window(fitted(op, values, plan.shape), part)
+    if 0 in sizes:
+        return x
+    if op == "set":
+        new = settled(x, values, sizes)
+    else:
+        old = x
+        if part.steps is not None:
+            old = slicing.slice(x, part.starts, part.limits, part.steps)
+        elif not part.whole:
+            old = window_at(x, starts, sizes)
+        new = combined(op, old, values, func)
+    if part.steps is not None:
+        return interleaved(x, new, part)
+    if part.whole:
+        return new
+    return dynamic_update_slice(x, new, starts, allow_negative_indices=False)
+
+
+def as_window(values: Any, part: Slices) -> Any:
+    """Values in the shape of x[...] in that of the slice of x they go to; scalars as they are."""
+    if not typeof(values).ndim:
+        return values
+    kept = [n for i, n in enumerate(part.sizes) if i not in part.squeezed]
+    axes = [i - sum(d < i for d in part.squeezed) for i in part.rev]
+    return layout.reshape(layout.rev(layout.reshape(values, kept), axes), part.sizes)
+
+
+def window_at(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """A slice of `x`."""
+    if all(type(i) is int for i in starts):
+        return slicing.slice(x, starts, [i + n for i, n in zip(starts, sizes, strict=True)])
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+
+
+def interleaved(x: Any, new: Any, part: Slices) -> Any:
+    """`x` with a strided slice replaced by `new`."""
+    steps = part.steps or ()
+    config = tuple(
+        (a, n - b, s - 1)
+        for a, b, s, n in zip(part.starts, part.limits, steps, x.shape, strict=True)
+    )
+    rest = slicing.padding_mask(typeof(new), config)
+    return select_where(rest, x, slicing.pad(new, layout.literal(0, x.dtype), config))
+
+
+def write_windows(
+    x: Any,
+    op: str,
+    plan: Plan,
+    arrays: Sequence[Any],
+    values: Any,
+    how: Access,
+    known: Sequence[bool],
+    func: Callable | None,
+) -> Any:
+    """`x` with looked-up places changed, by scatter."""
+    whole = x
+    if plan.grown:
+        x = layout.expand_dims(x, plan.grown)
+    windows = plan.windows
+    dims = ScatterDimensionNumbers(
+        windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
+    )
+    indices = index_vectors(windows, arrays, how.wrap_negative_indices, known)
+    flags = dict(
+        indices_are_sorted=how.indices_are_sorted or not windows.batch,
+        unique_indices=how.unique_indices or not windows.batch,
+        mode=how.mode,
+    )
+    if func is not None:
+        out = scatter_apply(x, indices, func, dims, update_shape=windows.shape, **flags)
+        return layout.reshape(out, whole.shape)
+    values = fitted(op, values, plan.shape)
+    if op == "set":
+        x_like, values = x, settled(x, values, plan.shape)
+    else:
+        x_like, values = operands(op, x, values, shaped=False)
+        values = layout.broadcast_in_dim(values, plan.shape, range(typeof(values).ndim))
+    values = layout.reshape(values, windows.shape)
+    combine, spread_out = OPERATIONS[op]
+    if spread_out is None:  # 1 where nothing changes: x / 1 and x ** 1 are x
+        ones = layout.full(x_like.shape, 1, x_like.dtype)
+        return combined(
+            op,
+            whole,
+            layout.reshape(scatter_mul(ones, indices, values, dims, **flags), whole.shape),
+            None,
+        )
+    out = spread_out(x_like, indices, values, dims, **flags)
+    return layout.reshape(convert(out, whole.dtype, whole.aval.weak_type), whole.shape)
+
+
+def write_masked(x: Any, op: str, mask: Any, values: Any, func: Callable | None) -> Any:
+    """`x` changed where `mask` holds, by values that do not depend on how many places these are."""
+    if op == "divide" and not dtypes.is_inexact(x.dtype):
+        x = operands(op, x, inexact=True)[0]
+    if func is None:
+        if typeof(values).ndim > x.ndim - typeof(mask).ndim:  # the axis of places has size 1
+            values = layout.squeeze(values, (0,))
+        values = fitted(op, values, x.shape[typeof(mask).ndim :])
+    where = layout.broadcast_in_dim(mask, x.shape, range(typeof(mask).ndim))
+    old = x
+    if op in GUARDED:
+        old = select_where(where, x, layout.full(x.shape, 1, x.dtype))
+    new = settled(x, values, x.shape) if op == "set" else combined(op, old, values, func)
+    return select_where(where, new, x)
+
+
+def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
+    """Whether an index is a mask of leading axes, and values are the same at all its places."""
+    if not isinstance(mask, ArrayImpl | Tracer | np.ndarray):
+        return False
+    m = typeof(mask)
+    if not dtypes.is_bool(m.dtype) or not m.ndim or x.shape[: m.ndim] != m.shape:
+        return False
+    v = typeof(values)
+    rest = x.ndim - m.ndim
+    return v.ndim <= rest or (v.ndim == rest + 1 and v.shape[0] == 1)
+
+
+# --- x.at[...] --------------------------------------------------------------------------------
+
+_KERNELS: dict[tuple, Callable] = {}
+
+
+def update(x: Any, index: Any, op: str, values: Any, how: Access, func: Callable | None) -> Any:
+    """x with x[index] changed."""
+    if type(values) not in NUMBERS:
+        values = asarray(values)
+    if func is None and op != "divide":
+        check_cast(op, x.aval, values)
+    if type(index) is tuple and len(index) == 1:
+        (index,) = index
+    masked = fits_mask(x.aval, index, values)
+    if type(x) is ArrayImpl and current.trace is EVAL and func is None:
+        if masked:
+            return kernel_of(("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None))(
+                x, index, values
+            )
+        return update_eagerly(x, index, op, values, how)
+    if masked:
+        return write_masked(x, op, index, values, func)
+    key = static_key(index) if how.wrap_negative_indices else None
+    arrays: list[Any] = []
+    if key is None:
+        key, arrays = split_index(x.aval, index)
+        if not how.wrap_negative_indices:
+            key, arrays = arrays_only(key, arrays)
+    plan, known = checked_plan(x.aval, key, arrays, how)
+    return write(x, op, plan, arrays, values, how, known, func)
+
+
+def kernel_of(key: tuple, fun: Callable) -> Callable:
+    """The compiled program remembered under a key, made of `fun` when it is new."""
+    kernel = _KERNELS.get(key)
+    if kernel is None:
+        kernel = _KERNELS[key] = kernel_for(fun, key[1])
+    return kernel
+
+
+def update_eagerly(x: Any, index: Any, op: str, values: Any, how: Access) -> Any:
+    """x with x[index] changed now, by one compiled program that takes numbers as arguments."""
+    aval = x.aval
+    key = static_key(index) if how.wrap_negative_indices else None
+    if key is not None:
+        plan = plan_for(aval, key)
+        if not plan.inside and how.checked:
+            check_places(aval, plan)
+        if plan.inside:
+            return update_slice_eagerly(x, key, plan, op, values)
+    key, arrays = arrays_only(*split_index(aval, index))
+    plan, _ = checked_plan(aval, key, arrays, how)
+    kernel = kernel_of(
+        (aval, op, key, how),
+        lambda x, values, arrays: write(x, op, plan, arrays, values, how),
+    )
+    return kernel(x, values, arrays)
+
+
+def update_slice_eagerly(x: Any, key: Key, plan: Plan, op: str, values: Any) -> Any:
+    """x with a static slice changed now."""
+    part = plan.slices
+    if part.steps is not None or part.whole:
+        return kernel_of(
+            (x.aval, op, key), lambda x, values: write(x, op, plan, (), values, PLAIN)
+        )(x, values)
+    sizes = part.sizes
+    moving = [i for i, (m, n) in enumerate(zip(sizes, x.aval.shape, strict=True)) if m != n]
+
+    def at(x: Any, values: Any, starts: Sequence[Any]) -> Any:
+        every: list[Any] = [0] * len(sizes)
+        for i, start in zip(moving, starts, strict=True):
+            every[i] = start
+        if op == "divide" and not dtypes.is_inexact(x.dtype):
+            x = operands(op, x, inexact=True)[0]
+        return write_slice(x, op, plan, every, values, None)
+
+    kernel = kernel_of((x.aval, op, sizes, part.rev, part.squeezed, plan.new), at)
+    return kernel(x, values, [part.starts[i] for i in moving])
+
+
+def setitem(x: Any, index: Any, value: Any) -> None:
+    """Refuse x[index] = value: arrays do not change."""
+    raise MutationError(
+        f"array: an array must not be assigned into; got x[{brief(index)}] = ... on {x.aval}. "
+        f"Hint: x = x.at[{brief(index)}].set(value)."
+    )
+
+
+class At:
+    """What `x.at` gives: x.at[index] names places of x, to be read or written in a changed copy."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> Places:
+        return Places(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"At({self.array!r})"
+
+
+class Places:
+    """What `x.at[index]` gives: places of x. Each method returns an array; x stays as it is.
+
+    Every method takes these keywords. `mode` says what becomes of places out of bounds: "drop" or
+    "fill" ignores writes and reads `fill_value`, "clip" moves them inside, "promise_in_bounds" says
+    there are none; by default a place known to be out raises, and a traced one is ignored by writes
+    and clamped by reads. `indices_are_sorted` and `unique_indices` promise what they say.
+    `wrap_negative_indices=False` takes negative places to be out of bounds.
+
+    >>> import weft.numpy as jnp
+    >>> x = jnp.array([1.0, 2.0, 3.0])
+    >>> x.at[0].set(9.0)
+    Array([9., 2., 3.], dtype=float32)
+    >>> x.at[jnp.array([1, 1])].add(1.0)
+    Array([1., 4., 3.], dtype=float32)
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"Places({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The elements: x[index], with a say in what is read out of bounds."""
+        how = access(
+            self.array.aval,
+            mode,
+            fill_value,
+            indices_are_sorted,
+            unique_indices,
+            wrap_negative_indices,
+        )
+        return getitem_with(self.array, self.index, how)
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """x with an elementwise function applied to the elements, as often as each is named."""
+        how = access(
+            self.array.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
+        )
+        return update(self.array, self.index, "apply", 0, how, func)
+
+
+def writer(name: str, op: str, doc: str) -> Callable:
+    """The method of Places that does an operation."""
+
+    def method(
+        self: Places,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        x = self.array
+        if mode is None and wrap_negative_indices and not indices_are_sorted and not unique_indices:
+            return update(x, self.index, op, values, PLAIN, None)
+        how = access(x.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices)
+        return update(x, self.index, op, values, how, None)
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Places.{name}", doc
+    return method
+
+
+for _name, _op, _doc in (
+    ("set", "set", "x with the elements replaced; which value stays where places repeat is open."),
+    ("add", "add", "x with values added to the elements, once for each time a place is named."),
+    ("subtract", "subtract", "x with values subtracted from the elements."),
+    ("multiply", "multiply", "x with the elements multiplied by values."),
+    ("mul", "multiply", "x with the elements multiplied by values."),
+    ("divide", "divide", "x with the elements divided by values; integers become floats."),
+    ("power", "power", "x with the elements raised to the power of values."),
+    ("min", "min", "x with the smaller of elements and values."),
+    ("max", "max", "x with the larger of elements and values."),
+):
+    setattr(Places, _name, writer(_name, _op, _doc))
+
+
+# --- functions --------------------------------------------------------------------------------
+
+
+def not_inplace(op: str, inplace: bool) -> None:
+    """Refuse to write into an array."""
+    if inplace:
+        raise MutationError(
+            f"{op}: an array must not be written into; got inplace=True, NumPy's way. "
+            f"Hint: x = jnp.{op}(x, ..., inplace=False)."
+        )
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """A copy of `a` with values put at places of the flattened array; needs inplace=False.
+
+    Values are repeated as often as needed. `mode` "clip" (also for traced indices by default) or
+    "wrap".
+    """
+    not_inplace("put", inplace)
+    a, ind, v = as_array(a, "put"), as_array(integer_indices("put", ind), "put"), asarray(v)
+    if mode not in (None, "clip", "wrap"):
+        raise ValueError(f"put: mode must be None, 'clip' or 'wrap'; got {mode!r}.")
+    if not ind.size or not v.size:
+        return a
+    flat, ind = layout.reshape(a, (a.size,)), layout.reshape(ind, (ind.size,))
+    v = repeated(layout.reshape(v, (v.size,)), ind.size)
+    if mode == "wrap":
+        ind = around(ind, a.size)
+    elif mode is None:
+        check_known("put", flat.aval, 0, ind)
+    how = access(flat.aval, "clip", wrap_negative_indices=mode is None)
+    return layout.reshape(update(flat, ind, "set", v, how, None), a.shape)
+
+
+def repeated(v: Any, count: int) -> Any:
+    """The first `count` elements of endless repetitions of a vector."""
+    times = -(-count // v.size)
+    v = slicing.tile(v, (times,)) if times > 1 else v
+    return slicing.slice_in_dim(v, 0, count) if v.size > count else v
+
+
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Any:
+    """A copy of `arr` with values put where `take_along_axis` would read; needs inplace=False."""
+    op = "put_along_axis"
+    not_inplace(op, inplace)
+    arr, indices = as_array(arr, op), as_array(integer_indices(op, indices), op)
+    if axis is None:
+        flat = put_along_axis(
+            layout.reshape(arr, (arr.size,)), indices, values, 0, False, mode=mode
+        )
+        return layout.reshape(flat, arr.shape)
+    axis = axis_of(op, axis, arr.ndim)
+    shape = tuple(
+        n if i == axis else m for i, (m, n) in enumerate(zip(arr.shape, indices.shape, strict=True))
+    )
+    if mode is None:
+        check_known(op, arr.aval, axis, indices)
+    return put_along(arr, spread(indices, shape), asarray(values), axis, access(arr.aval, mode))
+
+
+@fused(static=("axis", "how"))
+def put_along(arr: Any, indices: Any, values: Any, axis: int, how: Access) -> Any:
+    """`put_along_axis` for checked arguments, indices having the shape of what is written."""
+    found = along("put_along_axis", arr.aval, indices.aval, axis)
+    i = layout.reshape(positions(indices, arr.shape[axis], True), found.indices_shape)
+    v = settled(arr, fitted("set", values, indices.shape), indices.shape)
+    return scatter(arr, i, v, ScatterDimensionNumbers(*found.dims), mode=how.mode)
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """A copy of `arr` with the places where `mask` holds filled, in order, from `vals` repeated.
+
+    Needs inplace=False.
+    """
+    not_inplace("place", inplace)
+    arr, mask, vals = as_array(arr, "place"), as_array(mask, "place"), asarray(vals)
+    if mask.size != arr.size:
+        raise ShapeError(f"place: mask must be of the size of arr; got {mask.aval}, {arr.aval}.")
+    if not vals.size:
+        raise ShapeError(f"place: there must be values; got {vals.aval}.")
+    return placed(arr, mask, layout.reshape(vals, (vals.size,)))
+
+
+@fused
+def placed(arr: Any, mask: Any, vals: Any) -> Any:
+    """`place` for arrays."""
+    flags = layout.reshape(convert(mask, np.dtype(bool)), (arr.size,))
+    rank = sub(cumsum(convert(flags, np.dtype(np.int32))), literal(1, np.dtype(np.int32)))
+    new = getitem_with(vals, around(rank, vals.size), PLAIN)
+    flat = layout.reshape(arr, (arr.size,))
+    return layout.reshape(select_where(flags, settled(flat, new, flat.shape), flat), arr.shape)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """A copy of `a` with its diagonal a[i, i, ...] filled; needs inplace=False.
+
+    With `wrap`, the diagonal of a tall matrix begins again below.
+    """
+    not_inplace("fill_diagonal", inplace)
+    a, val = as_array(a, "fill_diagonal"), asarray(val)
+    if a.ndim < 2:
+        raise ShapeError(f"fill_diagonal: needs at least two axes; got {a.aval}.")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ShapeError(f"fill_diagonal: more than two axes must be equally long; got {a.aval}.")
+    rows = a.shape[0]
+    step = (
+        a.shape[1] + 1 if a.ndim == 2 else sum(math.prod(a.shape[i + 1 :]) for i in range(a.ndim))
+    )
+    end = a.size if a.ndim > 2 or wrap or rows <= a.shape[1] else a.shape[1] ** 2
+    flat = layout.reshape(a, (a.size,))
+    count = len(range(0, end, step))
+    if val.ndim and count:
+        val = repeated(layout.reshape(val, (val.size,)), count)
+    return layout.reshape(update(flat, slice(0, end, step), "set", val, PLAIN, None), a.shape)
