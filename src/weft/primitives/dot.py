@@ -7,6 +7,7 @@ the promotion of their operands are numpy/'s.
 from __future__ import annotations
 
 import enum
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -157,6 +158,7 @@ def canonical_precision(op: str, precision: Any) -> Any:
     return lhs, rhs
 
 
+@functools.cache
 def precision_config(precision: Any) -> str:
     """The StableHLO attribute for the precision of each operand."""
     pair = precision if type(precision) is tuple else (Precision.DEFAULT, Precision.DEFAULT)
@@ -255,17 +257,9 @@ class DotGeneral(Bilinear):
 
     def lower(self, hlo, lhs, rhs, **params):
         (out,) = self.type_of((lhs.aval, rhs.aval), params)
-        (lc, rc), (lb, rb) = params["dimension_numbers"]
         precision = params["precision"]
-        lists = {
-            "lhs_batching_dimensions": lb,
-            "rhs_batching_dimensions": rb,
-            "lhs_contracting_dimensions": lc,
-            "rhs_contracting_dimensions": rc,
-        }
-        numbers = ", ".join(f"{k} = {list(v)}" for k, v in lists.items() if v)
         attrs = {
-            "dot_dimension_numbers": f"#stablehlo.dot<{numbers}>",
+            "dot_dimension_numbers": dimension_text(params["dimension_numbers"]),
             "precision_config": precision_config(precision),
         }
         preferred = params["preferred_element_type"]
@@ -331,6 +325,19 @@ class DotGeneral(Bilinear):
 
 
 dot_general_p = DotGeneral()
+
+
+@functools.cache
+def dimension_text(numbers: tuple) -> str:
+    """Dimension numbers as StableHLO writes them."""
+    (lc, rc), (lb, rb) = numbers
+    lists = {
+        "lhs_batching_dimensions": lb,
+        "rhs_batching_dimensions": rb,
+        "lhs_contracting_dimensions": lc,
+        "rhs_contracting_dimensions": rc,
+    }
+    return f"#stablehlo.dot<{', '.join(f'{k} = {list(v)}' for k, v in lists.items() if v)}>"
 
 
 def ndim_of(x: Any) -> int:

@@ -73,7 +73,6 @@ class Elementwise(Primitive):
         takes: str = "number",
         result: Callable[[np.dtype], np.dtype] = same_dtype,
         doc: str = "",
-        **attrs: str,
     ):
         self.name = name
         self.op = op if callable(op) or "." in op else "stablehlo." + op
@@ -82,7 +81,6 @@ class Elementwise(Primitive):
         self.takes = takes
         self.accepts = KINDS[takes]
         self.result = result
-        self.attrs = attrs
         if doc:
             self.__doc__ = doc
 
@@ -115,7 +113,7 @@ class Elementwise(Primitive):
         (aval,) = self.type_of(tuple(v.aval for v in values), params)
         values = [hlo.spread(v, aval) if v.aval.shape != aval.shape else v for v in values]
         if type(self.op) is str:
-            return hlo.op(self.op, values, [aval], **self.attrs)
+            return hlo.elementwise(self.op, values, aval)
         return [self.op(hlo, aval, *values, **params)]
 
     def jvp(self, primals, tangents, **params):

@@ -348,9 +348,9 @@ class ReduceSum(LinearPrimitive):
         return [ShapedArray(shape, x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, axes):
-        (out,) = self.abstract_eval(x.aval, axes=axes)
+        (out,) = self.type_of((x.aval,), {"axes": axes})
         cell = ShapedArray((), x.aval.dtype)
-        add = hlo.block([cell, cell], lambda a, b: hlo.like("add", a, b))
+        add = hlo.scalar_block("add", cell)
         zero = hlo.constant(0, cell)
         return hlo.op("stablehlo.reduce", [x, zero], [out], [add], dimensions=i64s(axes))
 

@@ -60,23 +60,18 @@ class Builder:
 
         `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`.
         """
-        left = ""
-        outs: list[Value] = []
-        if out_avals:
-            n = self.count
-            for aval in out_avals:
-                n += 1
-                outs.append(Value(f"%{n}", aval))
-            self.count = n
-            left = ", ".join([v.name for v in outs]) + " = "
+        count = self.count
+        outs = [Value(f"%{count + i}", a) for i, a in enumerate(out_avals, 1)]
+        self.count = count + len(outs)
+        left = ", ".join([v.name for v in outs]) + " = " if outs else ""
         given = ""
         if attrs:
             given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>"
+        head = f'{left}"{name}"({", ".join([v.name for v in operands])}){given}'
         types = (
             f" : ({', '.join([v.aval.hlo for v in operands])})"
             f" -> ({', '.join([a.hlo for a in out_avals])})"
         )
-        head = f'{left}"{name}"({", ".join([v.name for v in operands])}){given}'
         if not regions:
             self.lines.append(head + types)
             return outs
@@ -89,6 +84,24 @@ class Builder:
             self.constants = outer
         self.lines.append("})" + types)
         return outs
+
+    def elementwise(self, name: str, operands: Sequence[Value], aval: ShapedArray) -> list[Value]:
+        """As `op`, for the commonest kind: one result, no attributes."""
+        self.count += 1
+        out = Value(f"%{self.count}", aval)
+        names = ", ".join([v.name for v in operands])
+        types = ", ".join([v.aval.hlo for v in operands])
+        self.lines.append(f'{out.name} = "{name}"({names}) : ({types}) -> ({aval.hlo})')
+        return [out]
+
+    def scalar_block(self, name: str, aval: ShapedArray) -> Callable[[], None]:
+        """A region that applies one operation to two scalars; the same text wherever it stands."""
+        t = aval.hlo
+        text = (
+            f'^bb0(%a: {t}, %b: {t}):\n%c = "stablehlo.{name}"(%a, %b) : ({t}, {t}) -> ({t})\n'
+            f'"stablehlo.return"(%c) : ({t}) -> ()'
+        )
+        return lambda: self.lines.append(text)
 
     def block(
         self, avals: Sequence[ShapedArray], write: Callable[..., Sequence[Value]]
@@ -111,11 +124,12 @@ class Builder:
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a number spread over `aval`, or an array of its shape."""
         splat = not isinstance(value, np.ndarray) or value.ndim == 0
-        text = (scalar_text if splat else array_text)(value, aval.dtype)
-        key = (text, aval)
+        # zeros are told apart by their text: 0.0 equals -0.0
+        text = None if splat and value else (scalar_text if splat else array_text)(value, aval.dtype)
+        key = (text or value, type(value), aval)
         found = self.constants.get(key)
         if found is None:
-            line = f"dense<{text}> : {aval.hlo}"
+            line = f"dense<{text or scalar_text(value, aval.dtype)}> : {aval.hlo}"
             (found,) = self.op("stablehlo.constant", [], [aval], value=line)
             if splat and not aval.shape:
                 found.scalar = value
