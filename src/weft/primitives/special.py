@@ -6,9 +6,9 @@ and smaller floats are computed in float32.
 
 Accuracy against SciPy, in units in the last place (float32, float64): erf 5, 2; erfc 60, 11;
 erf_inv 64, and 1e-12 near 1; zeta 8, 3; bessel_i0e 3, 3; bessel_i1e 9, 7; lgamma, digamma and
-polygamma 60, 40 away from their zeros, where the error stays 1e-6, 1e-14; igamma and igammac 50 for
-values that are not small, 2000 in the tails; betainc 500, and 3000 for parameters of 1e5, where
-the continued fraction has many factors.
+polygamma 60, 40 away from their zeros, where the error stays 1e-6, 1e-14; igamma and igammac 300
+for values that are not small, 2000 in the tails; betainc 500, and 8000 for parameters of 1e4 and
+more, where the continued fraction has many factors.
 """
 
 from __future__ import annotations

@@ -198,8 +198,8 @@ logistic_p = tunable(
 class Pow(Elementwise):
     """x ** y. NaN for a negative real x and a y that is no integer; x ** 0 is 1.
 
-    Dtypes: float or complex, the two equal; or y of any integer dtype. The derivative in x is 0
-    where y is 0, also at x = 0; that in y is 0 where x is 0 and y is positive.
+    Dtypes: float or complex, the two equal; or y of any integer dtype. The derivative in x at
+    0 ** 0 is NaN, but 0 for an integer y; that in y is 0 where x is 0 and y is positive.
     """
 
     def abstract_eval(self, x, y):
@@ -228,10 +228,11 @@ pow_p = Pow(
 
 
 def pow_slope(x: Any, y: Any) -> Any:
-    """y * x ** (y-1), which is 0 for y = 0 even where x is 0."""
-    dtype = typeof(y).dtype
-    power = pow(x, select(eq(y, 0), literal(1, dtype), sub(y, literal(1, dtype))))
-    return mul(convert(y, typeof(x).dtype), power)
+    """y * x ** (y-1); 0 for an integer y of 0, also at x = 0 where the power is inf."""
+    below = sub(y, 1)
+    if dtypes.is_integer(typeof(y).dtype):
+        below = select(eq(y, 0), 0, below)
+    return mul(convert(y, typeof(x).dtype), pow(x, below))
 
 
 def pow_growth(x: Any, z: Any) -> Any:
