@@ -61,8 +61,8 @@ class Jit(Primitive):
         name = params["name"]
         early, late, out_unknown, sources = split_jaxpr(params["jaxpr"], tuple(unknown))
         known, held = partition(unknown, args)
-        current.trace = trace.parent
         try:
+            current.trace = trace.parent
             outs = self.bind(*known, name=name, jaxpr=early)
         finally:
             current.trace = trace

@@ -79,8 +79,8 @@ class BatchTrace(Trace):
                 values.append(x)
                 dims.append(None)
         axis = self.axis
-        current.trace = self.parent
         try:
+            current.trace = self.parent
             if not mapped and (axis.name is None or not prim.uses_axis(axis.name, params)):
                 return prim.bind(*values, **params)
             outs, out_dims = prim.batch(axis, values, dims, **params)
@@ -100,8 +100,8 @@ def batch(
     around = named_axes.value
     if axis.name is not None:
         named_axes.set_local((*around, axis))
-    current.trace = trace
     try:
+        current.trace = trace
         results = fun(*boxed)
     finally:
         current.trace = trace.parent

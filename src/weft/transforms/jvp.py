@@ -55,8 +55,8 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        current.trace = self.parent
         try:
+            current.trace = self.parent
             if not moved:
                 return prim.bind(*primals, **params)
             for i, t in enumerate(tangents):
@@ -77,8 +77,8 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
         x if type(t) is Zero else JVPTracer(trace, x, t)
         for x, t in zip(primals, tangents, strict=True)
     ]
-    current.trace = trace
     try:
+        current.trace = trace
         results = fun(*args)
     finally:
         current.trace = trace.parent

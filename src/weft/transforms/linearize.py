@@ -32,8 +32,8 @@ class PartialTrace(Trace):
         later = self.later
         unknown = [type(x) is StagedTracer and x.trace is later for x in args]
         if True not in unknown:
-            current.trace = self.parent
             try:
+                current.trace = self.parent
                 return prim.bind(*args, **params)
             finally:
                 current.trace = self
@@ -45,8 +45,8 @@ class PartialTrace(Trace):
 def run_partial(fun: Callable[[], Any], later: StageTrace) -> Any:
     """Call `fun` with what is unknown written to `later` and the rest done under the trace here."""
     trace = PartialTrace(current.trace, later)  # type: ignore[arg-type]
-    current.trace = trace
     try:
+        current.trace = trace
         return fun()
     finally:
         current.trace = trace.parent
