@@ -130,7 +130,7 @@ def _put(x: Any, device: Any) -> Any:
 def device_get(x: Any) -> Any:
     """A pytree of NumPy arrays with the values of one of arrays."""
     for leaf in flatten(x)[0]:
-        if type(leaf) is ArrayImpl:
+        if type(leaf) is ArrayImpl and not leaf.is_deleted():
             leaf.copy_to_host_async()
     return tree_map(_get, x)
 

@@ -21,15 +21,14 @@ from weft.control.jit import JitSpec, build, jit_p
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
-from weft.errors import JaxRuntimeError
 from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
 from weft.options import config, trace_context
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.stages import Lowered, Program, Traced
 from weft.util import fun_name
-from weft.xla.array import put
-from weft.xla.eager import EVAL, check_not_deleted, device_of
+from weft.xla.array import ArrayImpl, put
+from weft.xla.eager import EVAL, device_of
 from weft.xla.fastpath import compiled_call
 
 __all__ = ["jit"]
@@ -305,7 +304,7 @@ def jit(
     key = (static, donate, spec, device, inline)
     call = engine_call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
     if donate[0] or donate[1]:
-        call = explaining_deletion(call)
+        call = letting_go(call)
     functools.update_wrapper(call, fun)
     call.__dict__.pop("__weft_programs__", None)
 
@@ -321,15 +320,18 @@ def jit(
     return call
 
 
-def explaining_deletion(call: Callable) -> Callable:
-    """A jitted function that donates, with an error that says so when an argument is gone."""
+def letting_go(call: Callable) -> Callable:
+    """A jitted function that donates, and marks what it took as deleted.
+
+    The engine alone would say of such an array only that a buffer is invalid.
+    """
 
     def donating(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return call(*args, **kwargs)
-        except (ValueError, JaxRuntimeError):
-            check_not_deleted(flatten((args, kwargs))[0])
-            raise
+        out = call(*args, **kwargs)
+        for x in flatten((args, kwargs))[0]:
+            if type(x) is ArrayImpl and x.is_deleted():
+                x.delete()
+        return out
 
     return donating
 

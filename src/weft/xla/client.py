@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from typing import Any, ClassVar
 
 from jaxlib import _jax
 
 from weft.options import config
-
 
 if "jax" in sys.modules and not getattr(sys.modules["jax"], "__weft__", False):
     raise ImportError(
@@ -24,9 +24,18 @@ if "jax" in sys.modules and not getattr(sys.modules["jax"], "__weft__", False):
 Device = _jax.Device
 
 
-@functools.lru_cache(maxsize=1)
+_making_client = threading.Lock()
+
+
 def client() -> Any:
-    """The PJRT client, made on first use."""
+    """The PJRT client, made on first use, by one thread."""
+    with _making_client:
+        return made_client()
+
+
+@functools.lru_cache(maxsize=1)
+def made_client() -> Any:
+    """The one client of the process."""
     count = config.num_cpu_devices
     if count is None or count < 0:
         return _jax.get_tfrt_cpu_client(asynchronous=True)

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
+from weft.errors import JaxRuntimeError
 from weft.options import config
-from weft.xla.array import put
+from weft.xla.array import ArrayImpl, deleted, put
 from weft.xla.client import client, device_list, sharding_on
 from weft.xla.diskcache import (
     DiskCache,
@@ -125,8 +126,14 @@ class Executable:
         sharding = sharding_on(self.device)
         if self.kept is not None:
             args = [x for x, k in zip(args, self.kept, strict=True) if k]  # type: ignore
-        buffers = [*self.consts, *[put(x, sharding) for x in args]]
-        return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        try:
+            buffers = [*self.consts, *[put(x, sharding) for x in args]]
+            return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        except (ValueError, JaxRuntimeError):  # the engine does not say what is wrong with a buffer
+            for x in (*self.consts, *args):
+                if type(x) is ArrayImpl and x.is_deleted():
+                    raise deleted(x) from None
+            raise
 
     def fastpath(self, out_tree: Any, count: int) -> FastPath:
         """For a C++ call of `count` arguments whose results form `out_tree`."""

@@ -15,9 +15,9 @@ from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.core.primitive import Primitive
 from weft.core.stage import leak_message
 from weft.core.trace import Trace, Tracer, install_bottom
-from weft.errors import JaxRuntimeError, UnexpectedTracerError
+from weft.errors import UnexpectedTracerError
 from weft.pytrees import flatten
-from weft.xla.array import ArrayImpl, deleted
+from weft.xla.array import ArrayImpl
 from weft.xla.client import all_devices, default_device
 from weft.xla.compile import Executable, compile_text
 from weft.xla.fastpath import compiled_call
@@ -39,18 +39,7 @@ class EvalTrace(Trace):
         kernel = _KERNELS.get(key)
         if kernel is None:
             kernel = _KERNELS[key] = new_kernel(prim, params)
-        try:
-            return kernel(*args)
-        except (ValueError, JaxRuntimeError):
-            check_not_deleted(args)
-            raise
-
-
-def check_not_deleted(args: Any) -> None:
-    """Raise where an array among `args` is gone: the engine's own error does not say what to do."""
-    for x in args:
-        if type(x) is ArrayImpl and x.is_deleted():
-            raise deleted(x)
+        return kernel(*args)
 
 
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
