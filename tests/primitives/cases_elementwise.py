@@ -169,6 +169,8 @@ ARITHMETIC = [
     binary(ew.add_p, np.add, dtypes=NUMBERS),
     binary(ew.sub_p, np.subtract, dtypes=NUMBERS),
     binary(ew.mul_p, np.multiply, dtypes=NUMBERS),
+    Case(ew.mul_p, [(), SHAPE], np.multiply, dtypes=INEXACT, label="scalar"),
+    Case(ew.sub_p, [SHAPE, ()], np.subtract, dtypes=INEXACT, label="scalar"),
     binary(ew.div_p, quotient, (), (1, 3), dtypes=NUMBERS),
     binary(ew.rem_p, np.fmod, (-9, 9), (1, 3), dtypes=REALS),
     binary(ew.rem_p, np.fmod, (-9, 9), (-3, -1), dtypes=FLOATS + " i32 i8", label="negative"),
@@ -244,6 +246,12 @@ CHOICE = [
         dtypes="f32 c64",
         also=[((), SHAPE, SHAPE, SHAPE)],
         label="three",
+    ),
+    Case(
+        ew.select_n_p,
+        [Arg((), dtype=np.bool_), SHAPE, SHAPE],
+        lambda p, x, y: np.where(p, y, x),
+        label="scalar",
     ),
     Case(
         ew.clamp_p,

@@ -126,7 +126,7 @@ class Builder:
         splat = not isinstance(value, np.ndarray) or value.ndim == 0
         # zeros are told apart by their text: 0.0 equals -0.0
         text = None if splat and value else (scalar_text if splat else array_text)(value, aval.dtype)
-        key = (text or value, type(value), aval)
+        key = (value if text is None else text, type(value), aval)
         found = self.constants.get(key)
         if found is None:
             line = f"dense<{text or scalar_text(value, aval.dtype)}> : {aval.hlo}"
