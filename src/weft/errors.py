@@ -95,7 +95,7 @@ class InconclusiveDimensionOperation(TypeError):
     """An operation on a symbolic dimension has no definite answer."""
 
 
-class KeyReuseError(RuntimeError):
+class KeyReuseError(JAXTypeError):
     """A random key was consumed twice."""
 
 

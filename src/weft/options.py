@@ -61,6 +61,12 @@ OPTIONS = (
     ),
     Option("check_bounds", True, "Raise when an index known now is out of bounds.", traced=True),
     Option("enable_checks", False, "Check every jaxpr after every pass."),
+    Option(
+        "traceback_filtering",
+        "auto",
+        "'off' shows every frame of weft in tracebacks.",
+        ("auto", "off", "remove_frames", "quiet_remove_frames", "tracebackhide"),
+    ),
     Option("log_compiles", False, "Log every trace and compile with its time."),
     Option("default_device", None, "Where new arrays are put.", traced=True),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
@@ -99,7 +105,7 @@ class Config:
             name = name.removeprefix(prefix)
         if name not in self._options:
             known = ", ".join(sorted(self._options))
-            raise AttributeError(f"config: no option {name!r}; the options are {known}.")
+            raise AttributeError(f"config: an option must be one of {known}; got {name!r}.")
         return name
 
     def _checked(self, name: str, value: Any) -> Any:
@@ -134,7 +140,8 @@ class Config:
     @contextlib.contextmanager
     def scope(self, **settings: Any) -> Iterator[None]:
         """Set options in this thread until the block ends."""
-        changes = [(self._cells[n], self._checked(n, v)) for n, v in settings.items()]
+        named = {self._find(n): v for n, v in settings.items()}
+        changes = [(self._cells[n], self._checked(n, v)) for n, v in named.items()]
         before = [cell.swap_local(value) for cell, value in changes]
         try:
             yield

@@ -1,15 +1,25 @@
 """Where an equation was written: the user's frames of a traceback, and short texts of them.
 
 Tracebacks are jaxlib's, kept whole and cheap; text is made of one only when somebody looks.
+`boundary` takes weft's own frames out of the traceback of an error on its way to the user.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import linecache
+from collections.abc import Callable
+from types import CodeType, TracebackType
 from typing import Any
 
 from jaxlib import _jax
 
+from weft.options import config
+
 _OWN = __file__.rsplit("core", 1)[0]
+_KEPT = 2  # of our frames, those nearest to the error
+_LONGEST = 60  # characters of source text shown in a message
 
 
 def user_frames(source: Any) -> list:
@@ -27,16 +37,83 @@ def source_line(source: Any) -> str:
     return f"{frames[0].file_name.rsplit('/', 1)[-1]}:{frames[0].line_num}"
 
 
-def source_location(source: Any) -> str:
-    """`model.py:12:4 (loss)`: as `source_line`, with the column and the function."""
+def user_code(source: Any) -> tuple[CodeType, int] | None:
+    """The user's innermost code object and the offset of the instruction in it."""
     for code, offset in zip(*source.raw_frames(), strict=True) if source is not None else ():
         if not code.co_filename.startswith(_OWN):
-            line, column, *_ = _jax.Traceback.code_addr2location(code, offset)
-            return f"{code.co_filename.rsplit('/', 1)[-1]}:{line}:{column} ({code.co_name})"
-    return ""
+            return code, offset
+    return None
+
+
+def source_location(source: Any) -> str:
+    """`model.py:12:4 (loss)`: as `source_line`, with the column and the function."""
+    found = user_code(source)
+    if found is None:
+        return ""
+    code, offset = found
+    line, column, *_ = _jax.Traceback.code_addr2location(code, offset)
+    return f"{code.co_filename.rsplit('/', 1)[-1]}:{line}:{column} ({code.co_name})"
+
+
+def source_text(source: Any) -> str:
+    """The user's expression, as `x > 0`, on one line; empty where the text cannot be had."""
+    found = user_code(source)
+    if found is None:
+        return ""
+    code, offset = found
+    line, last, start, end = next(itertools.islice(code.co_positions(), offset // 2, None))
+    if line is None or last is None or start is None or end is None:
+        return ""
+    rows = [linecache.getline(code.co_filename, n).encode() for n in range(line, last + 1)]
+    rows[-1] = rows[-1][:end]
+    rows[0] = rows[0][start:]  # columns count bytes
+    text = " ".join(b" ".join(rows).decode(errors="replace").split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def made_by(source: Any, name: str) -> str:
+    """Says "made by `x > 0` at model.py:12", with `name` where the text is not known."""
+    place, text = source_line(source), source_text(source)
+    return f"made by {f'`{text}`' if text else name}{' at ' + place if place else ''}"
 
 
 def describe(eqn: Any) -> str:
     """`sin at model.py:12`, without the place where it is not known."""
     place = source_line(eqn.source)
     return f"{eqn.primitive.name}{' at ' + place if place else ''}"
+
+
+def trimmed(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback with the user's frames and, of ours, only the last few before the error."""
+    if config.traceback_filtering == "off":
+        return traceback
+    rows = []
+    while traceback is not None:
+        rows.append(traceback)
+        traceback = traceback.tb_next
+    kept = [*itertools.takewhile(is_own, reversed(rows))][:_KEPT]
+    rows = [row for row in rows if row in kept or not is_own(row)]
+    for row, following in itertools.pairwise([*rows, None]):
+        row.tb_next = following
+    return rows[0] if rows else None
+
+
+def is_own(row: TracebackType) -> bool:
+    """Whether an entry of a traceback is in weft's code."""
+    return row.tb_frame.f_code.co_filename.startswith(_OWN)
+
+
+def boundary(fun: Callable, like: Callable | None = None) -> Callable:
+    """`fun` as users call it: its errors show few frames that are not theirs.
+
+    The name and documentation are those of `like`, or of `fun`. To re-raise adds no frame.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            error.__traceback__ = trimmed(error.__traceback__)
+            raise
+
+    return functools.update_wrapper(call, like or fun)

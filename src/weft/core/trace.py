@@ -85,7 +85,6 @@ class Tracer:
 
     __slots__ = ("__weakref__", "aval", "trace")
     __array_priority__ = 1000  # NumPy arrays leave binary operators to us
-    __hash__ = None  # type: ignore[assignment]
 
     trace: Trace
     aval: ShapedArray
@@ -120,9 +119,15 @@ class Tracer:
 
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
         """The value itself, or an error which says that there is none yet."""
+        self.check_live()
         raise error(
             f"{op}: needs a concrete value; got a traced {self.aval} {self.origin()}. Hint: {hint}"
         )
+
+    def check_live(self) -> None:
+        """Raise where the function that this value belongs to has returned."""
+        if not self.trace.live:
+            raise UnexpectedTracerError(leak_message(self))
 
     def __bool__(self) -> bool:
         hint = (
@@ -173,8 +178,42 @@ class Tracer:
         value = self.concrete(TracerArrayConversionError, "__dlpack__", hint)
         return value.__dlpack__(*args, **kwargs)
 
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise ShapeError(f"len(): needs an array with an axis; got {self.aval}.")
+        return self.aval.shape[0]
+
+    def __iter__(self) -> Iterator:
+        if not self.aval.shape:
+            raise ShapeError(
+                f"iter(): needs an array with an axis; got {self.aval} {self.origin()}."
+            )
+        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+
+    def __hash__(self) -> int:
+        raise TracerError(
+            f"hash(): a traced value is no key, for its value is not known; got {self.aval} "
+            f"{self.origin()}. Hint: use what is known, as x.shape, or mark the argument static "
+            "in jit (static_argnums, static_argnames)."
+        )
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        hint = "return the value and format the result, or f'{x}' to see its type."
+        return format(self.concrete(ConcretizationTypeError, "format()", hint), spec)
+
     def __repr__(self) -> str:
         return f"Traced<{self.aval}>with<{type(self.trace).__name__}>"
+
+
+def leak_message(x: Tracer) -> str:
+    """What to say of a tracer that outlived its function."""
+    return (
+        f"tracer: a traced value must not be used after its function has returned; got a leaked "
+        f"{x.aval} {x.origin()}. Hint: return the value from the function instead of storing it "
+        "(in a global, an attribute or a list)."
+    )
 
 
 def is_concrete(x: Any) -> bool:
@@ -190,6 +229,7 @@ __all__ = [
     "eval_context",
     "install_bottom",
     "is_concrete",
+    "leak_message",
     "typeof",
     "use",
 ]

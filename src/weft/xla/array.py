@@ -15,7 +15,7 @@ from jaxlib import _jax
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import Tracer
-from weft.errors import DeletedError, DtypeError
+from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
 
 ArrayImpl = _jax.ArrayImpl
@@ -88,7 +88,8 @@ def scalar(x: Any, op: str) -> Any:
     """The one element of an array, as a NumPy scalar."""
     view = host_view(x)
     if view.size != 1:
-        raise TypeError(f"{op}: needs an array of one element; got {x.aval}.")
+        hint = " Hint: x.any() or x.all()." if op == "bool()" else ""
+        raise ShapeError(f"{op}: needs an array of one element; got {x.aval}.{hint}")
     return view.reshape(())[()]
 
 
@@ -128,7 +129,7 @@ def _dlpack_device(x: Any) -> tuple[int, int]:
 
 def _iterate(x: Any) -> Iterator:
     if not x.ndim:
-        raise TypeError("iter(): needs an array with at least one axis; got a scalar array.")
+        raise ShapeError(f"iter(): needs an array with an axis; got {x.aval}.")
     return (x[i] for i in range(x.shape[0]))
 
 
@@ -139,9 +140,16 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
 
 
+def _hash(x: Any) -> int:
+    raise TypeError(
+        f"hash(): an array is no key, for `==` compares its elements; got {x.aval}. "
+        "Hint: x.item() for one number, x.tobytes() for many, id(x) for the object."
+    )
+
+
 def _length(x: Any) -> int:
     if not x.aval.shape:
-        raise TypeError("len(): needs an array with at least one axis; got a scalar array.")
+        raise ShapeError(f"len(): needs an array with an axis; got {x.aval}.")
     return x.aval.shape[0]
 
 
@@ -199,7 +207,7 @@ def _attach() -> None:
         "__reduce__": lambda x: (array_from_host, (np.array(host_view(x)), x.weak_type)),
     }.items():
         setattr(ArrayImpl, name, method)
-    ArrayImpl.__hash__ = None
+    ArrayImpl.__hash__ = _hash
 
 
 _attach()
