@@ -6,6 +6,7 @@ triangles are in grids.py.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Sequence
@@ -14,12 +15,20 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import HOST_TYPES, ShapedArray, typeof
+from weft.core.aval import HOST_TYPES, typeof
 from weft.core.trace import Tracer, current
 from weft.devices import device_put
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import NUMBERS, as_array, as_operand, not_array, operands, shape_of
+from weft.numpy.promotion import (
+    NUMBERS,
+    as_array,
+    as_operand,
+    not_array,
+    operands,
+    shape_of,
+    spread,
+)
 from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.layout import broadcast_in_dim, literal
@@ -137,11 +146,7 @@ def parsed(x: Any, dtype: np.dtype | None) -> Any:
     if hasattr(x, "__jax_array__"):
         return parsed(x.__jax_array__(), dtype)
     if type(x) in HOST_TYPES:
-        return (
-            put(x)
-            if dtype is None or not hasattr(x, "dtype") and dtype is None
-            else (put(host_array(x, dtype)))
-        )
+        return put(x if dtype is None else host_array(x, dtype))
     if isinstance(x, list | tuple):
         return parsed_list(x, dtype)
     if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
@@ -149,10 +154,8 @@ def parsed(x: Any, dtype: np.dtype | None) -> Any:
     if x is None or isinstance(x, str | bytes):
         raise not_array("array", x)
     if not hasattr(x, "__array__"):
-        try:
+        with contextlib.suppress(TypeError):
             x = memoryview(x)
-        except TypeError:
-            pass
     return put(checked(np.asarray(x), x, dtype))
 
 
@@ -552,43 +555,44 @@ def spaced(
     start, stop = operands(
         "linspace", as_operand("linspace", start), as_operand("linspace", stop), inexact=True
     )
-    computed = typeof(start).dtype if hasattr(start, "aval") else typeof(stop).dtype
-    start, stop = (ops.convert(x, computed) for x in (start, stop))
-    shape = typeof(start).shape or typeof(stop).shape
-    start, stop = (broadcast_in_dim(x, shape, ()) if x.shape != shape else x for x in (start, stop))
+    start, stop = spread("linspace", as_array(start), as_array(stop))
+    shape, computed = np.broadcast_shapes(start.shape, stop.shape), start.dtype
+    start, stop = (
+        broadcast_in_dim(ops.convert(x, computed), shape, range(x.ndim)) for x in (start, stop)
+    )
     parts = num - 1 if endpoint else num
-    delta = ops.sub(stop, start)
-    step = ops.div(delta, literal(parts, computed)) if parts > 0 else delta
-    if parts <= 0:
-        step = layout.full(shape, float("nan") if num != 1 or endpoint else 1, computed)
-        step = step if num != 1 or endpoint else delta
-    rest = range(1, len(shape) + 1)
-    first = broadcast_in_dim(start, (1, *shape), rest)
-    last = broadcast_in_dim(stop, (1, *shape), rest)
-    if num < 2:
-        out = slicing.slice_in_dim(first, 0, num)
-    else:
-        count = parts if endpoint else num
-        real = dtypes.real_dtype(computed)
-        i = layout.broadcasted_iota(real, (count, *[1] * len(shape)), 0)
-        t = ops.convert(ops.div(i, literal(parts, real)), computed)
-        whole = (count, *shape)
-        t, u = (
-            broadcast_in_dim(v, whole, range(len(whole)))
-            for v in (t, ops.sub(literal(1, computed), t))
-        )
-        a, b = (broadcast_in_dim(v, whole, range(len(whole))) for v in (first, last))
-        # start * (1-t) + stop * t, which is exact at both ends; the last is put there as it is
-        out = ops.add(ops.mul(a, u), ops.mul(b, t))
-        out = slicing.concatenate([out, last], 0) if endpoint else out
+    step = ops.sub(stop, start)
+    if parts > 0:
+        step = ops.div(step, literal(parts, computed))
+    elif num == 0 or endpoint:
+        step = layout.full(shape, float("nan"), computed)
+    out = between(start, stop, num, parts)
     if dtype is not None:
-        out = ops.floor(out) if dtypes.is_integer(dtype) and dtypes.is_float(computed) else out
+        if dtypes.is_integer(dtype) and dtypes.is_float(computed):
+            out = ops.floor(out)
         out = ops.convert(out, dtype)
-    if axis:
-        axis = axis + out.ndim if axis < 0 else axis
-        order = [*range(1, axis + 1), 0, *range(axis + 1, out.ndim)]
-        out = layout.transpose(out, order)
-    return out, step
+    order = list(range(1, out.ndim))
+    order.insert(axis + out.ndim if axis < 0 else axis, 0)
+    return layout.transpose(out, order), step
+
+
+def between(start: Any, stop: Any, num: int, parts: int) -> Any:
+    """`num` numbers along a new first axis, `parts` steps of which lead to `stop`."""
+    rest = range(1, start.ndim + 1)
+    if num < 2:
+        first = broadcast_in_dim(start, (1, *start.shape), rest)
+        return slicing.slice_in_dim(first, 0, num)
+    whole = (parts, *start.shape)
+    real = dtypes.real_dtype(start.dtype)
+    t = ops.div(layout.broadcasted_iota(real, (parts,), 0), literal(parts, real))
+    t = ops.convert(t, start.dtype)
+    t, u = (broadcast_in_dim(v, whole, (0,)) for v in (t, ops.sub(literal(1, start.dtype), t)))
+    a, b = (broadcast_in_dim(v, whole, rest) for v in (start, stop))
+    # start * (1-t) + stop * t is exact at the start; the end is put there as it is
+    out = ops.add(ops.mul(a, u), ops.mul(b, t))
+    if parts == num:
+        return out
+    return slicing.concatenate([out, broadcast_in_dim(stop, (1, *stop.shape), rest)], 0)
 
 
 def logspace(
@@ -630,25 +634,18 @@ def geomspace(
 
 @fused(static=("num", "endpoint", "dtype", "axis"), name="geomspace")
 def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    """`geomspace`: by logarithms of start / sign and stop / sign, where sign is that of start."""
+    """`geomspace`: exp of equal steps between logarithms; of real numbers, with start's sign."""
     start, stop = operands(
         "geomspace", as_operand("geomspace", start), as_operand("geomspace", stop), inexact=True
     )
     start, stop = as_array(start), as_array(stop)
-    sign = ops.sign(start)
-    if dtypes.is_complex(sign.dtype):
-        a, b = start, stop
-    else:
-        a, b = ops.mul(start, sign), ops.mul(stop, sign)
-    x, _ = spaced(transcendental.log(a), transcendental.log(b), num, endpoint, None, axis)
+    sign = None if dtypes.is_complex(start.dtype) else ops.sign(start)
+    ends = (x if sign is None else ops.mul(x, sign) for x in (start, stop))
+    x, _ = spaced(*map(transcendental.log, ends), num, endpoint, None, axis)
     out = transcendental.exp(x)
-    if not dtypes.is_complex(sign.dtype):
-        place = (
-            range(0, 0) if not sign.ndim else [i for i in range(out.ndim) if i != axis % out.ndim]
-        )
+    if sign is not None:
+        place = [i for i in range(out.ndim) if i != axis % out.ndim] if sign.ndim else []
         out = ops.mul(out, broadcast_in_dim(sign, out.shape, place))
-    return (
-        out
-        if dtype is None
-        else ops.convert(ops.round(out, 1) if dtypes.is_integer(dtype) else out, dtype)
-    )
+    if dtype is None:
+        return out
+    return ops.convert(ops.round(out, 1) if dtypes.is_integer(dtype) else out, dtype)

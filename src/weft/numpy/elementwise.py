@@ -1,13 +1,11 @@
-"""NumPy's elementwise functions of several operations each, `where` and comparisons of arrays among them.
+"""NumPy's elementwise functions of several operations each: rounding, powers, division, bits.
 
-Functions of one operation are rows of ufuncs.py. Called eagerly, each runs as one compiled program.
+Functions of one operation are rows of ufuncs.py; what asks and chooses is in choice.py. Called
+eagerly, each runs as one compiled program.
 """
 
 from __future__ import annotations
 
-import builtins
-import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,12 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.trace import current
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError
+from weft.numpy.choice import choose, number, real_only, signbit
 from weft.numpy.fused import fused, kernel_for
 from weft.numpy.promotion import (
     as_array,
+    as_inexact,
     as_operand,
     kind_of,
     no_out,
@@ -26,95 +26,339 @@ from weft.numpy.promotion import (
     plan_for,
     spread,
 )
-from weft.numpy.ufuncs import documented
+from weft.primitives import bits, special, transcendental
 from weft.primitives import elementwise as ops
-from weft.primitives import transcendental
-from weft.primitives.layout import broadcast_in_dim, full, literal
+from weft.primitives.layout import full, literal
 from weft.xla.eager import EVAL
 
-__all__ = ["clip", "float_power", "pow", "power", "where"]
+__all__ = [
+    "abs",
+    "absolute",
+    "angle",
+    "around",
+    "bitwise_count",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+    "ceil",
+    "conj",
+    "conjugate",
+    "copysign",
+    "deg2rad",
+    "degrees",
+    "divmod",
+    "fabs",
+    "float_power",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frexp",
+    "gcd",
+    "heaviside",
+    "hypot",
+    "i0",
+    "imag",
+    "lcm",
+    "ldexp",
+    "left_shift",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "mod",
+    "modf",
+    "nextafter",
+    "positive",
+    "pow",
+    "power",
+    "rad2deg",
+    "radians",
+    "real",
+    "reciprocal",
+    "remainder",
+    "right_shift",
+    "rint",
+    "round",
+    "sinc",
+    "spacing",
+    "trunc",
+]
 
 
-def number(value: float, like: Any) -> Any:
-    """A Python number as a literal of the dtype of `like`."""
-    return literal(value, typeof(like).dtype)
+def pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
+    """Two operands as arrays of one dtype and shape, scalars apart; truth values as integers."""
+    x, y = as_operand(op, x), as_operand(op, y)
+    x, y = (as_array(v) for v in operands(op, x, y, inexact=inexact))
+    if dtypes.is_bool(x.dtype):
+        x, y = (ops.convert(v, dtypes.default_int()) for v in (x, y))
+    return [x, y]
 
 
-def dtype_of(x: Any) -> np.dtype:
-    """The dtype of an operand."""
-    return typeof(x).dtype
+def reals(op: str, x: Any, y: Any) -> list:
+    """Two operands as arrays of one float dtype."""
+    x, y = pair(op, x, y, inexact=True)
+    real_only(op, x)
+    return [x, y]
 
 
-def real_only(op: str, *xs: Any) -> None:
-    """Refuse complex operands."""
-    if any(dtypes.is_complex(dtype_of(x)) for x in xs):
-        avals = ", ".join(str(typeof(x)) for x in xs)
-        raise DtypeError(f"{op}: operands must be real; got {avals}.")
+def integers(op: str, x: Any, y: Any) -> list:
+    """Two operands as arrays of one integer dtype."""
+    x, y = pair(op, x, y)
+    if dtypes.is_inexact(x.dtype):
+        raise DtypeError(f"{op}: operands must be integers; got {x.aval}, {y.aval}.")
+    return [x, y]
 
 
-def integers_only(op: str, *xs: Any) -> None:
-    """Refuse what are no integers."""
-    if not all(dtypes.is_integer(dtype_of(x)) for x in xs):
-        avals = ", ".join(str(typeof(x)) for x in xs)
-        raise DtypeError(f"{op}: operands must be integers; got {avals}.")
-
-
-def truth(x: Any) -> Any:
-    """x != 0, as a truth value."""
-    return x if dtypes.is_bool(dtype_of(x)) else ops.ne(x, number(0, x))
-
-
-# --- choosing -------------------------------------------------------------------------------
-
-
-def choose_between(condition: Any, x: Any, y: Any) -> Any:
-    """`where` with its three arguments, as written."""
-    condition = truth(as_operand("where", condition))
-    x, y = operands("where", as_operand("where", x), as_operand("where", y), shaped=False)
-    condition, x, y = spread("where", condition, x, y)
-    return ops.select_n_p.bind(condition, y, x)[0]
-
-
-choose_kernel = kernel_for(choose_between, "where")
-
-
-def where(condition: Any, x: Any, y: Any) -> Any:
-    """x where `condition` holds and y elsewhere."""
-    if current.trace is EVAL:
-        try:
-            return choose_kernel(condition, x, y)
-        except Exception:
-            pass
-    return choose_between(condition, x, y)
+# --- signs and parts ------------------------------------------------------------------------
 
 
 @fused
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
-    """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
-
-    >>> import weft.numpy as jnp
-    >>> jnp.clip(jnp.arange(5), 1, 3)
-    Array([1, 1, 2, 3, 3], dtype=int32)
-    """
-    x = as_operand("clip", arr)
-    if any(b is not None and dtypes.is_complex(kind_dtype("clip", b)) for b in (x, min, max)):
-        raise DtypeError(
-            f"clip: operands must be real; got {typeof(x)}. Hint: clip x.real and x.imag."
-        )
-    if min is not None:
-        x = ops.max(*operands("clip", as_operand("clip", min), x))
-    if max is not None:
-        x = ops.min(*operands("clip", as_operand("clip", max), x))
-    return as_array(x)
+def abs(x: Any, /) -> Any:
+    """|x|; real for complex x."""
+    x = as_array(x, "abs")
+    return x if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype) else ops.abs(x)
 
 
-def kind_dtype(op: str, x: Any) -> np.dtype:
-    """The dtype of an operand that may be anything."""
-    kind = kind_of(op, as_operand(op, x))
-    return dtypes.canonicalize(kind) if isinstance(kind, type) else kind.dtype
+absolute = abs
 
 
-# --- powers ---------------------------------------------------------------------------------
+@fused
+def fabs(x: Any, /) -> Any:
+    """|x| of real numbers, as floats."""
+    x = as_inexact("fabs", x)
+    real_only("fabs", x)
+    return ops.abs(x)
+
+
+def positive(x: Any, /) -> Any:
+    """x as it is."""
+    return as_array(x, "positive")
+
+
+@fused
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """|x1| with the sign of x2, -0.0 and NaN among them."""
+    x, y = reals("copysign", x1, x2)
+    size = ops.abs(x)
+    return choose(signbit(y), ops.neg(size), size)
+
+
+@fused
+def real(val: Any, /) -> Any:
+    """The real part."""
+    x = as_array(val, "real")
+    return ops.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+@fused
+def imag(val: Any, /) -> Any:
+    """The imaginary part: 0 for real numbers."""
+    x = as_array(val, "imag")
+    return ops.imag(x) if dtypes.is_complex(x.dtype) else full(x.shape, 0, x.dtype)
+
+
+@fused
+def conj(x: Any, /) -> Any:
+    """The complex conjugate; a real x as it is."""
+    x = as_array(x, "conj")
+    return ops.conj(x) if dtypes.is_complex(x.dtype) else x
+
+
+conjugate = conj
+
+
+@fused(static=("deg",))
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle of complex numbers in (-pi, pi], or in degrees."""
+    x = as_inexact("angle", z)
+    is_complex = dtypes.is_complex(x.dtype)
+    re, im = (ops.real(x), ops.imag(x)) if is_complex else (x, full(x.shape, 0, x.dtype))
+    out = transcendental.atan2(im, re)
+    return ops.mul(out, number(180 / np.pi, out)) if deg else out
+
+
+# --- rounding -------------------------------------------------------------------------------
+
+
+def rounded(op: str, apply: Any, x: Any) -> Any:
+    """A rounding of floats; integers are round."""
+    x = as_array(x, op)
+    real_only(op, x)
+    return apply(x) if dtypes.is_float(x.dtype) else x
+
+
+@fused
+def floor(x: Any, /) -> Any:
+    """The largest integer <= x, in x's dtype."""
+    return rounded("floor", ops.floor, x)
+
+
+@fused
+def ceil(x: Any, /) -> Any:
+    """The smallest integer >= x, in x's dtype."""
+    return rounded("ceil", ops.ceil, x)
+
+
+def toward_zero(x: Any) -> Any:
+    """Floats rounded towards 0."""
+    return choose(ops.lt(x, number(0, x)), ops.ceil(x), ops.floor(x))
+
+
+@fused
+def trunc(x: Any, /) -> Any:
+    """x rounded towards 0, in x's dtype."""
+    return rounded("trunc", toward_zero, x)
+
+
+def to_even(x: Any) -> Any:
+    """Floats or complex numbers rounded to the nearest integer, ties to the even one."""
+    if dtypes.is_complex(x.dtype):
+        return ops.complex(to_even(ops.real(x)), to_even(ops.imag(x)))
+    return ops.round(x, 1)
+
+
+@fused
+def rint(x: Any, /) -> Any:
+    """The nearest integer, of two the even one, as a float."""
+    return to_even(as_inexact("rint", x))
+
+
+@fused(static=("decimals", "out"))
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """a rounded to `decimals` decimal places, ties to the even digit; integers as they are."""
+    no_out("round", out)
+    x = as_array(a, "round")
+    if dtypes.is_bool(x.dtype):
+        raise DtypeError(f"round: operands must be numbers; got {x.aval}.")
+    if dtypes.is_integer(x.dtype):
+        if decimals < 0:
+            raise NotImplementedError(
+                f"round: integers must be rounded to decimals >= 0; got {decimals}. "
+                "Hint: x.astype(float)."
+            )
+        return x
+    if decimals == 0:
+        return to_even(x)
+    dtype = x.dtype
+    if dtypes.is_float(dtype) and dtype.itemsize < 4:  # 10 ** decimals would not fit
+        x = ops.convert(x, np.dtype(np.float32))
+    factor = number(10.0**decimals, x)
+    return ops.convert(ops.div(to_even(ops.mul(x, factor)), factor), dtype)
+
+
+around = round
+
+# --- division -------------------------------------------------------------------------------
+
+
+@fused
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """The largest integer <= x1 / x2, in the dtype of the operands."""
+    x, y = pair("floor_divide", x1, x2)
+    real_only("floor_divide", x)
+    if dtypes.is_float(x.dtype):
+        return float_divmod(x, y)[0]
+    quotient = ops.div(x, y)
+    if dtypes.is_unsigned(x.dtype):
+        return quotient
+    below = ops.bitwise_and(ops.ne(ops.sign(x), ops.sign(y)), ops.ne(ops.rem(x, y), number(0, x)))
+    return choose(below, ops.sub(quotient, number(1, x)), quotient)
+
+
+@fused
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """x1 - x2 * floor(x1 / x2), which has the sign of x2; of integers by 0, 0."""
+    x, y = pair("remainder", x1, x2)
+    real_only("remainder", x)
+    return modulo(x, y)
+
+
+def nonzero(y: Any) -> Any:
+    """A divisor, with 1 for 0 among integers."""
+    if dtypes.is_float(y.dtype):
+        return y
+    return choose(ops.eq(y, number(0, y)), number(1, y), y)
+
+
+def modulo(x: Any, y: Any) -> Any:
+    """remainder, of operands of one dtype."""
+    y, zero = nonzero(y), number(0, x)
+    rest = ops.rem(x, y)
+    crosses = ops.ne(ops.lt(rest, zero), ops.lt(y, zero))
+    return choose(ops.bitwise_and(crosses, ops.ne(rest, zero)), ops.add(rest, y), rest)
+
+
+def float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    """Quotient and remainder of floats, as Python's divmod: exact but for one rounding."""
+    zero = number(0, x)
+    rest = ops.rem(x, y)
+    quotient = ops.div(choose(ops.eq(y, zero), x, ops.sub(x, rest)), y)
+    below = ops.bitwise_and(ops.ne(rest, zero), ops.ne(ops.sign(y), ops.sign(rest)))
+    rest = choose(below, ops.add(rest, y), rest)
+    quotient = choose(below, ops.sub(quotient, number(1, x)), quotient)
+    return ops.round(quotient), rest
+
+
+@fused
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+    """floor_divide(x1, x2) and remainder(x1, x2)."""
+    x, y = pair("divmod", x1, x2)
+    real_only("divmod", x)
+    return float_divmod(x, y) if dtypes.is_float(x.dtype) else (floor_divide(x, y), modulo(x, y))
+
+
+@fused
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """The remainder of x1 / x2 with the sign of x1; of integers by 0, 0."""
+    x, y = pair("fmod", x1, x2)
+    real_only("fmod", x)
+    return ops.rem(x, nonzero(y))
+
+
+mod = remainder
+
+
+@fused
+def reciprocal(x: Any, /) -> Any:
+    """1 / x, a float."""
+    return ops.integer_pow(as_inexact("reciprocal", x), -1)
+
+
+def common_divisor(x: Any, y: Any) -> Any:
+    """Euclid's algorithm; as many steps as consecutive Fibonacci numbers of the dtype take."""
+    for _ in range({8: 12, 16: 24, 32: 47, 64: 93}[dtypes.itemsize_bits(x.dtype)]):
+        x, y = y_or(x, y), choose(ops.eq(y, number(0, y)), y, ops.rem(x, nonzero(y)))
+    return x
+
+
+def y_or(x: Any, y: Any) -> Any:
+    """y, or x where y is 0."""
+    return choose(ops.eq(y, number(0, y)), x, y)
+
+
+def counts(op: str, x: Any, y: Any) -> list:
+    """Two operands as arrays of one integer dtype, in absolute value."""
+    x, y = as_operand(op, x), as_operand(op, y)
+    if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
+        raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
+    return [abs(v) for v in integers(op, x, y)]
+
+
+@fused
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisor of integers; gcd(0, 0) is 0."""
+    return common_divisor(*counts("gcd", x1, x2))
+
+
+@fused
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiple of integers, 0 where one of them is."""
+    x, y = counts("lcm", x1, x2)
+    divisor = nonzero(common_divisor(x, y))
+    return ops.mul(x, ops.div(y, divisor))
+
+
+# --- powers and logarithms ------------------------------------------------------------------
 
 
 def power(x1: Any, x2: Any, /) -> Any:
@@ -124,12 +368,10 @@ def power(x1: Any, x2: Any, /) -> Any:
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
     Array([1. , 0.5], dtype=float32)
     """
-    if type(x2) is int:
-        x1 = as_operand("power", x1)
-        if hasattr(x1, "dtype") and not dtypes.is_bool(x1.dtype):
-            if current.trace is EVAL:
-                return integer_power_kernel(x1, x2)
-            return integer_power(x1, x2)
+    if type(x2) is int and hasattr(x1, "aval") and not dtypes.is_bool(x1.dtype):
+        if current.trace is EVAL:
+            return integer_power_kernel(x1, x2)
+        return integer_power(x1, x2)
     if current.trace is EVAL:
         try:
             return power_kernel(x1, x2)
@@ -140,35 +382,29 @@ def power(x1: Any, x2: Any, /) -> Any:
 
 def integer_power(x: Any, n: int) -> Any:
     """x ** n for a Python integer n."""
-    if n < 0 and dtypes.is_integer(dtype_of(x)):
+    if n < 0 and dtypes.is_integer(x.dtype):
         raise DtypeError(
-            f"power: integers must not be raised to negative powers; got {typeof(x)}, {n}. "
+            f"power: integers must not be raised to negative powers; got {x.aval}, {n}. "
             f"Hint: x.astype(float) ** {n}."
         )
-    return ops.integer_pow(as_array(x), n)
+    return ops.integer_pow(x, n)
 
 
 def power_of(x1: Any, x2: Any) -> Any:
     """`power` as written."""
     x, y = as_operand("power", x1), as_operand("power", x2)
-    plan = plan_for("power", (kind_of("power", x), kind_of("power", y)))
-    if dtypes.is_inexact(plan.dtype) and dtypes.is_integer(kind_dtype("power", y)):
-        (x,) = operands("power", x, inexact=True) if plan.weak else [x]
-    x, y = operands("power", x, y)
-    if dtypes.is_inexact(plan.dtype):
-        return transcendental.pow(x, y)
-    if dtypes.is_bool(plan.dtype):
-        x, y = (ops.convert(v, dtypes.default_int()) for v in (x, y))
-    return power_by_squaring(x, y)
+    inexact = dtypes.is_inexact(plan_for("power", (kind_of("power", x), kind_of("power", y))).dtype)
+    if inexact:
+        return transcendental.pow(*operands("power", x, y))
+    return power_by_squaring(*pair("power", x, y))
 
 
 def power_by_squaring(x: Any, y: Any) -> Any:
     """x ** y of integers, by the six lowest bits of y: more would overflow, but for |x| < 2."""
-    zero, one = number(0, x), number(1, x)
-    out = where(ops.eq(y, number(0, y)), one, one)
+    out = number(1, x)
     for i in range(6):
-        bit = ops.bitwise_and(y, number(1 << i, y))
-        out = where(bit, ops.mul(out, x), out)
+        bit = ops.ne(ops.bitwise_and(y, number(1 << i, y)), number(0, y))
+        out = choose(bit, ops.mul(x, out), out)
         if i < 5:
             x = ops.mul(x, x)
     return out
@@ -181,8 +417,240 @@ pow = power
 
 @fused
 def float_power(x: Any, y: Any, /) -> Any:
-    """x ** y in floats of the widest kind there is, as numpy.float_power."""
-    x, y = operands(
-        "float_power", as_operand("float_power", x), as_operand("float_power", y), inexact=True
-    )
-    return transcendental.pow(x, y)
+    """x ** y in floats, of integers too."""
+    return transcendental.pow(*pair("float_power", x, y, inexact=True))
+
+
+@fused
+def log10(x: Any, /) -> Any:
+    """The logarithm to base 10."""
+    y = transcendental.log(as_inexact("log10", x))
+    return ops.mul(y, number(1 / np.log(10), y))
+
+
+def log_of_sum(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)), exact where exp overflows; infinities of one sign give themselves."""
+    low, high = order(x, y)
+    gap = ops.sub(low, high)
+    same = ops.ne(gap, gap)  # inf - inf, or NaN
+    gap = choose(same, number(0, gap), gap)  # keeps NaN out of the derivative
+    return choose(same, ops.add(x, y), ops.add(high, transcendental.log1p(transcendental.exp(gap))))
+
+
+def order(x: Any, y: Any) -> tuple[Any, Any]:
+    """The smaller and the larger; of complex numbers, by real part."""
+    if not dtypes.is_complex(x.dtype):
+        return ops.min(x, y), ops.max(x, y)
+    less = ops.lt(ops.real(x), ops.real(y))
+    return choose(less, x, y), choose(less, y, x)
+
+
+@fused
+def logaddexp(x1: Any, x2: Any, /) -> Any:
+    """log(exp(x1) + exp(x2)), without overflow."""
+    return log_of_sum(*pair("logaddexp", x1, x2, inexact=True))
+
+
+@fused
+def logaddexp2(x1: Any, x2: Any, /) -> Any:
+    """log2(2 ** x1 + 2 ** x2), without overflow."""
+    x, y = pair("logaddexp2", x1, x2, inexact=True)
+    scale = number(np.log(2), x)
+    return ops.div(log_of_sum(ops.mul(x, scale), ops.mul(y, scale)), scale)
+
+
+@fused
+def hypot(x1: Any, x2: Any, /) -> Any:
+    """sqrt(x1**2 + x2**2), without overflow."""
+    x, y = (ops.abs(v) for v in reals("hypot", x1, x2))
+    infinite = ops.bitwise_or(ops.eq(x, number(np.inf, x)), ops.eq(y, number(np.inf, y)))
+    low, high = order(x, y)
+    none = ops.eq(high, number(0, high))
+    ratio = ops.div(low, choose(none, number(1, high), high))
+    out = ops.mul(high, transcendental.sqrt(ops.add(number(1, high), ops.square(ratio))))
+    return choose(infinite, number(np.inf, x), choose(none, high, out))
+
+
+# --- angles and functions of their own ------------------------------------------------------
+
+
+@fused
+def deg2rad(x: Any, /) -> Any:
+    """Degrees as radians."""
+    x = as_inexact("deg2rad", x)
+    return ops.mul(x, number(np.pi / 180, x))
+
+
+@fused
+def rad2deg(x: Any, /) -> Any:
+    """Radians as degrees."""
+    x = as_inexact("rad2deg", x)
+    return ops.mul(x, number(180 / np.pi, x))
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+@fused
+def sinc(x: Any, /) -> Any:
+    """sin(pi x) / (pi x), which is 1 at 0."""
+    x = as_inexact("sinc", x)
+    t = ops.mul(x, number(np.pi, x))
+    none = ops.eq(t, number(0, t))
+    safe = choose(none, number(1, t), t)
+    # at 0 the series, whose derivatives are those of sinc up to the third
+    series = ops.sub(number(1, t), ops.div(ops.square(t), number(6, t)))
+    return choose(none, series, ops.div(transcendental.sin(safe), safe))
+
+
+@fused
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0."""
+    x = as_inexact("i0", x)
+    real_only("i0", x)
+    return ops.mul(transcendental.exp(ops.abs(x)), special.bessel_i0e_p.bind(x)[0])
+
+
+@fused
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
+    x, y = reals("heaviside", x1, x2)
+    step = choose(ops.lt(x, number(0, x)), number(0, x), number(1, x))
+    return choose(ops.ne(x, x), x, choose(ops.eq(x, number(0, x)), y, step))
+
+
+@fused
+def fmax(x1: Any, x2: Any) -> Any:
+    """The larger of x1 and x2; where one is NaN the other."""
+    x, y = operands("fmax", as_array(x1, "fmax"), as_array(x2, "fmax"))
+    return choose(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
+
+
+@fused
+def fmin(x1: Any, x2: Any) -> Any:
+    """The smaller of x1 and x2; where one is NaN the other."""
+    x, y = operands("fmin", as_array(x1, "fmin"), as_array(x2, "fmin"))
+    return choose(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
+
+
+def greater(x: Any, y: Any) -> Any:
+    """x > y; of complex numbers, by real part first."""
+    if not dtypes.is_complex(x.dtype):
+        return ops.gt(x, y)
+    a, b = ops.real(x), ops.real(y)
+    tied = ops.bitwise_and(ops.eq(a, b), ops.gt(ops.imag(x), ops.imag(y)))
+    return ops.bitwise_or(ops.gt(a, b), tied)
+
+
+# --- bits -----------------------------------------------------------------------------------
+
+
+@fused
+def left_shift(x: Any, y: Any, /) -> Any:
+    """x * 2**y: the bits moved up; 0 where y is not below the number of bits."""
+    return bits.shift_left_p.bind(*integers("left_shift", x, y))[0]
+
+
+@fused
+def right_shift(x1: Any, x2: Any, /) -> Any:
+    """x1 / 2**x2 rounded down: the bits moved down, the sign kept."""
+    x, y = integers("right_shift", x1, x2)
+    if dtypes.is_unsigned(x.dtype):
+        return bits.shift_right_logical_p.bind(x, y)[0]
+    return bits.shift_right_arithmetic_p.bind(x, y)[0]
+
+
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+
+
+@fused
+def bitwise_count(x: Any, /) -> Any:
+    """The number of bits set in |x|, as uint8."""
+    x = as_array(x, "bitwise_count")
+    if dtypes.is_inexact(x.dtype):
+        raise DtypeError(f"bitwise_count: operands must be bool or integers; got {x.aval}.")
+    if dtypes.is_bool(x.dtype):
+        return ops.convert(x, np.dtype(np.uint8))
+    return ops.convert(bits.population_count_p.bind(abs(x))[0], np.dtype(np.uint8))
+
+
+# --- the parts of floats --------------------------------------------------------------------
+
+
+@fused
+def nextafter(x: Any, y: Any, /) -> Any:
+    """The next number after x towards y."""
+    return bits.nextafter_p.bind(*reals("nextafter", x, y))[0]
+
+
+@fused
+def spacing(x: Any, /) -> Any:
+    """The distance from x to the next number away from 0, with the sign of x."""
+    x = as_inexact("spacing", x)
+    real_only("spacing", x)
+    size = ops.abs(x)
+    inf = full(x.shape, np.inf, x.dtype)
+    gap = ops.sub(bits.nextafter_p.bind(size, inf)[0], size)
+    gap = choose(ops.is_finite(x), gap, number(np.nan, x))
+    return choose(ops.lt(x, number(0, x)), ops.neg(gap), gap)
+
+
+@fused(static=("out",))
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+    """The fractional and the whole part of x, both with its sign."""
+    no_out("modf", out)
+    x = as_inexact("modf", x)
+    real_only("modf", x)
+    whole = toward_zero(x)
+    rest = choose(ops.eq(ops.abs(x), number(np.inf, x)), number(0, x), ops.sub(x, whole))
+    return rest, whole
+
+
+def layout_of(dtype: np.dtype) -> tuple[np.dtype, int, int]:
+    """The integer dtype of a float's bits, how many are mantissa, and the exponent's bias."""
+    limits = dtypes.finfo(dtype)
+    return np.dtype(f"int{8 * dtype.itemsize}"), int(limits.nmant), 1 - int(limits.minexp)
+
+
+@fused
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; 0, inf and NaN are themselves, with e = 0."""
+    x = as_inexact("frexp", x)
+    real_only("frexp", x)
+    word, mantissa, bias = layout_of(x.dtype)
+    mask = (1 << (8 * word.itemsize - 1 - mantissa)) - 1
+    pattern = bits.bitcast_convert_type(x, word)
+    size = ops.bitwise_and(pattern, literal(int(np.iinfo(word).max), word))
+    # a subnormal is a count of the least steps; the processor may take it for 0, but not the count
+    tiny = ops.lt(size, literal(1 << mantissa, word))
+    scaled = bits.bitcast_convert_type(choose(tiny, ops.convert(size, x.dtype), x), word)
+    shifted = bits.shift_right_arithmetic_p.bind(scaled, full(x.shape, mantissa, word))[0]
+    field = ops.bitwise_and(shifted, literal(mask, word))
+    shift = choose(tiny, literal(2 * bias + mantissa - 2, word), literal(bias - 1, word))
+    sign = ops.bitwise_and(pattern, literal(int(np.iinfo(word).min), word))
+    half = ops.bitwise_and(scaled, literal((1 << mantissa) - 1, word))
+    half = ops.bitwise_or(ops.bitwise_or(half, literal((bias - 1) << mantissa, word)), sign)
+    as_is = ops.bitwise_or(ops.eq(size, literal(0, word)), ops.eq(field, literal(mask, word)))
+    exponent = ops.convert(ops.sub(field, shift), dtypes.default_int())
+    fraction = choose(as_is, x, bits.bitcast_convert_type(half, x.dtype))
+    return fraction, choose(as_is, literal(0, exponent.dtype), exponent)
+
+
+@fused
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """x1 * 2**x2 for integers x2, exact unless the result is subnormal."""
+    x, n = as_inexact("ldexp", x1), as_array(x2, "ldexp")
+    real_only("ldexp", x)
+    if dtypes.is_inexact(n.dtype):
+        raise DtypeError(f"ldexp: x2 must be integers; got {n.aval}.")
+    word, mantissa, bias = layout_of(x.dtype)
+    n = ops.convert(n, dtypes.default_int())
+    limit = 3 * (bias - 1)
+    n = ops.max(literal(-limit, n.dtype), ops.min(n, literal(limit, n.dtype)))
+    third = ops.div(n, literal(3, n.dtype))
+    x, third, n = spread("ldexp", x, third, n)
+    for part in (third, third, ops.sub(n, ops.mul(third, literal(2, n.dtype)))):
+        field = ops.convert(ops.add(part, literal(bias, n.dtype)), word)
+        power = bits.shift_left_p.bind(field, full(field.shape, mantissa, word))[0]
+        x = ops.mul(x, bits.bitcast_convert_type(power, x.dtype))
+    return x

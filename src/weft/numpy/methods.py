@@ -12,6 +12,7 @@ import numpy as np
 
 from weft.core.trace import Tracer, current
 from weft.numpy import (
+    choice,
     creation,
     cumulative,
     elementwise,
@@ -67,6 +68,11 @@ BINARY = {
     "sub": ufuncs.subtract,
     "mul": ufuncs.multiply,
     "truediv": ufuncs.true_divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "divmod": elementwise.divmod,
+    "lshift": elementwise.left_shift,
+    "rshift": elementwise.right_shift,
     "pow": elementwise.power,
     "matmul": products.matmul,
     "and": ufuncs.bitwise_and,
@@ -96,6 +102,10 @@ def transpose(self: Any, *axes: Any) -> Any:
 
 
 METHODS = {
+    "__abs__": elementwise.abs,
+    "__invert__": ufuncs.invert,
+    "__neg__": ufuncs.negative,
+    "__pos__": elementwise.positive,
     "__getitem__": indexing.getitem,
     "__setitem__": updates.setitem,
     "all": reductions.all,
@@ -104,7 +114,9 @@ METHODS = {
     "argmin": reductions.argmin,
     "astype": creation.astype,
     "choose": indexing.choose,
-    "clip": elementwise.clip,
+    "clip": choice.clip,
+    "conj": elementwise.conj,
+    "conjugate": elementwise.conj,
     "copy": creation.copy,
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
@@ -118,6 +130,7 @@ METHODS = {
     "ptp": reductions.ptp,
     "ravel": manipulation.ravel,
     "reshape": reshape,
+    "round": elementwise.round,
     "squeeze": manipulation.squeeze,
     "std": reductions.std,
     "sum": reductions.sum,
@@ -129,13 +142,15 @@ METHODS = {
 PROPERTIES = {
     "T": manipulation.transpose,
     "at": updates.At,
+    "imag": elementwise.imag,
     "mT": manipulation.matrix_transpose,
+    "real": elementwise.real,
 }
 
 
 def attach() -> None:
     """Give both classes their operators and methods."""
-    members: dict[str, Any] = {"__neg__": ufuncs.negative, "__pos__": lambda x: x}
+    members: dict[str, Any] = {}
     for name, fun in BINARY.items():
         members[f"__{name}__"], members[f"__r{name}__"] = operator(name, fun)
     for name, fun in COMPARISONS.items():

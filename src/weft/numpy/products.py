@@ -1,17 +1,15 @@
-"""Products that contract: dot, matmul, tensordot, einsum and their kin. Each is one dot_general a pair.
+"""Products that contract: dot, matmul, tensordot and their kin, each one dot_general.
 
 What einsum's subscripts mean, and in which order it contracts, is einsum.py's.
 """
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
@@ -209,7 +207,7 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or two lists.
+    """The sum of products over a's last `axes` axes and b's first, or over two lists of axes.
 
     >>> import weft.numpy as jnp
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
@@ -295,7 +293,7 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The sum of conj(x1) * x2 along `axis`, for each place along the other axes, which broadcast."""
+    """The sum of conj(x1) * x2 along `axis`; the other axes broadcast."""
     x, y = at_least("vecdot", x1, 1), at_least("vecdot", x2, 1)
     i, j = axis_of("vecdot", axis, x.ndim), axis_of("vecdot", axis, y.ndim)
     if dtypes.is_complex(x.dtype):

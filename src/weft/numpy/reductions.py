@@ -14,7 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.elementwise import truth, where as choose
+from weft.numpy.choice import choose, truth
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, no_out, operands, spread
 from weft.primitives import elementwise as ops
@@ -92,7 +92,7 @@ def masked(op: str, x: Any, mask: Any, fill: Any) -> Any:
 
 
 def widened(dtype: np.dtype) -> np.dtype:
-    """The dtype in which numbers of `dtype` are added: float32 for the 16-bit floats and smaller."""
+    """The dtype to add numbers of `dtype` in: float32 for the floats of 16 bits and fewer."""
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 

@@ -1,4 +1,7 @@
-"""The names of dtypes, `jnp.float32`: NumPy's scalar types, which make arrays when called. Constants."""
+"""The names of dtypes, as `jnp.float32`: NumPy's scalar types, which make arrays when called.
+
+Here too are constants, and what of NumPy is no operation on arrays.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,14 @@ class ScalarType(type):
         return f"<class 'weft.numpy.{cls.__name__}'>"
 
 
-NAMES = (
-    "bool int1 int2 int4 int8 int16 int32 int64 uint1 uint2 uint4 uint8 uint16 uint32 uint64 "
-    "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "
-    "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-    "bfloat16 float16 float32 float64 complex64 complex128"
-).split()
+NAMES = [
+    *("bool", "int1", "int2", "int4", "int8", "int16", "int32", "int64"),
+    *("uint1", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64"),
+    *("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3"),
+    *("float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
+    *("float8_e5m2fnuz", "float8_e8m0fnu", "bfloat16", "float16", "float32", "float64"),
+    *("complex64", "complex128"),
+]
 ALIASES = {
     "bool_": "bool",
     "int_": "int64",

@@ -1,0 +1,402 @@
+"""Questions asked of elements, and choosing by the answers: isnan, isclose, where, clip, select.
+
+Comparisons of one operation are rows of ufuncs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.core.trace import current
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.fused import fused, kernel_for
+from weft.numpy.promotion import as_array, as_operand, operands, spread
+from weft.primitives import elementwise as ops
+from weft.primitives.bits import bitcast_convert_type
+from weft.primitives.layout import full, literal
+from weft.primitives.reduction import reduce_and
+from weft.xla.eager import EVAL
+
+__all__ = [
+    "allclose",
+    "array_equal",
+    "array_equiv",
+    "clip",
+    "iscomplex",
+    "iscomplexobj",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "isrealobj",
+    "isscalar",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "nan_to_num",
+    "piecewise",
+    "select",
+    "signbit",
+    "where",
+]
+
+
+def number(value: Any, like: Any) -> Any:
+    """A Python number as a literal of the dtype of `like`."""
+    return literal(value, like.dtype)
+
+
+def truth(x: Any) -> Any:
+    """x != 0, as a truth value."""
+    dtype = typeof(x).dtype
+    return x if dtypes.is_bool(dtype) else ops.ne(x, literal(0, dtype))
+
+
+def answer(x: Any, value: bool) -> Any:
+    """One answer for every element of x."""
+    return full(x.shape, value, np.dtype(bool))
+
+
+def real_only(op: str, *xs: Any) -> None:
+    """Refuse complex operands."""
+    if any(dtypes.is_complex(x.dtype) for x in xs):
+        avals = ", ".join(str(x.aval) for x in xs)
+        raise DtypeError(f"{op}: operands must be real; got {avals}.")
+
+
+# --- questions ------------------------------------------------------------------------------
+
+
+@fused
+def isnan(x: Any, /) -> Any:
+    """Which elements are NaN."""
+    x = as_array(x, "isnan")
+    return ops.ne(x, x)
+
+
+@fused
+def isinf(x: Any, /) -> Any:
+    """Which elements are infinite, with either sign; of complex numbers, in either part."""
+    x = as_array(x, "isinf")
+    if dtypes.is_complex(x.dtype):
+        return ops.bitwise_or(*(ops.eq(ops.abs(p(x)), np.inf) for p in (ops.real, ops.imag)))
+    return ops.eq(ops.abs(x), number(np.inf, x)) if dtypes.is_float(x.dtype) else answer(x, False)
+
+
+@fused
+def isfinite(x: Any, /) -> Any:
+    """Which elements are neither infinite nor NaN; of complex numbers, in both parts."""
+    x = as_array(x, "isfinite")
+    if dtypes.is_complex(x.dtype):
+        return ops.bitwise_and(ops.is_finite(ops.real(x)), ops.is_finite(ops.imag(x)))
+    return ops.is_finite(x) if dtypes.is_float(x.dtype) else answer(x, True)
+
+
+def is_infinite(op: str, x: Any, out: Any, value: float) -> Any:
+    """isposinf or isneginf."""
+    if out is not None:
+        raise NotImplementedError(f"{op}: out must be None, for arrays do not change.")
+    x = as_array(x, op)
+    real_only(op, x)
+    return ops.eq(x, number(value, x)) if dtypes.is_float(x.dtype) else answer(x, False)
+
+
+@fused(static=("out",))
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Which elements are positive infinity."""
+    return is_infinite("isposinf", x, out, np.inf)
+
+
+@fused(static=("out",))
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Which elements are negative infinity."""
+    return is_infinite("isneginf", x, out, -np.inf)
+
+
+@fused
+def isreal(x: Any) -> Any:
+    """Which elements have no imaginary part."""
+    x = as_array(x, "isreal")
+    return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else answer(x, True)
+
+
+@fused
+def iscomplex(x: Any) -> Any:
+    """Which elements have an imaginary part that is not 0."""
+    x = as_array(x, "iscomplex")
+    return ops.ne(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else answer(x, False)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether an array, or a number, is of complex dtype, whatever its values."""
+    if x is None or isinstance(x, str | list | tuple):
+        return np.iscomplexobj(x)
+    return dtypes.is_complex(typeof(as_operand("iscomplexobj", x)).dtype)
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether an array, or a number, is not of complex dtype, whatever its values."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether this is a number: Python's, NumPy's, or an array without axes."""
+    if np.isscalar(element):
+        return True
+    return hasattr(element, "aval") and element.aval.shape == ()
+
+
+@fused
+def signbit(x: Any, /) -> Any:
+    """Which elements are negative, -0.0 and negative NaN among them."""
+    x = as_array(x, "signbit")
+    real_only("signbit", x)
+    if not dtypes.is_float(x.dtype):
+        return ops.lt(x, number(0, x)) if dtypes.is_signed(x.dtype) else answer(x, False)
+    bits = np.dtype(f"int{8 * x.dtype.itemsize}")
+    return ops.lt(bitcast_convert_type(x, bits), literal(0, bits))
+
+
+# --- truth values ---------------------------------------------------------------------------
+
+
+def logical(op: str, prim: Any, doc: str) -> Callable:
+    """A function of two truth values."""
+
+    def fun(x: Any, y: Any, /) -> Any:
+        x, y = spread(op, truth(as_operand(op, x)), truth(as_operand(op, y)))
+        return prim.bind(x, y)[0]
+
+    fun.__name__ = fun.__qualname__ = op
+    fun.__doc__ = doc
+    return fused(fun)
+
+
+logical_and = logical("logical_and", ops.and_p, "Where x and y are both not 0.")
+logical_or = logical("logical_or", ops.or_p, "Where x or y is not 0.")
+logical_xor = logical("logical_xor", ops.xor_p, "Where one of x and y is not 0, but not both.")
+
+
+@fused
+def logical_not(x: Any, /) -> Any:
+    """Where x is 0."""
+    return ops.bitwise_not(truth(as_operand("logical_not", x)))
+
+
+# --- choosing -------------------------------------------------------------------------------
+
+
+def chosen(condition: Any, x: Any, y: Any) -> Any:
+    """`where` with its three arguments, as written."""
+    condition = truth(as_operand("where", condition))
+    x, y = operands("where", as_operand("where", x), as_operand("where", y), shaped=False)
+    condition, x, y = spread("where", condition, x, y)
+    return ops.select_n_p.bind(condition, y, x)[0]
+
+
+chosen_kernel = kernel_for(chosen, "where")
+
+
+def choose(condition: Any, x: Any, y: Any) -> Any:
+    """x where `condition` is not 0 and y elsewhere."""
+    if current.trace is EVAL:
+        try:
+            return chosen_kernel(condition, x, y)
+        except Exception:
+            pass
+    return chosen(condition, x, y)
+
+
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
+) -> Any:
+    """x where `condition` is not 0 and y elsewhere; without x and y, as `nonzero(condition)`.
+
+    Both are computed everywhere, so a NaN of the one not chosen can reach the gradient: choose a
+    harmless operand first, jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), 0).
+
+    >>> import weft.numpy as jnp
+    >>> jnp.where(jnp.arange(4) > 1, 10, 0)
+    Array([ 0,  0, 10, 10], dtype=int32, weak_type=True)
+    """
+    if x is not None and y is not None:
+        if size is not None or fill_value is not None:
+            raise ValueError("where: size and fill_value must be left out where x and y are given.")
+        return choose(condition, x, y)
+    raise ValueError("where: x and y must be given; got one or none. Hint: jnp.nonzero(condition).")
+
+
+@fused
+def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+    """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
+
+    >>> import weft.numpy as jnp
+    >>> jnp.clip(jnp.arange(5), 1, 3)
+    Array([1, 1, 2, 3, 3], dtype=int32)
+    """
+    x = as_array(arr, "clip")
+    bounds = [b if b is None else as_operand("clip", b) for b in (min, max)]
+    if any(b is not None and dtypes.is_complex(typeof(b).dtype) for b in (x, *bounds)):
+        raise DtypeError(
+            f"clip: operands must be real; got {x.aval}. Hint: clip x.real and x.imag."
+        )
+    if bounds[0] is not None:
+        x = ops.max(*operands("clip", bounds[0], x))
+    if bounds[1] is not None:
+        x = ops.min(*operands("clip", bounds[1], x))
+    return x
+
+
+@fused(static=("copy",))
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """x with numbers for NaN and infinities: 0 and the largest finite ones unless given."""
+    x = as_array(x, "nan_to_num")
+    if dtypes.is_complex(x.dtype):
+        parts = (nan_to_num(p(x), copy, nan, posinf, neginf) for p in (ops.real, ops.imag))
+        return ops.complex(*parts)
+    if not dtypes.is_float(x.dtype):
+        return x
+    limits = dtypes.finfo(x.dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    x = replaced(x, ops.ne(x, x), nan)
+    x = replaced(x, ops.eq(x, number(np.inf, x)), high)
+    return replaced(x, ops.eq(x, number(-np.inf, x)), low)
+
+
+def replaced(x: Any, where: Any, value: Any) -> Any:
+    """x, with `value` in x's dtype where it holds."""
+    value = ops.convert(value, x.dtype) if hasattr(value, "aval") else number(value, x)
+    where, value, x = spread("nan_to_num", where, value, x)
+    return ops.select(where, value, x)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """For each place the choice of the first condition that holds there; else `default`.
+
+    >>> import weft.numpy as jnp
+    >>> x = jnp.arange(4)
+    >>> jnp.select([x < 1, x > 2], [x + 10, x - 10], 0)
+    Array([10,  0,  0, -7], dtype=int32)
+    """
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError(
+            "select: there must be as many choices as conditions, and one at least; "
+            f"got {len(condlist)} conditions, {len(choicelist)} choices."
+        )
+    for c in condlist:
+        if not dtypes.is_bool(typeof(as_operand("select", c)).dtype):
+            raise DtypeError(f"select: conditions must be bool; got {typeof(c)}.")
+    return first_of(list(condlist), list(choicelist), default)
+
+
+@fused
+def first_of(conditions: list, choices: list, default: Any) -> Any:
+    """`select`, its arguments checked."""
+    *choices, out = operands("select", *[as_operand("select", c) for c in (*choices, default)])
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        out = chosen(condition, choice, out)
+    return as_array(out)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """For each place the function (or number) of the last condition that holds there.
+
+    One function more than conditions is for where none holds; without it that is 0. Each function
+    is applied to all of x.
+    """
+    x = as_array(x, "piecewise")
+    if isinstance(condlist, list | tuple):
+        conditions = list(condlist)
+    else:
+        conditions = [condlist] if condlist.ndim == x.ndim else list(condlist)
+    funs = list(funclist)
+    extra = len(funs) - len(conditions)
+    if extra not in (0, 1):
+        raise ValueError(
+            "piecewise: there must be as many functions as conditions, or one more; "
+            f"got {len(funs)} functions, {len(conditions)} conditions."
+        )
+    otherwise = funs.pop() if extra else 0
+    out = ops.convert(as_array(call_or_value(otherwise, x, args, kw)), x.dtype)
+    out = ops.add(*operands("piecewise", out, full(x.shape, 0, x.dtype)))
+    for condition, fun in zip(conditions, funs, strict=True):
+        value = ops.convert(as_array(call_or_value(fun, x, args, kw)), x.dtype)
+        out = choose(condition, value, out)
+    return out
+
+
+def call_or_value(fun: Any, x: Any, args: tuple, kw: dict) -> Any:
+    """A function of x, or a constant."""
+    return fun(x, *args, **kw) if callable(fun) else fun
+
+
+# --- whether arrays agree -------------------------------------------------------------------
+
+
+@fused(static=("equal_nan",))
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Where |a - b| <= atol + rtol * |b|. Infinities are close to themselves only."""
+    x, y = operands("isclose", as_operand("isclose", a), as_operand("isclose", b))
+    x, y = spread("isclose", as_array(x), as_array(y))
+    if not dtypes.is_inexact(x.dtype):
+        x, y = operands("isclose", x, y, inexact=True)
+    real = dtypes.real_dtype(x.dtype)
+    rtol, atol = (ops.convert(t, real) for t in (rtol, atol))
+    bound = ops.add(atol, ops.mul(rtol, ops.abs(y)))
+    near = ops.le(*spread("isclose", ops.abs(ops.sub(x, y)), bound))
+    finite = ops.bitwise_and(isfinite(x), isfinite(y))
+    out = ops.select(finite, near, ops.eq(x, y))
+    if equal_nan:
+        out = ops.bitwise_or(out, ops.bitwise_and(ops.ne(x, x), ops.ne(y, y)))
+    return out
+
+
+def every(x: Any) -> Any:
+    """Whether all elements are true."""
+    return reduce_and(x, tuple(range(x.ndim)))
+
+
+@fused(static=("equal_nan",))
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether |a - b| <= atol + rtol * |b| everywhere."""
+    return every(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have one shape and equal elements."""
+    x, y = as_array(a1, "array_equal"), as_array(a2, "array_equal")
+    if x.shape != y.shape:
+        return full((), False, np.dtype(bool))
+    return all_equal(x, y, bool(equal_nan))
+
+
+@fused(static=("equal_nan",))
+def all_equal(x: Any, y: Any, equal_nan: bool) -> Any:
+    """Whether arrays of one shape are equal everywhere."""
+    x, y = operands("array_equal", x, y)
+    equal = ops.eq(x, y)
+    if equal_nan:
+        equal = ops.bitwise_or(equal, ops.bitwise_and(ops.ne(x, x), ops.ne(y, y)))
+    return every(equal)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays are equal once broadcast to one shape."""
+    x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")
+    try:
+        x, y = spread("array_equiv", x, y)
+    except ShapeError:
+        return full((), False, np.dtype(bool))
+    return all_equal(x, y, False)

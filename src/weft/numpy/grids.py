@@ -1,0 +1,406 @@
+"""Arrays made of where their elements stand: diagonals, triangles, coordinates, index tricks."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import ShapeError
+from weft.numpy.creation import arange, array, dtype_or, linspace, placed, written_by_host
+from weft.numpy.fused import fused
+from weft.numpy.manipulation import concatenate, diagonal, stack
+from weft.numpy.promotion import as_array, operands, shape_of
+from weft.primitives import elementwise as ops
+from weft.primitives import layout
+from weft.primitives.layout import broadcast_in_dim, literal, reshape
+from weft.primitives.slicing import pad
+from weft.xla.array import array_from_host
+
+__all__ = [
+    "c_",
+    "diag",
+    "diag_indices",
+    "diag_indices_from",
+    "diagflat",
+    "eye",
+    "fill_diagonal",
+    "fromfunction",
+    "identity",
+    "index_exp",
+    "indices",
+    "mask_indices",
+    "meshgrid",
+    "mgrid",
+    "ogrid",
+    "r_",
+    "s_",
+    "tri",
+    "tril",
+    "tril_indices",
+    "tril_indices_from",
+    "triu",
+    "triu_indices",
+    "triu_indices_from",
+    "vander",
+]
+
+# --- diagonals and triangles ----------------------------------------------------------------
+
+
+def size_of(op: str, n: Any, default: int | None = None) -> int:
+    """The number of rows or columns."""
+    if n is None and default is not None:
+        return default
+    (size,) = shape_of(op, n)
+    return size
+
+
+def offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
+    """For each place of a matrix: its row plus k, and its column."""
+    dtype = dtypes.default_int()
+    ndim = len(shape)
+    rows = layout.broadcasted_iota(dtype, shape, ndim - 2)
+    columns = layout.broadcasted_iota(dtype, shape, ndim - 1)
+    if not isinstance(k, int) or k:
+        k = literal(k, dtype) if isinstance(k, int) else ops.convert(as_array(k), dtype)
+        rows = ops.add(rows, k)
+    return rows, columns
+
+
+def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """Ones on the k-th diagonal of an N by M matrix, zeros elsewhere.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    found = dtype_or(dtype, dtypes.default_float, "eye")
+    shape = (size_of("eye", N), size_of("eye", M, size_of("eye", N)))
+    if type(k) is int and written_by_host(shape):
+        return placed(array_from_host(np.eye(*shape, k, found), False), device)
+    return placed(diagonal_ones(shape, k, found), device)
+
+
+@fused(static=("shape", "dtype"), name="eye")
+def diagonal_ones(shape: tuple[int, int], k: Any, dtype: np.dtype) -> Any:
+    """`eye`."""
+    return ops.convert(ops.eq(*offsets(shape, k)), dtype)
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The identity matrix of n rows."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
+    found = dtype_or(dtype, dtypes.default_float, "tri")
+    shape = (size_of("tri", N), size_of("tri", M, size_of("tri", N)))
+    if type(k) is int and written_by_host(shape):
+        return array_from_host(np.tri(*shape, k, found), False)
+    return ops.convert(ops.ge(*offsets(shape, k)), found)
+
+
+@fused(static=("k",))
+def tril(m: Any, k: int = 0) -> Any:
+    """Matrices with zeros above the k-th diagonal."""
+    return triangle("tril", ops.ge, m, k)
+
+
+@fused(static=("k",))
+def triu(m: Any, k: int = 0) -> Any:
+    """Matrices with zeros below the k-th diagonal."""
+    return triangle("triu", ops.le, m, k)
+
+
+def triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
+    """Matrices with zeros on one side of a diagonal."""
+    x = as_array(m, op)
+    if x.ndim < 2:
+        raise ShapeError(f"{op}: needs an array with at least two axes; got {x.aval}.")
+    mask = inside(*offsets(x.shape[-2:], k))
+    mask = broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
+    return ops.select(mask, x, literal(0, x.dtype))
+
+
+@fused(static=("k",))
+def diag(v: Any, k: int = 0) -> Any:
+    """A matrix with the vector v on its k-th diagonal; or the k-th diagonal of the matrix v."""
+    x = as_array(v, "diag")
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"diag: needs a vector or a matrix; got {x.aval}.")
+    size = x.shape[0] + abs(k)
+    column = pad(x, literal(0, x.dtype), [(max(0, -k), max(0, k), 0)])
+    shape = (size, size)
+    column = broadcast_in_dim(column, shape, (0,))
+    return ops.select(ops.eq(*offsets(shape, k)), column, literal(0, x.dtype))
+
+
+@fused(static=("k",))
+def diagflat(v: Any, k: int = 0) -> Any:
+    """A matrix with all elements of v on its k-th diagonal."""
+    x = as_array(v, "diagflat")
+    return diag(reshape(x, (x.size,)), k)
+
+
+@fused(static=("wrap", "inplace"))
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """A copy of `a` with `val` on its diagonal; `inplace` must be False, for arrays do not change.
+
+    Places past the last of `val` start from its first again; with `wrap`, the diagonal of a tall
+    matrix starts again below its last row.
+    """
+    if inplace:
+        raise NotImplementedError(
+            "fill_diagonal: inplace must be False, for arrays do not change; got True. "
+            "Hint: a = jnp.fill_diagonal(a, val, inplace=False)."
+        )
+    x, value = as_array(a, "fill_diagonal"), as_array(val, "fill_diagonal")
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise ShapeError(
+            f"fill_diagonal: needs a matrix, or an array of equal sizes; got {x.aval}."
+        )
+    if x.ndim == 2:
+        step = x.shape[1] + 1
+        end = x.size if wrap else min(x.size, x.shape[1] * x.shape[1])
+    else:
+        step, end = int(sum(np.cumprod((1, *x.shape[:-1])))), x.size
+    places = np.arange(0, end, step)
+    flat = ops.convert(reshape(value, (value.size,)), x.dtype)
+    count = len(places)
+    repeats = -(-count // max(flat.size, 1))
+    rows = broadcast_in_dim(flat, (repeats, flat.size), (1,))
+    values = reshape(rows, (rows.size,))[:count]
+    return reshape(reshape(x, (x.size,)).at[places].set(values), x.shape)
+
+
+# --- positions ------------------------------------------------------------------------------
+
+
+def positions(mask: np.ndarray) -> tuple[Any, ...]:
+    """Where a mask known now holds, an array of indices for each axis."""
+    return tuple(array(i.astype(dtypes.default_int())) for i in np.nonzero(mask))
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """The rows and columns of the lower triangle of an n by m matrix, up to its k-th diagonal."""
+    rows, columns = size_of("tril_indices", n), size_of("tril_indices", m, n)
+    return positions(np.tri(rows, columns, operator.index(k), bool))  # type: ignore[return-value]
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """The rows and columns of the upper triangle of an n by m matrix, from its k-th diagonal."""
+    rows, columns = size_of("triu_indices", n), size_of("triu_indices", m, n)
+    return positions(~np.tri(rows, columns, operator.index(k) - 1, bool))  # type: ignore[return-value]
+
+
+def matrix_shape(op: str, x: Any) -> tuple[int, ...]:
+    """The shape of a matrix."""
+    shape = tuple(x.shape) if hasattr(x, "shape") else typeof(x).shape
+    if len(shape) != 2:
+        raise ShapeError(f"{op}: needs a matrix; got one of shape {shape}.")
+    return shape
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """tril_indices of a matrix of arr's shape."""
+    n, m = matrix_shape("tril_indices_from", arr)
+    return tril_indices(n, k, m)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """triu_indices of a matrix of arr's shape."""
+    n, m = matrix_shape("triu_indices_from", arr)
+    return triu_indices(n, k, m)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The indices of the diagonal of an array with `ndim` axes of size n."""
+    return (arange(size_of("diag_indices", n)),) * operator.index(ndim)
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """The indices of the diagonal of arr, whose axes must be equal in size."""
+    x = as_array(arr, "diag_indices_from")
+    if x.ndim < 2 or len(set(x.shape)) != 1:
+        raise ShapeError(f"diag_indices_from: needs two or more axes of equal size; got {x.aval}.")
+    return diag_indices(x.shape[0], x.ndim)
+
+
+def mask_indices(
+    n: int, mask_func: Callable, k: int = 0, *, size: int | None = None
+) -> tuple[Any, Any]:
+    """Where mask_func(ones((n, n)), k) is not 0, as triu and tril are; known now."""
+    mask = np.asarray(mask_func(np.ones((n, n), np.int32), k)) != 0
+    rows, columns = np.nonzero(mask)
+    if size is not None:
+        rows, columns = (np.pad(i[:size], (0, max(0, size - len(i)))) for i in (rows, columns))
+    kind = dtypes.default_int()
+    return array(rows.astype(kind)), array(columns.astype(kind))
+
+
+# --- coordinates ----------------------------------------------------------------------------
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list:
+    """Coordinates of a grid from coordinates along each axis: for each axis an array of all places.
+
+    With `sparse`, each array has size 1 along the other axes. With indexing "xy" the first two axes
+    change places.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing="ij", sparse=True)
+    [Array([[0],
+           [1]], dtype=int32), Array([[0, 1, 2]], dtype=int32)]
+    """
+    xs = [as_array(x, "meshgrid") for x in xi]
+    if not copy:
+        raise ValueError("meshgrid: copy must be True, for arrays have no views; got False.")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}.")
+    if any(x.ndim != 1 for x in xs):
+        raise ShapeError(
+            f"meshgrid: arguments must have one axis; got {', '.join(str(x.aval) for x in xs)}."
+        )
+    axes = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        axes[:2] = [1, 0]
+    sizes = [0] * len(xs)
+    for x, axis in zip(xs, axes, strict=True):
+        sizes[axis] = x.shape[0]
+    return [
+        broadcast_in_dim(
+            x, [n if not sparse or i == axis else 1 for i, n in enumerate(sizes)], (axis,)
+        )
+        for x, axis in zip(xs, axes, strict=True)
+    ]
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """The index of each place along each axis of a grid: an array with one axis more.
+
+    With `sparse`, a tuple of arrays that broadcast to the grid.
+    """
+    found = dtype_or(dtype, dtypes.default_int, "indices")
+    sizes = shape_of("indices", dimensions)
+    rank = len(sizes)
+    if sparse:
+        return tuple(
+            reshape(arange(n, dtype=found), [n if j == i else 1 for j in range(rank)])
+            for i, n in enumerate(sizes)
+        )
+    grids = [layout.broadcasted_iota(found, sizes, i) for i in range(rank)]
+    return stack(grids) if grids else layout.full((0,), 0, found)
+
+
+def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """function(i, j, ...) at every place of a grid: called once, with arrays of indices."""
+    sizes = shape_of("fromfunction", shape)
+    return function(*(indices(sizes, dtype) if sizes else ()), **kwargs)
+
+
+@fused(static=("N", "increasing"))
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Powers of x as the columns of a matrix, N of them, the highest first unless increasing."""
+    x = as_array(x, "vander")
+    if x.ndim != 1:
+        raise ShapeError(f"vander: needs a vector; got {x.aval}.")
+    count = x.shape[0] if N is None else size_of("vander", N)
+    powers = [layout.full(x.shape, 1, x.dtype)]
+    for _ in range(count - 1):
+        powers.append(ops.mul(powers[-1], x))
+    powers = powers[:count]
+    if not powers:
+        return layout.full((x.shape[0], 0), 0, x.dtype)
+    return stack(powers if increasing else powers[::-1], axis=1)
+
+
+# --- index tricks ---------------------------------------------------------------------------
+
+
+def span(s: slice) -> Any:
+    """A slice as numbers: from start to stop by step, or in |step| parts where it is imaginary."""
+    start = 0 if s.start is None else s.start
+    step = 1 if s.step is None else s.step
+    if s.stop is None:
+        raise ValueError(f"mgrid: a slice must say where to stop; got {s}.")
+    if isinstance(step, complex):
+        return linspace(start, s.stop, int(abs(step)))
+    return arange(start, s.stop, step)
+
+
+class Grid:
+    """`mgrid[0:2, 0:3]`: coordinates of a grid; `ogrid` has size 1 along the other axes."""
+
+    def __init__(self, sparse: bool):
+        self.sparse = sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, tuple):
+            return span(key)
+        spans = operands("mgrid", *[span(s) for s in key], shaped=False)
+        grids = meshgrid(*spans, indexing="ij", sparse=self.sparse)
+        return grids if self.sparse else stack(grids)
+
+
+class Joined:
+    """`r_[1:3, 5]`: numbers, slices and arrays joined along an axis; `c_` makes them columns.
+
+    A string first says how, as numpy.r_ takes it: the axis, the least number of axes, and where
+    the axes of an array of fewer go.
+    """
+
+    def __init__(self, axis: int, ndim: int, place: int):
+        self.settings = (axis, ndim, place)
+
+    def __getitem__(self, key: Any) -> Any:
+        items = list(key) if isinstance(key, tuple) else [key]
+        axis, ndim, place = self.settings
+        if items and isinstance(items[0], str):
+            given = items.pop(0)
+            if given in ("r", "c"):
+                raise NotImplementedError(f"r_: matrices are not supported; got {given!r}.")
+            numbers = [int(n) for n in given.split(",")]
+            axis, ndim, place = [*numbers, *(axis, ndim, place)[len(numbers) :]]
+        return concatenate([raised(item, ndim, place) for item in items], axis)
+
+
+def raised(item: Any, ndim: int, place: int) -> Any:
+    """An item of `r_` as an array with at least `ndim` axes, its own from `place` on."""
+    x = span(item) if isinstance(item, slice) else array(item, copy=False)
+    if x.ndim >= ndim:
+        return x if x.ndim else reshape(x, (1,))
+    extra = ndim - x.ndim
+    first = place + extra + 1 if place < 0 else place
+    before = min(max(first, 0), extra)
+    return reshape(x, (*[1] * before, *x.shape, *[1] * (extra - before)))
+
+
+class Index:
+    """`s_[1:3, ::2]`: what stands between the brackets, as a value to index with."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return key
+
+
+class IndexTuple:
+    """`index_exp[1:3]`: as `s_`, but always a tuple."""
+
+    def __getitem__(self, key: Any) -> tuple:
+        return key if isinstance(key, tuple) else (key,)
+
+
+mgrid = Grid(sparse=False)
+ogrid = Grid(sparse=True)
+r_ = Joined(0, 1, -1)
+c_ = Joined(-1, 2, 0)
+s_ = Index()
+index_exp = IndexTuple()
