@@ -218,6 +218,9 @@ ARITHMETIC = [
             (ew.le_p, np.less_equal, REALS + " bool"),
             (ew.gt_p, np.greater, REALS + " bool"),
             (ew.ge_p, np.greater_equal, REALS + " bool"),
+            (ew.eq_to_p, np.equal, REALS),
+            (ew.lt_to_p, np.less, REALS),
+            (ew.le_to_p, np.less_equal, REALS),
         ]
     ],
     *[

@@ -183,6 +183,13 @@ def test_accuracy_is_kept_as_a_parameter_only_where_it_is_given():
     assert got == 0.5
 
 
+def test_the_total_order_of_floats():
+    x = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], np.float32)
+    assert np.asarray(elementwise.lt_to_p.bind(x[:-1], x[1:])[0]).all()
+    assert np.asarray(elementwise.le_to_p.bind(x[:-1], x[1:])[0]).all()
+    assert np.asarray(elementwise.eq_to_p.bind(x, x)[0]).all()
+
+
 def test_exp2_is_exact_at_whole_numbers():
     x = np.arange(-126, 128, dtype=np.float32)
     np.testing.assert_array_equal(transcendental.exp2(x), np.exp2(x.astype(np.float64)))

@@ -529,12 +529,12 @@ def conj(x: Any) -> Any:
 # --- comparison and choice ------------------------------------------------------------------
 
 
-def comparison(name: str, takes: str, doc: str) -> Elementwise:
+def comparison(name: str, takes: str, doc: str, floats: str = "FLOAT") -> Elementwise:
     """A comparison, whose derivative is zero."""
-    direction = name.upper()
+    direction = name[:2].upper()
     return Elementwise(
         name,
-        lambda hlo, aval, x, y: hlo.compare(direction, x, y),
+        lambda hlo, aval, x, y: hlo.compare(direction, x, y, floats),
         [None, None],
         takes=takes,
         result=to_bool,
@@ -548,6 +548,10 @@ lt_p = comparison("lt", "real", "x < y.")
 le_p = comparison("le", "real", "x <= y.")
 gt_p = comparison("gt", "real", "x > y.")
 ge_p = comparison("ge", "real", "x >= y.")
+# The order that sorting needs: total, with -0 before 0 and NaN of either sign at the ends.
+eq_to_p = comparison("eq_to", "real", "x == y in the total order of floats.", "TOTALORDER")
+lt_to_p = comparison("lt_to", "real", "x < y in the total order of floats.", "TOTALORDER")
+le_to_p = comparison("le_to", "real", "x <= y in the total order of floats.", "TOTALORDER")
 
 
 class SelectN(Primitive):

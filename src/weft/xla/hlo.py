@@ -106,7 +106,7 @@ class Builder:
     def block(
         self, avals: Sequence[ShapedArray], write: Callable[..., Sequence[Value]]
     ) -> Callable[[], None]:
-        """A region with one block: its arguments are passed to `write`, whose results it returns."""
+        """A region of one block: its arguments are passed to `write`, whose results it returns."""
 
         def region() -> None:
             args = [self.value(a) for a in avals]
@@ -125,11 +125,14 @@ class Builder:
         """A constant: a number spread over `aval`, or an array of its shape."""
         splat = not isinstance(value, np.ndarray) or value.ndim == 0
         # zeros are told apart by their text: 0.0 equals -0.0
-        text = None if splat and value else (scalar_text if splat else array_text)(value, aval.dtype)
+        text = (
+            None if splat and value else (scalar_text if splat else array_text)(value, aval.dtype)
+        )
         key = (value if text is None else text, type(value), aval)
         found = self.constants.get(key)
         if found is None:
-            line = f"dense<{text or scalar_text(value, aval.dtype)}> : {aval.hlo}"
+            text = scalar_text(value, aval.dtype) if text is None else text
+            line = f"dense<{text}> : {aval.hlo}"
             (found,) = self.op("stablehlo.constant", [], [aval], value=line)
             if splat and not aval.shape:
                 found.scalar = value
@@ -153,10 +156,13 @@ class Builder:
             return x
         return self.op("stablehlo.convert", [x], [x.aval.update(dtype=dtype)])[0]
 
-    def compare(self, direction: str, x: Value, y: Value) -> Value:
-        """`x` compared with `y`; floats as IEEE 754 says, so that NaN differs from all."""
+    def compare(self, direction: str, x: Value, y: Value, floats: str = "FLOAT") -> Value:
+        """`x` compared with `y`; floats as IEEE 754 says, so that NaN differs from all.
+
+        `floats="TOTALORDER"` puts -0 before 0, and NaN of either sign at the ends.
+        """
         dtype = x.aval.dtype
-        kind = "FLOAT" if dtypes.is_inexact(dtype) else "UNSIGNED"
+        kind = floats if dtypes.is_inexact(dtype) else "UNSIGNED"
         if dtypes.is_integer(dtype) and dtypes.is_signed(dtype):
             kind = "SIGNED"
         return self.op(
