@@ -575,7 +575,7 @@ def reduce(
     dimensions = tuple(map(operator.index, dimensions))
     jaxpr = reducer_jaxpr("reduce", computation, [typeof(x) for x in xs], tree)
     found = monoid_of(jaxpr)
-    if found is not None and not (found.combine is mul_p and dtypes.is_bool(typeof(xs[0]).dtype)):
+    if found is not None:
         (out,) = found.reduction.bind(xs[0], axes=dimensions)
         if not is_identity(inits[0], found.identity(typeof(out).dtype)):
             (out,) = found.combine.bind(inits[0], out)

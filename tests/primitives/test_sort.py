@@ -1,0 +1,114 @@
+"""Sorting: the order of special values, stability, ties, errors. Rows: cases_sort.py."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from weft import grad, jvp, make_jaxpr, vmap
+from weft.errors import DtypeError, ShapeError
+from weft.options import config
+from weft.primitives import sort
+from weft.primitives.elementwise import mul
+from weft.primitives.layout import reduce_sum
+
+NAN, INF = np.nan, np.inf
+MIXED = [1.0, NAN, -NAN, INF, 0.0, -0.0, 2.0, -INF, -2.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.float64])
+def test_floats_are_ordered_as_numbers_with_nan_last(dtype):
+    with config.scope(enable_x64=True):
+        out = np.asarray(sort.sort(np.array(MIXED, dtype))).astype(np.float64)
+    np.testing.assert_array_equal(out, [-INF, -2, 0, 0, 1, 2, 2, INF, NAN, NAN])
+    np.testing.assert_array_equal(np.signbit(out[2:4]), [False, True])  # equal: as they came
+
+
+def test_sort_is_stable():
+    keys = np.array([0.0, 1.0, -0.0, NAN, 1.0, -NAN], np.float32)
+    _, order = sort.sort_key_val(keys, np.arange(6))
+    np.testing.assert_array_equal(order, [0, 2, 1, 4, 3, 5])
+    x = np.random.default_rng(0).integers(0, 9, 500).astype(np.int8)
+    _, order = sort.sort((x, np.arange(500)), num_keys=1)
+    np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+
+
+def test_complex_numbers_by_parts():
+    x = np.array([1 + 1j, 1 - 1j, NAN + 0j, 0 + 5j, complex(1, NAN)], np.complex64)
+    np.testing.assert_array_equal(sort.sort(x), [5j, 1 - 1j, 1 + 1j, complex(1, NAN), NAN])
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint8, bool, ml_dtypes.int4, np.int32])
+def test_keys_of_every_kind_carry_values(dtype):
+    keys = np.array([3, 0, 2**31, 1, 0, 7]).astype(np.uint32).astype(dtype)
+    out, order = sort.sort_key_val(keys, np.arange(6))
+    want = np.argsort(keys.astype(np.int64), kind="stable")
+    np.testing.assert_array_equal(order, want)
+    np.testing.assert_array_equal(np.asarray(out), keys[want])
+
+
+def test_axes_and_several_keys():
+    x = np.array([[3, 1, 2], [1, 2, 3], [1, 0, 3]], np.float32)
+    y = np.array([[1, 2, 3], [9, 8, 7], [4, 5, 6]], np.int32)
+    got = sort.sort((x, y), 0, num_keys=2)
+    order = np.lexsort((y, x), axis=0)
+    np.testing.assert_array_equal(got[1], np.take_along_axis(y, order, 0))
+    np.testing.assert_array_equal(sort.sort(x, -2), np.sort(x, 0))
+    assert isinstance(sort.sort([x]), tuple)
+
+
+def test_derivatives_follow_the_order():
+    x = np.array([[3.0, 1, 2], [1, 2, 3]], np.float32)
+    t = np.array([[10.0, 20, 30], [40, 50, 60]], np.float32)
+    _, dot = jvp(lambda x: sort.sort(x, 0), (x,), (t,))
+    np.testing.assert_array_equal(dot, [[40, 20, 30], [10, 50, 60]])
+    weights = np.array([1.0, 10, 100], np.float32)
+    pull = grad(lambda x: reduce_sum(mul(sort.sort(x), weights), (0,)))
+    np.testing.assert_array_equal(vmap(pull)(x), [[100, 1, 10], [1, 10, 100]])
+    top = grad(lambda x: reduce_sum(sort.top_k(x, 1, axis=0)[0], (0, 1)))
+    np.testing.assert_array_equal(top(x), [[1, 0, 0], [0, 1, 1]])
+
+
+def test_top_k_has_nan_first_and_zeros_by_sign():
+    value, place = sort.top_k(np.array(MIXED, np.float32), 7)
+    np.testing.assert_array_equal(value, [NAN, INF, 2, 2, 1, 0, -0.0])
+    np.testing.assert_array_equal(place, [1, 3, 6, 9, 0, 4, 5])
+
+
+def test_top_k_of_small_integers():
+    value, place = sort.top_k(np.array([1, 7, 3, 7]).astype(ml_dtypes.int4), 2)
+    assert value.dtype == ml_dtypes.int4
+    np.testing.assert_array_equal(place, [1, 3])
+
+
+def test_approximate_searches_are_exact():
+    x = np.array([[3.0, 1, 2], [1, 2, 3]], np.float32)
+    np.testing.assert_array_equal(sort.approx_max_k(x, 2)[0], [[3, 2], [3, 2]])
+    value, place = sort.approx_min_k(x, 1, reduction_dimension=0)
+    np.testing.assert_array_equal(value, [[1, 1, 2]])
+    np.testing.assert_array_equal(place, [[1, 0, 0]])
+
+
+def test_one_equation():
+    x = np.zeros((2, 3), np.float32)
+    text = str(make_jaxpr(lambda x: sort.sort((x, x), num_keys=2))(x))
+    assert "sort[dimension=1 is_stable=True num_keys=2] a a" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda x: sort.sort(x, 2), ShapeError, "sort: axis must be one of an array of rank 2"),
+    (lambda x: sort.sort(x[0, 0]), ShapeError, "rank 0"),
+    (lambda x: sort.sort((x, x[0])), ShapeError, "equal shapes; got f32[2,3], f32[3]"),
+    (lambda x: sort.sort(()), ShapeError, "got none"),
+    (lambda x: sort.sort((x,), num_keys=2), ShapeError, "num_keys must be from 1"),
+    (lambda x: sort.top_k(x, 4), ShapeError, "got k=4 for axis 1 of f32[2,3]"),
+    (lambda x: sort.top_k(x, -1), ShapeError, "got k=-1"),
+    (lambda x: sort.top_k(x * 1j, 1), DtypeError, "real dtype"),
+    (lambda x: sort.approx_max_k(x.astype(int), 1), DtypeError, "float dtype"),
+    (lambda x: sort.approx_min_k(x, 1, recall_target=2), ShapeError, "recall_target"),
+])  # fmt: skip
+def test_errors(call, error, text):
+    with pytest.raises(error) as caught:
+        call(np.zeros((2, 3), np.float32))
+    assert text in str(caught.value)

@@ -1,0 +1,122 @@
+"""Windows: padding types, shapes, functions, both ways to scatter, a fault of XLA, errors. Rows:
+cases_window.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from weft import grad, jit, make_jaxpr, vmap
+from weft.errors import DtypeError, MissingRule, ShapeError
+from weft.primitives import window as win
+from weft.primitives.elementwise import add, ge, ge_p, max, min, mul
+from weft.primitives.layout import reduce_sum
+from weft.primitives.slicing import pad
+
+X = np.arange(16, dtype=np.float32).reshape(4, 4)
+
+
+def test_padding_types():
+    pads = lambda p: win.padtype_to_pads((10, 11), (3, 4), (2, 2), p)
+    assert pads("SAME") == [(0, 1), (1, 2)]
+    assert pads("same_lower") == [(1, 0), (2, 1)]
+    assert pads("VALID") == [(0, 0), (0, 0)]
+    assert pads([(1, 1), (0, -2)]) == [(1, 1), (0, -2)]
+    assert win.reduce_window_shape_tuple((10, 11), (3, 4), (2, 2), [(1, 1), (0, 2)]) == (5, 5)
+    assert win.reduce_window_shape_tuple((2, 0), (3, 1), None, [(0, 0), (0, 0)]) == (0, 0)
+
+
+def test_functions_are_recognized():
+    names = {add: ("sum", 0.0), max: ("max", -np.inf), min: ("min", np.inf)}
+    for fun, (name, start) in names.items():
+        text = str(make_jaxpr(lambda x: win.reduce_window(x, start, fun, (2, 2)))(X))  # noqa: B023
+        assert f"reduce_window_{name}[" in text
+    text = str(make_jaxpr(lambda x: win.reduce_window(x, 1.0, add, (2, 2)))(X))
+    assert "jaxpr=" in text
+
+
+def test_dilations_and_padding():
+    got = win.reduce_window(X, 0.0, add, (2, 2), (1, 1), "SAME", (2, 2), (2, 2))
+    want = [[10, 14, 18], [26, 30, 34], [42, 46, 50]]
+    np.testing.assert_array_equal(got[1::2, 1::2], want)
+    assert got.shape == (7, 7)
+    assert float(np.asarray(got)[::2].sum()) == 0
+    got = win.reduce_window(X, -np.inf, max, (2, 2), (2, 2), "VALID")
+    np.testing.assert_array_equal(got, [[5, 7], [13, 15]])
+
+
+@pytest.mark.parametrize("shape, axis", [((1, 1), 0), ((1, 1), 1), ((1, 2), 0), ((1, 3, 1), 0)])
+def test_sums_over_a_padded_element(shape, axis):
+    """XLA:CPU folds the padding into the windows, and adds wrongly."""
+    x = np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+    size = [3 if i == axis else 1 for i in range(x.ndim)]
+    for (low, high), edge in itertools.product([(1, 1), (2, 2)], [(2, 0), (0, 2), (1, 1)]):
+        config = [(low, high, 0) if i == axis else (0, 0, 0) for i in range(x.ndim)]
+        edges = [edge if i == axis else (0, 0) for i in range(x.ndim)]
+        got = jit(lambda x: win.reduce_window_sum(pad(x, 0.0, config), size, None, edges))(x)  # noqa: B023
+        wide = np.pad(np.pad(x, [c[:2] for c in config]), edges)
+        want = np.lib.stride_tricks.sliding_window_view(wide, 3, axis).sum(-1)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_pooling_gives_the_first_of_equals_the_derivative():
+    ones = np.ones((1, 6), np.float32)
+    pull = grad(lambda x: reduce_sum(win.reduce_window_max(x, (1, 3), (1, 3)), (0, 1)))
+    np.testing.assert_array_equal(pull(ones), [[1, 0, 0, 1, 0, 0]])
+
+
+@pytest.mark.parametrize("size, strides, padding", [
+    ((2, 2), (2, 2), "VALID"), ((3, 3), (2, 2), "SAME"), ((2, 3), (1, 1), [(1, 0), (-1, 2)]),
+])  # fmt: skip
+def test_both_ways_to_scatter_agree(monkeypatch, size, strides, padding):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6, 7)).astype(np.float32)
+    y = np.asarray(win.reduce_window_max(x, size, strides, padding))
+    source = rng.normal(size=y.shape).astype(np.float32)
+    scatter = lambda s, x: win.select_and_scatter_add(s, x, ge_p, size, strides, padding)
+    places = jit(lambda s, x: scatter(s, x))(source, x)
+    monkeypatch.setattr(win, "_FEW", 0)
+    np.testing.assert_allclose(jit(lambda s, x: scatter(s, x))(source, x), places, rtol=1e-6)
+
+
+def test_scatter_by_functions():
+    source = np.array([[1, 2], [3, 4]], np.float32)
+    scatter = lambda x, s: win.select_and_scatter(x, ge, (2, 2), (2, 2), "VALID", s, 0.0, add)
+    got = np.asarray(scatter(X, source))
+    np.testing.assert_array_equal(got[1::2, 1::2], source)
+    assert got.sum() == source.sum()
+    stacked = np.stack([X, -X])
+    got = np.asarray(vmap(scatter, (0, None))(stacked, source))
+    np.testing.assert_array_equal(got[0, 1::2, 1::2], source)
+    np.testing.assert_array_equal(got[1, ::2, ::2], source)
+    with pytest.raises(MissingRule, match="jvp"):
+        grad(lambda s: reduce_sum(scatter(X, s), (0, 1)))(source)
+
+
+def test_mapped_start():
+    both = lambda a, b: add(add(a, b), mul(a, b))
+    starts = np.zeros(3, np.float32)
+    out = vmap(lambda i: win.reduce_window(X[0], i, both, (2,), None, "SAME"))(starts)
+    np.testing.assert_allclose(out, np.tile([1, 5, 11, 3], (3, 1)))
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: win.reduce_window_sum(X, (2,)), ShapeError, "window_dimensions must have one entry"),
+    (lambda: win.reduce_window_max(X, (2, 0)), ShapeError, "window_dimensions must be positive"),
+    (lambda: win.reduce_window_max(X, (2, 2), (0, 1)), ShapeError, "window_strides must be"),
+    (lambda: win.reduce_window_max(X, (2, 2), None, "FULL"), ShapeError, "got 'FULL'"),
+    (lambda: win.reduce_window_sum(X > 1, (2, 2)), DtypeError, "needs an operand of number dtype"),
+    (lambda: win.reduce_window((X, X[0]), (0.0, 0.0), lambda a, b: a, (2, 2)), ShapeError,
+     "operands must have equal shapes; got f32[4,4], f32[4]"),
+    (lambda: win.select_and_scatter_add(X, X, ge_p, (2, 2), (2, 2), "VALID"), ShapeError,
+     "needs an array of shape (2, 2) beside the operand f32[4,4]"),
+    (lambda: win.select_and_scatter(X, add, (2, 2), (2, 2), "VALID", X[:2, :2], 0.0, add),
+     DtypeError, "select must compare two scalars"),
+])  # fmt: skip
+def test_errors(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)
