@@ -20,6 +20,7 @@ from weft.contexts import (
     numpy_rank_promotion,
 )
 from weft.core.aval import typeof
+from weft.core.trace import ensure_compile_time_eval
 from weft.custom_derivatives import custom_jvp, custom_vjp
 from weft.devices import (
     block_until_ready,
@@ -37,11 +38,11 @@ from weft.devices import (
 )
 from weft.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from weft.jacobians import hessian, jacfwd, jacobian, jacrev
-from weft.jitting import jit
+from weft.jitting import clear_caches, jit
 from weft.options import config
 from weft.structs import ShapeDtypeStruct
 from weft.xla.array import Array
-from weft import dtypes, errors, lax, numpy, tree, tree_util  # isort: skip
+from weft import core, dtypes, errors, extend, lax, numpy, tree, tree_util  # isort: skip
 
 __all__ = [
     "Array",
@@ -49,8 +50,10 @@ __all__ = [
     "block_until_ready",
     "config",
     "copy_to_host_async",
+    "core",
     "custom_jvp",
     "custom_vjp",
+    "clear_caches",
     "default_backend",
     "default_device",
     "default_matmul_precision",
@@ -63,7 +66,9 @@ __all__ = [
     "enable_checks",
     "enable_x64",
     "errors",
+    "ensure_compile_time_eval",
     "eval_shape",
+    "extend",
     "grad",
     "hessian",
     "jacfwd",

@@ -12,13 +12,14 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from weft import dtypes
 from weft.control.jit import JitSpec, build, jit_p
 from weft.core.jaxpr import ClosedJaxpr
+from weft.core.primitive import forget_types
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
 from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
@@ -28,10 +29,11 @@ from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.stages import Lowered, Program, Traced
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl, put
-from weft.xla.eager import EVAL, device_of
-from weft.xla.fastpath import compiled_call
+from weft.xla.client import all_devices
+from weft.xla.eager import EVAL, device_of, forget_kernels
+from weft.xla.fastpath import compiled_call, forget_executables
 
-__all__ = ["jit"]
+__all__ = ["clear_caches", "jit"]
 
 logger = logging.getLogger("weft.trace")
 
@@ -41,10 +43,14 @@ MOST_PROGRAMS = 4096  # of one function; then the oldest goes
 class Programs(dict):
     """The programs of one function, by how it is called. A copy of it is a plain empty dict."""
 
-    __slots__ = ("owner",)
+    __slots__ = ("__weakref__", "owner")
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__
+    every: ClassVar[weakref.WeakSet[Programs]] = weakref.WeakSet()
 
     def __init__(self, owner: Callable | None = None):
         self.owner = None if owner is None else weakref.ref(owner)
+        Programs.every.add(self)
 
     def __reduce__(self) -> tuple:
         return dict, ()
@@ -289,6 +295,8 @@ def jit(
             compiler_options=compiler_options,
         )
     check_callable("jit", fun)
+    if backend is not None and device is None:
+        device = first_device(backend)
     static = resolve(fun, static_argnums, static_argnames, "static_argnums")
     donate = resolve(fun, donate_argnums, donate_argnames, "donate_argnums")
     both = set(static[0]) & set(donate[0])
@@ -299,6 +307,13 @@ def jit(
         keep_unused=keep_unused,
         compiler_options=tuple(sorted((compiler_options or {}).items())),
     )
+    return jitted(fun, static, donate, spec, device, inline)
+
+
+def jitted(
+    fun: Callable, static: tuple, donate: tuple, spec: JitSpec, device: Any, inline: bool
+) -> Any:
+    """The C++ callable with the attributes of a jitted function."""
     made = JitFunction(fun, *static, *donate, spec, device, inline)
     # jits of one function with equal options share their executables, also on the C++ path
     key = (static, donate, spec, device, inline)
@@ -318,6 +333,24 @@ def jit(
     call.eval_shape = made.eval_shape
     call.clear_cache = clear_cache
     return call
+
+
+def first_device(backend: str) -> Any:
+    """The first device of a platform."""
+    for device in all_devices():
+        if device.platform == backend:
+            return device
+    known = ", ".join(sorted({d.platform for d in all_devices()}))
+    raise RuntimeError(f"jit: backend must be one of {known}; got {backend!r}.")
+
+
+def clear_caches() -> None:
+    """Forget every program and executable that is kept in memory; later calls trace again."""
+    for programs in list(Programs.every):
+        programs.clear()
+    forget_executables()
+    forget_kernels()
+    forget_types()
 
 
 def letting_go(call: Callable) -> Callable:

@@ -1,3 +1,39 @@
-"""The language: types, traces, primitives and jaxprs. Importing it attaches their printing."""
+"""The language: types, traces, primitives and jaxprs; the names of `jax.core`.
+
+Importing it attaches the printing of jaxprs. More of the same objects is in weft.extend.core.
+"""
+
+from typing import Any
 
 from weft.core import pretty as pretty
+from weft.core.aval import AbstractValue, ShapedArray
+from weft.core.jaxpr import Atom, eval_jaxpr
+from weft.core.trace import Trace, Tracer, ensure_compile_time_eval, eval_context
+
+__all__ = [
+    "AbstractValue",
+    "Atom",
+    "ParamDict",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "Value",
+    "ensure_compile_time_eval",
+    "eval_context",
+    "eval_jaxpr",
+    "max_dim",
+    "min_dim",
+]
+
+ParamDict = dict[str, Any]
+Value = Any
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The greater of two sizes of axes."""
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The lesser of two sizes of axes."""
+    return min(d1, d2)

@@ -29,7 +29,17 @@ class ShapedArray(AbstractValue):
     Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`.
     """
 
-    __slots__ = ("__weakref__", "_text", "dtype", "hlo", "ndim", "shape", "size", "weak_type")
+    __slots__ = (
+        "__weakref__",
+        "_tangent",
+        "_text",
+        "dtype",
+        "hlo",
+        "ndim",
+        "shape",
+        "size",
+        "weak_type",
+    )
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -63,6 +73,7 @@ class ShapedArray(AbstractValue):
             size *= d
         set_slot(self, "size", size)
         set_slot(self, "_text", None)
+        set_slot(self, "_tangent", None)
         dims = "".join(f"{d}x" for d in shape)
         set_slot(self, "hlo", f"tensor<{dims}{dtypes.hlo_name(dtype)}>")
         return _INTERNED.setdefault(key, self)
@@ -99,8 +110,12 @@ class ShapedArray(AbstractValue):
 
     def to_tangent(self) -> ShapedArray:
         """The type of this type's tangents: float0 for bools and integers, else itself, strong."""
-        dtype = dtypes.tangent_dtype(self.dtype)
-        return ShapedArray(self.shape, dtype, self.weak_type and dtype is self.dtype)
+        found = self._tangent
+        if found is None:
+            dtype = dtypes.tangent_dtype(self.dtype)
+            found = ShapedArray(self.shape, dtype, self.weak_type and dtype is self.dtype)
+            object.__setattr__(self, "_tangent", found)
+        return found
 
     at_least_vspace = to_tangent_aval = to_tangent
 
@@ -153,17 +168,12 @@ def typeof(x: Any) -> ShapedArray:
                 return ShapedArray(x.shape, x.dtype)
             raise DtypeError(f"array: the dtype must be one weft has; got NumPy dtype {x.dtype}.")
         return of_host(x)
-    try:
-        aval = x.aval
-    except AttributeError:
-        aval = None
-    if isinstance(aval, ShapedArray):
+    aval = getattr(x, "aval", None)
+    if type(aval) is ShapedArray:
         return aval
     for base in type(x).__mro__[1:]:  # a subclass of a number or of an ndarray
         if base in HOST_TYPES:
-            return (
-                numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))
-            )
+            return numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))
     raise DtypeError(
         f"array: a value must be an array or a number; got {x!r} of type {type(x).__name__}."
     )

@@ -52,7 +52,7 @@ class Primitive:
         """The result types, by the type rule, remembered."""
         if not self.memoize_type:
             return self.abstract_eval(*avals, **params)
-        key = (self, avals, *params.items())
+        key = (self, avals, *params.items()) if params else (self, avals)
         try:
             out = _TYPES.get(key)
         except TypeError:
@@ -102,6 +102,11 @@ def _hashable(x: Any) -> bool:
     return True
 
 
+def forget_types() -> None:
+    """Empty the memory of type rules."""
+    _TYPES.clear()
+
+
 class Zero:
     """A (co)tangent known to be zero, never computed. `aval` is the tangent type."""
 
@@ -126,6 +131,13 @@ class Linear:
         return f"Linear({self.aval})"
 
 
+_ZEROS: dict[ShapedArray, Zero] = {}
+
+
 def tangent_zero(x: Any) -> Zero:
-    """The zero tangent of a value."""
-    return Zero(typeof(x).to_tangent())
+    """The zero tangent of a value; one object for each type."""
+    aval = typeof(x)
+    found = _ZEROS.get(aval)
+    if found is None:
+        found = _ZEROS[aval] = Zero(aval.to_tangent())
+    return found

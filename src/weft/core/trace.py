@@ -80,6 +80,37 @@ def eval_context() -> Iterator[None]:
         yield
 
 
+class FoldTrace(Trace):
+    """Computes at once what depends on known values alone; the rest goes to the parent."""
+
+    __slots__ = ()
+
+    def process(self, prim: Any, args: Any, params: dict) -> list:
+        known = not any(isinstance(x, Tracer) for x in args)
+        try:
+            current.trace = _Current.trace if known else self.parent
+            return prim.bind(*args, **params)
+        finally:
+            current.trace = self
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Compute at once, while a function is traced, whatever depends on known values alone.
+
+    >>> import weft, weft.numpy as jnp
+    >>> @weft.jit
+    ... def f(x):
+    ...     with weft.ensure_compile_time_eval():
+    ...         n = int(jnp.add(1, 2))  # a number, not a tracer
+    ...     return x * n
+    >>> print(f(2.0))
+    6.0
+    """
+    with use(FoldTrace(current.trace)):
+        yield
+
+
 class Tracer:
     """A value under interpretation: it has a type, `aval`, and belongs to a trace."""
 
@@ -226,6 +257,7 @@ __all__ = [
     "Tracer",
     "current",
     "current_trace",
+    "ensure_compile_time_eval",
     "eval_context",
     "install_bottom",
     "is_concrete",

@@ -58,6 +58,11 @@ def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     return compiled_call(prim.name, miss)
 
 
+def forget_kernels() -> None:
+    """Empty the memory of compiled operations."""
+    _KERNELS.clear()
+
+
 @functools.cache
 def list_tree(count: int) -> Any:
     """The structure of a list of `count` leaves."""

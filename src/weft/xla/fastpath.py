@@ -30,5 +30,10 @@ def compiled_call(
     )
 
 
+def forget_executables() -> None:
+    """Empty the memory of the C++ call path."""
+    _CACHE.clear_all()
+
+
 def _shard(*args: Any) -> Any:
     raise NotImplementedError("fastpath: an argument cannot be placed from C++.")
