@@ -16,6 +16,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr
+from weft.core.source import boundary
 from weft.core.stage import stage
 from weft.errors import ShapeError
 from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
@@ -47,7 +48,6 @@ def make_jaxpr(
     check_callable("make_jaxpr", fun)
     static = as_tuple(static_argnums)
 
-    @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         given, dynamic = without_static(fun, static, args)
         leaves, in_tree = flatten((dynamic, kwargs))
@@ -61,8 +61,9 @@ def make_jaxpr(
             return closed
         return closed, flat.result([ShapeDtypeStruct.of(a) for a in jaxpr.out_avals])
 
-    wrapped.__name__ = f"make_jaxpr({fun_name(fun)})"
-    return wrapped
+    made = boundary(wrapped, fun)
+    made.__name__ = f"make_jaxpr({fun_name(fun)})"
+    return made
 
 
 def without_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable, tuple]:
@@ -131,17 +132,15 @@ def vmap(
         if bad:
             raise TypeError(f"vmap: {name} must hold ints and None; got {bad[0]!r} in {axes!r}.")
 
-    @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 "vmap: in_axes must have one entry for each positional argument; "
-                f"got {len(in_axes)} for {len(args)}."
+                f"got {len(in_axes)} for the {len(args)} of {fun_name(fun)}."
             )
         leaves, in_tree = flatten((args, kwargs))
         avals = avals_of("vmap", leaves, in_tree, fun)
-        prefix = (in_axes, 0) if kwargs else (in_axes, {})
-        dims = prefix_axes(prefix, (args, kwargs), "in_axes", "args")
+        dims = prefix_axes(in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])
         dims = [
             normal_axis(d, a, i, fun, in_tree)
             for i, (d, a) in enumerate(zip(dims, avals, strict=True))
@@ -153,7 +152,7 @@ def vmap(
         moved = [move_result(y, d, w, size) for y, d, w in zip(outs, out_dims, wanted, strict=True)]
         return flat.result(moved)
 
-    return wrapped
+    return boundary(wrapped, fun)
 
 
 def valid_axis(a: Any) -> bool:

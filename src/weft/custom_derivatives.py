@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.control.custom import custom_jvp_p, custom_vjp_p, stop_gradient_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Zero
+from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError
 from weft.flat import FlatFun, as_tuple, avals_of, check_callable
 from weft.primitives.layout import instantiate, zeros
@@ -148,6 +149,7 @@ class custom_jvp(_CustomFunction):
 
         self.defjvp(jvp)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(
@@ -247,6 +249,7 @@ class custom_vjp(_CustomFunction):
         check_callable("defvjp", bwd)
         self.fwd, self.bwd = fwd, bwd
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(

@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Zero
+from weft.core.source import boundary
 from weft.core.stage import stage
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.flat import FlatFun, avals_of, check_callable
@@ -58,6 +59,7 @@ class Derivative:
         self.out_avals = out_avals
         self.out_moved = out_moved
 
+    @boundary
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
         """Tangents of the outputs."""
         given = [instantiate(t) for t, m in zip(tangents, self.moved, strict=True) if m]
@@ -67,6 +69,7 @@ class Derivative:
             for a, m in zip(self.out_avals, self.out_moved, strict=True)
         ]
 
+    @boundary
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
         """Cotangents of the inputs."""
         given = [ct for ct, m in zip(cts, self.out_moved, strict=True) if m]
@@ -146,7 +149,6 @@ def _value_and_grad(
     check_callable(op, fun)
     check_argnums(op, argnums)
 
-    @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         partial, picked, chosen = split_args(fun, argnums, args, op)
         with_kwargs = functools.partial(partial, **kwargs) if kwargs else partial
@@ -163,7 +165,7 @@ def _value_and_grad(
         value = flat.result(outs)
         return ((value, flat.aux) if has_aux else value), gradient
 
-    return wrapped
+    return boundary(wrapped, fun)
 
 
 def match_weak(x: Any, aval: ShapedArray) -> Any:
@@ -268,6 +270,7 @@ def grad(
     return wrapped
 
 
+@boundary
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> tuple:
     """`(outputs, f_vjp)`: the value, and the function from cotangents of it to those of `primals`.
 
@@ -330,6 +333,7 @@ def tangent_leaves(
     return out
 
 
+@boundary
 def jvp(
     fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple:
@@ -363,6 +367,7 @@ def tangent_value(t: Any) -> Any:
     return match_weak(instantiate(t), t.aval if type(t) is Zero else typeof(t))
 
 
+@boundary
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """`(outputs, f_jvp)`: the value, and the derivative at `primals` as a linear function.
 
@@ -390,6 +395,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return (value, f_jvp, flat.aux) if has_aux else (value, f_jvp)
 
 
+@boundary
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
     """The transpose of a function that is linear in its arguments.
 

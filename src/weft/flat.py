@@ -90,14 +90,17 @@ def settled(x: Any) -> Any:
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
     """The error for a leaf that is no array or number."""
-    hint = ""
-    if isinstance(x, str):
-        hint = " Hint: mark it static in jit (static_argnums, static_argnames)."
-    elif isinstance(x, np.ndarray):
-        hint = f" Hint: convert dtype {x.dtype} to a numeric one first."
+    if isinstance(x, np.ndarray):
+        hint = f"convert dtype {x.dtype} to a numeric one first."
+    elif kind == "results":
+        hint = "return arrays, numbers and pytrees of them."
+    elif op == "jit":
+        hint = "mark the argument static (static_argnums, static_argnames)."
+    else:
+        hint = "close over it, as in lambda x: f(x, setting)."
     return DtypeError(
         f"{op}: {kind} must be arrays or numbers; got {x!r} of type {type(x).__name__} "
-        f"at {path}.{hint}"
+        f"at {path}. Hint: {hint}"
     )
 
 

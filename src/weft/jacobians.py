@@ -14,6 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Zero
+from weft.core.source import boundary
 from weft.derivatives import check_argnums, check_inputs, linearized, split_args
 from weft.errors import DtypeError
 from weft.flat import FlatFun, avals_of, check_callable
@@ -58,7 +59,6 @@ def jacfwd(
     check_callable("jacfwd", fun)
     check_argnums("jacfwd", argnums)
 
-    @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         partial, picked, chosen = split_args(fun, argnums, args, "jacfwd")
         leaves, in_tree = flatten((picked, {}))
@@ -88,7 +88,7 @@ def jacfwd(
         result = unflatten(flat.out_tree, tree)
         return (result, flat.aux) if has_aux else result
 
-    return wrapped
+    return boundary(wrapped, fun)
 
 
 def jacrev(
@@ -109,7 +109,6 @@ def jacrev(
     check_callable("jacrev", fun)
     check_argnums("jacrev", argnums)
 
-    @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         partial, picked, chosen = split_args(fun, argnums, args, "jacrev")
         leaves, in_tree = flatten((picked, {}))
@@ -138,7 +137,7 @@ def jacrev(
         result = unflatten(flat.out_tree, tree)
         return (result, flat.aux) if has_aux else result
 
-    return wrapped
+    return boundary(wrapped, fun)
 
 
 def check_output(op: str, fun: Callable, aval: ShapedArray, holomorphic: bool) -> None:

@@ -20,6 +20,7 @@ from weft import dtypes
 from weft.control.jit import JitSpec, build, jit_p
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.primitive import forget_types
+from weft.core.source import boundary
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
 from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
@@ -30,7 +31,7 @@ from weft.stages import Lowered, Program, Traced
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl, put
 from weft.xla.client import all_devices
-from weft.xla.eager import EVAL, device_of, forget_kernels
+from weft.xla.eager import EVAL, check_concrete, device_of, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables
 
 __all__ = ["clear_caches", "jit"]
@@ -103,6 +104,7 @@ class JitFunction:
         self.inline = inline
         self.programs = programs_of(fun)
 
+    @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
         """A call that the C++ path has no executable for."""
         if config.disable_jit:
@@ -114,11 +116,7 @@ class JitFunction:
             outs = jit_p.bind(*program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr)
             return program.result(outs), None, False
         for x in (*program.consts, *leaves):
-            if isinstance(x, Tracer):  # a leaked one: the bottom trace says so
-                outs = jit_p.bind(
-                    *program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr
-                )
-                return program.result(outs), None, False
+            check_concrete(x)
         device, committed = device_of(leaves)
         if self.device is not None:
             device, committed = self.device, True
@@ -136,7 +134,7 @@ class JitFunction:
         """The staged program for a call, and the leaves to pass it."""
         static, dynamic, fun, kwargs = self.split(args, kwargs)
         leaves, in_tree = flatten((dynamic, kwargs))
-        avals = avals_of(self.spec.name, leaves, in_tree, fun, structs)
+        avals = avals_of("jit", leaves, in_tree, fun, structs)
         donated = self.donated(args, kwargs, in_tree)
         key = (in_tree, tuple(avals), static, donated, self.spec, trace_context())
         try:
@@ -193,7 +191,7 @@ class JitFunction:
     def stage(self, fun: Callable, in_tree: PyTreeDef, avals: list, donated: tuple) -> Program:
         """Run the function on tracers."""
         start = time.perf_counter()
-        flat = FlatFun(fun, in_tree, self.spec.name)
+        flat = FlatFun(fun, in_tree, "jit")
         names = functools.partial(argument_names, fun, in_tree)
         hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
         shown = [a for i, a in enumerate(avals) if i not in hidden]
@@ -226,6 +224,7 @@ class JitFunction:
 
     # -- the attributes of the jitted function -------------------------------------------------
 
+    @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Stage at the types of these arguments (arrays or ShapeDtypeStructs)."""
         program, _ = self.program(args, kwargs, structs=True)
