@@ -14,6 +14,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.stage import stage_closed
+from weft.core.trace import current
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose, zeros
 from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front
@@ -208,6 +209,7 @@ class CustomLinear(Primitive):
 
     def transpose(self, cts, *args, name, bwd, num_residuals, out_avals):
         residuals = args[:num_residuals]
+        current.source = None  # what the user's function writes has lines of its own
         grads = bwd(*residuals, *map(instantiate, cts))
         return [
             *[None] * num_residuals,

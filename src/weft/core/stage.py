@@ -43,7 +43,7 @@ class StagedTracer(Tracer):
 class StageTrace(Trace):
     """Writes each application down as an equation; a concrete value becomes a const."""
 
-    __slots__ = ("arg_names", "args", "const_tracers", "consts", "eqns", "name", "source")
+    __slots__ = ("arg_names", "args", "consts", "eqns", "name")
 
     def __init__(self, parent: Trace | None = None, name: str = ""):
         self.parent = parent
@@ -73,10 +73,15 @@ class StageTrace(Trace):
                 atom = self.atom(x)
                 atoms.append(atom)
                 avals.append(atom.aval)
-        out_avals = prim.type_of(tuple(avals), params)
-        outvars = [Var(a) for a in out_avals]
-        self.eqns.append(Eqn(prim, atoms, params, outvars, get_traceback()))
-        return [StagedTracer(self, v.aval, v) for v in outvars]
+        outvars = []
+        outs = []
+        for aval in prim.type_of(tuple(avals), params):
+            var = Var(aval)
+            outvars.append(var)
+            outs.append(StagedTracer(self, aval, var))
+        source = current.source or get_traceback()
+        self.eqns.append(Eqn(prim, atoms, params, outvars, source))
+        return outs
 
     def atom(self, x: Any) -> Atom:
         """A value as it stands in the program: its variable, a literal, or a const."""
@@ -134,19 +139,21 @@ def leak_message(x: Tracer) -> str:
 class staging:
     """`with staging(trace):` puts a StageTrace in force, and marks it for the C++ call cache."""
 
-    __slots__ = ("around", "before", "trace")
+    __slots__ = ("around", "before", "source", "trace")
 
     def __init__(self, trace: StageTrace):
         self.trace = trace
 
     def __enter__(self) -> StageTrace:
         self.before = current.trace
+        self.source, current.source = current.source, None
         self.around = surroundings.swap_local("staging")
         current.trace = self.trace
         return self.trace
 
     def __exit__(self, *_: Any) -> None:
         current.trace = self.before
+        current.source = self.source
         surroundings.set_local(self.around)
         self.trace.live = False
 

@@ -38,9 +38,13 @@ class Trace:
 
 
 class _Current(threading.local):
-    """Where we are: `current.trace`. A thread starts at the bottom, which is a class attribute."""
+    """Where we are: `current.trace`. A thread starts at the bottom, which is a class attribute.
+
+    `current.source` is where the equations being written come from; None: from the Python stack.
+    """
 
     trace: Any = None
+    source: Any = None
 
 
 current = _Current()

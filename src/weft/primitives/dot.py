@@ -295,7 +295,7 @@ class DotGeneral(Bilinear):
         # The axes of g are those of x: batch, free, then contracting in the order `other` has them.
         kept = [i for i in range(x.aval.ndim) if i not in xc and i not in xb]
         order = [*xb, *kept, *(xc[oc.index(a)] for a in sorted(oc))]
-        g = convert(transpose(g, np.argsort(order).tolist()), x.aval.dtype)
+        g = convert(transpose(g, sorted(range(len(order)), key=order.__getitem__)), x.aval.dtype)
         return [g, None] if x is lhs else [None, g]
 
     def batch(self, axis, args, dims, *, dimension_numbers, **params):

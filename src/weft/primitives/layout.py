@@ -457,7 +457,7 @@ class Transpose(LinearPrimitive):
         return hlo.op("stablehlo.transpose", [x], out, permutation=i64s(permutation))
 
     def transpose(self, cts, x, *, permutation):
-        return [transpose(cts[0], np.argsort(permutation).tolist())]
+        return [transpose(cts[0], sorted(range(len(permutation)), key=permutation.__getitem__))]
 
     def batch(self, axis, args, dims, *, permutation):
         d = dims[0]

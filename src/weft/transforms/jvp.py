@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.stage import stage_closed
 from weft.core.trace import Trace, Tracer, current
 
@@ -58,13 +58,16 @@ class JVPTrace(Trace):
         try:
             current.trace = self.parent
             if not moved:
-                return prim.bind(*primals, **params)
+                return self.parent.process(prim, primals, params)  # type: ignore[union-attr]
             for i, t in enumerate(tangents):
                 if t is None:
-                    tangents[i] = Zero(typeof(primals[i]).to_tangent())
+                    tangents[i] = tangent_zero(primals[i])
             outs, dots = prim.jvp(primals, tangents, **params)
         finally:
             current.trace = self
+        if len(outs) == 1:
+            (out,), (dot,) = outs, dots
+            return outs if type(dot) is Zero else [JVPTracer(self, out, dot)]
         return [
             x if type(t) is Zero else JVPTracer(self, x, t) for x, t in zip(outs, dots, strict=True)
         ]

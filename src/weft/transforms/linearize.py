@@ -30,15 +30,19 @@ class PartialTrace(Trace):
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         later = self.later
-        unknown = [type(x) is StagedTracer and x.trace is later for x in args]
-        if True not in unknown:
+        for x in args:
+            if type(x) is StagedTracer and x.trace is later:
+                break
+        else:
             try:
                 current.trace = self.parent
-                return prim.bind(*args, **params)
+                return self.parent.process(prim, args, params)  # type: ignore[union-attr]
             finally:
                 current.trace = self
-        if prim.partial_eval is not None and False in unknown:
-            return prim.partial_eval(self, unknown, args, params)
+        if prim.partial_eval is not None:
+            unknown = [type(x) is StagedTracer and x.trace is later for x in args]
+            if False in unknown:
+                return prim.partial_eval(self, unknown, args, params)
         return later.process(prim, args, params)
 
 

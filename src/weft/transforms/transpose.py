@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.jaxpr import Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.stage import stage_closed
+from weft.core.trace import current
 from weft.primitives.elementwise import add
 
 
@@ -22,49 +23,58 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     argument is not Linear, None for each.
     """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear: set[Var] = set()
-    for var, x in zip(jaxpr.invars, args, strict=True):
-        if type(x) is Linear:
-            linear.add(var)
-        else:
-            env[var] = x
-    todo = []
+    env.update(zip(jaxpr.invars, args, strict=True))
+    todo = []  # the linear equations and their operands
     for eqn in jaxpr.eqns:
-        if any(type(a) is not Literal and a in linear for a in eqn.invars):
-            linear.update(eqn.outvars)
-            todo.append(eqn)
+        ins = []
+        linear = False
+        for atom in eqn.invars:
+            x = atom.val if type(atom) is Literal else env[atom]  # type: ignore[index]
+            linear = linear or type(x) is Linear
+            ins.append(x)
+        if linear:
+            todo.append((eqn, ins))
+            for v in eqn.outvars:
+                env[v] = Linear(v.aval)
         else:
-            ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
             env.update(zip(eqn.outvars, eqn.primitive.bind(*ins, **eqn.params), strict=True))
 
     sums: dict[Var, Any] = {}
-
-    def accumulate(atom: Any, ct: Any) -> None:
-        if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
-            return
-        before = sums.get(atom)
-        sums[atom] = ct if before is None else add(before, ct)
-
     for atom, ct in zip(jaxpr.outvars, cts, strict=True):
-        accumulate(atom, ct)
-    for eqn in reversed(todo):
-        eqn_cts = [sums.pop(v, None) for v in eqn.outvars]
-        if all(ct is None for ct in eqn_cts):
-            continue
-        eqn_cts = [
-            Zero(v.aval) if ct is None else ct for ct, v in zip(eqn_cts, eqn.outvars, strict=True)
-        ]
-        ins = [
-            a.val if type(a) is Literal else Linear(a.aval) if a in linear else env[a]
-            for a in eqn.invars
-        ]
-        outs = eqn.primitive.transpose(eqn_cts, *ins, **eqn.params)
-        for atom, ct in zip(eqn.invars, outs, strict=True):
-            accumulate(atom, ct)
+        if type(atom) is not Literal and type(env[atom]) is Linear:  # type: ignore[index]
+            accumulate(sums, atom, ct)
+    around = current.source
+    try:
+        pull(todo, sums)
+    finally:
+        current.source = around
     return [
         (sums.get(v) if v in sums else Zero(v.aval)) if type(x) is Linear else None
         for v, x in zip(jaxpr.invars, args, strict=True)
     ]
+
+
+def pull(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
+    """Transpose the equations, last first. What a rule writes has the source of its equation."""
+    for eqn, ins in reversed(todo):
+        moved = [v in sums for v in eqn.outvars]
+        if True not in moved:
+            continue
+        current.source = eqn.source
+        eqn_cts = [
+            sums.pop(v) if m else Zero(v.aval) for v, m in zip(eqn.outvars, moved, strict=True)
+        ]
+        outs = eqn.primitive.transpose(eqn_cts, *ins, **eqn.params)
+        for atom, x, ct in zip(eqn.invars, ins, outs, strict=True):
+            if ct is not None and type(x) is Linear:
+                accumulate(sums, atom, ct)
+
+
+def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
+    """Add a cotangent to what a variable has."""
+    if type(ct) is not Zero:
+        before = sums.get(var)
+        sums[var] = ct if before is None else add(before, ct)
 
 
 @memo_jaxpr
