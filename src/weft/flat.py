@@ -85,7 +85,7 @@ class FlatFun:
 
 def settled(x: Any) -> Any:
     """A value without the tangent it carried in a forward pass that is over."""
-    return x.primal if type(x) is JVPTracer and not x.trace.live else x
+    return x.primal if type(x) is JVPTracer and not x.owner.live else x
 
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:

@@ -241,7 +241,7 @@ class JitFunction:
 
 
 def _live(x: Any) -> bool:
-    return not isinstance(x, Tracer) or x.trace.live
+    return not isinstance(x, Tracer) or x.owner.live
 
 
 def jit(

@@ -29,15 +29,15 @@ class StagedTracer(Tracer):
 
     __slots__ = ("var",)
 
-    trace: StageTrace
+    owner: StageTrace
 
     def __init__(self, trace: StageTrace, aval: ShapedArray, var: Var):
-        self.trace = trace
+        self.owner = trace
         self.aval = aval
         self.var = var
 
     def origin(self) -> str:
-        return self.trace.origin(self.var)
+        return self.owner.origin(self.var)
 
 
 class StageTrace(Trace):
@@ -66,7 +66,7 @@ class StageTrace(Trace):
         atoms = []
         avals = []
         for x in args:
-            if type(x) is StagedTracer and x.trace is self:
+            if type(x) is StagedTracer and x.owner is self:
                 atoms.append(x.var)
                 avals.append(x.aval)
             else:
@@ -90,7 +90,7 @@ class StageTrace(Trace):
         if isinstance(x, np.generic) or (type(x) is np.ndarray and x.ndim == 0):
             aval = typeof(x)
             return Literal(aval.dtype.type(x), aval)
-        if type(x) is StagedTracer and x.trace is self:
+        if type(x) is StagedTracer and x.owner is self:
             return x.var
         found = self.consts.get(id(x))
         if found is None:
@@ -101,7 +101,7 @@ class StageTrace(Trace):
 
     def check_not_leaked(self, x: Tracer) -> None:
         """Raise where `x` belongs to a function that has returned."""
-        if not x.trace.live:
+        if not x.owner.live:
             raise UnexpectedTracerError(leak_message(x))
 
     def finish(self, outs: Sequence[Any], close: bool = True) -> tuple[Jaxpr, list]:

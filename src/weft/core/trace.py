@@ -118,14 +118,14 @@ def ensure_compile_time_eval() -> Iterator[None]:
 class Tracer:
     """A value under interpretation: it has a type, `aval`, and belongs to a trace."""
 
-    __slots__ = ("__weakref__", "aval", "trace")
+    __slots__ = ("__weakref__", "aval", "owner")
     __array_priority__ = 1000  # NumPy arrays leave binary operators to us
 
-    trace: Trace
+    owner: Trace
     aval: ShapedArray
 
     def __init__(self, trace: Trace, aval: ShapedArray):
-        self.trace = trace
+        self.owner = trace
         self.aval = aval
 
     @property
@@ -161,7 +161,7 @@ class Tracer:
 
     def check_live(self) -> None:
         """Raise where the function that this value belongs to has returned."""
-        if not self.trace.live:
+        if not self.owner.live:
             raise UnexpectedTracerError(leak_message(self))
 
     def __bool__(self) -> bool:
@@ -239,7 +239,7 @@ class Tracer:
         return format(self.concrete(ConcretizationTypeError, "format()", hint), spec)
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval}>with<{type(self.trace).__name__}>"
+        return f"Traced<{self.aval}>with<{type(self.owner).__name__}>"
 
 
 def leak_message(x: Tracer) -> str:

@@ -5,12 +5,16 @@ Each is a function of this package under the name it has as a method.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.core.trace import Tracer, current
+from weft.devices import device_put
+from weft.errors import ShapeError
 from weft.numpy import (
     choice,
     creation,
@@ -24,6 +28,8 @@ from weft.numpy import (
     updates,
 )
 from weft.numpy.promotion import is_arraylike, not_array
+from weft.primitives.bits import bitcast_convert_type
+from weft.primitives.elementwise import convert
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 
@@ -101,7 +107,87 @@ def transpose(self: Any, *axes: Any) -> Any:
     return manipulation.transpose(self, axes or None)
 
 
+def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array in another dtype; complex to real drops the imaginary part."""
+    return creation.astype(self, dtype, copy=copy, device=device)
+
+
+def view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bits read as another dtype; the last axis grows or shrinks with the items' size."""
+    if type is not None:
+        raise NotImplementedError("view: type must be None, for there is one type of array.")
+    if dtype is None:
+        return self
+    found = dtypes.check_user_dtype(dtype, "view")
+    if found == self.dtype:
+        return convert(self, found)
+    if dtypes.is_bool(self.dtype) or dtypes.is_bool(found):
+        return viewed_as_bool(self, found)
+    old, new = dtypes.itemsize_bits(self.dtype), dtypes.itemsize_bits(found)
+    if old == new:
+        return bitcast_convert_type(self, found)
+    if not self.ndim:
+        raise ShapeError(
+            f"view: items must stay of one size in a scalar; got {self.aval} to {found}."
+        )
+    *lead, last = self.shape
+    if old > new:
+        out = bitcast_convert_type(self, found)
+        return manipulation.reshape(out, (*lead, last * (old // new)))
+    if last % (new // old):
+        raise ShapeError(f"view: the last axis must hold whole items of {found}; got {self.aval}.")
+    parts = manipulation.reshape(self, (*lead, last // (new // old), new // old))
+    return bitcast_convert_type(parts, found)
+
+
+def viewed_as_bool(x: Any, dtype: np.dtype) -> Any:
+    """A view of bool as bytes, or of bytes as bool."""
+    byte = np.dtype(np.uint8)
+    if dtypes.is_bool(x.dtype):
+        return view(convert(x, byte), dtype)
+    return convert(view(x, byte), dtype)
+
+
+def byteswap(self: Any) -> Any:
+    """The array with the bytes of each element in reverse order."""
+    size = self.dtype.itemsize // (2 if dtypes.is_complex(self.dtype) else 1)
+    if size == 1:
+        return self
+    parts = view(manipulation.reshape(self, (-1, 1)), np.uint8)
+    parts = manipulation.flip(manipulation.reshape(parts, (-1, size)), 1)
+    whole = view(manipulation.reshape(parts, (-1, self.dtype.itemsize)), self.dtype)
+    return manipulation.reshape(whole, self.shape)
+
+
+def flat(self: Any) -> Any:
+    """Not available: an iterator over a buffer that can be written to."""
+    raise NotImplementedError("flat: must be an array, for arrays do not change. Hint: x.ravel().")
+
+
+def to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on another device."""
+    if stream is not None:
+        raise NotImplementedError("to_device: stream must be None; the engine orders transfers.")
+    return device_put(self, device)
+
+
+def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module of functions for this array, by the array API: weft.numpy."""
+    versions = ("2021.12", "2022.12", "2023.12", "2024.12")
+    if api_version not in (None, *versions):
+        raise ValueError(
+            f"__array_namespace__: api_version must be one of {versions}; got {api_version!r}."
+        )
+    return sys.modules["weft.numpy"]
+
+
 METHODS = {
+    "__array_namespace__": array_namespace,
+    "__contains__": lambda self, item: bool(reductions.any(ufuncs.equal(self, item))),
+    "__copy__": creation.copy,
+    "__deepcopy__": lambda self, memo: creation.copy(self),
+    "__round__": lambda self, ndigits=0: elementwise.round(self, ndigits),
+    "trace": products.trace,
     "__abs__": elementwise.abs,
     "__invert__": ufuncs.invert,
     "__neg__": ufuncs.negative,
@@ -112,7 +198,8 @@ METHODS = {
     "any": reductions.any,
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
-    "astype": creation.astype,
+    "astype": astype,
+    "byteswap": byteswap,
     "choose": indexing.choose,
     "clip": choice.clip,
     "conj": elementwise.conj,
@@ -136,14 +223,19 @@ METHODS = {
     "sum": reductions.sum,
     "swapaxes": manipulation.swapaxes,
     "take": indexing.take,
+    "to_device": to_device,
     "transpose": transpose,
     "var": reductions.var,
+    "view": view,
 }
 PROPERTIES = {
     "T": manipulation.transpose,
     "at": updates.At,
+    "flat": flat,
     "imag": elementwise.imag,
+    "itemsize": lambda self: self.aval.dtype.itemsize,
     "mT": manipulation.matrix_transpose,
+    "nbytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
     "real": elementwise.real,
 }
 
@@ -160,7 +252,6 @@ def attach() -> None:
     for cls in (ArrayImpl, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)
-    ArrayImpl.trace = products.trace  # a tracer's `trace` is its interpretation
 
 
 attach()

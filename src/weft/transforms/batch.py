@@ -45,7 +45,7 @@ class BatchTracer(Tracer):
     __slots__ = ("dim", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int):
-        self.trace = trace
+        self.owner = trace
         self.value = value
         self.dim = dim
         self.aval = mapped_aval(typeof(value), dim)
@@ -71,7 +71,7 @@ class BatchTrace(Trace):
         dims: list[int | None] = []
         mapped = False
         for x in args:
-            if type(x) is BatchTracer and x.trace is self:
+            if type(x) is BatchTracer and x.owner is self:
                 values.append(x.value)
                 dims.append(x.dim)
                 mapped = True
@@ -110,7 +110,7 @@ def batch(
             named_axes.set_local(around)
     outs, out_dims = [], []
     for x in results:
-        mine = type(x) is BatchTracer and x.trace is trace
+        mine = type(x) is BatchTracer and x.owner is trace
         outs.append(x.value if mine else x)
         out_dims.append(x.dim if mine else None)
     return outs, out_dims

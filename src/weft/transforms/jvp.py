@@ -22,7 +22,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
-        self.trace = trace
+        self.owner = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = typeof(primal)
@@ -48,7 +48,7 @@ class JVPTrace(Trace):
         tangents = []
         moved = False
         for x in args:
-            if type(x) is JVPTracer and x.trace is self:
+            if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 moved = True
@@ -88,7 +88,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
         trace.live = False
     outs, dots = [], []
     for x in results:
-        if type(x) is JVPTracer and x.trace is trace:
+        if type(x) is JVPTracer and x.owner is trace:
             outs.append(x.primal)
             dots.append(x.tangent)
         else:

@@ -31,7 +31,7 @@ class PartialTrace(Trace):
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         later = self.later
         for x in args:
-            if type(x) is StagedTracer and x.trace is later:
+            if type(x) is StagedTracer and x.owner is later:
                 break
         else:
             try:
@@ -40,7 +40,7 @@ class PartialTrace(Trace):
             finally:
                 current.trace = self
         if prim.partial_eval is not None:
-            unknown = [type(x) is StagedTracer and x.trace is later for x in args]
+            unknown = [type(x) is StagedTracer and x.owner is later for x in args]
             if False in unknown:
                 return prim.partial_eval(self, unknown, args, params)
         return later.process(prim, args, params)
@@ -94,10 +94,10 @@ def split_jaxpr(
     ]
     with staging(early):
         outs = run_partial(lambda: jaxpr(*args), later)
-    out_unknown = [type(x) is StagedTracer and x.trace is later for x in outs]
+    out_unknown = [type(x) is StagedTracer and x.owner is later for x in outs]
     known_outs, unknown_outs = partition(out_unknown, outs)
     late, residuals = later.finish(unknown_outs)
-    position = {id(x.var): i for i, x in enumerate(a for a in args if a.trace is early)}
+    position = {id(x.var): i for i, x in enumerate(a for a in args if a.owner is early)}
     sources = [position.get(id(r.var)) if type(r) is StagedTracer else None for r in residuals]
     new = [r for r, s in zip(residuals, sources, strict=True) if s is None]
     early_jaxpr, consts = early.finish([*known_outs, *new])
