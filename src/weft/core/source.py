@@ -77,12 +77,6 @@ def made_by(source: Any, name: str) -> str:
     return f"made by {f'`{text}`' if text else name}{' at ' + place if place else ''}"
 
 
-def describe(eqn: Any) -> str:
-    """`sin at model.py:12`, without the place where it is not known."""
-    place = source_line(eqn.source)
-    return f"{eqn.primitive.name}{' at ' + place if place else ''}"
-
-
 def trimmed(traceback: TracebackType | None) -> TracebackType | None:
     """A traceback with the user's frames and, of ours, only the last few before the error."""
     if config.traceback_filtering == "off":

@@ -15,9 +15,8 @@ from jaxlib import _jax
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Primitive
-from weft.core.source import describe
+from weft.core.source import made_by
 from weft.core.trace import Trace, Tracer, current
-from weft.errors import UnexpectedTracerError
 from weft.options import surroundings
 
 get_traceback = _jax.Traceback.get_traceback
@@ -116,24 +115,15 @@ class StageTrace(Trace):
         for i, arg in enumerate(self.args):
             if arg is var:
                 names = self.arg_names() if callable(self.arg_names) else self.arg_names
-                what = f"argument `{names[i]}`" if i < len(names) else f"argument {i}"
+                what = f"argument `{names[i]}`" if i < len(names) else "an argument"
                 return f"from {what} of {self.name or 'the traced function'}"
         for eqn in self.eqns:
             if any(v is var for v in eqn.outvars):
-                return f"made by {describe(eqn)}"
+                return made_by(eqn.source, eqn.primitive.name)
         for v, _ in self.consts.values():
             if v is var:
                 return "closed over from outside"
         return "of unknown origin"
-
-
-def leak_message(x: Tracer) -> str:
-    """What to say of a tracer that outlived its function."""
-    return (
-        f"tracer: a traced value must not be used after its function has returned; got a leaked "
-        f"{x.aval} {x.origin()}. Hint: return the value from the function instead of storing it "
-        "(in a global, an attribute or a list)."
-    )
 
 
 class staging:

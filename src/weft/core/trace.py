@@ -17,9 +17,12 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import (
     ConcretizationTypeError,
+    ShapeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
+    TracerError,
     TracerIntegerConversionError,
+    UnexpectedTracerError,
 )
 
 

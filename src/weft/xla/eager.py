@@ -13,8 +13,7 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.core.primitive import Primitive
-from weft.core.stage import leak_message
-from weft.core.trace import Trace, Tracer, install_bottom
+from weft.core.trace import Trace, Tracer, install_bottom, leak_message
 from weft.errors import UnexpectedTracerError
 from weft.pytrees import flatten
 from weft.xla.array import ArrayImpl
