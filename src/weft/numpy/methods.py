@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
 from weft.core.trace import Tracer, current
 from weft.devices import device_put
-from weft.errors import ShapeError
 from weft.numpy import (
     choice,
     creation,
@@ -26,10 +24,9 @@ from weft.numpy import (
     reductions,
     ufuncs,
     updates,
+    views,
 )
 from weft.numpy.promotion import is_arraylike, not_array
-from weft.primitives.bits import bitcast_convert_type
-from weft.primitives.elementwise import convert
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 
@@ -112,53 +109,6 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
     return creation.astype(self, dtype, copy=copy, device=device)
 
 
-def view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The same bits read as another dtype; the last axis grows or shrinks with the items' size."""
-    if type is not None:
-        raise NotImplementedError("view: type must be None, for there is one type of array.")
-    if dtype is None:
-        return self
-    found = dtypes.check_user_dtype(dtype, "view")
-    if found == self.dtype:
-        return convert(self, found)
-    if dtypes.is_bool(self.dtype) or dtypes.is_bool(found):
-        return viewed_as_bool(self, found)
-    old, new = dtypes.itemsize_bits(self.dtype), dtypes.itemsize_bits(found)
-    if old == new:
-        return bitcast_convert_type(self, found)
-    if not self.ndim:
-        raise ShapeError(
-            f"view: items must stay of one size in a scalar; got {self.aval} to {found}."
-        )
-    *lead, last = self.shape
-    if old > new:
-        out = bitcast_convert_type(self, found)
-        return manipulation.reshape(out, (*lead, last * (old // new)))
-    if last % (new // old):
-        raise ShapeError(f"view: the last axis must hold whole items of {found}; got {self.aval}.")
-    parts = manipulation.reshape(self, (*lead, last // (new // old), new // old))
-    return bitcast_convert_type(parts, found)
-
-
-def viewed_as_bool(x: Any, dtype: np.dtype) -> Any:
-    """A view of bool as bytes, or of bytes as bool."""
-    byte = np.dtype(np.uint8)
-    if dtypes.is_bool(x.dtype):
-        return view(convert(x, byte), dtype)
-    return convert(view(x, byte), dtype)
-
-
-def byteswap(self: Any) -> Any:
-    """The array with the bytes of each element in reverse order."""
-    size = self.dtype.itemsize // (2 if dtypes.is_complex(self.dtype) else 1)
-    if size == 1:
-        return self
-    parts = view(manipulation.reshape(self, (-1, 1)), np.uint8)
-    parts = manipulation.flip(manipulation.reshape(parts, (-1, size)), 1)
-    whole = view(manipulation.reshape(parts, (-1, self.dtype.itemsize)), self.dtype)
-    return manipulation.reshape(whole, self.shape)
-
-
 def flat(self: Any) -> Any:
     """Not available: an iterator over a buffer that can be written to."""
     raise NotImplementedError("flat: must be an array, for arrays do not change. Hint: x.ravel().")
@@ -199,7 +149,7 @@ METHODS = {
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
     "astype": astype,
-    "byteswap": byteswap,
+    "byteswap": views.byteswap,
     "choose": indexing.choose,
     "clip": choice.clip,
     "conj": elementwise.conj,
@@ -226,7 +176,7 @@ METHODS = {
     "to_device": to_device,
     "transpose": transpose,
     "var": reductions.var,
-    "view": view,
+    "view": views.view,
 }
 PROPERTIES = {
     "T": manipulation.transpose,

@@ -256,7 +256,7 @@ def truths(
     mask: Any,
 ) -> Any:
     """Whether any, or all, are true."""
-    x = truth(operand_of(op, a, out))
+    x = ops.convert(truth(operand_of(op, a, out)), np.dtype(bool))
     shape = x.shape
     axes = axes_of(op, axis, len(shape))
     return kept(apply(masked(op, x, mask, identity), axes), shape, axes, keepdims)
