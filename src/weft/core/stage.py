@@ -94,14 +94,9 @@ class StageTrace(Trace):
         found = self.consts.get(id(x))
         if found is None:
             if isinstance(x, Tracer):
-                self.check_not_leaked(x)
+                x.check_live()
             found = self.consts[id(x)] = (Var(typeof(x)), x)
         return found[0]
-
-    def check_not_leaked(self, x: Tracer) -> None:
-        """Raise where `x` belongs to a function that has returned."""
-        if not x.owner.live:
-            raise UnexpectedTracerError(leak_message(x))
 
     def finish(self, outs: Sequence[Any], close: bool = True) -> tuple[Jaxpr, list]:
         """The program with the given results, and its consts; the trace is over."""
