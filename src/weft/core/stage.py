@@ -112,13 +112,17 @@ class StageTrace(Trace):
                 names = self.arg_names() if callable(self.arg_names) else self.arg_names
                 what = f"argument `{names[i]}`" if i < len(names) else "an argument"
                 return f"from {what} of {self.name or 'the traced function'}"
-        for eqn in self.eqns:
-            if any(v is var for v in eqn.outvars):
-                return made_by(eqn.source, eqn.primitive.name)
         for v, _ in self.consts.values():
             if v is var:
                 return "closed over from outside"
-        return "of unknown origin"
+        return self.maker(var) or "of unknown origin"
+
+    def maker(self, var: Var) -> str:
+        """Which operation on which line made a variable; empty where none of this trace did."""
+        for eqn in self.eqns:
+            if any(v is var for v in eqn.outvars):
+                return made_by(eqn.source, eqn.primitive.name)
+        return ""
 
 
 class staging:

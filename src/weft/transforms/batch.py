@@ -13,7 +13,8 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
-from weft.core.stage import stage_closed
+from weft.core.source import made_by
+from weft.core.stage import get_traceback, stage_closed
 from weft.core.trace import Trace, Tracer, current
 from weft.options import named_axes
 from weft.primitives.layout import batched_at_front, zeros
@@ -42,7 +43,7 @@ def mapped_aval(aval: ShapedArray, dim: int) -> ShapedArray:
 class BatchTracer(Tracer):
     """A value with a mapped axis at `dim`; its type is that of one element."""
 
-    __slots__ = ("dim", "value")
+    __slots__ = ("dim", "source", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int):
         self.owner = trace
@@ -53,7 +54,10 @@ class BatchTracer(Tracer):
     def origin(self) -> str:
         if isinstance(self.value, Tracer):
             return self.value.origin()
-        return f"mapped by vmap along axis {self.dim} of {typeof(self.value)}"
+        mapped = f"mapped by vmap along axis {self.dim} of {typeof(self.value)}"
+        if hasattr(self, "source"):
+            return f"{made_by(self.source, 'an operation')}, {mapped}"
+        return mapped
 
 
 class BatchTrace(Trace):
@@ -86,9 +90,14 @@ class BatchTrace(Trace):
             outs, out_dims = prim.batch(axis, values, dims, **params)
         finally:
             current.trace = self
-        return [
+        results = [
             y if d is None else BatchTracer(self, y, d) for y, d in zip(outs, out_dims, strict=True)
         ]
+        if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
+            for y in results:
+                if type(y) is BatchTracer and y.owner is self:
+                    y.source = current.source or get_traceback()
+        return results
 
 
 def batch(

@@ -12,14 +12,15 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
-from weft.core.stage import stage_closed
+from weft.core.source import made_by
+from weft.core.stage import StagedTracer, get_traceback, stage_closed
 from weft.core.trace import Trace, Tracer, current
 
 
 class JVPTracer(Tracer):
     """A value and its tangent."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("primal", "source", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self.owner = trace
@@ -35,7 +36,12 @@ class JVPTracer(Tracer):
     def origin(self) -> str:
         if isinstance(self.primal, Tracer):
             return self.primal.origin()
-        return "inside a differentiated function"
+        if hasattr(self, "source"):
+            return made_by(self.source, "an operation")
+        made = ""
+        if type(self.tangent) is StagedTracer:
+            made = self.tangent.owner.maker(self.tangent.var)
+        return made or "from an argument of a differentiated function"
 
 
 class JVPTrace(Trace):
@@ -67,10 +73,17 @@ class JVPTrace(Trace):
             current.trace = self
         if len(outs) == 1:
             (out,), (dot,) = outs, dots
-            return outs if type(dot) is Zero else [JVPTracer(self, out, dot)]
-        return [
-            x if type(t) is Zero else JVPTracer(self, x, t) for x, t in zip(outs, dots, strict=True)
-        ]
+            results = outs if type(dot) is Zero else [JVPTracer(self, out, dot)]
+        else:
+            results = [
+                x if type(t) is Zero else JVPTracer(self, x, t)
+                for x, t in zip(outs, dots, strict=True)
+            ]
+        if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
+            for x in results:
+                if type(x) is JVPTracer and x.owner is self:
+                    x.source = current.source or get_traceback()
+        return results
 
 
 def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
