@@ -12,6 +12,9 @@ from weft.numpy.manipulation import *  # noqa: F403
 from weft.numpy.products import *  # noqa: F403
 from weft.numpy.reductions import *  # noqa: F403
 from weft.numpy.scalars import *  # noqa: F403
+from weft.numpy.searching import *  # noqa: F403
+from weft.numpy.sets import *  # noqa: F403
+from weft.numpy.sorting import *  # noqa: F403
 from weft.numpy.ufuncs import *  # noqa: F403
 from weft.numpy.updates import *  # noqa: F403
 from weft.xla.array import Array as ndarray  # noqa: F401

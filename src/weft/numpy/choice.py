@@ -16,6 +16,7 @@ from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused, kernel_for
 from weft.numpy.promotion import as_array, as_operand, operands, spread
+from weft.numpy.searching import nonzero
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import full, literal
@@ -232,7 +233,9 @@ def where(
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
         return choose(condition, x, y)
-    raise ValueError("where: x and y must be given; got one or none. Hint: jnp.nonzero(condition).")
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    raise ValueError("where: there must be both x and y, or neither; got one of them.")
 
 
 @fused

@@ -53,7 +53,6 @@ from weft.xla.eager import EVAL
 
 __all__ = [
     "choose",
-    "select",
     "take",
     "take_along_axis",
 ]
@@ -303,10 +302,9 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
             check_places(aval, plan)
         if plan.inside or how.clamps:
             return read_slices_eagerly(x, key, plan, name or (aval, key))
-    if is_mask(index):
-        found = masked(x, index)
-        if found is not None:
-            return found
+    found = masked(x, index)
+    if found is not None:
+        return found
     key, arrays = arrays_only(*split_index(aval, index))
     plan, _ = checked_plan(aval, key, arrays, how)
     kernel = _KERNELS.get((aval, key, how))
@@ -368,16 +366,29 @@ def read_slices_eagerly(x: Any, key: Key, plan: Plan, name: tuple) -> Any:
 
 
 def is_mask(index: Any) -> bool:
-    """Whether an index is one mask whose values are known."""
+    """Whether an index is a mask whose values are known."""
     kind = type(index)
     return (kind is ArrayImpl or kind is np.ndarray) and index.dtype == bool and index.ndim > 0
 
 
-def masked(x: Any, mask: Any) -> Any:
-    """x[mask] on the host where x is there: its size depends on values, so each needs a program."""
-    if x._sharding.device.platform != "cpu" or x.shape[: mask.ndim] != mask.shape:
+def masked(x: Any, index: Any) -> Any:
+    """x[index] on the host: the size depends on values, so each would need a program of its own.
+
+    None where x is not on the host, or the index has no masks, or other arrays too.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    if not any(map(is_mask, items)) or x._sharding.device.platform != "cpu":
         return None
-    out = put(host_view(x)[np.asarray(mask)], x._sharding, x._committed)
+    entries = []
+    for i in items:
+        if not is_mask(i) and not (i is None or i is Ellipsis or type(i) in (int, slice)):
+            return None
+        entries.append(np.asarray(i) if is_mask(i) else i)
+    try:
+        found = host_view(x)[tuple(entries)]
+    except (IndexError, TypeError):  # the other way has better words for it
+        return None
+    out = put(found, x._sharding, x._committed)
     return with_type(out, out.aval.update(weak_type=True)) if x.weak_type else out
 
 
@@ -541,30 +552,7 @@ def check_known(op: str, x: ShapedArray, axis: int, indices: Any) -> None:
     check_lookups(x, plan, [indices])
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """Elementwise the choice of the first condition that holds, else `default`."""
-    if not condlist or len(condlist) != len(choicelist):
-        raise ValueError(
-            "select: there must be a choice for each condition, and at least one; "
-            f"got {len(condlist)} conditions and {len(choicelist)} choices."
-        )
-    conditions = [as_array(c, "select") for c in condlist]
-    values = [as_array(v, "select") for v in (*choicelist, default)]
-    return selected(conditions, values)
-
-
-@fused
-def selected(conditions: list, values: list) -> Any:
-    """`select` for arrays."""
-    shape = broadcast_shapes(*[x.shape for x in (*conditions, *values)])
-    values = [spread(v, shape) for v in operands("select", *values, shaped=False)]
-    out = values[-1]
-    for c, v in zip(reversed(conditions), reversed(values[:-1]), strict=True):
-        out = select_where(spread(convert(c, np.dtype(bool)), shape), v, out)
-    return out
-
-
-def spread(x: Any, shape: tuple[int, ...]) -> Any:
+def stretch(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` broadcast to a shape."""
     return broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
 
@@ -597,6 +585,6 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}.")
     shape = broadcast_shapes(a.shape, *[c.shape for c in arrays])
-    stacked = slicing.stack([spread(c, shape) for c in arrays], 0)
-    index = layout.expand_dims(spread(a, shape), (0,))
+    stacked = slicing.stack([stretch(c, shape) for c in arrays], 0)
+    index = layout.expand_dims(stretch(a, shape), (0,))
     return layout.squeeze(taken_along(stacked, index, 0, PLAIN), (0,))

@@ -8,7 +8,6 @@ with `multiply` or `min` is fused with a reversal.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,7 +44,7 @@ from weft.numpy.indexing import (
     index_vectors,
     integer_indices,
     positions,
-    spread,
+    stretch,
 )
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, operands
 from weft.primitives import layout, slicing
@@ -68,7 +67,7 @@ from weft.primitives.layout import literal
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 
-__all__ = ["fill_diagonal", "place", "put", "put_along_axis"]
+__all__ = ["place", "put", "put_along_axis"]
 
 
 # --- the operations ---------------------------------------------------------------------------
@@ -127,7 +126,7 @@ def fitted(op: str, values: Any, shape: Sequence[int]) -> Any:
             f"x.at[...].{op}: values must broadcast to the shape of x[...], {tuple(shape)}; "
             f"got {aval}."
         )
-    return spread(values, tuple(shape)) if aval.ndim else values
+    return stretch(values, tuple(shape)) if aval.ndim else values
 
 
 def settled(x: Any, values: Any, shape: Sequence[int]) -> Any:
@@ -560,7 +559,7 @@ def put_along_axis(
     )
     if mode is None:
         check_known(op, arr.aval, axis, indices)
-    return put_along(arr, spread(indices, shape), asarray(values), axis, access(arr.aval, mode))
+    return put_along(arr, stretch(indices, shape), asarray(values), axis, access(arr.aval, mode))
 
 
 @fused(static=("axis", "how"))
@@ -594,26 +593,3 @@ def placed(arr: Any, mask: Any, vals: Any) -> Any:
     new = getitem_with(vals, around(rank, vals.size), PLAIN)
     flat = layout.reshape(arr, (arr.size,))
     return layout.reshape(select_where(flags, settled(flat, new, flat.shape), flat), arr.shape)
-
-
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """A copy of `a` with its diagonal a[i, i, ...] filled; needs inplace=False.
-
-    With `wrap`, the diagonal of a tall matrix begins again below.
-    """
-    not_inplace("fill_diagonal", inplace)
-    a, val = as_array(a, "fill_diagonal"), asarray(val)
-    if a.ndim < 2:
-        raise ShapeError(f"fill_diagonal: needs at least two axes; got {a.aval}.")
-    if a.ndim > 2 and len(set(a.shape)) > 1:
-        raise ShapeError(f"fill_diagonal: more than two axes must be equally long; got {a.aval}.")
-    rows = a.shape[0]
-    step = (
-        a.shape[1] + 1 if a.ndim == 2 else sum(math.prod(a.shape[i + 1 :]) for i in range(a.ndim))
-    )
-    end = a.size if a.ndim > 2 or wrap or rows <= a.shape[1] else a.shape[1] ** 2
-    flat = layout.reshape(a, (a.size,))
-    count = len(range(0, end, step))
-    if val.ndim and count:
-        val = repeated(layout.reshape(val, (val.size,)), count)
-    return layout.reshape(update(flat, slice(0, end, step), "set", val, PLAIN, None), a.shape)

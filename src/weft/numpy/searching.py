@@ -1,0 +1,162 @@
+"""Finding the elements that satisfy a condition.
+
+How many there are depends on values: eagerly the host counts them, under jit `size` fixes the
+number. Order by value is sorting.py's, choosing by index indexing.py's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.trace import Tracer
+from weft.errors import ConcretizationTypeError, ShapeError
+from weft.numpy.creation import asarray
+from weft.numpy.fused import fused
+from weft.numpy.indexing import PLAIN, access, getitem_with
+from weft.numpy.promotion import as_array, axis_of
+from weft.primitives import layout, slicing
+from weft.primitives.cumulative import cumsum
+from weft.primitives.elementwise import convert, div, lt, ne, rem, select, sub
+from weft.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
+from weft.primitives.layout import literal
+from weft.xla.array import host_view, put
+
+__all__ = ["argwhere", "compress", "extract", "flatnonzero", "nonzero"]
+
+INT32 = np.dtype(np.int32)
+
+
+def concrete_values(op: str, x: Any, what: str) -> np.ndarray:
+    """The values of an array that the size of a result depends on."""
+    if isinstance(x, Tracer):
+        x = x.concrete(
+            ConcretizationTypeError,
+            op,
+            f"jnp.{op}(..., size=n) gives {what} of a fixed number n, padded with fill_value.",
+        )
+    return host_view(x)
+
+
+def is_true(x: Any) -> Any:
+    """Which elements are not zero."""
+    return x if dtypes.is_bool(x.dtype) else ne(x, literal(0, x.dtype))
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple:
+    """The places of the elements that are not zero, as one index array for each axis.
+
+    With `size` there are that many: the first ones, or all, then `fill_value` (0, or a value for
+    each axis). Needed under jit.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.nonzero(jnp.array([0, 5, 7]), size=3, fill_value=-1)
+    (Array([ 1,  2, -1], dtype=int32),)
+    """
+    a = as_array(a, "nonzero")
+    if not a.ndim:
+        raise ShapeError(
+            f"nonzero: needs at least one axis; got {a.aval}. Hint: jnp.nonzero(x[None])."
+        )
+    if size is None:
+        found = np.nonzero(concrete_values("nonzero", a, "places"))
+        return tuple([put(i.astype(dtypes.default_int())) for i in found])
+    if not isinstance(fill_value, tuple):
+        fill_value = (fill_value,) * a.ndim
+    if len(fill_value) != a.ndim:
+        raise ShapeError(
+            f"nonzero: fill_value must be one value, or one for each axis; got {len(fill_value)} "
+            f"for {a.aval}."
+        )
+    return places(a, size, tuple([0 if f is None else asarray(f) for f in fill_value]))
+
+
+@fused(static=("size",))
+def places(a: Any, size: int, fill_value: tuple) -> tuple:
+    """`nonzero` of a fixed size: each place is written to where its rank among the found says."""
+    mask = layout.reshape(is_true(a), (a.size,))
+    counts = cumsum(convert(mask, INT32))
+    number = layout.reduce_sum(convert(mask, INT32), (0,))
+    rank = sub(counts, literal(1, INT32))
+    number = layout.reduce_sum(convert(mask, INT32), (0,))
+    rank = select(mask, rank, layout.full(rank.shape, size, INT32))  # out of bounds: dropped
+    flat = scatter(
+        layout.full((size,), 0, INT32),
+        layout.reshape(rank, (a.size, 1)),
+        layout.broadcasted_iota(INT32, (a.size,), 0),
+        ScatterDimensionNumbers((), (0,), (0,)),
+        mode=GatherScatterMode.FILL_OR_DROP,
+    )
+    found = lt(layout.broadcasted_iota(INT32, (size,), 0), number)
+    dtype = dtypes.default_int()
+    out = []
+    for axis, fill in enumerate(fill_value):
+        stride = max(math.prod(a.shape[axis + 1 :]), 1)
+        i = rem(div(flat, literal(stride, INT32)), literal(max(a.shape[axis], 1), INT32))
+        other = layout.broadcast_in_dim(convert(asarray(fill), dtype), (size,), ())
+        out.append(select(found, convert(i, dtype), other))
+    return tuple(out)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The places of the elements of the flattened array that are not zero; `size` as in nonzero."""
+    a = as_array(a, "flatnonzero")
+    return nonzero(layout.reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The places of the elements that are not zero, as rows; `size` as in nonzero."""
+    a = as_array(a, "argwhere")
+    if not a.ndim:
+        (found,) = nonzero(layout.expand_dims(a, (0,)), size=size, fill_value=fill_value)
+        return layout.full((found.size, 0), 0, found.dtype)
+    return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
+
+
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Any:
+    """The slices along an axis where a vector of conditions holds; `size` as in nonzero."""
+    if out is not None:
+        raise NotImplementedError("compress: out must be None, for arrays do not change.")
+    condition, a = as_array(condition, "compress"), as_array(a, "compress")
+    if condition.ndim != 1:
+        raise ShapeError(f"compress: condition must be a vector; got {condition.aval}.")
+    if axis is None:
+        a, axis = layout.reshape(a, (a.size,)), 0
+    axis = axis_of("compress", axis, a.ndim)
+    n = a.shape[axis]
+    if condition.size > n:
+        condition = checked_rest(condition, n)
+    whole = [slice(None)] * axis
+    if size is None:
+        mask = np.zeros(n, bool)
+        mask[: condition.size] = concrete_values("compress", condition, "elements") != 0
+        return getitem_with(a, (*whole, mask), PLAIN)
+    (found,) = nonzero(condition, size=size, fill_value=n)
+    return getitem_with(a, (*whole, found), access(a.aval, "fill", fill_value))
+
+
+def checked_rest(condition: Any, n: int) -> Any:
+    """The first n of too many conditions, of which the others must not hold."""
+    if not isinstance(condition, Tracer) and host_view(condition)[n:].any():
+        raise ShapeError(
+            f"compress: conditions beyond the axis must be False; got {condition.aval} for {n}."
+        )
+    return slicing.slice_in_dim(condition, 0, n)
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements of the flattened array where the condition holds; `size` as in nonzero."""
+    condition, arr = as_array(condition, "extract"), as_array(arr, "extract")
+    flat = layout.reshape(condition, (condition.size,))
+    return compress(flat, arr, size=size, fill_value=fill_value)

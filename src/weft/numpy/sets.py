@@ -1,0 +1,368 @@
+"""Distinct elements, and vectors as sets of them.
+
+How many there are depends on values: eagerly the host finds them, under jit `size` fixes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.errors import ShapeError
+from weft.numpy.creation import asarray
+from weft.numpy.fused import fused
+from weft.numpy.indexing import Access, getitem_with, stretch
+from weft.numpy.manipulation import moveaxis
+from weft.numpy.promotion import as_array, axis_of, operands
+from weft.numpy.searching import concrete_values, places
+from weft.numpy.sorting import halved
+from weft.primitives import layout, slicing
+from weft.primitives.cumulative import cumsum
+from weft.primitives.elementwise import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    convert,
+    eq,
+    lt,
+    ne,
+    select,
+    sub,
+)
+from weft.primitives.indexing import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    scatter,
+)
+from weft.primitives.layout import literal
+from weft.primitives.sort import sort as sort_together
+from weft.xla.array import put
+
+__all__ = [
+    "intersect1d",
+    "isin",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+INT32 = np.dtype(np.int32)
+BOOL = np.dtype(bool)
+INSIDE = Access(GatherScatterMode.CLIP, checked=False)
+
+
+# --- distinct elements ------------------------------------------------------------------------
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """The distinct elements, sorted; with `axis`, the distinct slices along it.
+
+    With `size` there are that many: the smallest, or all, then `fill_value` (by default the
+    smallest) with count 0. Needed under jit.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.unique(jnp.array([3, 1, 1]), size=3, fill_value=0)
+    Array([1, 3, 0], dtype=int32)
+    """
+    x = as_array(ar, "unique")
+    asked = (True, return_index, return_inverse, return_counts)
+    if size is None:
+        found = unique_now(x, axis, equal_nan)
+    else:
+        found = unique_of_size(x, axis, equal_nan, size, fill_value)
+    out = tuple(r for r, wanted in zip(found, asked, strict=True) if wanted)
+    return out if len(out) > 1 else out[0]
+
+
+def unique_now(x: Any, axis: int | None, equal_nan: bool) -> tuple:
+    """Distinct elements, where first, inverse and counts, by the host."""
+    values = concrete_values("unique", x, "elements")
+    if axis is not None:
+        axis = axis_of("unique", axis, x.ndim)
+    found, *places = np.unique(values, True, True, True, axis=axis, equal_nan=equal_nan)
+    first, inverse, counts = [put(i.astype(dtypes.default_int())) for i in places]
+    shape = x.shape if axis is None else (x.shape[axis],)
+    return put(found), first, layout.reshape(inverse, shape), counts
+
+
+def unique_of_size(x: Any, axis: int | None, equal_nan: bool, size: int, fill_value: Any) -> tuple:
+    """Distinct elements, where first, inverse and counts, as many as `size`."""
+    if axis is None:
+        rows, shape = layout.reshape(x, (x.size,)), x.shape
+    else:
+        axis = axis_of("unique", axis, x.ndim)
+        rows, shape = moveaxis(x, axis, 0), (x.shape[axis],)
+    n = rows.shape[0]
+    if not n and size and fill_value is None:
+        raise ShapeError(
+            f"unique: of no elements, a size above 0 needs a fill_value; got {x.aval}, size {size}."
+        )
+    fill = None if fill_value is None else asarray(fill_value)
+    if not rows.size:
+        values = layout.broadcast_in_dim(
+            convert(fill if fill is not None else literal(0, x.dtype), x.dtype),
+            (size, *rows.shape[1:]),
+            (),
+        )
+        none = layout.full((size,), 0, dtypes.default_int())
+        return values, none, layout.full(shape, 0, dtypes.default_int()), none
+    values, first, inverse, counts = distinct(rows, fill, size, equal_nan)
+    values = values if axis is None else moveaxis(values, 0, axis)
+    return values, first, layout.reshape(inverse, shape), counts
+
+
+@fused(static=("size", "equal_nan"))
+def distinct(rows: Any, fill: Any, size: int, equal_nan: bool) -> tuple:
+    """Distinct rows, where first, inverse, counts: of sorted rows, those unlike the one before."""
+    n = rows.shape[0]
+    ordered, order, mark = sorted_rows(rows, equal_nan)
+    (bounds,) = places(mark, size + 1, (asarray(n),))
+    bounds = convert(bounds, INT32)
+    starts, ends = (slicing.slice_in_dim(bounds, i, size + i) for i in (0, 1))
+    there = lt(starts, literal(n, INT32))
+    shown = select(there, starts, layout.full((size,), 0, INT32))
+    values = getitem_with(ordered, shown, INSIDE)
+    if fill is not None:
+        other = stretch(convert(fill, values.dtype), values.shape)
+        values = select(layout.broadcast_in_dim(there, values.shape, (0,)), values, other)
+    first = getitem_with(order, shown, INSIDE)
+    rank = sub(cumsum(convert(mark, INT32)), literal(1, INT32))
+    index = layout.reshape(order, (n, 1))
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    inverse = scatter(layout.full((n,), 0, INT32), index, rank, numbers, unique_indices=True)
+    dtype = dtypes.default_int()
+    return values, *[convert(i, dtype) for i in (first, inverse, sub(ends, starts))]
+
+
+def sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any, Any]:
+    """Rows in lexicographic order, where each was, and which differ from the one before."""
+    n = rows.shape[0]
+    flat = layout.reshape(rows, (n, rows.size // n))
+    columns = list(slicing.unstack(flat, 1))
+    places = layout.broadcasted_iota(INT32, (n,), 0)
+    *columns, order = sort_together((*columns, places), 0, num_keys=len(columns))
+    differs = None
+    for c in columns:
+        a, b = slicing.slice_in_dim(c, 1, n), slicing.slice_in_dim(c, 0, n - 1)
+        d = ne(a, b)
+        if equal_nan and dtypes.is_inexact(c.dtype):
+            d = bitwise_and(d, bitwise_not(bitwise_and(ne(a, a), ne(b, b))))
+        differs = d if differs is None else bitwise_or(differs, d)
+    mark = slicing.concatenate([layout.full((1,), True, BOOL), differs], 0)
+    ordered = layout.reshape(slicing.stack(columns, 1), rows.shape)
+    return ordered, order, mark
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+    """The distinct elements, where each is first, which of them each element is, and counts."""
+    return UniqueAll(
+        *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    )
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+    """The distinct elements, and how often each occurs."""
+    return UniqueCounts(
+        *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+    """The distinct elements, and which of them each element is."""
+    return UniqueInverse(
+        *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements, sorted."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# --- vectors as sets --------------------------------------------------------------------------
+
+
+def two_vectors(op: str, ar1: Any, ar2: Any) -> list:
+    """Two arrays flattened, in their common dtype."""
+    a, b = operands(op, as_array(ar1, op), as_array(ar2, op), shaped=False)
+    return [layout.reshape(x, (x.size,)) for x in (a, b)]
+
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Any:
+    """Which elements are among the test elements."""
+    x = as_array(element, "isin")
+    a, b = two_vectors("isin", x, test_elements)
+    out = layout.reshape(among(a, b), x.shape)
+    return bitwise_not(out) if invert else out
+
+
+@fused
+def among(a: Any, b: Any) -> Any:
+    """Which elements of one vector are in another: search in the sorted other."""
+    if not b.size:
+        return layout.full(a.shape, False, BOOL)
+    b = sort_together(b, 0)
+    i = halved(b, a, "left")
+    last = literal(b.size - 1, i.dtype)
+    i = select(lt(i, last), i, layout.broadcast_in_dim(last, i.shape, ()))
+    return eq(getitem_with(b, i, INSIDE), a)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements of either, distinct and sorted; `size` as in unique."""
+    both = slicing.concatenate(two_vectors("union1d", ar1, ar2), 0)
+    return unique(both, size=size, fill_value=fill_value)
+
+
+def chosen(vector: Any, keep: Any, size: int | None, fill: Any, op: str) -> tuple[Any, Any]:
+    """The elements that a mask keeps, and their places: all, or `size` of them."""
+    if size is None:
+        mask = concrete_values(op, keep, "elements") != 0
+        where = np.flatnonzero(mask).astype(np.int32)
+        return getitem_with(vector, put(mask), INSIDE), put(where)
+    (where,) = places(keep, size, (asarray(vector.size),))
+    where = convert(where, INT32)
+    there = lt(where, literal(vector.size, INT32))
+    safe = select(there, where, layout.full((size,), 0, INT32))
+    values = getitem_with(vector, safe, INSIDE)
+    return select(there, values, stretch(convert(fill, vector.dtype), (size,))), where
+
+
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements of the first that are not in the second; `size` as in unique, fill 0."""
+    a, b = two_vectors("setdiff1d", ar1, ar2)
+    if not a.size:
+        return a if not size else layout.full((size,), 0, a.dtype)
+    keep = bitwise_not(among(a, b))
+    if not assume_unique:
+        a, order, mark = sorted_rows(a, True)
+        keep = bitwise_and(getitem_with(keep, order, INSIDE), mark)
+    fill = asarray(0 if fill_value is None else fill_value)
+    return chosen(a, keep, size, fill, "setdiff1d")[0]
+
+
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements of one but not of both, sorted; `size` as in unique, fill the smallest."""
+    a, b = two_vectors("setxor1d", ar1, ar2)
+    only = [bitwise_not(among(a, b)), bitwise_not(among(b, a))]
+    both, keep = slicing.concatenate([a, b], 0), slicing.concatenate(only, 0)
+    if not both.size:
+        return both if not size else layout.full((size,), 0, both.dtype)
+    both, order, mark = sorted_rows(both, True)
+    keep = bitwise_and(getitem_with(keep, order, INSIDE), mark)
+    return chosen(both, keep, size, smallest_kept(both, keep, fill_value), "setxor1d")[0]
+
+
+def smallest_kept(ordered: Any, keep: Any, fill_value: Any) -> Any:
+    """The fill value, by default the first element of a sorted vector that a mask keeps."""
+    if fill_value is not None:
+        return asarray(fill_value)
+    (where,) = places(keep, 1, (asarray(0),))
+    return getitem_with(ordered, getitem_with(where, 0, INSIDE), INSIDE)
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements that are in both, distinct and sorted; `size` as in unique.
+
+    With `return_indices` also where each is first in the two flattened arrays; what is padded has
+    the size of the array as its index.
+    """
+    a, b = two_vectors("intersect1d", ar1, ar2)
+    if not a.size or not b.size:
+        none = layout.full((size or 0,), 0, dtypes.default_int())
+        empty = layout.full((size or 0,), 0, a.dtype)
+        return (empty, none, none) if return_indices else empty
+    inside = among(a, b)
+    ordered, order, mark = sorted_rows(a, True)
+    keep = bitwise_and(getitem_with(inside, order, INSIDE), mark)
+    fill = smallest_kept(ordered, keep, fill_value)
+    values, where = chosen(ordered, keep, size, fill, "intersect1d")
+    if not return_indices:
+        return values
+    dtype = dtypes.default_int()
+    return values, *[convert(i, dtype) for i in first_places(order, b, values, where)]
+
+
+@fused
+def first_places(order: Any, b: Any, values: Any, where: Any) -> tuple[Any, Any]:
+    """Where the elements of an intersection are first in its two vectors."""
+    n, m = order.size, b.size
+    there = lt(where, literal(n, INT32))
+    first = getitem_with(order, where, INSIDE)
+    sorted_b, order_b = sort_together((b, layout.broadcasted_iota(INT32, (m,), 0)), 0, num_keys=1)
+    second = getitem_with(order_b, halved(sorted_b, values, "left"), INSIDE)
+    shape = where.shape
+    return (
+        select(there, first, layout.full(shape, n, INT32)),
+        select(there, second, layout.full(shape, m, INT32)),
+    )

@@ -1,0 +1,287 @@
+"""Order by value: sorting, and finding places in what is sorted.
+
+Finding elements that satisfy a condition is searching.py's, distinct elements are sets.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.indexing import PLAIN, getitem_with, stretch
+from weft.numpy.manipulation import as_arrays, concrete_int
+from weft.numpy.promotion import as_array, axis_of, operands
+from weft.primitives import layout
+from weft.primitives.elementwise import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    convert,
+    eq,
+    ge,
+    imag,
+    le,
+    lt,
+    ne,
+    real,
+    select,
+    sub,
+)
+from weft.primitives.elementwise import min as smaller
+from weft.primitives.indexing import GatherDimensionNumbers, gather
+from weft.primitives.layout import literal
+from weft.primitives.sort import sort as sort_together
+
+__all__ = [
+    "argpartition",
+    "argsort",
+    "digitize",
+    "lexsort",
+    "partition",
+    "searchsorted",
+    "sort",
+    "sort_complex",
+]
+
+INT32 = np.dtype(np.int32)
+
+
+# --- sorting ----------------------------------------------------------------------------------
+
+
+def no_kind(op: str, kind: Any, order: Any) -> None:
+    """Refuse NumPy's keywords for which there is no choice here."""
+    if kind is not None:
+        raise TypeError(f"{op}: kind must be None; got {kind!r}. Hint: stable=True.")
+    if order is not None:
+        raise TypeError(f"{op}: order must be None: arrays have no fields; got {order!r}.")
+
+
+def along(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """The array to sort and the axis; None flattens."""
+    x = as_array(a, op)
+    if axis is None:
+        return layout.reshape(x, (x.size,)), 0
+    return x, axis_of(op, axis, x.ndim)
+
+
+@fused(static=("axis", "kind", "order", "stable", "descending"))
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """A sorted copy along an axis, by default the last; None sorts the flattened array.
+
+    NaN is larger than all numbers; complex numbers go by real part, then imaginary part.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
+    Array([3, 2, 1], dtype=int32)
+    """
+    no_kind("sort", kind, order)
+    x, axis = along("sort", a, axis)
+    out = sort_together(x, axis, is_stable=stable)
+    return layout.rev(out, (axis,)) if descending else out
+
+
+@fused(static=("axis", "kind", "order", "stable", "descending", "dtype"))
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """The indices that sort an array along an axis: take_along_axis(a, argsort(a)) is sort(a).
+
+    Equal elements keep their order, also in descending order.
+    """
+    no_kind("argsort", kind, order)
+    x, axis = along("argsort", a, axis)
+    kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "argsort")
+    wide = x.shape[axis] > np.iinfo(np.int32).max
+    places = layout.broadcasted_iota(np.int64 if wide else np.int32, x.shape, axis)
+    if descending:  # of the reversed array, so that reversing back keeps equal elements in order
+        x, places = layout.rev(x, (axis,)), layout.rev(places, (axis,))
+    _, out = sort_together((x, places), axis, is_stable=stable, num_keys=1)
+    return convert(layout.rev(out, (axis,)) if descending else out, kept)
+
+
+@fused
+def sort_complex(a: Any) -> Any:
+    """The elements sorted along the last axis, as complex numbers."""
+    out = sort(a, -1)
+    return convert(out, dtypes.complex_dtype(dtypes.inexact_dtype(out.dtype)))
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The indices that sort by several keys: by the last, ties by the one before it, and so on.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 1, 1])))
+    Array([1, 2, 0], dtype=int32)
+    """
+    arrays = as_arrays("lexsort", keys)
+    if not arrays:
+        raise TypeError("lexsort: needs at least one key; got none.")
+    if any(k.shape != arrays[0].shape for k in arrays):
+        listed = ", ".join(str(k.aval) for k in arrays)
+        raise ShapeError(f"lexsort: keys must have equal shapes; got {listed}.")
+    if not arrays[0].ndim:
+        return convert(layout.full((), 0, INT32), dtypes.default_int())
+    return lexsorted(arrays, axis_of("lexsort", axis, arrays[0].ndim))
+
+
+@fused(static=("axis",))
+def lexsorted(keys: list, axis: int) -> Any:
+    """`lexsort` for arrays."""
+    places = layout.broadcasted_iota(INT32, keys[0].shape, axis)
+    *_, out = sort_together((*reversed(keys), places), axis, num_keys=len(keys))
+    return convert(out, dtypes.default_int())
+
+
+def check_kth(op: str, x: Any, kth: Any, axis: int) -> None:
+    """Raise unless `kth` is a place along an axis."""
+    n = x.shape[axis_of(op, axis, x.ndim)]
+    k = concrete_int(op, kth, "kth")
+    if not -n <= k < n:
+        raise ShapeError(f"{op}: kth must be in [-{n}, {n}) for axis {axis} of {x.aval}; got {k}.")
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The elements along an axis, the k-th smallest in its place, smaller ones before it.
+
+    It sorts: on XLA nothing less is faster.
+    """
+    x = as_array(a, "partition")
+    check_kth("partition", x, kth, axis)
+    return sort(x, axis)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The indices that bring the k-th smallest element to its place, smaller ones before it."""
+    x = as_array(a, "argpartition")
+    check_kth("argpartition", x, kth, axis)
+    return argsort(x, axis, dtype=INT32)
+
+
+# --- finding places ---------------------------------------------------------------------------
+
+
+def comes_before(x: Any, y: Any, or_equal: bool) -> Any:
+    """Whether x sorts before y, or at the same place: NaN last, complex by real then imaginary."""
+    if dtypes.is_complex(typeof(x).dtype):
+        tie = same_place(real(x), real(y))
+        return bitwise_or(
+            comes_before(real(x), real(y), False),
+            bitwise_and(tie, comes_before(imag(x), imag(y), or_equal)),
+        )
+    before = le(x, y) if or_equal else lt(x, y)
+    if not dtypes.is_inexact(typeof(x).dtype):
+        return before
+    last = ne(y, y)
+    return bitwise_or(before, last if or_equal else bitwise_and(last, eq(x, x)))
+
+
+def same_place(x: Any, y: Any) -> Any:
+    """Whether two real numbers sort to the same place."""
+    return bitwise_and(comes_before(x, y, True), comes_before(y, x, True))
+
+
+METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """Where to insert `v` into the sorted vector `a` so that it stays sorted.
+
+    `side` says whether before ("left") or after ("right") equal elements; `sorter` are the indices
+    that sort `a`. `method="compare_all"` compares all pairs, the others halve the range in turn.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]), side="right")
+    Array([2, 2], dtype=int32)
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {side!r}.")
+    if method not in METHODS:
+        raise ValueError(f"searchsorted: method must be one of {METHODS}; got {method!r}.")
+    a, v = as_array(a, "searchsorted"), as_array(v, "searchsorted")
+    if a.ndim != 1:
+        raise ShapeError(f"searchsorted: a must be a vector; got {a.aval}.")
+    if sorter is not None:
+        a = getitem_with(a, as_array(sorter, "searchsorted"), PLAIN)
+    if method == "compare_all":
+        return compared(a, v, side)
+    return halved(a, v, side)
+
+
+@fused(static=("side",))
+def compared(a: Any, v: Any, side: str) -> Any:
+    """`searchsorted` by counting the elements that come before."""
+    x, y = operands("searchsorted", a, v, shaped=False)
+    shape = (*v.shape, a.size)
+    y = layout.broadcast_in_dim(y, shape, range(v.ndim))
+    before = comes_before(stretch(x, shape), y, side == "right")
+    return layout.reduce_sum(convert(before, INT32), (v.ndim,))
+
+
+@fused(static=("side",))
+def halved(a: Any, v: Any, side: str) -> Any:
+    """`searchsorted` by halving the range: the count of elements before v, from its highest bit."""
+    x, y = operands("searchsorted", a, v, shaped=False)
+    n = a.size
+    dtype = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
+    count = layout.full(v.shape, 0, dtype)
+    for bit in reversed(range(n.bit_length())):
+        more = add(count, literal(1 << bit, dtype))
+        element = fetched(x, smaller(sub(more, literal(1, dtype)), literal(n - 1, dtype)))
+        fits = le(more, literal(n, dtype))
+        before = comes_before(element, y, side == "right")
+        count = select(bitwise_and(fits, before), more, count)
+    return count
+
+
+def fetched(x: Any, i: Any) -> Any:
+    """The elements of a vector at places that are inside it."""
+    dims = GatherDimensionNumbers((), (0,), (0,))
+    return gather(x, layout.expand_dims(i, (i.ndim,)), dims, (1,))
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin that each element falls into; `bins` rise or fall.
+
+    Bin i reaches from bins[i - 1] up to, but without, bins[i]; with `right` it includes bins[i]
+    instead of bins[i - 1].
+    """
+    x, bins = as_array(x, "digitize"), as_array(bins, "digitize")
+    if bins.ndim != 1:
+        raise ShapeError(f"digitize: bins must be a vector; got {bins.aval}.")
+    if not bins.size:
+        return layout.full(x.shape, 0, INT32)
+    return digitized(x, bins, bool(right), method or "scan")
+
+
+@fused(static=("right", "method"))
+def digitized(x: Any, bins: Any, right: bool, method: str) -> Any:
+    """`digitize` for arrays."""
+    side = "left" if right else "right"
+    n = bins.size
+    rising = ge(getitem_with(bins, n - 1, PLAIN), getitem_with(bins, 0, PLAIN))
+    up = searchsorted(bins, x, side, method=method)
+    down = searchsorted(layout.rev(bins, (0,)), x, side, method=method)
+    return select(rising, up, sub(literal(n, up.dtype), down))
