@@ -19,7 +19,7 @@ from weft.core.jaxpr import ClosedJaxpr
 from weft.core.source import boundary
 from weft.core.stage import stage
 from weft.errors import ShapeError
-from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
+from weft.flat import FlatFun, argument_names, argument_origins, as_tuple, avals_of, check_callable
 from weft.options import named_axes
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten
@@ -53,7 +53,7 @@ def make_jaxpr(
         leaves, in_tree = flatten((dynamic, kwargs))
         flat = FlatFun(given, in_tree, "make_jaxpr")
         avals = avals_of("make_jaxpr", leaves, in_tree, given, structs=True)
-        names = functools.partial(argument_names, given, in_tree)
+        names = functools.partial(argument_origins, given, in_tree)
         with axes_in_scope(axis_env or ()):
             jaxpr, consts = stage(flat, avals, fun_name(fun), names)
         closed = ClosedJaxpr(jaxpr, consts)

@@ -139,6 +139,14 @@ def struct_like(x: Any) -> Any:
     return x
 
 
+def argument_origins(fun: Callable, in_tree: PyTreeDef) -> list[str]:
+    """Where each leaf of (args, kwargs) comes from: "argument `x` of loss at model.py:3"."""
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    place = f" at {code.co_filename.rsplit('/', 1)[-1]}:{code.co_firstlineno}" if code else ""
+    names = argument_names(fun, in_tree)
+    return [f"argument `{name}` of {fun_name(fun)}{place}" for name in names]
+
+
 def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
     """A name for each leaf of (args, kwargs), by the function's parameters: `params['w'][0]`."""
     placeholder = unflatten(in_tree, range(in_tree.num_leaves))

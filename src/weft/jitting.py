@@ -23,7 +23,7 @@ from weft.core.primitive import forget_types
 from weft.core.source import boundary
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
-from weft.flat import FlatFun, argument_names, as_tuple, avals_of, check_callable
+from weft.flat import FlatFun, argument_origins, as_tuple, avals_of, check_callable
 from weft.options import config, trace_context
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
@@ -192,7 +192,7 @@ class JitFunction:
         """Run the function on tracers."""
         start = time.perf_counter()
         flat = FlatFun(fun, in_tree, "jit")
-        names = functools.partial(argument_names, fun, in_tree)
+        names = functools.partial(argument_origins, fun, in_tree)
         hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
         shown = [a for i, a in enumerate(avals) if i not in hidden]
         jaxpr, consts = stage(flat.without_float0(hidden), shown, self.spec.name, names)

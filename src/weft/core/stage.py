@@ -110,8 +110,9 @@ class StageTrace(Trace):
         for i, arg in enumerate(self.args):
             if arg is var:
                 names = self.arg_names() if callable(self.arg_names) else self.arg_names
-                what = f"argument `{names[i]}`" if i < len(names) else "an argument"
-                return f"from {what} of {self.name or 'the traced function'}"
+                if i < len(names):
+                    return f"from {names[i]}"
+                return f"from an argument of {self.name or 'the traced function'}"
         for v, _ in self.consts.values():
             if v is var:
                 return "closed over from outside"

@@ -45,6 +45,8 @@ class BatchTracer(Tracer):
 
     __slots__ = ("dim", "source", "value")
 
+    source: Any  # set where no equation says where the value was made
+
     def __init__(self, trace: BatchTrace, value: Any, dim: int):
         self.owner = trace
         self.value = value
@@ -93,7 +95,7 @@ class BatchTrace(Trace):
         results = [
             y if d is None else BatchTracer(self, y, d) for y, d in zip(outs, out_dims, strict=True)
         ]
-        if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
+        if self.parent.parent is None:  # nothing is written down
             for y in results:
                 if type(y) is BatchTracer and y.owner is self:
                     y.source = current.source or get_traceback()

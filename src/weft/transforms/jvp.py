@@ -22,6 +22,8 @@ class JVPTracer(Tracer):
 
     __slots__ = ("primal", "source", "tangent")
 
+    source: Any  # set where no equation says where the value was made
+
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self.owner = trace
         self.primal = primal
