@@ -1,0 +1,193 @@
+"""vmap's arguments and results, make_jaxpr and eval_shape."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import eval_shape, jit, lax, make_jaxpr, vmap
+from weft.options import named_axes
+
+A = np.array([1.0, 2.0, 3.0], np.float32)
+B = np.array([4.0, 5.0, 6.0], np.float32)
+M = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def same(got, want):
+    got_leaves, got_tree = weft.tree.flatten(got)
+    want_leaves, want_tree = weft.tree.flatten(want)
+    assert got_tree == want_tree
+    for g, w in zip(got_leaves, want_leaves, strict=True):
+        np.testing.assert_array_equal(g, w)
+
+
+# --- vmap -----------------------------------------------------------------------------------
+
+
+def test_in_axes():
+    same(vmap(lambda x, y: x + y, in_axes=(0, None))(M, A), M + A)
+    same(vmap(lambda x: x * 2, in_axes=1)(M), M.T * 2)
+    same(vmap(lambda x: x * 2, in_axes=-1)(M), M.T * 2)
+    same(vmap(lambda x, y: x + y, in_axes=[0, None])(M, A), M + A)
+    same(vmap(lambda p: p["a"] * p["b"], in_axes=({"a": 0, "b": None},))({"a": M, "b": A}), M * A)
+    same(vmap(lambda p: p[0] + p[1], in_axes=([0, None],))([M, A]), M + A)
+    same(vmap(lambda t, u: t + u["x"] + u["y"], (0, None))(M, {"x": 1.0, "y": 2.0}), M + 3)
+
+
+def test_out_axes():
+    same(vmap(lambda x: x * 2, out_axes=1)(M), M.T * 2)
+    same(vmap(lambda x: x * 2, out_axes=-1)(M), M.T * 2)
+    same(vmap(lambda x: (x, A), out_axes=(0, None))(M), (M, A))
+    got = vmap(lambda x: {"a": x, "b": [x, x + 1]}, out_axes={"a": 1, "b": 0})(M)
+    same(got, {"a": M.T, "b": [M, M + 1]})
+    got = vmap(lambda x: {"a": x, "b": [x, x + 1]}, out_axes={"a": 1, "b": [0, 1]})(M)
+    same(got, {"a": M.T, "b": [M, (M + 1).T]})
+
+
+def test_results_that_are_not_mapped_are_repeated():
+    same(vmap(lambda x: 3.0)(M), np.full(2, 3, np.float32))
+    same(vmap(lambda x: (A, None, 2))(M), (np.stack([A, A]), None, np.array([2, 2])))
+
+
+def test_none_in_the_arguments_and_keywords():
+    same(vmap(lambda x, y: x)(M, None), M)
+    same(vmap(lambda t: t[0])((M, None)), M)
+    same(vmap(lambda x, k: x + k)(M, k=M), 2 * M)
+    same(vmap(lambda x, k: x + k, in_axes=(None,))(A, k=M), A + M)
+
+
+def test_axis_size():
+    same(vmap(lambda: 1.0, axis_size=3)(), np.ones(3, np.float32))
+    same(vmap(lambda x: x * 2, in_axes=None, axis_size=3)(2.0), np.full(3, 4, np.float32))
+    assert vmap(lax.sin)(np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+def test_nested_and_mixed_with_jit():
+    same(vmap(vmap(lambda x, y: x * y, (None, 0)), (0, None))(A, B), np.outer(A, B))
+    same(vmap(jit(vmap(lambda x, y: x * y, (0, None))), (0, None))(M, 2.0), M * 2)
+    same(jit(vmap(jit(lambda x, y: x * y), (None, 1)))(np.float32(2), M), M.T * 2)
+    same(vmap(lambda x: jit(lambda x, n: x * n, static_argnums=1)(x, 3))(M), M * 3)
+    same(vmap(jit(lambda x, y: (x, y)), (0, None), (0, None))(M, A), (M, A))
+
+
+def test_the_axis_name_is_in_scope_inside_alone():
+    seen = []
+
+    def f(x):
+        seen.append([(a.name, a.size) for a in named_axes.value])
+        return x
+
+    vmap(vmap(f, axis_name="j"), axis_name="i")(M)
+    assert seen == [[("i", 2), ("j", 3)]]
+    vmap(jit(f), axis_name="i")(A)
+    vmap(jit(f), axis_name="k")(A)
+    assert seen[1:] == [[("i", 3)], [("k", 3)]]
+    with pytest.raises(ZeroDivisionError):
+        vmap(lambda x: 1 // 0, axis_name="i")(A)
+    assert named_axes.value == ()
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda: vmap(lambda x: x, in_axes="a"), TypeError, "must hold ints and None; got 'a'"),
+        (lambda: vmap(lambda x: x, in_axes=1.5), TypeError, "got 1.5"),
+        (lambda: vmap(lambda x: x, in_axes=(0,))(M, M), ValueError, "got 1 for 2"),
+        (lambda: vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": M}), ValueError, "tree prefix"),
+        (lambda: vmap(lambda x: x, out_axes=(0,))(M), ValueError, "out_axes must be a tree prefix"),
+        (lambda: vmap(lambda x: x, in_axes=3)(M), ValueError, "got axis 3 for f32[2,3] as x of"),
+        (lambda: vmap(lambda x: x)(1.0), ValueError, "got axis 0 for f32[] as x of <lambda>"),
+        (lambda: vmap(lambda x: x, out_axes=3)(M), ValueError, "got 3 for rank 2"),
+        (lambda: vmap(lambda x: x, out_axes=None)(M), ValueError, "results that are not mapped"),
+        (lambda: vmap(lambda x: x, in_axes=None)(M), ValueError, "at least one argument"),
+        (lambda: vmap(lambda: 1.0)(), ValueError, "Hint: give axis_size"),
+        (lambda: vmap(lambda x, y: x)(M, A), ValueError, "2 (axis 0 of x, f32[2,3]), 3 (axis 0"),
+        (lambda: vmap(lambda x: x, axis_size=3)(M), ValueError, "3 (axis_size)"),
+        (lambda: vmap(lambda x: x)("a"), TypeError, "got 'a' of type str at x"),
+        (lambda: vmap(lambda x: "a")(M), TypeError, "got 'a' of type str at result"),
+        (lambda: vmap(lambda x: x if x > 0 else -x)(A), TypeError, "mapped by vmap along axis 0"),
+        (lambda: vmap(lambda x: np.sin(x))(A), TypeError, "jnp.sin(x) for np.sin(x)"),
+    ],
+)  # fmt: skip
+def test_what_vmap_refuses(call, kind, text):
+    with pytest.raises(kind) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+# --- make_jaxpr and eval_shape --------------------------------------------------------------
+
+
+def test_make_jaxpr_takes_arrays_structs_statics_and_keywords():
+    struct = weft.ShapeDtypeStruct((2, 3), np.float32)
+    assert str(make_jaxpr(lambda x: x * 2)(struct).out_avals) == "[ShapedArray(float32[2,3])]"
+    assert len(make_jaxpr(lambda x, n: x * n, static_argnums=1)(2.0, 3).in_avals) == 1
+    assert len(make_jaxpr(lambda x, *, y: x * y)(A, y=B).in_avals) == 2
+    closed, shapes = make_jaxpr(lambda x: {"a": x, "b": x > 0}, return_shape=True)(A)
+    assert shapes["b"] == weft.ShapeDtypeStruct((3,), bool)
+    assert len(closed.out_avals) == 2
+    big = jnp.add(A, 1)
+    assert make_jaxpr(lambda x: x + big)(B).consts[0] is big
+
+
+def test_axis_env_puts_names_in_scope():
+    seen = []
+    make_jaxpr(lambda x: seen.append(named_axes.value), axis_env=[("i", 4)])(1.0)
+    assert [(a.name, a.size) for a in seen[0]] == [("i", 4)]
+
+
+def test_a_call_of_a_jitted_function_is_one_equation_named_as_the_function():
+    @jit
+    def scale(x):
+        return x * 2
+
+    (eqn, _) = make_jaxpr(lambda x: scale(x) + 1)(1.0).eqns
+    assert eqn.params["name"] == "scale"
+    assert make_jaxpr(lambda x: jit(lambda y: y * 2, inline=True)(x))(1.0).eqns[0].primitive is (
+        lax.mul_p
+    )
+
+
+def test_eval_shape_computes_nothing():
+    ran = []
+
+    def f(x, k):
+        ran.append(type(x))
+        return {"a": lax.dot(x, x), "n": None, "k": k}
+
+    out = eval_shape(f, weft.ShapeDtypeStruct((3, 3), np.float16), k=2)
+    assert out == {
+        "a": weft.ShapeDtypeStruct((3, 3), np.float16),
+        "n": None,
+        "k": weft.ShapeDtypeStruct((), np.int32, weak_type=True),
+    }
+    assert issubclass(ran[0], weft.core.Tracer)
+
+
+def test_anything_with_a_shape_and_a_dtype_stands_for_an_array():
+    class Duck:
+        shape = (3,)
+        dtype = np.dtype("float32")
+
+    assert eval_shape(lambda x: x * 2, Duck()) == weft.ShapeDtypeStruct((3,), np.float32)
+    assert jit(lambda x: x * 2).lower(Duck()).out_info.shape == (3,)
+    with pytest.raises(TypeError, match="of type Duck at x"):
+        jit(lambda x: x)(Duck())
+
+
+def test_an_error_in_eval_shape_names_the_operation():
+    with pytest.raises(weft.errors.ShapeError, match="add: .*f32"):
+        eval_shape(lax.add, weft.ShapeDtypeStruct((3, 4), np.float32), A)
+
+
+def test_shape_dtype_struct():
+    struct = weft.ShapeDtypeStruct((2, 3), "int8")
+    assert (struct.size, struct.ndim, len(struct), struct.dtype) == (6, 2, 2, np.int8)
+    assert struct == weft.ShapeDtypeStruct([2, 3], np.int8)
+    assert hash(struct) == hash(weft.ShapeDtypeStruct((2, 3), np.int8))
+    assert struct.update(shape=(4,)) == weft.ShapeDtypeStruct((4,), np.int8)
+    assert repr(struct) == "ShapeDtypeStruct(shape=(2, 3), dtype=int8)"
+    with pytest.raises(ValueError, match="dtype must be given"):
+        weft.ShapeDtypeStruct((3,), None)
+    with pytest.raises(TypeError, match="scalar"):
+        len(weft.ShapeDtypeStruct((), np.int8))
