@@ -319,6 +319,8 @@ def jitted(
     call = engine_call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
     if donate[0] or donate[1]:
         call = letting_go(call)
+    if static[0] or static[1]:
+        call = naming_unhashable(call, made)
     functools.update_wrapper(call, fun)
     call.__dict__.pop("__weft_programs__", None)
 
@@ -359,13 +361,41 @@ def letting_go(call: Callable) -> Callable:
     """
 
     def donating(*args: Any, **kwargs: Any) -> Any:
-        out = call(*args, **kwargs)
+        try:
+            out = call(*args, **kwargs)
+        except (ValueError, JaxRuntimeError) as error:
+            if "donated in the same call" in str(error):
+                raise donated_twice(flatten((args, kwargs))[0]) from None
+            raise
         for x in flatten((args, kwargs))[0]:
             if type(x) is ArrayImpl and x.is_deleted():
                 x.delete()
         return out
 
     return donating
+
+
+def donated_twice(leaves: Sequence[Any]) -> DeletedError:
+    """The error for a call that both donates an array and passes it once more."""
+    twice = next(x for i, x in enumerate(leaves) if any(x is y for y in leaves[:i]))
+    return DeletedError(
+        f"jit: a donated array must be passed once in a call; got an {twice.aval} twice. "
+        "Hint: pass x.copy() for one of the two."
+    )
+
+
+def naming_unhashable(call: Callable, made: JitFunction) -> Callable:
+    """A jitted function with static arguments, whose error says which cannot be hashed."""
+
+    def with_static(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except ValueError as error:
+            if str(error).startswith("Non-hashable static arguments"):
+                raise made.unhashable(made.split(args, kwargs)[0]) from None
+            raise
+
+    return with_static
 
 
 def resolve(

@@ -156,17 +156,17 @@ for _name in dir(ml_dtypes):
         HOST_TYPES[getattr(ml_dtypes, _name)] = numpy_aval
 
 
-def typeof(x: Any) -> ShapedArray:
+def typeof(x: Any, op: str = "array") -> ShapedArray:
     """The type of a value: an Array, a tracer, a NumPy array or scalar, a Python number.
 
-    Raises DtypeError for anything else.
+    Raises DtypeError, in the name of `op`, for anything else.
     """
     of_host = HOST_TYPES.get(type(x))
     if of_host is not None:
         if of_host is numpy_aval and not dtypes.valid_dtype(x.dtype):
             if x.dtype == dtypes.float0:
                 return ShapedArray(x.shape, x.dtype)
-            raise DtypeError(f"array: the dtype must be one weft has; got NumPy dtype {x.dtype}.")
+            raise DtypeError(f"{op}: the dtype must be one weft has; got NumPy dtype {x.dtype}.")
         return of_host(x)
     aval = getattr(x, "aval", None)
     if type(aval) is ShapedArray:
@@ -174,8 +174,15 @@ def typeof(x: Any) -> ShapedArray:
     for base in type(x).__mro__[1:]:  # a subclass of a number or of an ndarray
         if base in HOST_TYPES:
             return numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))
-    raise DtypeError(
-        f"array: a value must be an array or a number; got {x!r} of type {type(x).__name__}."
+    raise not_array(op, x)
+
+
+def not_array(op: str, x: Any) -> DtypeError:
+    """The error for an operand that is no array."""
+    text = repr(x) if len(repr(x)) < 60 else "..."
+    hint = f" Hint: jnp.array({text})." if isinstance(x, list | tuple) else ""
+    return DtypeError(
+        f"{op}: operands must be arrays or numbers; got {text} of type {type(x).__name__}.{hint}"
     )
 
 

@@ -69,7 +69,7 @@ class StageTrace(Trace):
                 atoms.append(x.var)
                 avals.append(x.aval)
             else:
-                atom = self.atom(x)
+                atom = self.atom(x, prim.name)
                 atoms.append(atom)
                 avals.append(atom.aval)
         outvars = []
@@ -82,7 +82,7 @@ class StageTrace(Trace):
         self.eqns.append(Eqn(prim, atoms, params, outvars, source))
         return outs
 
-    def atom(self, x: Any) -> Atom:
+    def atom(self, x: Any, op: str = "array") -> Atom:
         """A value as it stands in the program: its variable, a literal, or a const."""
         if type(x) in _NUMBERS:
             return Literal(x)
@@ -95,7 +95,7 @@ class StageTrace(Trace):
         if found is None:
             if isinstance(x, Tracer):
                 x.check_live()
-            found = self.consts[id(x)] = (Var(typeof(x)), x)
+            found = self.consts[id(x)] = (Var(typeof(x, op)), x)
         return found[0]
 
     def finish(self, outs: Sequence[Any], close: bool = True) -> tuple[Jaxpr, list]:

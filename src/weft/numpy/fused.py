@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.control.jit import JitSpec, build
+from weft.core.source import trimmed
 from weft.core.stage import stage_closed
 from weft.core.trace import current
 from weft.flat import FlatFun
@@ -74,7 +75,11 @@ def fused(
                 return kernel(*args, **kwargs)
             except Exception:
                 pass
-        return fun(*args, **kwargs)
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            error.__traceback__ = trimmed(error.__traceback__)
+            raise
 
     call.kernel = kernel  # type: ignore[attr-defined]
     return call

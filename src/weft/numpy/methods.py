@@ -42,8 +42,8 @@ def operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Calla
         if current.trace is EVAL and type(other) in PLAIN:
             try:
                 return kernel(self, other)
-            except Exception:
-                return fun(self, other)
+            except Exception:  # `fun` says what is wrong
+                pass
         if type(other) in PLAIN or is_arraylike(other):
             return fun(self, other)
         return foreign(name, other, lambda array: fun(self, array))

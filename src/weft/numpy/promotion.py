@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import HOST_TYPES, ShapedArray, typeof
 from weft.core.trace import Tracer
-from weft.errors import DtypeError, ShapeError
+from weft.errors import ShapeError, TracerError
 from weft.options import config, trace_context
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import broadcast_in_dim
@@ -42,16 +42,6 @@ class Plan(NamedTuple):
 _PLANS: dict[tuple, Plan] = {}
 
 
-def not_array(op: str, x: Any) -> DtypeError:
-    """The error for an operand that is no array."""
-    kind = type(x).__name__
-    hint = ""
-    if isinstance(x, list | tuple):
-        text = repr(x)
-        hint = f" Hint: jnp.array({text if len(text) < 60 else '...'})."
-    return DtypeError(f"{op}: operands must be arrays or numbers; got a {kind}.{hint}")
-
-
 def kind_of(op: str, x: Any) -> Any:
     """What a plan has to know of an operand: its aval, or the type of a Python number."""
     aval = getattr(x, "aval", None)
@@ -59,10 +49,7 @@ def kind_of(op: str, x: Any) -> Any:
         return aval
     if type(x) in NUMBERS:
         return type(x)
-    try:
-        return typeof(x)
-    except DtypeError:
-        raise not_array(op, x) from None
+    return typeof(x, op)
 
 
 def as_operand(op: str, x: Any) -> Any:
@@ -248,6 +235,8 @@ def axis_of(op: str, axis: Any, ndim: int) -> int:
     """An axis in 0..ndim-1; negative ones count from the end."""
     try:
         number = operator.index(axis)
+    except TracerError:
+        raise
     except TypeError:
         raise TypeError(f"{op}: axis must be an integer; got {axis!r}.") from None
     if not -ndim <= number < ndim:

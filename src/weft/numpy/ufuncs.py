@@ -11,6 +11,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.primitive import Primitive
+from weft.core.source import trimmed
 from weft.core.trace import current
 from weft.errors import DtypeError
 from weft.numpy.fused import kernel_for
@@ -96,7 +97,11 @@ def binary(
                 return kernel(x, y)
             except Exception:
                 pass
-        return plain(x, y)
+        try:
+            return plain(x, y)
+        except Exception as error:
+            error.__traceback__ = trimmed(error.__traceback__)
+            raise
 
     def plain(x: Any, y: Any) -> Any:
         key = (getattr(x, "aval", None) or type(x), getattr(y, "aval", None) or type(y))
@@ -144,7 +149,11 @@ def unary(
                 return kernel(x)
             except Exception:
                 pass
-        return plain(x)
+        try:
+            return plain(x)
+        except Exception as error:
+            error.__traceback__ = trimmed(error.__traceback__)
+            raise
 
     def plain(x: Any) -> Any:
         x = as_operand(name, x)

@@ -13,6 +13,7 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.core.primitive import Primitive
+from weft.core.source import trimmed
 from weft.core.trace import Trace, Tracer, install_bottom, leak_message
 from weft.errors import UnexpectedTracerError
 from weft.pytrees import flatten
@@ -38,14 +39,18 @@ class EvalTrace(Trace):
         kernel = _KERNELS.get(key)
         if kernel is None:
             kernel = _KERNELS[key] = new_kernel(prim, params)
-        return kernel(*args)
+        try:
+            return kernel(*args)
+        except Exception as error:
+            error.__traceback__ = trimmed(error.__traceback__)
+            raise
 
 
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     """The C++ callable that applies `prim` with these parameters to concrete values."""
 
     def miss(*args: Any) -> tuple:
-        avals = tuple(check_concrete(x) for x in args)
+        avals = tuple(check_concrete(x, prim.name) for x in args)
         out_avals = prim.type_of(avals, params)
         device, committed = device_of(args)
         jaxpr = eqn_jaxpr(prim, params, avals, out_avals)
@@ -68,11 +73,11 @@ def list_tree(count: int) -> Any:
     return flatten([0] * count)[1]
 
 
-def check_concrete(x: Any) -> Any:
+def check_concrete(x: Any, op: str = "array") -> Any:
     """The type of a value to compute with; a tracer here has outlived its function."""
     if isinstance(x, Tracer):
         raise UnexpectedTracerError(leak_message(x))
-    return typeof(x)
+    return typeof(x, op)
 
 
 def eqn_jaxpr(prim: Primitive, params: dict, in_avals: Any, out_avals: Any) -> Jaxpr:
