@@ -23,6 +23,7 @@ from weft.core.primitive import forget_types
 from weft.core.source import boundary
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
+from weft.errors import DeletedError, JaxRuntimeError
 from weft.flat import FlatFun, argument_origins, as_tuple, avals_of, check_callable
 from weft.options import config, trace_context
 from weft.primitives.layout import zeros
