@@ -86,10 +86,12 @@ def trimmed(traceback: TracebackType | None) -> TracebackType | None:
         rows.append(traceback)
         traceback = traceback.tb_next
     kept = [*itertools.takewhile(is_own, reversed(rows))][:_KEPT]
-    rows = [row for row in rows if row in kept or not is_own(row)]
-    for row, following in itertools.pairwise([*rows, None]):
-        row.tb_next = following
-    return rows[0] if rows else None
+    following = None
+    for row in reversed(rows):
+        if row in kept or not is_own(row):
+            row.tb_next = following
+            following = row
+    return following
 
 
 def is_own(row: TracebackType) -> bool:

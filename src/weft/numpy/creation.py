@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import HOST_TYPES, typeof
+from weft.core.aval import HOST_TYPES, not_array, typeof
 from weft.core.trace import Tracer, current
 from weft.devices import device_put
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
@@ -24,7 +24,6 @@ from weft.numpy.promotion import (
     NUMBERS,
     as_array,
     as_operand,
-    not_array,
     operands,
     shape_of,
     spread,

@@ -78,9 +78,14 @@ def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:
 
 
 def brief(x: Any) -> str:
-    """A value as code, if short."""
+    """An index as code, if short."""
+    if type(x) is tuple and x:
+        return ", ".join(map(brief, x))
+    if type(x) is slice:
+        bounds = (x.start, x.stop, x.step)[: 2 + (x.step is not None)]
+        return ":".join("" if b is None else brief(b) for b in bounds)
     text = repr(x)
-    return text if len(text) < 40 else "..."
+    return "..." if x is Ellipsis else "i" if isinstance(x, Tracer) or len(text) > 40 else text
 
 
 def slice_bound(b: Any) -> int | None:

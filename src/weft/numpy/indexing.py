@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.source import trimmed
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy.fused import fused, kernel_for
@@ -254,7 +255,11 @@ def getitem(x: Any, index: Any) -> Any:
             kernel = _KERNELS.get(name)
             if kernel is not None:
                 return kernel(x)
-        return read_eagerly(x, index, PLAIN, name)
+        try:
+            return read_eagerly(x, index, PLAIN, name)
+        except Exception as error:
+            error.__traceback__ = trimmed(error.__traceback__)
+            raise
     return read_traced(x, index, PLAIN)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray, not_array, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerIntegerConversionError
 from weft.numpy.promotion import (
@@ -24,7 +24,6 @@ from weft.numpy.promotion import (
     axis_of,
     broadcast_shapes,
     no_out,
-    not_array,
     operands,
     shape_of,
 )

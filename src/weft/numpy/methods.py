@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.core.aval import not_array
 from weft.core.trace import Tracer, current
 from weft.devices import device_put
 from weft.numpy import (
@@ -26,7 +27,7 @@ from weft.numpy import (
     updates,
     views,
 )
-from weft.numpy.promotion import is_arraylike, not_array
+from weft.numpy.promotion import is_arraylike
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 

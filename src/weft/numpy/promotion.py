@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import HOST_TYPES, ShapedArray, not_array, typeof
+from weft.core.aval import HOST_TYPES, ShapedArray, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerError
 from weft.options import config, trace_context
