@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import time
 import types
 import weakref
@@ -29,7 +28,7 @@ from weft.options import config, trace_context
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.stages import Lowered, Program, Traced
-from weft.util import fun_name
+from weft.util import Logger, fun_name
 from weft.xla.array import ArrayImpl, put
 from weft.xla.client import all_devices
 from weft.xla.eager import EVAL, check_concrete, device_of, forget_kernels
@@ -37,7 +36,7 @@ from weft.xla.fastpath import compiled_call, forget_executables
 
 __all__ = ["clear_caches", "jit"]
 
-logger = logging.getLogger("weft.trace")
+logger = Logger("weft.trace")
 
 MOST_PROGRAMS = 4096  # of one function; then the oldest goes
 

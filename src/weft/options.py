@@ -10,8 +10,7 @@ import contextlib
 import operator
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
@@ -25,8 +24,7 @@ def _cell(name: str, value: Any, traced: bool) -> Any:
 trace_context = _jax.config.trace_context
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One setting: its name, default, the values it takes, and what it does."""
 
     name: str

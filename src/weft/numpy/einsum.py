@@ -6,7 +6,6 @@ Two operands are contracted by one dot_general; for more, opt_einsum finds the o
 from __future__ import annotations
 
 import functools
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 
 __all__ = ["einsum", "einsum_path"]
 
-SYMBOLS = string.ascii_letters
+SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def einsum(

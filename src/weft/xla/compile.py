@@ -6,7 +6,6 @@ The disk is diskcache.py's; what text to compile is lower.py's; the C++ call pat
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from jaxlib import _jax
 from weft.core.aval import ShapedArray
 from weft.errors import JaxRuntimeError
 from weft.options import config
+from weft.util import Logger
 from weft.xla.array import ArrayImpl, deleted, put
 from weft.xla.client import client, device_list, sharding_on
 from weft.xla.diskcache import (
@@ -26,7 +26,7 @@ from weft.xla.diskcache import (
     fingerprint,
 )
 
-logger = logging.getLogger("weft.compile")
+logger = Logger("weft.compile")
 
 
 @functools.lru_cache(maxsize=4)

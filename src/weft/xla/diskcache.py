@@ -5,7 +5,6 @@ blobs are is elsewhere: compile.py keeps executables here.
 """
 
 import functools
-import logging
 import os
 import platform
 import stat
@@ -16,6 +15,8 @@ import zlib
 from typing import NamedTuple
 
 from jaxlib.version import __version__ as jaxlib_version
+
+from weft.util import Logger
 
 try:
     from _blake2 import blake2b  # the `hashlib` around it loads OpenSSL: 2 ms of weft's import
@@ -32,7 +33,7 @@ __all__ = [
     "fingerprint",
 ]
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 # Names: an entry is found by a digest of all that shaped it.
