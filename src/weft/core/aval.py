@@ -180,9 +180,9 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
 def not_array(op: str, x: Any) -> DtypeError:
     """The error for an operand that is no array."""
     text = repr(x) if len(repr(x)) < 60 else "..."
-    hint = f" Hint: jnp.array({text})." if isinstance(x, list | tuple) else ""
+    more = f". Hint: jnp.array({text})." if isinstance(x, list | tuple) else f" ({text})."
     return DtypeError(
-        f"{op}: operands must be arrays or numbers; got {text} of type {type(x).__name__}.{hint}"
+        f"{op}: operands must be arrays or numbers; got a {type(x).__name__}{more}"
     )
 
 
