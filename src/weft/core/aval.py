@@ -181,9 +181,7 @@ def not_array(op: str, x: Any) -> DtypeError:
     """The error for an operand that is no array."""
     text = repr(x) if len(repr(x)) < 60 else "..."
     more = f". Hint: jnp.array({text})." if isinstance(x, list | tuple) else f" ({text})."
-    return DtypeError(
-        f"{op}: operands must be arrays or numbers; got a {type(x).__name__}{more}"
-    )
+    return DtypeError(f"{op}: operands must be arrays or numbers; got a {type(x).__name__}{more}")
 
 
 def is_valid_value(x: Any) -> bool:
