@@ -317,6 +317,8 @@ def jitted(
     # jits of one function with equal options share their executables, also on the C++ path
     key = (static, donate, spec, device, inline)
     call = engine_call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
+    if static[0] or static[1]:
+        call = naming_unhashable(call, made)
     if donate[0] or donate[1]:
         call = letting_go(call)
     if static[0] or static[1]:
@@ -352,6 +354,23 @@ def clear_caches() -> None:
     forget_executables()
     forget_kernels()
     forget_types()
+
+
+def naming_unhashable(call: Callable, made: JitFunction) -> Callable:
+    """A jitted function with static arguments, and an error that names one that has no hash.
+
+    The engine hashes them before it asks us.
+    """
+
+    def with_statics(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except ValueError as error:
+            if str(error).startswith("Non-hashable static"):
+                raise made.unhashable(made.split(args, kwargs)[0]) from None
+            raise
+
+    return with_statics
 
 
 def letting_go(call: Callable) -> Callable:

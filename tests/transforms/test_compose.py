@@ -2,7 +2,7 @@
 
 A word such as "JVC" is read from the right: jit, then vmap, then jvp of what that gives. Each
 letter takes a function of one array to another that gives an array of the same shape, so every word
-makes sense. The oracle reads the same word on a NumPy function: central differences, stacks, nothing.
+makes sense. The oracle reads the same word on a NumPy function: differences, stacks, nothing.
 """
 
 import itertools
