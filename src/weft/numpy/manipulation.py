@@ -60,7 +60,6 @@ __all__ = [
     "permute_dims",
     "ravel",
     "reshape",
-    "resize",
     "roll",
     "rollaxis",
     "rot90",
@@ -599,15 +598,3 @@ def rolled(a: Any, shift: Any, axis: int) -> Any:
         return a
     tail = slicing.slice_in_dim(a, n - k, n, 1, axis)
     return slicing.concatenate([tail, slicing.slice_in_dim(a, 0, n - k, 1, axis)], axis)
-
-
-def resize(a: Any, new_shape: Any) -> Any:
-    """The elements in order, repeated or cut off to fill a new shape."""
-    a = ravel(as_array(a, "resize"))
-    shape = shape_of("resize", new_shape)
-    size = math.prod(shape)
-    if a.size == 0:
-        return layout.full(shape, 0, a.dtype)
-    if size > a.size:
-        a = tile(a, -(-size // a.size))
-    return reshape(slicing.slice_in_dim(a, 0, size, 1, 0), shape)

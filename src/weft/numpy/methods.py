@@ -18,11 +18,14 @@ from weft.numpy import (
     choice,
     creation,
     cumulative,
+    editing,
     elementwise,
     indexing,
     manipulation,
     products,
     reductions,
+    searching,
+    sorting,
     ufuncs,
     updates,
     views,
@@ -98,6 +101,11 @@ def reshape(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) 
     return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
 
+def compress(self: Any, condition: Any, axis: int | None = None, **kwargs: Any) -> Any:
+    """The slices along an axis where a vector of conditions holds."""
+    return searching.compress(condition, self, axis, **kwargs)
+
+
 def transpose(self: Any, *axes: Any) -> Any:
     """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
@@ -149,10 +157,13 @@ METHODS = {
     "any": reductions.any,
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
+    "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort,
     "astype": astype,
     "byteswap": views.byteswap,
     "choose": indexing.choose,
     "clip": choice.clip,
+    "compress": compress,
     "conj": elementwise.conj,
     "conjugate": elementwise.conj,
     "copy": creation.copy,
@@ -164,11 +175,15 @@ METHODS = {
     "max": reductions.max,
     "mean": reductions.mean,
     "min": reductions.min,
+    "nonzero": searching.nonzero,
     "prod": reductions.prod,
     "ptp": reductions.ptp,
     "ravel": manipulation.ravel,
+    "repeat": editing.repeat,
     "reshape": reshape,
     "round": elementwise.round,
+    "searchsorted": sorting.searchsorted,
+    "sort": sorting.sort,
     "squeeze": manipulation.squeeze,
     "std": reductions.std,
     "sum": reductions.sum,

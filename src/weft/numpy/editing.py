@@ -1,0 +1,263 @@
+"""Elements put in, taken out or repeated along an axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.core.trace import Tracer
+from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
+from weft.numpy.creation import asarray
+from weft.numpy.fused import fused
+from weft.numpy.indexing import Access, getitem_with, integer_indices, stretch
+from weft.numpy.manipulation import concrete_int, moveaxis, reshape, tile
+from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, shape_of
+from weft.numpy.searching import concrete_values
+from weft.numpy.sorting import halved
+from weft.primitives import layout, slicing
+from weft.primitives.cumulative import cumsum
+from weft.primitives.elementwise import add, clamp, convert, ge, lt, mul, select
+from weft.primitives.indexing import GatherScatterMode
+from weft.primitives.layout import literal
+from weft.primitives.sort import sort as sort_together
+from weft.xla.array import ArrayImpl, host_view
+
+__all__ = ["delete", "insert", "repeat", "resize", "trim_zeros"]
+
+INT32 = np.dtype(np.int32)
+INSIDE = Access(GatherScatterMode.CLIP, checked=False)
+
+
+def at_places(x: Any, where: Any, axis: int) -> Any:
+    """The slices of `x` along an axis at places that are inside."""
+    return getitem_with(x, (*[slice(None)] * axis, where), INSIDE)
+
+
+def as_known(x: Any) -> np.ndarray | None:
+    """The values of an argument, where they are known now."""
+    if isinstance(x, Tracer):
+        return None
+    return host_view(x) if type(x) is ArrayImpl else np.asarray(x)
+
+
+# --- repeating --------------------------------------------------------------------------------
+
+
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Each element along an axis several times; with axis=None of the flattened array.
+
+    Where `repeats` is traced, `total_repeat_length` gives the length of the result: what is beyond
+    is cut off, what is missing filled with the last element.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))
+    Array([1, 2, 2, 2], dtype=int32)
+    """
+    a = as_array(a, "repeat")
+    if axis is None:
+        a, axis = layout.reshape(a, (a.size,)), 0
+    axis = axis_of("repeat", axis, a.ndim)
+    n = a.shape[axis]
+    repeats = integer_indices("repeat", repeats)
+    shape = np.shape(repeats)
+    if len(shape) > 1 or (shape and shape[0] not in (1, n)):
+        raise ShapeError(
+            f"repeat: repeats must be one number, or one for each of {n} elements; "
+            f"got shape {shape}."
+        )
+    total = total_repeat_length
+    counts = as_known(repeats)
+    if counts is None:
+        if total is None:
+            hint = "jnp.repeat(x, repeats, total_repeat_length=n) has a fixed length."
+            repeats.concrete(ConcretizationTypeError, "repeat", hint)
+        counts = stretch(layout.reshape(repeats, shape or (1,)), (n,))
+        total = concrete_int("repeat", total, "total_repeat_length")
+        return at_places(a, repeated_places(convert(counts, INT32), total), axis)
+    if (counts < 0).any():
+        raise ShapeError(f"repeat: repeats must not be negative; got {counts.min()}.")
+    if counts.size == 1 and total is None:
+        return repeated_evenly(a, int(counts.reshape(())), axis)
+    places = np.repeat(np.arange(n, dtype=np.int32), np.broadcast_to(counts, (n,)))
+    if total is not None:
+        missing = max(total - len(places), 0)
+        places = np.pad(places[:total], (0, missing), constant_values=max(n - 1, 0))
+    return at_places(a, places, axis)
+
+
+def repeated_evenly(a: Any, count: int, axis: int) -> Any:
+    """Each element along an axis `count` times: a new axis beside it, merged into it."""
+    shape = a.shape
+    wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
+    dims = [i + (i > axis) for i in range(a.ndim)]
+    merged = (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
+    return layout.reshape(layout.broadcast_in_dim(a, wide, dims), merged)
+
+
+@fused(static=("total",))
+def repeated_places(counts: Any, total: int) -> Any:
+    """The place of the element that stands at each of `total` positions."""
+    ends = cumsum(counts)
+    i = halved(ends, layout.broadcasted_iota(INT32, (total,), 0), "right")
+    return clamp(literal(0, INT32), i, literal(max(counts.size - 1, 0), INT32))
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements in order, repeated or cut off to fill a new shape."""
+    a = as_array(a, "resize")
+    a = layout.reshape(a, (a.size,))
+    shape = shape_of("resize", new_shape)
+    size = math.prod(shape)
+    if a.size == 0:
+        return layout.full(shape, 0, a.dtype)
+    if size > a.size:
+        a = tile(a, -(-size // a.size))
+    return reshape(slicing.slice_in_dim(a, 0, size, 1, 0), shape)
+
+
+# --- putting in -------------------------------------------------------------------------------
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """An array with values put in before the places `obj`: a number, a slice or an index vector.
+
+    With axis=None the array is flattened. `values` are cast to its dtype.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
+    Array([1, 9, 2, 3], dtype=int32)
+    """
+    arr, values = as_array(arr, "insert"), asarray(values)
+    if axis is None:
+        arr, axis = layout.reshape(arr, (arr.size,)), 0
+    axis = axis_of("insert", axis, arr.ndim)
+    n = arr.shape[axis]
+    where = places_along("insert", obj, n, n)
+    if values.ndim < arr.ndim:
+        values = layout.expand_dims(values, range(arr.ndim - values.ndim))
+    if not isinstance(obj, slice) and not np.ndim(obj):  # a vector goes along the axis
+        values = moveaxis(values, 0, axis)
+    count = values.shape[axis] if where.size == 1 else where.size
+    if where.size == 1:
+        where = (
+            where[:1].repeat(count) if isinstance(where, np.ndarray) else stretch(where, (count,))
+        )
+    shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
+    both = slicing.concatenate([arr, stretch(convert(values, arr.dtype), shape)], axis)
+    return at_places(both, order_of_insertion(where, n), axis)
+
+
+def places_along(op: str, obj: Any, n: int, last: int) -> Any:
+    """The places along an axis of size n that a number, slice or index vector names, from 0 on."""
+    if isinstance(obj, slice):
+        return np.arange(n, dtype=np.int32)[obj]
+    obj = integer_indices(op, obj)
+    known = as_known(obj)
+    if known is None:
+        where = layout.reshape(obj, (obj.size,))
+        zero, size = literal(0, where.dtype), literal(n, where.dtype)
+        where = select(lt(where, zero), add(where, size), where)
+        return convert(clamp(zero, where, literal(last, where.dtype)), INT32)
+    where = np.ravel(known)
+    bad = where[(where < -n) | (where > last)]
+    if bad.size:
+        raise IndexingError(f"{op}: places must be in [-{n}, {last}]; got {bad[0]}.")
+    return np.where(where < 0, where + n, where).astype(np.int32)
+
+
+def order_of_insertion(where: Any, n: int) -> Any:
+    """Which of n old elements, then the new ones, stands at each place of the result.
+
+    Sorted by twice the place, plus one for an old element: the new one comes before it.
+    """
+    if isinstance(where, np.ndarray):
+        keys = np.concatenate([2 * np.arange(n) + 1, 2 * where])
+        return np.argsort(keys, kind="stable").astype(np.int32)
+    old = 2 * np.arange(n, dtype=np.int32) + 1
+    keys = slicing.concatenate([asarray(old), mul(where, literal(2, INT32))], 0)
+    numbers = layout.broadcasted_iota(INT32, keys.shape, 0)
+    return sort_together((keys, numbers), 0, num_keys=1)[1]
+
+
+# --- taking out -------------------------------------------------------------------------------
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
+    """An array without the places `obj`: a number, a slice, an index vector or a mask.
+
+    With axis=None the array is flattened. A traced index vector needs `assume_unique_indices`, for
+    the size of the result depends on how many places it names.
+    """
+    arr = as_array(arr, "delete")
+    if axis is None:
+        arr, axis = layout.reshape(arr, (arr.size,)), 0
+    axis = axis_of("delete", axis, arr.ndim)
+    n = arr.shape[axis]
+    if not isinstance(obj, slice) and is_mask(obj):
+        obj = mask_places(obj, n)
+    where = places_along("delete", obj, n, n - 1)
+    if isinstance(where, np.ndarray):
+        keep = np.delete(np.arange(n, dtype=np.int32), where)
+        if len(keep) == n - 1:  # one place: two slices
+            i = int(np.setdiff1d(np.arange(n), keep)[0])
+            parts = [slicing.slice_in_dim(arr, *ab, 1, axis) for ab in ((0, i), (i + 1, n))]
+            return slicing.concatenate(parts, axis)
+        return at_places(arr, keep, axis)
+    if where.size > 1 and not assume_unique_indices:
+        where.concrete(
+            ConcretizationTypeError, "delete", "assume_unique_indices=True, if they are distinct."
+        )
+    return at_places(arr, kept_places(where, n), axis)
+
+
+def is_mask(obj: Any) -> bool:
+    """Whether places are given as a mask."""
+    return dtypes.is_bool(typeof(as_operand("delete", obj)).dtype)
+
+
+def mask_places(mask: Any, n: int) -> np.ndarray:
+    """The places where a mask is true."""
+    if np.shape(mask) != (n,):
+        raise IndexingError(f"delete: a mask must have shape ({n},); got {np.shape(mask)}.")
+    return np.flatnonzero(concrete_values("where", as_array(mask, "delete"), "places"))
+
+
+def kept_places(where: Any, n: int) -> Any:
+    """The places of n that are none of distinct traced ones: each one met moves the rest on."""
+    kept = layout.broadcasted_iota(INT32, (n - where.size,), 0)
+    for i in slicing.unstack(sort_together(where, 0)):
+        kept = add(kept, convert(ge(kept, i), INT32))
+    return kept
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """An array without the zeros at its front ("f"), its back ("b"), or both.
+
+    Along the axes named, or all. Not under jit: the size of the result depends on values.
+    """
+    x = as_array(filt, "trim_zeros")
+    if not set(trim.lower()) <= {"f", "b"}:
+        raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb'; got {trim!r}.")
+    axes = axes_of("trim_zeros", axis, x.ndim)
+    found = np.nonzero(concrete_values("nonzero", x, "places"))
+    starts, limits = [0] * x.ndim, list(x.shape)
+    for i in axes:
+        empty = not found[i].size
+        if "f" in trim.lower():
+            starts[i] = limits[i] if empty else int(found[i].min())
+        if "b" in trim.lower():
+            limits[i] = starts[i] if empty else int(found[i].max()) + 1
+    return slicing.slice(x, starts, limits)

@@ -1,0 +1,271 @@
+"""`pad`, with all of NumPy's modes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.api import vmap
+from weft.core.trace import Tracer
+from weft.errors import ShapeError, TracerArrayConversionError
+from weft.numpy import elementwise, reductions
+from weft.numpy.creation import asarray
+from weft.numpy.fused import fused
+from weft.numpy.manipulation import moveaxis
+from weft.numpy.promotion import as_array
+from weft.numpy.sorting import sort
+from weft.primitives import layout, slicing
+from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
+from weft.primitives.layout import literal
+
+__all__ = ["pad"]
+
+Widths = tuple[tuple[int, int], ...]
+
+# The keywords of each mode, with their defaults.
+KEYWORDS: dict[str, dict[str, Any]] = {
+    "constant": {"constant_values": 0},
+    "edge": {},
+    "empty": {},
+    "linear_ramp": {"end_values": 0},
+    "maximum": {"stat_length": None},
+    "mean": {"stat_length": None},
+    "median": {"stat_length": None},
+    "minimum": {"stat_length": None},
+    "reflect": {"reflect_type": "even"},
+    "symmetric": {"reflect_type": "even"},
+    "wrap": {},
+}
+
+
+def median(x: Any, axis: int, keepdims: bool) -> Any:
+    """The middle of the elements along an axis, NaN if one is."""
+    x = sort(x if dtypes.is_inexact(x.dtype) else convert(x, dtypes.default_float()), axis)
+    n = x.shape[axis]
+    low, high, last = (
+        slicing.slice_in_dim(x, i, i + 1, 1, axis) for i in ((n - 1) // 2, n // 2, n - 1)
+    )
+    middle = mul(add(low, high), literal(0.5, x.dtype))
+    return select(ne(last, last), last, middle)
+
+
+STATISTICS: dict[str, Callable] = {
+    "maximum": reductions.max,
+    "mean": reductions.mean,
+    "median": median,
+    "minimum": reductions.min,
+}
+
+
+def pad(array: Any, pad_width: Any, mode: str | Callable = "constant", **kwargs: Any) -> Any:
+    """Add elements before and after along each axis.
+
+    `pad_width` is a number, a pair (before, after), a pair for each axis, or a dict by axis.
+    Modes and their keywords are NumPy's. A function as mode is called with each padded vector, its
+    pair, its axis and kwargs, and returns the new vector.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.pad(jnp.array([1, 2, 3]), (2, 1), mode="reflect")
+    Array([3, 2, 1, 2, 3, 2], dtype=int32)
+    """
+    x = as_array(array, "pad")
+    widths = widths_of(pad_width, x.ndim)
+    if callable(mode):
+        return padded_by(x, widths, mode, kwargs)
+    if mode not in KEYWORDS:
+        raise NotImplementedError(f"pad: mode must be one of {', '.join(KEYWORDS)}; got {mode!r}.")
+    unknown = set(kwargs) - set(KEYWORDS[mode])
+    if unknown:
+        raise ValueError(
+            f"pad: mode {mode!r} takes {', '.join(KEYWORDS[mode]) or 'no keywords'}; "
+            f"got {', '.join(sorted(unknown))}."
+        )
+    options = {**KEYWORDS[mode], **kwargs}
+    if mode in ("constant", "linear_ramp"):
+        return padded_with(x, pairs(options.popitem()[1], x.ndim), widths, mode)
+    if mode in STATISTICS:
+        lengths = options["stat_length"]
+        if lengths is not None:
+            lengths = widths_of(lengths, x.ndim)
+            if any(n < 1 for pair in lengths for n in pair):
+                raise ShapeError(f"pad: stat_length must be positive; got {lengths}.")
+        return padded_by_statistic(x, widths, mode, lengths)
+    if mode == "empty":
+        return padded_with(x, [[literal(0, x.dtype)] * 2] * x.ndim, widths, "constant")
+    empty = [i for i, n in enumerate(x.shape) if n == 0 and widths[i] != (0, 0)]
+    if empty:
+        raise ShapeError(f"pad: mode {mode!r} needs elements on axis {empty[0]}; got {x.aval}.")
+    return padded_by_elements(x, widths, mode, options.get("reflect_type", "even") == "odd")
+
+
+def widths_of(given: Any, ndim: int) -> Widths:
+    """A pair of numbers for each axis."""
+    if isinstance(given, dict):
+        rows = [(0, 0)] * ndim
+        for axis, row in given.items():
+            rows[axis] = row if isinstance(row, tuple | list) else (row, row)
+        given = rows
+    if isinstance(given, Tracer):
+        given = given.concrete(TracerArrayConversionError, "pad", "a tuple of numbers is static.")
+    try:
+        numbers = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
+        out = tuple([(operator.index(a), operator.index(b)) for a, b in numbers])
+    except (TypeError, ValueError):
+        raise ShapeError(
+            "pad: pad_width must be a whole number, a pair, or a pair for each axis; "
+            f"got {given!r}."
+        ) from None
+    if any(n < 0 for pair in out for n in pair):
+        raise ShapeError(f"pad: pad_width must not be negative; got {given!r}.")
+    return out
+
+
+def pairs(values: Any, ndim: int) -> list:
+    """Values before and after for each axis: of a scalar, a pair or a pair for each axis."""
+    if not isinstance(values, list | tuple):
+        values = asarray(values)
+        if not values.ndim:
+            return [[values, values]] * ndim
+        values = list(slicing.unstack(values))
+    if len(values) == 1:
+        return pairs(values[0], ndim)
+    rows = [v if isinstance(v, list | tuple) else asarray(v) for v in values]
+    if len(rows) == 2 and all(not isinstance(r, list | tuple) and not r.ndim for r in rows):
+        return [rows] * ndim
+    if len(rows) != ndim:
+        raise ShapeError(f"pad: there must be values for each of {ndim} axes; got {len(rows)}.")
+    return [pairs(r, 1)[0] for r in rows]
+
+
+def beside(x: Any, before: Any, after: Any, axis: int) -> Any:
+    """`x` with arrays before and after it along an axis, those that have elements."""
+    return slicing.concatenate([p for p in (before, x, after) if p.shape[axis]] or [x], axis)
+
+
+def repeated(edge: Any, axis: int, count: int) -> Any:
+    """A slice of size 1 along an axis, `count` times."""
+    shape = (*edge.shape[:axis], count, *edge.shape[axis + 1 :])
+    return layout.broadcast_in_dim(edge, shape, range(edge.ndim))
+
+
+@fused(static=("widths", "mode"))
+def padded_with(x: Any, values: list, widths: Widths, mode: str) -> Any:
+    """Padding with constants, or with ramps towards them."""
+    values = [[convert(asarray(v), x.dtype) for v in row] for row in values]
+    for axis, (before, after) in enumerate(widths):
+        if not before and not after:
+            continue
+        if mode == "linear_ramp":
+            x = ramped(x, values[axis], before, after, axis)
+            continue
+        for value, pair in zip(values[axis], ((before, 0), (0, after)), strict=True):
+            if any(pair):
+                config = [(0, 0, 0)] * x.ndim
+                config[axis] = (*pair, 0)
+                x = slicing.pad(x, value, config)
+    return x
+
+
+def ramped(x: Any, ends: Sequence[Any], before: int, after: int, axis: int) -> Any:
+    """Padding along one axis with values that go evenly from the ends to the edges."""
+    n = x.shape[axis]
+    parts = []
+    for end, count, at in ((ends[0], before, 0), (ends[1], after, n - 1)):
+        dtype = x.dtype if dtypes.is_inexact(x.dtype) else dtypes.default_float()
+        edge = convert(slicing.slice_in_dim(x, at, at + 1, 1, axis), dtype)
+        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+        steps = convert(layout.broadcasted_iota(np.int32, shape, axis), dtype)
+        share = mul(steps, literal(1 / max(count, 1), dtype))
+        first = layout.broadcast_in_dim(convert(end, dtype), shape, ())
+        ramp = add(first, mul(sub(repeated(edge, axis, count), first), share))
+        ramp = convert(ramp if dtypes.is_inexact(x.dtype) else floor(ramp), x.dtype)
+        parts.append(ramp if at == 0 and end is ends[0] else layout.rev(ramp, (axis,)))
+    return beside(x, *parts, axis)
+
+
+@fused(static=("widths", "mode", "lengths"))
+def padded_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) -> Any:
+    """Padding with a statistic of the elements next to each side."""
+    for axis, (before, after) in enumerate(widths):
+        n = x.shape[axis]
+        sizes = (n, n) if lengths is None else [min(k, n) for k in lengths[axis]]
+        parts = []
+        for count, start, stop in ((before, 0, sizes[0]), (after, n - sizes[1], n)):
+            near = slicing.slice_in_dim(x, start, stop, 1, axis)
+            value = STATISTICS[mode](near, axis=axis, keepdims=True)
+            if not dtypes.is_inexact(x.dtype) and dtypes.is_inexact(value.dtype):
+                value = elementwise.round(value)
+            parts.append(repeated(convert(value, x.dtype), axis, count))
+        x = beside(x, *parts, axis)
+    return x
+
+
+@fused(static=("widths", "mode", "odd"))
+def padded_by_elements(x: Any, widths: Widths, mode: str, odd: bool) -> Any:
+    """Padding with elements of the array: which ones, NumPy says of their numbers."""
+    for axis, (before, after) in enumerate(widths):
+        if not before and not after:
+            continue
+        n = x.shape[axis]
+        if odd and n > 1:
+            x = layout.rev(continued(x, axis, before, n, mode), (axis,))
+            x = layout.rev(continued(x, axis, after, n, mode), (axis,))
+            continue
+        where = np.pad(np.arange(n), (before, after), mode)  # type: ignore[call-overload]
+        x = slicing.concatenate([run_of(x, axis, *r) for r in runs(where)], axis)
+    return x
+
+
+def runs(where: np.ndarray) -> list[tuple[int, int, int]]:
+    """Indices as runs (first, count, step) with steps 1, -1 or 0."""
+    out: list[tuple[int, int, int]] = []
+    for i in where.tolist():
+        if out:
+            first, count, step = out[-1]
+            ahead = i - (first + (count - 1) * step)
+            if (count == 1 and ahead in (-1, 0, 1)) or (count > 1 and ahead == step):
+                out[-1] = (first, count + 1, ahead)
+                continue
+        out.append((i, 1, 1))
+    return out
+
+
+def run_of(x: Any, axis: int, first: int, count: int, step: int) -> Any:
+    """A run of elements along an axis."""
+    if step == 0:
+        return repeated(slicing.slice_in_dim(x, first, first + 1, 1, axis), axis, count)
+    low = first if step > 0 else first - count + 1
+    part = slicing.slice_in_dim(x, low, low + count, 1, axis)
+    return part if step > 0 else layout.rev(part, (axis,))
+
+
+def continued(x: Any, axis: int, count: int, size: int, mode: str) -> Any:
+    """`x` with elements before it: its first `size` reflected at the first, in place and value."""
+    least = 1 if mode == "reflect" else 0  # whether the first element itself is left out
+    size -= least
+    while count:
+        n = min(count, size)
+        edge = slicing.slice_in_dim(x, 0, 1, 1, axis)
+        part = layout.rev(slicing.slice_in_dim(x, least, least + n, 1, axis), (axis,))
+        twice = repeated(mul(edge, literal(2, x.dtype)), axis, n)
+        x = slicing.concatenate([sub(twice, part), x], axis)
+        count -= n
+    return x
+
+
+def padded_by(x: Any, widths: Widths, function: Callable, kwargs: dict) -> Any:
+    """Padding by a user's function of a vector, its widths, its axis and kwargs."""
+    x = padded_with(x, [[literal(0, x.dtype)] * 2] * x.ndim, widths, "constant")
+    for axis, pair in enumerate(widths):
+
+        def along(vector: Any, axis: int = axis, pair: tuple[int, int] = pair) -> Any:
+            return function(vector, pair, axis, kwargs)
+
+        moved = moveaxis(x, axis, -1)
+        rows = layout.reshape(moved, (moved.size // moved.shape[-1], moved.shape[-1]))
+        x = moveaxis(layout.reshape(vmap(along)(rows), moved.shape), -1, axis)
+    return x
