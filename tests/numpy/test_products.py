@@ -80,41 +80,41 @@ def test_einsum(subscripts, rng):
     if subscripts == "i...,i->...":
         xs = [draw(rng, 3, 2), draw(rng, 3)]
     expected = np.einsum(subscripts, *xs)
-    got = products.einsum(subscripts, *xs)
+    got = jnp.einsum(subscripts, *xs)
     assert got.shape == expected.shape
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(jit(lambda *a: products.einsum(subscripts, *a))(*xs), got, rtol=1e-5)
+    np.testing.assert_allclose(jit(lambda *a: jnp.einsum(subscripts, *a))(*xs), got, rtol=1e-5)
 
 
 def test_einsum_broadcasts_axes_of_size_one(rng):
     a, b = draw(rng, 1, 3), draw(rng, 2, 3)
     for subscripts in ("ij,ij->ij", "ij,ij->j", "ij,ij->i", "ij,ij->"):
         np.testing.assert_allclose(
-            products.einsum(subscripts, a, b), np.einsum(subscripts, a, b), rtol=1e-5, atol=1e-6
+            jnp.einsum(subscripts, a, b), np.einsum(subscripts, a, b), rtol=1e-5, atol=1e-6
         )
 
 
 def test_einsum_with_lists_of_axes(rng):
     a, b = draw(rng, 2, 3), draw(rng, 3, 4)
-    np.testing.assert_allclose(products.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b, rtol=1e-5)
-    np.testing.assert_allclose(products.einsum(a, [7, 3], b, [3, 9]), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(jnp.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(jnp.einsum(a, [7, 3], b, [3, 9]), a @ b, rtol=1e-5)
 
 
 def test_einsum_path_is_opt_einsums(rng):
     a, b, c = draw(rng, 10, 2), draw(rng, 2, 10), draw(rng, 10, 3)
-    path, text = products.einsum_path("ij,jk,kl->il", a, b, c)
-    assert path == ["einsum_path", (1, 2), (0, 1)]
-    assert "Complete contraction" in text
+    path, text = jnp.einsum_path("ij,jk,kl->il", a, b, c)
+    assert path == [(1, 2), (0, 1)]
+    assert "Complete contraction" in str(text)
 
 
 def test_matmul_is_one_operation():
-    text = str(make_jaxpr(products.matmul)(jnp.ones((4, 5, 2, 3)), jnp.ones((4, 5, 3, 2))))
-    assert text.count(" = ") - text.count("_type=") - text.count("numbers=") == 1
+    jaxpr = make_jaxpr(products.matmul)(jnp.ones((4, 5, 2, 3)), jnp.ones((4, 5, 3, 2)))
+    assert [e.primitive.name for e in jaxpr.eqns] == ["dot_general"]
 
 
 def test_gradients_and_batching(rng):
     a, b = draw(rng, 4, 2, 3), draw(rng, 4, 3, 5)
-    got = grad(lambda a: jnp.sum(products.einsum("bij,bjk->bik", a, b) ** 2))(a)
+    got = grad(lambda a: jnp.sum(jnp.einsum("bij,bjk->bik", a, b) ** 2))(a)
     expected = 2 * np.einsum("bik,bjk->bij", a @ b, b)
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(vmap(products.matmul)(a, b), a @ b, rtol=1e-5, atol=1e-5)
@@ -131,18 +131,49 @@ def test_integers_and_preferred_types():
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda x: products.dot(x, x), ShapeError, r"dot: the axes summed over .* f32\[2,3\]"),
-        (lambda x: products.matmul(x, x), ShapeError, "matmul: the axes summed over must have eq"),
+        (lambda x: products.dot(x, x), ShapeError, r"dot: axis 1 of x and axis 0 of y must be equal in size; got f32\[2,3\]"),
+        (lambda x: products.matmul(x, x), ShapeError, "matmul: axis 1 of x and axis 0 of y"),
         (lambda x: products.matmul(x, 2.0), ShapeError, r"at least one axis.* Hint: a \* b"),
         (lambda x: products.matmul([1.0], x), DtypeError, r"Hint: jnp.array\(\[1.0\]\)"),
-        (lambda x: products.einsum("ij,jk", x, x), ShapeError, "got 3 and 2 for 'j'"),
-        (lambda x: products.einsum("ijk", x), ShapeError, "must name each axis of its operand"),
-        (lambda x: products.einsum("ij->ik", x), ValueError, "name indices of the operands"),
-        (lambda x: products.einsum("ij,jk", x), ValueError, "one term for each operand"),
+        (lambda x: jnp.einsum("ij,jk", x, x), ShapeError, "got 3 and 2 for 'j'"),
+        (lambda x: jnp.einsum("ijk", x), ValueError, "must have a letter for each axis"),
+        (lambda x: jnp.einsum("ij->ik", x), ValueError, "must name axes of operands"),
+        (lambda x: jnp.einsum("ij,jk", x), ValueError, "must name each operand's axes"),
         (lambda x: products.tensordot(x, x, 3), ShapeError, "at most the rank of both"),
-        (lambda x: products.tensordot(x, x, ([0], [0, 1])), ShapeError, "as many axes"),
+        (lambda x: products.tensordot(x, x, ([0], [0, 1])), TypeError, "two sequences of equal length"),
     ],
 )
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call(np.ones((2, 3), np.float32))
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 2])
+def test_trace(offset, rng):
+    x = draw(rng, 3, 4)
+    np.testing.assert_allclose(jnp.trace(x, offset), np.trace(x, offset), rtol=1e-5)
+    y = rng.integers(0, 9, (2, 3, 4)).astype(np.int8)
+    got = jnp.trace(y, offset, axis1=-1, axis2=1)
+    assert got.dtype == np.int32
+    np.testing.assert_array_equal(got, np.trace(y, offset, -1, 1))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy's, of vectors of length 2
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 3), (3, 2), (2, 2)])
+def test_cross(sizes, rng):
+    a, b = draw(rng, 4, sizes[0]), draw(rng, sizes[1])
+    np.testing.assert_allclose(jnp.cross(a, b), np.cross(a, b), rtol=1e-5, atol=1e-6)
+
+
+def test_products_of_mixed_dtypes():
+    a, b = jnp.ones(3, jnp.bfloat16), jnp.ones(3)
+    assert jnp.dot(a, b).dtype == np.float32
+    assert jnp.dot(jnp.arange(3), b).dtype == np.float32
+    assert (jnp.ones(3, bool) @ jnp.ones(3, bool)).dtype == np.bool_
+
+
+def test_operands_keep_their_place_in_einsum():
+    """No transposes where the other order of operands spares them."""
+    a, b = jnp.ones((2, 3)), jnp.ones((4, 3))
+    text = str(make_jaxpr(lambda a, b: jnp.einsum("ik,jk->ji", a, b))(a, b))
+    assert text.count("dot_general") == 1 and "transpose" not in text

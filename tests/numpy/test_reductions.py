@@ -1,0 +1,211 @@
+"""Reductions and running sums against NumPy: axes, dtypes, masks, empty arrays, NaN, errors."""
+
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import config, grad, jit, make_jaxpr, vmap
+from weft.errors import DtypeError, ShapeError
+
+NAN, INF = np.nan, np.inf
+X = np.array([[[0.5, -2.0, 3.5], [1.5, 0.0, -0.5]]] * 2, np.float32) * [[[1]], [[-1.5]]]
+X = X.astype(np.float32)
+HOLES = np.where(np.arange(12).reshape(2, 2, 3) % 4 == 0, NAN, X).astype(np.float32)
+HOLES[0, :, 1] = NAN
+AXES = [None, 0, -1, (0, 2), ()]
+MASK = np.array([True, False, True])
+SUMS = "sum prod mean var std".split()
+EXTREMES = "max min ptp".split()
+TRUTHS = "any all count_nonzero".split()
+
+
+def agree(name, *args, rtol=1e-5, **kwargs):
+    """The function gives what NumPy's gives."""
+    with np.errstate(all="ignore"):
+        want = np.asarray(getattr(np, name)(*args, **kwargs))
+    got = np.asarray(getattr(jnp, name)(*args, **kwargs))
+    assert got.shape == want.shape and got.dtype.kind == want.dtype.kind
+    np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-5)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("name", [*SUMS, *EXTREMES, *TRUTHS])
+def test_axes(name, axis, keepdims):
+    agree(name, X, axis=axis, keepdims=keepdims)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+@pytest.mark.parametrize("name", [f"nan{n}" for n in [*SUMS, "max", "min"]])
+def test_nan_is_skipped(name, axis):
+    agree(name, HOLES, axis=axis)
+    agree(name, HOLES, axis=axis, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.float16, np.complex64])
+@pytest.mark.parametrize("name", [*SUMS, "max"])
+def test_dtypes(name, dtype):
+    x = np.array([[1, 2, 0], [1, 1, 1]]).astype(dtype)
+    got = getattr(jnp, name)(x)
+    want = getattr(np, name)(x)
+    np.testing.assert_allclose(got, want, rtol=1e-3)
+    wide = {"b": np.int32, "i": np.int32, "u": np.uint32, "f": np.float16, "c": np.complex64}
+    if name in ("sum", "prod"):
+        assert got.dtype == wide[np.dtype(dtype).kind]
+    elif name == "max":
+        assert got.dtype == dtype
+
+
+def test_dtypes_asked_for():
+    x = jnp.arange(4, dtype=np.int8)
+    assert jnp.sum(x, dtype=np.int8).dtype == np.int8
+    assert jnp.sum(x, promote_integers=False).dtype == np.int8
+    assert jnp.mean(x, dtype=np.int32).dtype == np.int32
+    assert jnp.var(x, dtype=jnp.bfloat16).dtype == jnp.bfloat16
+    with config.scope(enable_x64=True):
+        assert jnp.sum(jnp.ones(3, np.int32)).dtype == np.int64
+        assert jnp.mean(jnp.ones(3, np.int32)).dtype == np.float32
+        assert jnp.argmax(jnp.ones(3)).dtype == np.int64
+
+
+def test_small_floats_are_added_in_float32():
+    x = jnp.full(4096, 1, jnp.float16)
+    assert jnp.sum(x) == 4096 and jnp.mean(x).dtype == np.float16
+    assert jnp.mean(jnp.full(4096, 60, jnp.float16)) == 60
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_masks(name):
+    agree(name, X, where=MASK)
+    agree(name, X, axis=2, where=MASK, keepdims=True)
+    agree(name, X, axis=(0, 1), where=X > -1)
+
+
+def test_initial_values_and_masks_of_extremes():
+    agree("sum", X, axis=1, initial=2.5)
+    agree("prod", X, initial=3, where=MASK)
+    agree("max", X, axis=0, initial=1.0, where=MASK)
+    agree("min", X, initial=-9, where=MASK)
+    agree("max", X[:0], axis=0, initial=-INF)
+    agree("any", X, axis=0, where=MASK)
+    agree("all", X, where=MASK[None])
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_degrees_of_freedom(name):
+    agree(name, X, axis=0, ddof=1)
+    agree(name, X + 1j * X[::-1], axis=-1, rtol=1e-4) if not name.startswith("nan") else None
+    agree(name, X, axis=2, mean=np.mean(X, axis=2, keepdims=True))
+    assert np.isnan(getattr(jnp, name)(X[0, 0, :1], ddof=1))
+    if not name.startswith("nan"):
+        agree(name, X, correction=2)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
+def test_positions(name):
+    for axis in (None, 0, -2):
+        agree(name, X, axis=axis)
+        agree(name, X, axis=axis, keepdims=True)
+    if name.startswith("nan"):
+        assert getattr(jnp, name)(jnp.array([NAN, NAN])) == -1
+        np.testing.assert_array_equal(getattr(jnp, name)(jnp.array([NAN, 1, 2])) > 0, True)
+    else:
+        agree(name, HOLES, axis=1)
+        agree(name, np.array([1, 3, 3, 1, 1]))
+        agree(name, np.array([True, False]))
+
+
+def test_average():
+    agree("average", X, axis=1)
+    agree("average", X, weights=X * X)
+    agree("average", X, axis=-1, weights=np.arange(3))
+    agree("average", X, axis=(2, 1), weights=np.arange(6).reshape(3, 2))
+    got = jnp.average(X, axis=0, weights=jnp.array([1, 3]), returned=True)
+    want = np.average(X, axis=0, weights=[1, 3], returned=True)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("name", "cumsum cumprod nancumsum nancumprod".split())
+def test_running(name, axis):
+    agree(name, HOLES if name.startswith("nan") else X, axis=axis)
+    agree(name, np.array([[True, False, True]]), axis=axis)
+    assert getattr(jnp, name)(jnp.ones(3, np.int8)).dtype == np.int8
+    assert getattr(jnp, name)(jnp.ones(3, np.int8), dtype=np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+def test_running_from_the_start(name):
+    agree(name, X[0, 0])
+    agree(name, X, axis=1, include_initial=True)
+    with pytest.raises(ShapeError, match="axis must be given unless x has one axis"):
+        getattr(jnp, name)(X)
+
+
+def test_nothing_to_reduce():
+    empty = np.zeros((0, 3), np.float32)
+    for name in ("sum", "prod", "any", "all", "count_nonzero"):
+        agree(name, empty, axis=0)
+        agree(name, empty)
+    assert np.isnan(jnp.mean(empty))
+    assert jnp.max(empty, axis=1).shape == (0,)
+    with pytest.raises(ShapeError, match=r"max: needs at least one element.*f32\[0,3\].*initial=0"):
+        jnp.max(empty)
+    with pytest.raises(ShapeError, match="argmin: needs at least one element"):
+        jnp.argmin(empty, axis=0)
+
+
+def test_scalars_and_weak_types():
+    assert jnp.sum(2.0) == 2 and not jnp.sum(2.0).weak_type
+    assert not jnp.any(jnp.asarray(1.0)).weak_type
+    assert jnp.max(3) == 3 and jnp.argmax(5) == 0 and jnp.cumsum(2).shape == (1,)
+
+
+@pytest.mark.parametrize("name", [*SUMS, "max", "min", "nanmean", "nanmax", "cumsum"])
+def test_under_transformations(name):
+    f = getattr(jnp, name)
+    x = jnp.array(X)
+    np.testing.assert_allclose(jit(lambda v: f(v, axis=1))(x), f(x, axis=1), rtol=1e-5, atol=1e-6)
+    want = np.stack([f(row) for row in X])
+    np.testing.assert_allclose(vmap(f)(x), want, rtol=1e-5, atol=1e-6)
+    y = jnp.array([0.3, 1.2, 2.0])
+    step = 1e-2
+    slope = grad(lambda v: f(v).sum())(y)
+    for i in range(3):
+        up, down = (f(y.at[i].add(s)).sum() for s in (step, -step))
+        np.testing.assert_allclose(slope[i], (up - down) / (2 * step), rtol=2e-2, atol=2e-3)
+
+
+def test_programs_are_as_short_as_can_be():
+    x = jnp.ones((3, 2))
+    names = lambda f: [e.primitive.name for e in make_jaxpr(f)(x).eqns]
+    assert names(jnp.sum) == ["reduce_sum"]
+    assert names(lambda v: v.max(axis=0)) == ["reduce_max"]
+    assert names(jnp.mean) == ["reduce_sum", "div"]
+    assert names(lambda v: jnp.any(v, keepdims=True)) == ["ne", "reduce_or", "broadcast_in_dim"]
+    assert names(lambda v: jnp.cumsum(v, 0)) == ["cumsum"]
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda x: jnp.sum(x, axis=2), ShapeError, "sum: axis must name an axis .* rank 1; got 2"),
+        (lambda x: jnp.sum(x, axis=(0, -1)), ShapeError, "sum: axes must be distinct"),
+        (lambda x: jnp.sum(x, axis="0"), TypeError, "sum: axis must be an integer; got '0'"),
+        (lambda x: jnp.sum([1, 2]), DtypeError, r"sum: .* Hint: jnp.array\(\[1, 2\]\)"),
+        (lambda x: jnp.sum(x, where=x), DtypeError, r"where must be bool.*Hint: where=mask != 0"),
+        (lambda x: jnp.sum(x, out=x), NotImplementedError, r"Hint: out = jnp.sum\(...\)"),
+        (lambda x: jnp.max(x, where=x > 0), ValueError, "initial must be given"),
+        (lambda x: jnp.max(x, initial=x), ShapeError, "initial must be a scalar"),
+        (lambda x: jnp.var(x, ddof=1, correction=1), ValueError, "one of ddof and correction"),
+        (lambda x: jnp.average(x[None], weights=x), ShapeError, "average: weights must have"),
+        (lambda x: jnp.cumsum(x, axis=3), ShapeError, "cumsum: axis must name"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call(jnp.ones(3))
+    with pytest.raises(error, match=message):
+        jit(call)(jnp.ones(3))
