@@ -365,6 +365,8 @@ def integer_pow(x: Any, y: int) -> Any:
     """x ** y for a Python integer y."""
     if y == 1:
         return x
+    if not hasattr(y, "__index__"):
+        raise DtypeError(f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y).")
     return integer_pow_p.bind(x, y=operator.index(y))[0]
 
 
@@ -523,7 +525,7 @@ conj_p = Conj()
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real x becomes complex."""
-    return conj_p.bind(x, input_dtype=typeof(x).dtype)[0]
+    return conj_p.bind(x, input_dtype=typeof(x, "conj").dtype)[0]
 
 
 # --- comparison and choice ------------------------------------------------------------------

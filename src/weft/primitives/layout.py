@@ -179,6 +179,11 @@ def broadcast_in_dim(
     """Repeat `operand` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
     shape = tuple(shape)
     if type(operand) not in _NUMBERS and out_sharding is None and typeof(operand).shape == shape:
+        if len(broadcast_dimensions) != len(shape):
+            raise ShapeError(
+                "broadcast_in_dim: broadcast_dimensions must have one entry for each axis of the "
+                f"operand; got {tuple(broadcast_dimensions)} for {typeof(operand)}."
+            )
         return operand
     return broadcast_in_dim_p.bind(
         operand,
@@ -569,6 +574,8 @@ def broadcasted_iota(
 
 def iota(dtype: Any, size: int) -> Any:
     """0, 1, ... size - 1."""
+    if not hasattr(size, "__index__"):
+        raise DtypeError(f"iota: size must be an integer; got {size!r}.")
     return broadcasted_iota(dtype, (operator.index(size),), 0)
 
 
