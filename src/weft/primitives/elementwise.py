@@ -366,7 +366,9 @@ def integer_pow(x: Any, y: int) -> Any:
     if y == 1:
         return x
     if not hasattr(y, "__index__"):
-        raise DtypeError(f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y).")
+        raise DtypeError(
+            f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y)."
+        )
     return integer_pow_p.bind(x, y=operator.index(y))[0]
 
 
