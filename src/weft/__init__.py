@@ -42,7 +42,7 @@ from weft.jitting import clear_caches, jit
 from weft.options import config
 from weft.structs import ShapeDtypeStruct
 from weft.xla.array import Array
-from weft import core, dtypes, errors, extend, lax, numpy, tree, tree_util  # isort: skip
+from weft import core, dtypes, errors, extend, lax, numpy, stages, tree, tree_util  # isort: skip
 
 __all__ = [
     "Array",
@@ -89,6 +89,7 @@ __all__ = [
     "numpy_rank_promotion",
     "process_count",
     "process_index",
+    "stages",
     "tree",
     "tree_util",
     "typeof",

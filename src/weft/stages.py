@@ -7,7 +7,7 @@ control/jit.py's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from weft.control.jit import JitSpec, build, lower_program
 from weft.core.aval import ShapedArray, typeof
@@ -18,10 +18,25 @@ from weft.flat import avals_of
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.structs import ShapeDtypeStruct
 from weft.util import inserted
-from weft.xla.client import default_device
+from weft.xla.client import default_device, sharding_on
 from weft.xla.compile import Executable
 
-__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+
+CompilerOptions = dict[str, Any]
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """A jitted function: to be called, traced or lowered."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Stage at the types of these arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Stage and write StableHLO at the types of these arguments."""
 
 
 class ArgInfo(NamedTuple):
@@ -95,9 +110,9 @@ class Traced(_Stage):
         return self._program.jaxpr.effects
 
     @property
-    def out_avals(self) -> list[ShapedArray]:
-        """The types of the results, flat."""
-        return self._program.out_avals
+    def out_avals(self) -> Any:
+        """The types of the results."""
+        return unflatten(self.out_tree, self._program.out_avals)
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
@@ -182,6 +197,24 @@ class Compiled(_Stage):
     def memory_analysis(self) -> Any:
         """Bytes of arguments, results, temporaries and code."""
         return self._run.loaded.get_compiled_memory_stats()
+
+    @property
+    def input_shardings(self) -> tuple:
+        """Where the arguments go, as (args, kwargs); None for those that are not used."""
+        program, run = self._program, self._run
+        sharding = sharding_on(run.device)
+        kept = iter(run.kept or [True] * len(program.in_avals))
+        where = [
+            sharding if i not in program.hidden and next(kept) else None
+            for i in range(len(program.in_avals))
+        ]
+        return unflatten(self.in_tree, where)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results are."""
+        sharding = sharding_on(self._run.device)
+        return unflatten(self.out_tree, [sharding] * self.out_tree.num_leaves)
 
     def runtime_executable(self) -> Any:
         """The engine's object."""

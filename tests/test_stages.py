@@ -1,0 +1,149 @@
+"""Traced, Lowered and Compiled: what each says of itself, and calls of a compiled function."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import jit
+from weft.core.jaxpr import ClosedJaxpr
+from weft.dtypes import float0
+from weft.stages import ArgInfo
+
+A = np.array([1.0, 2.0, 3.0], np.float32)
+B = np.array([4.0, 5.0, 6.0], np.float32)
+
+
+@pytest.fixture
+def traced():
+    f = jit(
+        lambda p, x, n=2: {"y": p["a"] * x * n, "z": x + 1}, static_argnames="n", donate_argnums=1
+    )
+    return f.trace({"a": A}, B, n=3)
+
+
+def test_a_traced_function(traced):
+    assert isinstance(traced.jaxpr, ClosedJaxpr)
+    assert traced.fun_name == "<lambda>"
+    assert traced.effects == frozenset()
+    assert {k: str(a) for k, a in traced.out_avals.items()} == {"y": "f32[3]", "z": "f32[3]"}
+
+
+@pytest.mark.parametrize("stage", [lambda t: t, lambda t: t.lower(), lambda t: t.lower().compile()])
+def test_what_every_stage_knows_of_the_call(traced, stage):
+    at = stage(traced)
+    struct = weft.ShapeDtypeStruct((3,), np.float32)
+    assert at.in_tree == weft.tree.structure((({"a": 0}, 0), {}))
+    assert at.out_tree == weft.tree.structure({"y": 0, "z": 0})
+    assert at.out_info == {"y": struct, "z": struct}
+    assert at.donate_argnums == (1,)
+    (params, x), kwargs = at.args_info
+    assert (params["a"].donated, x.donated, kwargs) == (False, True, {})
+    assert isinstance(x, ArgInfo) and (x.shape, x.dtype) == ((3,), np.float32)
+    assert str(at.in_avals[0][1]) == "f32[3]"
+
+
+def test_lowered_text():
+    lowered = jit(lambda x: x * 2).lower(A)
+    assert "stablehlo.multiply" in lowered.as_text()
+    assert lowered.compiler_ir() == lowered.as_text("stablehlo") == lowered.as_text()
+    assert "HloModule" in lowered.as_text("hlo")
+    with pytest.raises(ValueError, match="'stablehlo' or 'hlo'; got 'foo'"):
+        lowered.as_text("foo")
+
+
+def test_compiled_properties():
+    compiled = jit(lambda x: x * 2).lower(A).compile()
+    assert "HloModule" in compiled.as_text()
+    assert compiled.cost_analysis()["flops"] == 3.0
+    assert jit(lambda x: x * 2).lower(A).cost_analysis()["flops"] == 3.0
+    assert compiled.memory_analysis().argument_size_in_bytes == 12
+    assert compiled.runtime_executable() is not None
+    assert compiled.input_shardings == ((weft.device_put(A).sharding,), {})
+    assert compiled.output_shardings == weft.device_put(A).sharding
+
+
+def test_calls_of_a_compiled_function(traced):
+    compiled = traced.lower().compile()
+    out = compiled({"a": A}, B)
+    np.testing.assert_array_equal(out["y"], A * B * 3)
+    np.testing.assert_array_equal(compiled.call({"a": A}, B)["z"], B + 1)
+    g = jit(lambda x, *, y: x + y).lower(A, y=B).compile()
+    np.testing.assert_array_equal(g(A, y=B), A + B)
+    unused = jit(lambda x, y: x * 2).lower(A, B).compile()
+    np.testing.assert_array_equal(unused(A, B), A * 2)
+    weak = jit(lambda x: x * 2).lower(1.0).compile()
+    assert float(weak(np.float32(2))) == float(weak(2.0)) == 4.0
+    np.testing.assert_array_equal(
+        jit(lambda x: x * 2).lower(A).compile()(A.astype(np.float64)), A * 2
+    )
+
+
+def test_where_arguments_that_are_not_used_go():
+    compiled = jit(lambda x, *, y: {"a": x}).lower(A, y=1).compile()
+    place = weft.device_put(A).sharding
+    assert compiled.input_shardings == ((place,), {"y": None})
+    assert compiled.output_shardings == {"a": place}
+
+
+def test_a_jitted_function_is_wrapped():
+    assert isinstance(jit(lambda x: x), weft.stages.Wrapped)
+    assert not isinstance(lambda x: x, weft.stages.Wrapped)
+
+
+def test_a_compiled_function_takes_what_it_was_told_to():
+    x = jnp.add(A, 1)
+    compiled = jit(lambda x: x + 1, donate_argnums=0).lower(x).compile()
+    np.testing.assert_array_equal(compiled(x), A + 2)
+    assert x.is_deleted()
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda f: f(np.ones(4, np.float32)), "got f32[4] where argument 0 was f32[3]"),
+        (lambda f: f(np.arange(3)), "got i32[3] where argument 0 was f32[3]"),
+        (lambda f: f(A, A), "called with the structure it was compiled for"),
+        (lambda f: f(y=A), "called with the structure it was compiled for"),
+        (lambda f: f("a"), "got 'a' of type str"),
+        (lambda f: weft.grad(lambda x: f(x)[0])(A), "got a tracer. Hint: call the jitted function"),
+        (lambda f: jit(f)(A), "got a tracer"),
+        (lambda f: weft.vmap(f)(np.stack([A, B])), "got a tracer"),
+    ],
+)
+def test_what_a_compiled_function_refuses(call, text):
+    with pytest.raises(TypeError) as caught:
+        call(jit(lambda x: x * 2).lower(A).compile())
+    assert text in str(caught.value)
+
+
+def test_types_may_stand_for_arrays():
+    struct = weft.ShapeDtypeStruct((3,), np.float32)
+    np.testing.assert_array_equal(jit(lambda x: x * 2).lower(struct).compile()(A), A * 2)
+    assert jit(lambda x: x * 2).eval_shape(struct) == struct
+    wide = weft.ShapeDtypeStruct((3,), np.float64)
+    assert jit(lambda x: x).lower(wide).out_info == struct
+    with pytest.raises(TypeError, match="ShapeDtypeStruct"):
+        jit(lambda x: x)(struct)
+
+
+def test_static_arguments_are_not_passed_to_a_compiled_function():
+    compiled = jit(lambda x, s: x * len(s), static_argnums=1).lower(1.0, "abc").compile()
+    assert float(compiled(2.0)) == 6.0
+
+
+def test_float0_arguments_and_results():
+    zeros = np.zeros(3, float0)
+    f = jit(lambda x, t: (x, t, x > 1), donate_argnums=0)
+    lowered = f.lower(A, zeros)
+    assert [a.dtype for a in weft.tree.leaves(lowered.in_avals)] == [np.float32, float0]
+    assert lowered.out_info[1].dtype == float0
+    out = lowered.compile()(A, zeros)
+    assert out[1].dtype == float0 and out[2].dtype == bool
+
+
+def test_compiler_options():
+    lowered = jit(lambda x: x * 2).lower(1.0)
+    assert float(lowered.compile({"xla_cpu_enable_fast_math": True})(1.0)) == 2.0
+    with pytest.raises(weft.errors.JaxRuntimeError, match="xla_nonsense"):
+        lowered.compile({"xla_nonsense": True})
