@@ -131,7 +131,11 @@ def test_integers_and_preferred_types():
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda x: products.dot(x, x), ShapeError, r"dot: axis 1 of x and axis 0 of y must be equal in size; got f32\[2,3\]"),
+        (
+            lambda x: products.dot(x, x),
+            ShapeError,
+            r"dot: axis 1 of x and axis 0 of y must be equal in size; got f32\[2,3\]",
+        ),
         (lambda x: products.matmul(x, x), ShapeError, "matmul: axis 1 of x and axis 0 of y"),
         (lambda x: products.matmul(x, 2.0), ShapeError, r"at least one axis.* Hint: a \* b"),
         (lambda x: products.matmul([1.0], x), DtypeError, r"Hint: jnp.array\(\[1.0\]\)"),
@@ -140,7 +144,11 @@ def test_integers_and_preferred_types():
         (lambda x: jnp.einsum("ij->ik", x), ValueError, "must name axes of operands"),
         (lambda x: jnp.einsum("ij,jk", x), ValueError, "must name each operand's axes"),
         (lambda x: products.tensordot(x, x, 3), ShapeError, "at most the rank of both"),
-        (lambda x: products.tensordot(x, x, ([0], [0, 1])), TypeError, "two sequences of equal length"),
+        (
+            lambda x: products.tensordot(x, x, ([0], [0, 1])),
+            TypeError,
+            "two sequences of equal length",
+        ),
     ],
 )
 def test_errors(call, error, message):

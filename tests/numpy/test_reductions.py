@@ -14,9 +14,9 @@ HOLES = np.where(np.arange(12).reshape(2, 2, 3) % 4 == 0, NAN, X).astype(np.floa
 HOLES[0, :, 1] = NAN
 AXES = [None, 0, -1, (0, 2), ()]
 MASK = np.array([True, False, True])
-SUMS = "sum prod mean var std".split()
-EXTREMES = "max min ptp".split()
-TRUTHS = "any all count_nonzero".split()
+SUMS = ["sum", "prod", "mean", "var", "std"]
+EXTREMES = ["max", "min", "ptp"]
+TRUTHS = ["any", "all", "count_nonzero"]
 
 
 def agree(name, *args, rtol=1e-5, **kwargs):
@@ -128,7 +128,7 @@ def test_average():
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1])
-@pytest.mark.parametrize("name", "cumsum cumprod nancumsum nancumprod".split())
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
 def test_running(name, axis):
     agree(name, HOLES if name.startswith("nan") else X, axis=axis)
     agree(name, np.array([[True, False, True]]), axis=axis)

@@ -26,17 +26,17 @@ _NUMBERS = (bool, int, float, complex)
 class StagedTracer(Tracer):
     """A variable of a program being written."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     owner: StageTrace
 
     def __init__(self, trace: StageTrace, aval: ShapedArray, var: Var):
         self.owner = trace
         self.aval = aval
-        self.var = var
+        self.variable = var
 
     def origin(self) -> str:
-        return self.owner.origin(self.var)
+        return self.owner.origin(self.variable)
 
 
 class StageTrace(Trace):
@@ -66,7 +66,7 @@ class StageTrace(Trace):
         avals = []
         for x in args:
             if type(x) is StagedTracer and x.owner is self:
-                atoms.append(x.var)
+                atoms.append(x.variable)
                 avals.append(x.aval)
             else:
                 atom = self.atom(x, prim.name)
@@ -90,7 +90,7 @@ class StageTrace(Trace):
             aval = typeof(x)
             return Literal(aval.dtype.type(x), aval)
         if type(x) is StagedTracer and x.owner is self:
-            return x.var
+            return x.variable
         found = self.consts.get(id(x))
         if found is None:
             if isinstance(x, Tracer):

@@ -42,7 +42,7 @@ class JVPTracer(Tracer):
             return made_by(self.source, "an operation")
         made = ""
         if type(self.tangent) is StagedTracer:
-            made = self.tangent.owner.maker(self.tangent.var)
+            made = self.tangent.owner.maker(self.tangent.variable)
         return made or "from an argument of a differentiated function"
 
 

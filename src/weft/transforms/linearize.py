@@ -97,8 +97,8 @@ def split_jaxpr(
     out_unknown = [type(x) is StagedTracer and x.owner is later for x in outs]
     known_outs, unknown_outs = partition(out_unknown, outs)
     late, residuals = later.finish(unknown_outs)
-    position = {id(x.var): i for i, x in enumerate(a for a in args if a.owner is early)}
-    sources = [position.get(id(r.var)) if type(r) is StagedTracer else None for r in residuals]
+    position = {id(x.variable): i for i, x in enumerate(a for a in args if a.owner is early)}
+    sources = [position.get(id(r.variable)) if type(r) is StagedTracer else None for r in residuals]
     new = [r for r, s in zip(residuals, sources, strict=True) if s is None]
     early_jaxpr, consts = early.finish([*known_outs, *new])
     assert not consts, "a closed jaxpr has no consts"

@@ -1,0 +1,329 @@
+"""Making arrays: of values and objects, of constants, at regular steps, and by position."""
+
+import array
+import io
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import config, grad, jit, make_jaxpr, vmap
+from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
+
+
+def agree(name, *args, rtol=1e-6, **kwargs):
+    """The function gives what NumPy's gives."""
+    got, want = (getattr(m, name)(*args, **kwargs) for m in (jnp, np))
+    pairs = zip(got, want, strict=True) if isinstance(want, tuple | list) else [(got, want)]
+    for g, w in pairs:
+        assert g.shape == w.shape and g.dtype.kind == w.dtype.kind
+        np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-6)
+
+
+# --- of values ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value, dtype, weak",
+    [
+        (True, np.bool_, False),
+        (1, np.int32, True),
+        (1.5, np.float32, True),
+        (1j, np.complex64, True),
+        ([1, 2], np.int32, False),
+        ([1, 2.5], np.float32, False),
+        ([True, 2], np.int32, False),
+        ([1, 2j], np.complex64, False),
+        ([], np.float32, False),
+        ([[], []], np.float32, False),
+        (np.float64(1), np.float32, False),
+        (np.arange(3), np.int32, False),
+        (np.ones(2, np.float16), np.float16, False),
+        ([np.float16(1), 2.0], np.float16, False),
+        ([np.int64(3), 1.5], np.float32, False),
+        ([np.ones(2, np.float16), np.ones(2)], np.float32, False),
+        ((1, 2), np.int32, False),
+        (range(3), np.int32, False),
+        (memoryview(b"ab"), np.uint8, False),
+        (bytearray(b"ab"), np.uint8, False),
+        (array.array("h", [1, 2]), np.int16, False),
+    ],
+)
+def test_array_takes(value, dtype, weak):
+    for made in (jnp.array(value), jnp.asarray(value)):
+        assert made.dtype == dtype and made.weak_type == weak
+        np.testing.assert_array_equal(made, np.asarray(value))
+
+
+def test_array_with_a_dtype():
+    assert jnp.array(1.5, dtype=int) == 1 and jnp.array(1.5, dtype=int).dtype == np.int32
+    assert not jnp.array(1.0, dtype=float).weak_type
+    assert jnp.array([1, 2], dtype=bool).dtype == np.bool_
+    assert jnp.array(jnp.arange(3), dtype=np.float16).dtype == np.float16
+    assert jnp.asarray([1.7], dtype="int8") == 1
+    with pytest.warns(UserWarning, match="enable_x64"):
+        assert jnp.array([1], dtype=np.int64).dtype == np.int32
+    with config.scope(enable_x64=True):
+        assert jnp.array([1, 2.5]).dtype == np.float64
+        assert jnp.array(np.arange(3)).dtype == np.int64
+
+
+def test_array_of_arrays():
+    x = jnp.arange(2.0)
+    np.testing.assert_array_equal(jnp.array([x, [5, 6]]), [[0, 1], [5, 6]])
+    np.testing.assert_array_equal(jnp.array([x[0], 1, 2.5]), [0, 1, 2.5])
+    assert jnp.array([jnp.int8(1), 2]).dtype == np.int8
+    np.testing.assert_array_equal(jit(lambda v: jnp.array([[v, 1], [2, v]]))(3.0), [[3, 1], [2, 3]])
+    assert grad(lambda v: jnp.array([v, v * v, 1.0]).sum())(3.0) == 7
+    np.testing.assert_array_equal(vmap(lambda v: jnp.array([v, 1]))(x), [[0, 1], [1, 1]])
+    assert jnp.array([1, 2], ndmin=3).shape == (1, 1, 2)
+
+
+def test_objects_that_become_arrays():
+    class A:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(3)
+
+    class B:
+        def __jax_array__(self):
+            return jnp.arange(2)
+
+    class C:
+        def __dlpack__(self, **kwargs):
+            return np.arange(4.0, dtype=np.float32).__dlpack__()
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    for made, size in ((A(), 3), (B(), 2), (C(), 4)):
+        np.testing.assert_array_equal(jnp.array(made), np.arange(size))
+    np.testing.assert_array_equal(jnp.array([B(), B()]), [[0, 1], [0, 1]])
+    np.testing.assert_array_equal(jnp.from_dlpack(C()), np.arange(4))
+    np.testing.assert_array_equal(jnp.from_dlpack(jnp.arange(3)), np.arange(3))
+
+
+def test_arrays_share_no_memory_that_can_be_written():
+    for dtype in (np.float32, np.int32, np.float64):
+        host = np.zeros(5000, dtype)
+        made = [jnp.array(host), jnp.asarray(host), jnp.copy(host)]
+        host[:] = 7
+        assert all(not x.any() for x in made)
+
+
+def test_copies():
+    x = jnp.arange(3)
+    assert jnp.asarray(x) is x and jnp.asarray(x, jnp.int32) is x
+    assert jnp.array(x) is not x
+    assert jnp.array(x).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    assert "copy" in str(make_jaxpr(jnp.array)(x)) and "copy" not in str(make_jaxpr(jnp.asarray)(x))
+
+
+def test_files_and_buffers():
+    file = io.BytesIO()
+    jnp.save(file, jnp.arange(3))
+    file.seek(0)
+    np.testing.assert_array_equal(jnp.load(file), [0, 1, 2])
+    np.testing.assert_array_equal(jnp.frombuffer(b"\x01\x02", dtype="uint8"), [1, 2])
+    np.testing.assert_array_equal(jnp.fromstring("1 2", dtype=int, sep=" "), [1, 2])
+    for f in (jnp.fromfile, jnp.fromiter):
+        with pytest.raises(NotImplementedError, match="Hint: jnp.asarray"):
+            f(range(3), int)
+
+
+# --- of constants ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [3, (2, 3), [2, 3], (), (0, 2), (200, 100)])
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_constants(name, shape):
+    value = name == "ones"
+    got = getattr(jnp, name)(shape)
+    assert got.dtype == np.float32 and not got.weak_type
+    np.testing.assert_array_equal(got, np.full(shape, value, np.float32))
+    for dtype in (bool, jnp.int8, "bfloat16", np.complex64):
+        got = getattr(jnp, name)(shape, dtype)
+        assert got.dtype == jnp.dtype(dtype) and got.dtype != np.float32
+        np.testing.assert_array_equal(jit(lambda d=dtype: getattr(jnp, name)(shape, d))(), got)
+
+
+def test_full():
+    for value, dtype in ((1, np.int32), (1.5, np.float32), (True, np.bool_), (1j, np.complex64)):
+        for shape in ((3,), (200, 100)):
+            got = jnp.full(shape, value)
+            assert got.dtype == dtype and got.weak_type == (value is not True)
+            np.testing.assert_array_equal(got, np.full(shape, value, dtype))
+    np.testing.assert_array_equal(jnp.full((2, 3), jnp.arange(3)), [[0, 1, 2]] * 2)
+    assert jnp.full(3, 1.7, int).dtype == np.int32
+    assert grad(lambda v: jnp.full(3, v).sum())(1.0) == 3
+
+
+def test_like():
+    x = jnp.ones((2, 3), jnp.int8)
+    assert jnp.zeros_like(x).dtype == np.int8 and jnp.zeros_like(x).shape == (2, 3)
+    assert jnp.ones_like(x, shape=(4,), dtype=float).dtype == np.float32
+    assert jnp.zeros_like(3).weak_type and jnp.full_like(3.0, 2).weak_type
+    assert not jnp.zeros_like(x).weak_type
+    np.testing.assert_array_equal(jnp.full_like(x, 1.7), np.ones((2, 3)))
+    np.testing.assert_array_equal(jnp.full_like(x, jnp.arange(3)), [[0, 1, 2]] * 2)
+    assert jnp.empty_like(weft.ShapeDtypeStruct((2,), np.float32)).shape == (2,)
+
+
+def test_constants_are_one_operation():
+    assert "broadcast_in_dim" in str(make_jaxpr(lambda: jnp.ones(3))())
+    for f in (lambda: jnp.zeros((2, 3)), lambda: jnp.full(3, 2.5), lambda: jnp.arange(5)):
+        assert len(make_jaxpr(f)().eqns) == 1
+
+
+def test_on_a_device():
+    device = weft.devices()[0]
+    for x in (jnp.zeros(3, device=device), jnp.arange(3, device=device), jnp.eye(2, device=device)):
+        assert x.devices() == {device}
+
+
+# --- at regular steps -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args", [(5,), (2, 7), (2, 10, 3), (10, 0, -3), (5, 1), (0.0, 1.0, 0.25), (2.7,), (0, 20000)]
+)
+def test_arange(args):
+    agree("arange", *args)
+    np.testing.assert_allclose(jit(lambda: jnp.arange(*args))(), jnp.arange(*args), rtol=1e-6)
+
+
+def test_arange_dtypes():
+    assert jnp.arange(3).dtype == np.int32 and not jnp.arange(3).weak_type
+    assert jnp.arange(np.int8(3)).dtype == np.int8
+    assert jnp.arange(3, dtype=jnp.bfloat16).dtype == jnp.bfloat16
+    np.testing.assert_array_equal(jnp.arange(0, 5, 2, dtype=jnp.bfloat16), [0, 2, 4])
+    np.testing.assert_array_equal(jnp.arange(jnp.array(3)), [0, 1, 2])
+    np.testing.assert_array_equal(jnp.arange(0, stop=3), [0, 1, 2])
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_spaced(endpoint):
+    for num in (0, 1, 5):
+        agree("linspace", -1, 2, num, endpoint=endpoint)
+    agree("linspace", np.float32([0, 1]), 10, 3, endpoint=endpoint, axis=1)
+    agree("linspace", 0, 10, 5, endpoint=endpoint, dtype=np.int32)
+    agree("linspace", 0, 1j, 3, endpoint=endpoint)
+    agree("logspace", 0, 2, 5, endpoint=endpoint, rtol=1e-5)
+    agree("logspace", 0, 2, 3, endpoint=endpoint, base=2, rtol=1e-5)
+    agree("geomspace", 1, 1000, 4, endpoint=endpoint, rtol=1e-5)
+    agree("geomspace", -1, -8, 4, endpoint=endpoint, rtol=1e-5)
+
+
+def test_linspace_in_full():
+    x, step = jnp.linspace(0, 1, 3, retstep=True)
+    assert step == 0.5 and x[-1] == 1
+    assert jnp.linspace(0.1, 0.7, 50)[-1] == np.float32(0.7)
+    np.testing.assert_allclose(grad(lambda b: jnp.linspace(0.0, b, 5).sum())(1.0), 2.5)
+    np.testing.assert_allclose(
+        vmap(lambda b: jnp.linspace(0, b, 3))(jnp.arange(2.0))[1], [0, 0.5, 1]
+    )
+
+
+# --- by position ----------------------------------------------------------------------------
+
+
+def test_matrices():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for k in (-2, 0, 1):
+        agree("eye", 3, 4, k)
+        agree("tri", 3, 4, k)
+        agree("tril", x, k)
+        agree("triu", np.stack([x, x]), k)
+        agree("diag", x, k)
+        agree("diag", x[0], k)
+        agree("diagflat", x[:2, :2], k)
+        agree("tril_indices", 3, k, 4)
+        agree("triu_indices", 3, k)
+    agree("eye", 200, 100)
+    agree("identity", 2, dtype=np.int32)
+    agree("diag_indices", 3, 3)
+    agree("diag_indices_from", np.eye(2))
+    agree("tril_indices_from", x)
+    agree("triu_indices_from", x, 1)
+    agree("mask_indices", 3, np.triu, 1)
+    agree("vander", x[0])
+    agree("vander", x[0], 3, increasing=True)
+    np.testing.assert_array_equal(jit(lambda: jnp.eye(3, k=1))(), np.eye(3, k=1))
+    np.testing.assert_array_equal(grad(lambda v: jnp.diag(v)[1, 1])(jnp.ones(2)), [0, 1])
+
+
+def test_fill_diagonal():
+    for shape, wrap in (((3, 4), False), ((7, 3), True), ((7, 3), False), ((3, 3, 3), False)):
+        for value in (5, np.array([1, 2])):
+            want = np.zeros(shape)
+            np.fill_diagonal(want, value, wrap)
+            got = jnp.fill_diagonal(jnp.zeros(shape), value, wrap, inplace=False)
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(NotImplementedError, match="inplace=False"):
+        jnp.fill_diagonal(jnp.eye(2), 1)
+
+
+def test_grids():
+    for indexing in ("xy", "ij"):
+        for sparse in (False, True):
+            xs = (np.arange(2), np.arange(3), np.arange(4))
+            agree("meshgrid", *xs, indexing=indexing, sparse=sparse)
+    assert jnp.meshgrid() == []
+    agree("indices", (2, 3))
+    agree("indices", (2, 3), sparse=True)
+    agree("fromfunction", lambda i, j: i * 10 + j, (2, 3))
+
+
+def test_index_tricks():
+    for made in (
+        lambda m: m.mgrid[0:3],
+        lambda m: m.mgrid[0:2, 0:3],
+        lambda m: m.mgrid[0:1:5j],
+        lambda m: m.mgrid[0:1:0.5, 1:2],
+        lambda m: m.ogrid[0:2, 0:3][0],
+        lambda m: m.r_[1, 2, 3:5],
+        lambda m: m.r_["0,2", [1, 2], [3, 4]],
+        lambda m: m.r_["1,2,0", [1, 2], [3, 4]],
+        lambda m: m.c_[np.ones(2), np.zeros(2)],
+    ):
+        np.testing.assert_allclose(made(jnp), made(np), rtol=1e-6)
+    assert jnp.s_[1:2, ::3] == np.s_[1:2, ::3] and jnp.index_exp[1:2] == np.index_exp[1:2]
+
+
+# --- errors ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: jnp.array([1, [2]]), ValueError, "inhomogeneous"),
+        (lambda: jnp.array("a"), DtypeError, "array: .* got a str"),
+        (lambda: jnp.array(None), DtypeError, "array: .* got a NoneType"),
+        (lambda: jnp.array([1, None]), DtypeError, "elements must be numbers; got a NoneType"),
+        (lambda: jnp.array({1: 2}), DtypeError, "elements must be numbers; got {1: 2} of"),
+        (lambda: jnp.array(object()), DtypeError, "elements must be numbers"),
+        (lambda: jnp.array([2**40]), OverflowError, "out of bounds"),
+        (lambda: jnp.array(300, dtype="int8"), OverflowError, "out of bounds"),
+        (lambda: jnp.array([[1, 2]], order="F"), NotImplementedError, "order must be"),
+        (lambda: jnp.array([jnp.ones(2), 1]), ShapeError, r"equal shapes; got f32\[2\], f32\[\]"),
+        (lambda: jnp.zeros(-1), ShapeError, r"zeros: sizes must not be negative; got \(-1,\)"),
+        (lambda: jnp.zeros(2.5), TypeError, "zeros: shape must be integers; got 2.5"),
+        (lambda: jnp.zeros(2, "foo"), DtypeError, "zeros"),
+        (lambda: jnp.zeros_like([1]), DtypeError, "zeros_like: .* got a list"),
+        (lambda: jnp.full(2, jnp.arange(3)), ShapeError, "full: the fill value must broadcast"),
+        (lambda: jnp.arange(1, 5, 0), ZeroDivisionError, "step must not be 0"),
+        (lambda: jnp.arange(1j), DtypeError, "arange: arguments must be real"),
+        (lambda: jnp.arange(jnp.ones(2)), ShapeError, "arange: start must be a number"),
+        (lambda: jnp.arange(3, dtype=bool), DtypeError, "must count in numbers"),
+        (lambda: jit(jnp.arange)(3), ConcretizationTypeError, "arange.*argument `start`.*static"),
+        (lambda: jnp.linspace(0, 1, -1), ShapeError, "num must not be negative"),
+        (lambda: jnp.eye(-1), ShapeError, "eye: sizes must not be negative"),
+        (lambda: jnp.tril(jnp.ones(3)), ShapeError, "at least two axes"),
+        (lambda: jnp.diag(3.0), ShapeError, "diag: needs a vector or a matrix"),
+        (lambda: jnp.meshgrid(1, 2), ShapeError, "must have one axis"),
+        (lambda: jnp.meshgrid(jnp.ones(2), indexing="a"), ValueError, "'xy' or 'ij'; got 'a'"),
+    ],
+)  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,185 @@
+"""Operators, methods and properties: on arrays, on tracers, and against foreign operands."""
+
+import copy
+import json
+import operator
+import pathlib
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import grad, jit, vmap
+from weft.errors import DtypeError, ShapeError
+
+X = np.array([[1.5, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
+N = np.array([7, -3, 2], np.int32)
+ARITHMETIC = [
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "ne", "lt", "le", "gt", "ge")
+]
+BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_arithmetic(name):
+    op = getattr(operator, name)
+    x, y = jnp.array(abs(X)), jnp.array(abs(X[::-1]))
+    np.testing.assert_allclose(op(x, y), op(abs(X), abs(X[::-1])), rtol=1e-5)
+    for other in (2, 2.0, np.float32(2), np.ones(3, np.float32) * 2, True):
+        np.testing.assert_allclose(op(x, other), op(abs(X), other), rtol=1e-5)
+        np.testing.assert_allclose(op(other, x), op(other, abs(X)), rtol=1e-5)
+        np.testing.assert_allclose(
+            jit(lambda v, o=other: (op(v, o), op(o, v)))(x)[1], op(other, abs(X)), rtol=1e-5
+        )
+        assert type(op(other, x)) is type(x)
+
+
+@pytest.mark.parametrize("name", BITWISE)
+def test_bitwise(name):
+    op = getattr(operator, name)
+    x, y = jnp.array(N), jnp.array([1, 2, 3])
+    np.testing.assert_array_equal(op(x, y), op(N, np.array([1, 2, 3])))
+    np.testing.assert_array_equal(op(x, 2), op(N, 2))
+    np.testing.assert_array_equal(op(9, y), op(9, np.array([1, 2, 3])))
+
+
+def test_other_operators():
+    x, n = jnp.array(X), jnp.array(N)
+    np.testing.assert_array_equal(-x, -X)
+    np.testing.assert_array_equal(+x, X)
+    np.testing.assert_array_equal(abs(x), abs(X))
+    np.testing.assert_array_equal(~n, ~N)
+    np.testing.assert_array_equal(round(x), np.round(X))
+    np.testing.assert_array_equal(round(x, 0), np.round(X))
+    np.testing.assert_allclose(x @ x.T, X @ X.T, rtol=1e-6)
+    np.testing.assert_allclose(X @ x.T, X @ X.T, rtol=1e-6)
+    for got, want in zip(divmod(x, 2), np.divmod(X, 2), strict=True):
+        np.testing.assert_allclose(got, want)
+    for got, want in zip(divmod(7, n), np.divmod(7, N), strict=True):
+        np.testing.assert_allclose(got, want)
+    assert 1.5 in x and 9 not in x
+
+
+def test_foreign_operands():
+    x = jnp.arange(3.0)
+    assert (x == None) is False and (x != "a") is True  # noqa: E711
+    for other in ("a", None, {}, object()):
+        with pytest.raises(TypeError, match="unsupported operand|can only concat|must be str"):
+            x + other
+    for other in ([1, 2, 3], (1, 2, 3)):
+        for call in (lambda o=other: x + o, lambda o=other: o * x, lambda o=other: x == o):
+            with pytest.raises(DtypeError, match="got a (list|tuple).*Hint: jnp.array"):
+                call()
+
+    class Clever:
+        def __radd__(self, other):
+            return "mine"
+
+    assert x + Clever() == "mine"
+
+
+METHODS = {
+    "all": {}, "any": {}, "argmax": {"axis": 1}, "argmin": {}, "clip": {"min": 0, "max": 2},
+    "conj": {}, "conjugate": {}, "copy": {}, "cumprod": {"axis": 0}, "cumsum": {"axis": 1},
+    "diagonal": {}, "flatten": {}, "max": {"axis": 0}, "mean": {"keepdims": True},
+    "min": {}, "prod": {"axis": 1}, "ravel": {}, "round": {"decimals": 0}, "squeeze": {},
+    "std": {"axis": 0}, "sum": {"axis": -1}, "trace": {}, "transpose": {}, "var": {"ddof": 1},
+}  # fmt: skip
+PROPERTIES = ["T", "real", "imag", "shape", "ndim", "size", "dtype", "nbytes", "itemsize"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    kwargs = METHODS[name]
+    want = getattr(X, name)(**kwargs)
+    got = getattr(jnp.array(X), name)(**kwargs)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    np.testing.assert_allclose(jit(lambda v: getattr(v, name)(**kwargs))(X), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_properties(name):
+    want = getattr(X, name)
+    seen = []
+    jit(lambda v: seen.append(getattr(v, name)))(X)
+    got = getattr(jnp.array(X), name)
+    if isinstance(want, np.ndarray):
+        np.testing.assert_array_equal(got, want)
+    else:
+        assert got == want == seen[0]
+
+
+def test_methods_with_arguments():
+    x = jnp.array(X)
+    assert x.reshape(3, 2).shape == x.reshape((3, -1)).shape == (3, 2)
+    assert x.transpose(1, 0).shape == x.transpose((1, 0)).shape == x.mT.shape == (3, 2)
+    assert x.astype(jnp.int8).dtype == np.int8 and x.astype(int).dtype == np.int32
+    np.testing.assert_allclose(x.dot(x.T), X @ X.T, rtol=1e-6)
+    assert x.trace() == X.trace() and x.ptp() == 6
+    assert x.to_device(weft.devices()[0]).devices() == {weft.devices()[0]}
+    assert x.__array_namespace__() is jnp
+    assert jnp.arange(3).astype(bool).dtype == np.bool_
+    with pytest.raises(NotImplementedError, match="Hint: x.ravel"):
+        x.flat
+    with pytest.raises(ValueError, match="api_version must be one of"):
+        x.__array_namespace__(api_version="1999.1")
+
+
+def test_copies():
+    x = jnp.array(X)
+    for y in (copy.copy(x), copy.deepcopy(x), x.copy()):
+        np.testing.assert_array_equal(y, X)
+        assert y.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("float32", "int32"), ("float32", "uint8"), ("float32", "int16"), ("uint8", "float32"),
+        ("float32", "complex64"), ("complex64", "float32"), ("complex64", "int32"),
+        ("uint8", "bool"), ("bool", "uint8"), ("float32", "float32"), ("int16", "complex64"),
+    ],
+)  # fmt: skip
+def test_views(old, new):
+    x = (np.arange(16).reshape(2, 8) % (2 if "bool" in (old, new) else 9)).astype(old)
+    got = jnp.array(x).view(new)
+    assert got.dtype == new
+    np.testing.assert_array_equal(got, x.view(new))
+
+
+def test_views_that_do_not_fit():
+    with pytest.raises(ShapeError, match=r"must hold whole items of float32; got u8\[3\]"):
+        jnp.ones(3, jnp.uint8).view(jnp.float32)
+    with pytest.raises(ShapeError, match="items of a scalar"):
+        jnp.float32(1).view(jnp.uint8)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "complex64", "uint8"])
+def test_byteswap(dtype):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    got = jnp.array(x).byteswap()
+    np.testing.assert_array_equal(got.view("uint8"), x.byteswap().view("uint8"))
+
+
+def test_under_transformations():
+    x = jnp.array(X)
+    f = lambda v: ((v @ v.T).sum() + abs(v).max() * (v.T[0] ** 2).mean()) / 2
+    for i, j in np.ndindex(2, 3):
+        up, down = (f(x.at[i, j].add(s)) for s in (1e-2, -1e-2))
+        np.testing.assert_allclose(grad(f)(x)[i, j], (up - down) / 2e-2, rtol=2e-2, atol=2e-2)
+    np.testing.assert_allclose(
+        vmap(lambda v: -v // 2 + v.sum())(x), -X // 2 + X.sum(1, keepdims=True)
+    )
+
+
+INVENTORY = pathlib.Path("/work/shared/api/inventory.json")
+
+
+@pytest.mark.skipif(not INVENTORY.exists(), reason="the inventory of names is not here")
+def test_every_name_of_the_inventory():
+    names = json.loads(INVENTORY.read_text())
+    later = {"addressable_shards", "global_shards", "__module__", "__slots__", "__weakref__"}
+    later |= {"__numpy_dtype__"}
+    known = [*names["jax.Array"], *names["jax.Array (dunder)"]]
+    assert {n for n in known if not hasattr(type(jnp.ones(1)), n)} <= later

@@ -1,0 +1,133 @@
+"""Promotion: dtypes and weak types of results, broadcasting, options, axis and shape arguments."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import config, jit, make_jaxpr
+from weft.errors import ShapeError, TypePromotionError
+from weft.numpy.promotion import axes_of, broadcast_shapes, shape_of
+
+DTYPES = ["bool", "uint8", "int8", "int32", "bfloat16", "float16", "float32", "complex64"]
+
+
+@pytest.mark.parametrize("left, right", [*itertools.combinations_with_replacement(DTYPES, 2)])
+def test_results_have_the_promoted_dtype(left, right):
+    x, y = jnp.ones(2, left), jnp.ones(2, right)
+    want = jnp.promote_types(left, right)
+    for a, b in ((x, y), (y, x)):
+        assert (a + b).dtype == want and not (a + b).weak_type
+        assert jnp.where(True, a, b).dtype == want
+    assert jit(lambda a, b: a * b)(x, y).dtype == want
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_python_numbers_are_weak(dtype):
+    x = jnp.ones(2, dtype)
+    assert (x + 1).dtype == (np.int32 if dtype == "bool" else dtype)
+    if dtype in ("bfloat16", "float16", "float32", "complex64"):
+        assert (x + 1.5).dtype == dtype and (2.0 * x).dtype == dtype
+    else:
+        assert (x + 1.5).dtype == np.float32 and (x + 1.5).weak_type
+    for f in (lambda v: v + 1, lambda v: v + 1.5, lambda v: 1j * v):
+        assert jit(f)(x).dtype == f(x).dtype and jit(f)(x).weak_type == f(x).weak_type
+
+
+def test_weak_types_stay_weak_among_themselves():
+    x = jnp.asarray(1.0)
+    assert x.weak_type and (x + 1).weak_type and jnp.sin(x).weak_type
+    assert not (x + jnp.float32(1)).weak_type
+    assert (x + jnp.ones(2, jnp.bfloat16)).dtype == jnp.bfloat16
+    assert jnp.add(1, 2).weak_type and not jnp.add(True, True).weak_type
+
+
+def test_inexact_functions_of_integers():
+    for dtype in ("bool", "int8", "int32"):
+        assert jnp.sin(jnp.ones(2, dtype)).dtype == np.float32
+    assert jnp.sin(jnp.asarray(1)).weak_type
+    assert (jnp.arange(3) / jnp.arange(1, 4)).dtype == np.float32
+    with config.scope(enable_x64=True):
+        assert jnp.sin(jnp.ones(2, np.int64)).dtype == np.float64
+        assert jnp.sin(jnp.ones(2, np.int32)).dtype == np.float32
+        assert (jnp.ones(2, np.float32) * 2.0).dtype == np.float32
+        assert jnp.asarray(1.0).dtype == np.float64
+
+
+def test_small_integers_wrap_as_arrays_do():
+    x = jnp.ones(2, jnp.int8)
+    np.testing.assert_array_equal(x + 300, [45, 45])
+    np.testing.assert_array_equal(jit(lambda v: v + 300)(x), [45, 45])
+    np.testing.assert_array_equal(jnp.ones(2, jnp.uint8) - 2, [255, 255])
+    with pytest.raises(OverflowError, match="must fit int32"):
+        jnp.arange(3) + 2**31
+
+
+def test_no_needless_conversions():
+    def eqns(f, *args):
+        return [e.primitive.name for e in make_jaxpr(f)(*args).eqns]
+
+    x, n = jnp.ones(3), jnp.arange(3)
+    assert eqns(lambda a: a * 2, x) == ["mul"]
+    assert eqns(lambda a: a / 2, n) == ["convert_element_type", "div"]
+    assert eqns(lambda a, b: a + b, x, n) == ["convert_element_type", "add"]
+    assert eqns(lambda a, b: a + b, x, x[0]) == ["add"]
+    assert eqns(lambda a, b: a + b, x, jnp.ones((2, 3))) == ["broadcast_in_dim", "add"]
+    assert "mul a 2.0" in str(make_jaxpr(lambda a: a * 2)(x))
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3,), (2, 3)), ((2, 1), (3,)), ((), (2, 3)), ((1, 3), (2, 1)), ((0, 3), (1, 3))]
+)
+def test_broadcasting(shapes):
+    a, b = (np.ones(s, np.float32) for s in shapes)
+    got = jnp.array(a) + jnp.array(b) * 2
+    assert got.shape == (a + b).shape == broadcast_shapes(*shapes)
+    np.testing.assert_array_equal(got, a + b * 2)
+
+
+def test_strict_promotion():
+    with config.scope(numpy_dtype_promotion="strict"):
+        assert (jnp.ones(2) * 2).dtype == np.float32
+        with pytest.raises(TypePromotionError, match="add: .*strict.*Hint"):
+            jnp.ones(2) + jnp.arange(2)
+
+
+def test_rank_promotion():
+    x, m = jnp.ones(3), jnp.ones((2, 3))
+    with config.scope(numpy_rank_promotion="raise"):
+        assert (m + 1).shape == (2, 3)
+        with pytest.raises(ShapeError, match=r"add: operands must have equal ranks.*Hint: .*None"):
+            x + m
+    with (
+        config.scope(numpy_rank_promotion="warn"),
+        pytest.warns(UserWarning, match="equal ranks"),
+    ):
+        assert (x + m).shape == (2, 3)
+    assert (x + m).shape == (2, 3)
+
+
+def test_names_of_dtypes():
+    assert jnp.float32 == np.float32 and hash(jnp.float32) == hash(np.float32)
+    assert np.dtype(jnp.bfloat16) == ml_dtypes.bfloat16
+    assert jnp.ones(2).dtype == jnp.float32 and jnp.bool_ is jnp.bool
+    x = jnp.float16(3)
+    assert x.dtype == np.float16 and x.shape == () and not x.weak_type
+    assert jnp.int8([1, 2]).shape == (2,)
+    assert isinstance(np.float32(1), jnp.float32) and not isinstance(x, jnp.float32)
+    assert jnp.issubdtype(jnp.bfloat16, jnp.floating) and jnp.isdtype(jnp.int8, "integral")
+    assert jnp.finfo(jnp.float32).max == np.finfo(np.float32).max
+    assert repr(jnp.float32) == "<class 'weft.numpy.float32'>"
+    assert isinstance(x, jnp.ndarray) and jnp.newaxis is None and jnp.pi == np.pi
+
+
+def test_axes_and_shapes():
+    assert axes_of("f", None, 2) == (0, 1) and axes_of("f", -1, 2) == (1,)
+    assert axes_of("f", (0, -1), 3) == (0, 2) and axes_of("f", np.int64(1), 2) == (1,)
+    assert shape_of("f", 3) == (3,) and shape_of("f", [2, np.int32(3)]) == (2, 3)
+    with pytest.raises(ShapeError, match="f: axis must name an axis of an array of rank 2; got 2"):
+        axes_of("f", 2, 2)
+    with pytest.raises(ShapeError, match=r"broadcast_shapes: .* got \(2,\), \(3,\)"):
+        broadcast_shapes((2,), (3,))
