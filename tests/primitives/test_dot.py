@@ -90,10 +90,15 @@ class TestPrecision:
         def loss(x, y):
             return reduce_sum(dot_general(x, y, MATMUL, ("highest", "default")), (0, 1))
 
-        for of, pair in ((0, "HIGHEST, Precision.DEFAULT"), (1, "DEFAULT, Precision.HIGHEST")):
+        # with respect to y the product is of x, which keeps its precision, and the cotangent
+        for of, pair in ((0, "HIGHEST, Precision.DEFAULT"), (1, "HIGHEST, Precision.DEFAULT")):
             eqns = weft.make_jaxpr(weft.grad(loss, of))(X, Y).eqns
             last = [str(eqn) for eqn in eqns if eqn.primitive.name == "dot_general"][-1]
             assert f"Precision.{pair}" in last
+
+    def test_the_gradient_of_a_matrix_needs_no_permutation(self):
+        jaxpr = weft.make_jaxpr(weft.grad(lambda y: reduce_sum(dot_general(X, y, MATMUL), (0, 1))))
+        assert "transpose" not in str(jaxpr(Y))
 
     def test_enum(self):
         assert Precision("bfloat16_3x") is Precision.HIGH

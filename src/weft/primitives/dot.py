@@ -275,28 +275,22 @@ class DotGeneral(Bilinear):
         return [hlo.convert(y, out.dtype)]
 
     def transpose(self, cts, lhs, rhs, *, dimension_numbers, precision, **params):
-        (contracting, batch), (ct,) = dimension_numbers, cts
-        nb, rank = len(batch[0]), typeof(ct).ndim
-        split = ndim_of(lhs) - len(contracting[0])  # where the free axes of rhs begin
-        if isinstance(lhs, Linear):
-            x, other, swap, ct_axes = lhs, rhs, 1, range(split, rank)
-        else:
-            x, other, swap, ct_axes = rhs, lhs, -1, range(nb, split)
-            precision = swapped(precision)
-        (xc, oc), (xb, ob) = contracting[::swap], batch[::swap]
-        free = tuple(i for i in range(typeof(other).ndim) if i not in oc and i not in ob)
+        (ct,) = cts
+        left = isinstance(lhs, Linear)
+        x, other = (lhs, rhs) if left else (rhs, lhs)
+        numbers, ct_first, permutation = transposed_product(
+            dimension_numbers, left, x.aval.ndim, typeof(other).ndim
+        )
         (g,) = self.bind(
-            ct,
-            other,
-            dimension_numbers=((tuple(ct_axes), free), (tuple(range(nb)), ob)),
-            precision=precision,
+            *((ct, other) if ct_first else (other, ct)),
+            dimension_numbers=numbers,
+            precision=precision if left == ct_first else swapped(precision),
             **params,
         )
-        # The axes of g are those of x: batch, free, then contracting in the order `other` has them.
-        kept = [i for i in range(x.aval.ndim) if i not in xc and i not in xb]
-        order = [*xb, *kept, *(xc[oc.index(a)] for a in sorted(oc))]
-        g = convert(transpose(g, sorted(range(len(order)), key=order.__getitem__)), x.aval.dtype)
-        return [g, None] if x is lhs else [None, g]
+        if permutation is not None:
+            g = transpose(g, permutation)
+        g = convert(g, x.aval.dtype)
+        return [g, None] if left else [None, g]
 
     def batch(self, axis, args, dims, *, dimension_numbers, **params):
         """An axis mapped in both operands is one more batch axis, in one of them a free axis."""
@@ -325,6 +319,34 @@ class DotGeneral(Bilinear):
 
 
 dot_general_p = DotGeneral()
+
+
+@functools.cache
+def transposed_product(
+    numbers: tuple, left: bool, rank: int, other_rank: int
+) -> tuple[tuple, bool, tuple[int, ...] | None]:
+    """How the product of a cotangent with the other operand gives the cotangent of an operand.
+
+    `left` says that the operand, of rank `rank`, is the left one. The answer is the dimension
+    numbers, whether the cotangent comes first, and how to permute the product's axes. The order is
+    the one that needs no permutation, where there is one.
+    """
+    (xc, oc), (xb, ob) = numbers if left else (numbers[0][::-1], numbers[1][::-1])
+    nb = len(xb)
+    lhs_rank = rank if left else other_rank
+    split = lhs_rank - len(xc)  # where the free axes of the right operand begin in the result
+    out_rank = rank + other_rank - nb - 2 * len(xc)
+    ct_axes = tuple(range(split, out_rank) if left else range(nb, split))
+    lead = tuple(range(nb))
+    free = tuple(i for i in range(other_rank) if i not in oc and i not in ob)
+    kept = [i for i in range(rank) if i not in xc and i not in xb]
+    summed = [xc[oc.index(a)] for a in sorted(oc)]
+    if [*xb, *summed, *kept] == list(range(rank)) and summed and kept:
+        return ((free, ct_axes), (ob, lead)), False, None
+    order = [*xb, *kept, *summed]
+    permutation = tuple(sorted(range(rank), key=order.__getitem__))
+    same = permutation == tuple(range(rank))
+    return ((ct_axes, free), (lead, ob)), True, None if same else permutation
 
 
 @functools.cache
