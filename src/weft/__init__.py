@@ -100,3 +100,7 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 __weft__ = True
+
+
+def __dir__() -> list[str]:
+    return __all__

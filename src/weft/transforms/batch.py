@@ -61,6 +61,9 @@ class BatchTracer(Tracer):
             return f"{made_by(self.source, 'an operation')}, {mapped}"
         return mapped
 
+    def __repr__(self) -> str:
+        return f"{super().__repr__()} along axis {self.dim} of {self.value!r}"
+
 
 class BatchTrace(Trace):
     """Carries mapped axes; a primitive's batch rule says where they go."""

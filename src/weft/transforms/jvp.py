@@ -45,6 +45,9 @@ class JVPTracer(Tracer):
             made = self.tangent.owner.maker(self.tangent.variable)
         return made or "from an argument of a differentiated function"
 
+    def __repr__(self) -> str:
+        return f"{super().__repr__()} of {self.primal!r}"
+
 
 class JVPTrace(Trace):
     """Carries each value together with its directional derivative."""

@@ -29,11 +29,19 @@ class _ArrayMeta(type):
     def __subclasscheck__(cls, other: type) -> bool:
         return other is ArrayImpl or issubclass(other, Tracer) or type.__subclasscheck__(cls, other)
 
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(ArrayImpl, name)  # so that `help(weft.Array.sum)` works
+
+    def __dir__(cls) -> list[str]:
+        return dir(ArrayImpl)
+
 
 class Array(metaclass=_ArrayMeta):
     """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
 
-    Not to be called: arrays come from `jnp.array` and its kin.
+    Not to be called: arrays come from `jnp.array` and its kin. They have the operators, methods and
+    properties of NumPy's arrays, `dir(weft.Array)`, but never change: `x.at[i].set(y)` is a new
+    array, in place of `x[i] = y`.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
