@@ -96,6 +96,7 @@ def repeat(
     return at_places(a, places, axis)
 
 
+@fused(static=("count", "axis"))
 def repeated_evenly(a: Any, count: int, axis: int) -> Any:
     """Each element along an axis `count` times: a new axis beside it, merged into it."""
     shape = a.shape

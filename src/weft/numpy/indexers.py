@@ -535,18 +535,19 @@ def check_lookups(x: ShapedArray, plan: Plan, arrays: Sequence[Any]) -> list[boo
     """Raise where an array is known to reach out of its axis; which are known not negative."""
     if not config.check_bounds:
         return [False] * len(plan.lookups)
-    out = []
-    for e in plan.lookups:
-        values = known_values(arrays[e.array])
-        low = high = 0
-        if values is None:
-            out.append(False)
-            continue
-        if isinstance(values, int):
-            low = high = values
-        elif values.size:
-            low, high = int(values.min()), int(values.max())
-        if high >= e.size or low < -e.size:
-            raise out_of_bounds(x, high if high >= e.size else low, e)
-        out.append(low >= 0)
-    return out
+    return [check_values(x, e, arrays[e.array]) for e in plan.lookups]
+
+
+def check_values(x: ShapedArray, e: Lookup, array: Any) -> bool:
+    """Raise where an array is known to reach out of an axis; whether it is known not negative."""
+    values = known_values(array)
+    if values is None:
+        return False
+    low = high = 0
+    if isinstance(values, int):
+        low = high = values
+    elif values.size:
+        low, high = int(values.min()), int(values.max())
+    if high >= e.size or low < -e.size:
+        raise out_of_bounds(x, high if high >= e.size else low, e)
+    return low >= 0

@@ -6,7 +6,8 @@ index_tricks.py's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from weft.numpy.indexers import (
     Windows,
     check_lookups,
     check_places,
+    check_values,
     plan_for,
     split_index,
     static_key,
@@ -37,6 +39,7 @@ from weft.numpy.promotion import (
     no_out,
     operands,
 )
+from weft.options import config
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
@@ -87,6 +90,9 @@ def access(
     wrap_negative_indices: bool = True,
 ) -> Access:
     """The keywords of a read or write of `x`, checked."""
+    promises = indices_are_sorted or unique_indices
+    if mode == "fill" and fill_value is None and wrap_negative_indices and not promises:
+        return filling(x.dtype)
     found = None if mode is None else GatherScatterMode.from_any(mode)
     if found is GatherScatterMode.FILL_OR_DROP:
         fill_value = fill_param(fill_value, x.dtype)
@@ -98,6 +104,12 @@ def access(
         bool(wrap_negative_indices),
         mode is None,
     )
+
+
+@functools.cache
+def filling(dtype: np.dtype) -> Access:
+    """The plain `fill` mode for arrays of a dtype."""
+    return Access(GatherScatterMode.FILL_OR_DROP, fill_param(None, dtype), checked=False)
 
 
 # --- reading with a plan ----------------------------------------------------------------------
@@ -261,6 +273,15 @@ def getitem(x: Any, index: Any) -> Any:
             error.__traceback__ = trimmed(error.__traceback__)
             raise
     return read_traced(x, index, PLAIN)
+
+
+def iterate(x: Any) -> Iterator:
+    """The elements along the first axis: of a short array at once, by one program."""
+    if not x.ndim:
+        raise ShapeError(f"iter(): needs an array with an axis; got {x.aval}.")
+    if type(x) is ArrayImpl and current.trace is EVAL and x.shape[0] <= 64:
+        return iter(slicing.unstack(x))
+    return (x[i] for i in range(x.shape[0]))
 
 
 def getitem_with(x: Any, index: Any, how: Access) -> Any:
@@ -547,14 +568,14 @@ def take_along_axis(
     wrap = True if wrap_negative_indices is None else wrap_negative_indices
     how = access(arr.aval, mode or "fill", fill_value, wrap_negative_indices=wrap)
     if mode is None and arr.ndim == indices.ndim:
-        check_known(op, arr.aval, axis, indices)
+        check_known(arr.aval, axis, indices)
     return taken_along(arr, indices, axis, how)
 
 
-def check_known(op: str, x: ShapedArray, axis: int, indices: Any) -> None:
+def check_known(x: ShapedArray, axis: int, indices: Any) -> None:
     """Raise where indices along one axis are known to be out of bounds."""
-    plan = Plan([Lookup(axis, 0, indices.shape, x.shape[axis])], (), ())
-    check_lookups(x, plan, [indices])
+    if config.check_bounds:
+        check_values(x, Lookup(axis, 0, indices.shape, x.shape[axis]), indices)
 
 
 def stretch(x: Any, shape: tuple[int, ...]) -> Any:

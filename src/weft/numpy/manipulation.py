@@ -6,6 +6,7 @@ Choosing elements by index is indexing.py's, padding is padding.py's, order by v
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, not_array, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerIntegerConversionError
+from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
@@ -337,6 +339,7 @@ def broadcast_arrays(*args: Any) -> list:
 # --- joining ----------------------------------------------------------------------------------
 
 
+@fused(static=("axis", "dtype"))
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Join arrays along an axis they have; with axis=None, all their elements in a row.
 
@@ -369,6 +372,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     return joined("concat", as_arrays("concat", arrays), axis)
 
 
+@fused(static=("axis", "out", "dtype"))
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Join arrays of one shape along a new axis."""
     no_out("stack", out)
@@ -382,22 +386,26 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return slicing.stack(promoted("stack", parts, dtype), axis)
 
 
+@fused(static=("dtype",))
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays as rows: along the first axis, vectors standing for one row each."""
     return joined("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
 
 
+@fused(static=("dtype",))
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays side by side: along the second axis, vectors along their only one."""
     parts = [atleast_1d(x) for x in as_arrays("hstack", tup)]
     return joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
+@fused(static=("dtype",))
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays in depth: along the third axis."""
     return joined("dstack", [atleast_3d(x) for x in as_arrays("dstack", tup)], 2, dtype)
 
 
+@fused
 def column_stack(tup: Any) -> Any:
     """Join arrays as columns: vectors stand for one column each."""
     parts = as_arrays("column_stack", tup)
@@ -405,6 +413,7 @@ def column_stack(tup: Any) -> Any:
     return joined("column_stack", columns, 1)
 
 
+@fused
 def block(arrays: Any) -> Any:
     """Put an array together from nested lists of blocks, innermost lists along the last axis."""
     depth = block_depth(arrays)
@@ -442,6 +451,7 @@ def join_blocks(x: Any, depth: int, ndim: int) -> Any:
     return joined("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
 
 
+@fused(static=("axis",))
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join `values` to the end of an array; with axis=None both are flattened first."""
     return joined("append", [as_array(arr, "append"), as_array(values, "append")], axis)
@@ -497,7 +507,7 @@ def parted(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: 
                 f"of {x.aval}. Hint: jnp.array_split."
             )
         small, larger = divmod(n, count)
-        ends = np.cumsum([small + (i < larger) for i in range(count)]).tolist()
+        ends = list(itertools.accumulate(small + (i < larger) for i in range(count)))
         spans = list(zip([0, *ends[:-1]], ends, strict=True))
     if all(a <= b for a, b in spans) and all(
         s[1] == t[0] for s, t in zip(spans, spans[1:], strict=False)
@@ -557,6 +567,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return swapaxes(rev(m, (j,)), i, j) if k == 1 else rev(swapaxes(m, i, j), (j,))
 
 
+@fused(static=("shift", "axis"))
 def roll(a: Any, shift: Any, axis: Axes | None = None) -> Any:
     """Shift elements along axes; what leaves at the end comes in at the front.
 

@@ -218,6 +218,7 @@ def attach() -> None:
     for cls in (ArrayImpl, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)
+    ArrayImpl.__iter__ = indexing.iterate  # a tracer's knows where it was made
 
 
 attach()

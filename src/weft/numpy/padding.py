@@ -72,10 +72,17 @@ def pad(array: Any, pad_width: Any, mode: str | Callable = "constant", **kwargs:
     >>> jnp.pad(jnp.array([1, 2, 3]), (2, 1), mode="reflect")
     Array([3, 2, 1, 2, 3, 2], dtype=int32)
     """
+    if callable(mode):
+        x = as_array(array, "pad")
+        return padded_by(x, widths_of(pad_width, x.ndim), mode, kwargs)
+    return padded(array, pad_width, mode, **kwargs)
+
+
+@fused(static=("pad_width", "mode", "reflect_type", "stat_length"))
+def padded(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
+    """`pad` in a mode that has a name."""
     x = as_array(array, "pad")
     widths = widths_of(pad_width, x.ndim)
-    if callable(mode):
-        return padded_by(x, widths, mode, kwargs)
     if mode not in KEYWORDS:
         raise NotImplementedError(f"pad: mode must be one of {', '.join(KEYWORDS)}; got {mode!r}.")
     unknown = set(kwargs) - set(KEYWORDS[mode])
@@ -152,7 +159,6 @@ def repeated(edge: Any, axis: int, count: int) -> Any:
     return layout.broadcast_in_dim(edge, shape, range(edge.ndim))
 
 
-@fused(static=("widths", "mode"))
 def padded_with(x: Any, values: list, widths: Widths, mode: str) -> Any:
     """Padding with constants, or with ramps towards them."""
     values = [[convert(asarray(v), x.dtype) for v in row] for row in values]
@@ -187,7 +193,6 @@ def ramped(x: Any, ends: Sequence[Any], before: int, after: int, axis: int) -> A
     return beside(x, *parts, axis)
 
 
-@fused(static=("widths", "mode", "lengths"))
 def padded_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) -> Any:
     """Padding with a statistic of the elements next to each side."""
     for axis, (before, after) in enumerate(widths):
@@ -204,7 +209,6 @@ def padded_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | Non
     return x
 
 
-@fused(static=("widths", "mode", "odd"))
 def padded_by_elements(x: Any, widths: Widths, mode: str, odd: bool) -> Any:
     """Padding with elements of the array: which ones, NumPy says of their numbers."""
     for axis, (before, after) in enumerate(widths):

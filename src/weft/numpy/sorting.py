@@ -204,6 +204,7 @@ def same_place(x: Any, y: Any) -> Any:
 METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
 
 
+@fused(static=("side", "method"))
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Any:
@@ -230,7 +231,6 @@ def searchsorted(
     return halved(a, v, side)
 
 
-@fused(static=("side",))
 def compared(a: Any, v: Any, side: str) -> Any:
     """`searchsorted` by counting the elements that come before."""
     x, y = operands("searchsorted", a, v, shaped=False)
@@ -262,6 +262,7 @@ def fetched(x: Any, i: Any) -> Any:
     return gather(x, layout.expand_dims(i, (i.ndim,)), dims, (1,))
 
 
+@fused(static=("right", "method"))
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """The number of the bin that each element falls into; `bins` rise or fall.
 
@@ -273,12 +274,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         raise ShapeError(f"digitize: bins must be a vector; got {bins.aval}.")
     if not bins.size:
         return layout.full(x.shape, 0, INT32)
-    return digitized(x, bins, bool(right), method or "scan")
-
-
-@fused(static=("right", "method"))
-def digitized(x: Any, bins: Any, right: bool, method: str) -> Any:
-    """`digitize` for arrays."""
+    method = method or "scan"
     side = "left" if right else "right"
     n = bins.size
     rising = ge(getitem_with(bins, n - 1, PLAIN), getitem_with(bins, 0, PLAIN))

@@ -523,7 +523,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if mode == "wrap":
         ind = around(ind, a.size)
     elif mode is None:
-        check_known("put", flat.aval, 0, ind)
+        check_known(flat.aval, 0, ind)
     how = access(flat.aval, "clip", wrap_negative_indices=mode is None)
     return layout.reshape(update(flat, ind, "set", v, how, None), a.shape)
 
@@ -558,7 +558,7 @@ def put_along_axis(
         n if i == axis else m for i, (m, n) in enumerate(zip(arr.shape, indices.shape, strict=True))
     )
     if mode is None:
-        check_known(op, arr.aval, axis, indices)
+        check_known(arr.aval, axis, indices)
     return put_along(arr, stretch(indices, shape), asarray(values), axis, access(arr.aval, mode))
 
 

@@ -6,7 +6,6 @@ are attached by numpy/methods.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -135,12 +134,6 @@ def _dlpack_device(x: Any) -> tuple[int, int]:
     return kinds[device.platform], getattr(device, "local_hardware_id", None) or 0
 
 
-def _iterate(x: Any) -> Iterator:
-    if not x.ndim:
-        raise ShapeError(f"iter(): needs an array with an axis; got {x.aval}.")
-    return (x[i] for i in range(x.shape[0]))
-
-
 def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     """An array with the content of `host`, for unpickling."""
     aval = ShapedArray(host.shape, host.dtype, weak_type)
@@ -206,7 +199,6 @@ def _attach() -> None:
         "__complex__": lambda x: complex(scalar(x, "complex()")),
         "__index__": _integer,
         "__len__": _length,
-        "__iter__": _iterate,
         "__repr__": array_repr,
         "__str__": lambda x: f"Array(deleted, {x.aval})" if x.is_deleted() else str(host_view(x)),
         "__format__": lambda x, spec: format(
