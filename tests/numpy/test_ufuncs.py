@@ -317,3 +317,12 @@ def test_errors(call, error, message):
         call(jnp.ones(3))
     with pytest.raises(error, match=message):
         jit(call)(jnp.ones(3))
+
+
+def test_shape_ndim_and_size():
+    for x in (FLOATS, jnp.array(FLOATS)):
+        assert (jnp.shape(x), jnp.ndim(x), jnp.size(x), jnp.size(x, 1)) == ((2, 3), 2, 6, 3)
+    assert jnp.shape(1.0) == () and jnp.size(2, ()) == 1 and jnp.size(FLOATS, (0, -1)) == 6
+    assert jit(lambda x: x + jnp.ndim(x) * jnp.size(x))(2) == 2
+    with pytest.raises(DtypeError, match="shape: .* got a list"):
+        jnp.shape([1, 2])

@@ -5,6 +5,7 @@ Comparisons of one operation are rows of ufuncs.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from weft.core.aval import typeof
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused, kernel_for
-from weft.numpy.promotion import as_array, as_operand, operands, spread
+from weft.numpy.promotion import as_array, as_operand, axes_of, operands, spread
 from weft.numpy.searching import nonzero
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
@@ -44,9 +45,12 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "nan_to_num",
+    "ndim",
     "piecewise",
     "select",
+    "shape",
     "signbit",
+    "size",
     "where",
 ]
 
@@ -154,6 +158,27 @@ def isscalar(element: Any) -> bool:
     if np.isscalar(element):
         return True
     return hasattr(element, "aval") and element.aval.shape == ()
+
+
+def type_of(op: str, a: Any) -> Any:
+    """What has the shape of an operand: itself, if it has one."""
+    return a if hasattr(a, "shape") else typeof(as_operand(op, a))
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The shape of an array, a number, or anything that has one."""
+    return tuple(type_of("shape", a).shape)
+
+
+def ndim(a: Any) -> int:
+    """The number of axes."""
+    return len(type_of("ndim", a).shape)
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements, or of places along the given axes."""
+    sizes = type_of("size", a).shape
+    return math.prod(sizes[i] for i in axes_of("size", axis, len(sizes)))
 
 
 @fused

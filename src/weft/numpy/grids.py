@@ -31,14 +31,12 @@ __all__ = [
     "fill_diagonal",
     "fromfunction",
     "identity",
-    "index_exp",
     "indices",
     "mask_indices",
     "meshgrid",
     "mgrid",
     "ogrid",
     "r_",
-    "s_",
     "tri",
     "tril",
     "tril_indices",
@@ -384,23 +382,7 @@ def raised(item: Any, ndim: int, place: int) -> Any:
     return reshape(x, (*[1] * before, *x.shape, *[1] * (extra - before)))
 
 
-class Index:
-    """`s_[1:3, ::2]`: what stands between the brackets, as a value to index with."""
-
-    def __getitem__(self, key: Any) -> Any:
-        return key
-
-
-class IndexTuple:
-    """`index_exp[1:3]`: as `s_`, but always a tuple."""
-
-    def __getitem__(self, key: Any) -> tuple:
-        return key if isinstance(key, tuple) else (key,)
-
-
 mgrid = Grid(sparse=False)
 ogrid = Grid(sparse=True)
 r_ = Joined(0, 1, -1)
 c_ = Joined(-1, 2, 0)
-s_ = Index()
-index_exp = IndexTuple()
