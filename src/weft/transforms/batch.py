@@ -98,7 +98,7 @@ class BatchTrace(Trace):
         results = [
             y if d is None else BatchTracer(self, y, d) for y, d in zip(outs, out_dims, strict=True)
         ]
-        if self.parent.parent is None:  # nothing is written down
+        if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
             for y in results:
                 if type(y) is BatchTracer and y.owner is self:
                     y.source = current.source or get_traceback()
@@ -109,7 +109,7 @@ def batch(
     fun: Callable, args: Sequence[Any], dims: Sequence[int | None], axis: Axis
 ) -> tuple[list, list[int | None]]:
     """Results of a flat function mapped over `axis`, and where the mapped axis is in each."""
-    trace = BatchTrace(current.trace, axis)  # type: ignore[arg-type]
+    trace = BatchTrace(current.trace, axis)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     around = named_axes.value
     if axis.name is not None:
