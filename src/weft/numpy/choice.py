@@ -16,8 +16,20 @@ from weft.core.aval import typeof
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused, kernel_for
-from weft.numpy.promotion import as_array, as_operand, axes_of, operands, spread
+from weft.numpy.promotion import (
+    array_action,
+    as_array,
+    as_operand,
+    axes_of,
+    broadcast_shape,
+    kind_of,
+    number_action,
+    operands,
+    plan_for,
+    spread,
+)
 from weft.numpy.searching import nonzero
+from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import full, literal
@@ -221,12 +233,44 @@ def logical_not(x: Any, /) -> Any:
 # --- choosing -------------------------------------------------------------------------------
 
 
+# (types of the three operands, options) -> what to do with each of them, or None.
+_CHOICES: dict[tuple, tuple] = {}
+
+
 def chosen(condition: Any, x: Any, y: Any) -> Any:
     """`where` with its three arguments, as written."""
-    condition = truth(as_operand("where", condition))
-    x, y = operands("where", as_operand("where", x), as_operand("where", y), shaped=False)
-    condition, x, y = spread("where", condition, x, y)
+    key = (*(getattr(v, "aval", None) or type(v) for v in (condition, x, y)), trace_context())
+    actions = _CHOICES.get(key)
+    if actions is None:
+        condition, x, y = (as_operand("where", v) for v in (condition, x, y))
+        kinds = tuple(kind_of("where", v) for v in (condition, x, y))
+        actions = _CHOICES[*kinds, trace_context()] = choice_actions(*kinds)
+    to_bool, act_x, act_y = actions
+    if to_bool is not None:
+        condition = to_bool(condition)
+    if act_x is not None:
+        x = act_x(x)
+    if act_y is not None:
+        y = act_y(y)
     return ops.select_n_p.bind(condition, y, x)[0]
+
+
+def choice_actions(condition: Any, x: Any, y: Any) -> tuple:
+    """What is to be done to a condition and two operands of these kinds."""
+    avals = [typeof(k(0)) if isinstance(k, type) else k for k in (condition, x, y)]
+    shape = broadcast_shape("where", avals)
+    plan = plan_for("where", (x, y), shaped=False)
+    mask = array_action(avals[0].update(dtype=np.bool_), np.dtype(bool), True, shape)
+    if not dtypes.is_bool(avals[0].dtype):
+        to_bool = lambda c: truth(c) if mask is None else mask(truth(c))
+    else:
+        to_bool = mask
+    return to_bool, *(
+        number_action(k, plan.dtype)
+        if isinstance(k, type)
+        else array_action(k, plan.dtype, plan.weak, shape)
+        for k in (x, y)
+    )
 
 
 chosen_kernel = kernel_for(chosen, "where")

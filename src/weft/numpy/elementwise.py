@@ -14,7 +14,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.trace import current
 from weft.errors import DtypeError
-from weft.numpy.choice import choose, number, real_only, signbit
+from weft.numpy.choice import number, real_only, signbit
 from weft.numpy.fused import fused, kernel_for
 from weft.numpy.promotion import (
     as_array,
@@ -140,7 +140,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     """|x1| with the sign of x2, -0.0 and NaN among them."""
     x, y = reals("copysign", x1, x2)
     size = ops.abs(x)
-    return choose(signbit(y), ops.neg(size), size)
+    return ops.select(signbit(y), ops.neg(size), size)
 
 
 @fused
@@ -201,7 +201,7 @@ def ceil(x: Any, /) -> Any:
 
 def toward_zero(x: Any) -> Any:
     """Floats rounded towards 0."""
-    return choose(ops.lt(x, number(0, x)), ops.ceil(x), ops.floor(x))
+    return ops.select(ops.lt(x, number(0, x)), ops.ceil(x), ops.floor(x))
 
 
 @fused
@@ -262,7 +262,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
     if dtypes.is_unsigned(x.dtype):
         return quotient
     below = ops.bitwise_and(ops.ne(ops.sign(x), ops.sign(y)), ops.ne(ops.rem(x, y), number(0, x)))
-    return choose(below, ops.sub(quotient, number(1, x)), quotient)
+    return ops.select(below, ops.sub(quotient, number(1, x)), quotient)
 
 
 @fused
@@ -277,7 +277,7 @@ def nonzero(y: Any) -> Any:
     """A divisor, with 1 for 0 among integers."""
     if dtypes.is_float(y.dtype):
         return y
-    return choose(ops.eq(y, number(0, y)), number(1, y), y)
+    return ops.select(ops.eq(y, number(0, y)), number(1, y), y)
 
 
 def modulo(x: Any, y: Any) -> Any:
@@ -285,17 +285,17 @@ def modulo(x: Any, y: Any) -> Any:
     y, zero = nonzero(y), number(0, x)
     rest = ops.rem(x, y)
     crosses = ops.ne(ops.lt(rest, zero), ops.lt(y, zero))
-    return choose(ops.bitwise_and(crosses, ops.ne(rest, zero)), ops.add(rest, y), rest)
+    return ops.select(ops.bitwise_and(crosses, ops.ne(rest, zero)), ops.add(rest, y), rest)
 
 
 def float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     """Quotient and remainder of floats, as Python's divmod: exact but for one rounding."""
     zero = number(0, x)
     rest = ops.rem(x, y)
-    quotient = ops.div(choose(ops.eq(y, zero), x, ops.sub(x, rest)), y)
+    quotient = ops.div(ops.select(ops.eq(y, zero), x, ops.sub(x, rest)), y)
     below = ops.bitwise_and(ops.ne(rest, zero), ops.ne(ops.sign(y), ops.sign(rest)))
-    rest = choose(below, ops.add(rest, y), rest)
-    quotient = choose(below, ops.sub(quotient, number(1, x)), quotient)
+    rest = ops.select(below, ops.add(rest, y), rest)
+    quotient = ops.select(below, ops.sub(quotient, number(1, x)), quotient)
     return ops.round(quotient), rest
 
 
@@ -327,13 +327,13 @@ def reciprocal(x: Any, /) -> Any:
 def common_divisor(x: Any, y: Any) -> Any:
     """Euclid's algorithm; as many steps as consecutive Fibonacci numbers of the dtype take."""
     for _ in range({8: 12, 16: 24, 32: 47, 64: 93}[dtypes.itemsize_bits(x.dtype)]):
-        x, y = y_or(x, y), choose(ops.eq(y, number(0, y)), y, ops.rem(x, nonzero(y)))
+        x, y = y_or(x, y), ops.select(ops.eq(y, number(0, y)), y, ops.rem(x, nonzero(y)))
     return x
 
 
 def y_or(x: Any, y: Any) -> Any:
     """y, or x where y is 0."""
-    return choose(ops.eq(y, number(0, y)), x, y)
+    return ops.select(ops.eq(y, number(0, y)), x, y)
 
 
 def counts(op: str, x: Any, y: Any) -> list:
@@ -404,7 +404,7 @@ def power_by_squaring(x: Any, y: Any) -> Any:
     out = number(1, x)
     for i in range(6):
         bit = ops.ne(ops.bitwise_and(y, number(1 << i, y)), number(0, y))
-        out = choose(bit, ops.mul(x, out), out)
+        out = ops.select(bit, ops.mul(x, out), out)
         if i < 5:
             x = ops.mul(x, x)
     return out
@@ -433,8 +433,10 @@ def log_of_sum(x: Any, y: Any) -> Any:
     low, high = order(x, y)
     gap = ops.sub(low, high)
     same = ops.ne(gap, gap)  # inf - inf, or NaN
-    gap = choose(same, number(0, gap), gap)  # keeps NaN out of the derivative
-    return choose(same, ops.add(x, y), ops.add(high, transcendental.log1p(transcendental.exp(gap))))
+    gap = ops.select(same, number(0, gap), gap)  # keeps NaN out of the derivative
+    return ops.select(
+        same, ops.add(x, y), ops.add(high, transcendental.log1p(transcendental.exp(gap)))
+    )
 
 
 def order(x: Any, y: Any) -> tuple[Any, Any]:
@@ -442,7 +444,7 @@ def order(x: Any, y: Any) -> tuple[Any, Any]:
     if not dtypes.is_complex(x.dtype):
         return ops.min(x, y), ops.max(x, y)
     less = ops.lt(ops.real(x), ops.real(y))
-    return choose(less, x, y), choose(less, y, x)
+    return ops.select(less, x, y), ops.select(less, y, x)
 
 
 @fused
@@ -466,9 +468,9 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     infinite = ops.bitwise_or(ops.eq(x, number(np.inf, x)), ops.eq(y, number(np.inf, y)))
     low, high = order(x, y)
     none = ops.eq(high, number(0, high))
-    ratio = ops.div(low, choose(none, number(1, high), high))
+    ratio = ops.div(low, ops.select(none, number(1, high), high))
     out = ops.mul(high, transcendental.sqrt(ops.add(number(1, high), ops.square(ratio))))
-    return choose(infinite, number(np.inf, x), choose(none, high, out))
+    return ops.select(infinite, number(np.inf, x), ops.select(none, high, out))
 
 
 # --- angles and functions of their own ------------------------------------------------------
@@ -497,10 +499,10 @@ def sinc(x: Any, /) -> Any:
     x = as_inexact("sinc", x)
     t = ops.mul(x, number(np.pi, x))
     none = ops.eq(t, number(0, t))
-    safe = choose(none, number(1, t), t)
+    safe = ops.select(none, number(1, t), t)
     # at 0 the series, whose derivatives are those of sinc up to the third
     series = ops.sub(number(1, t), ops.div(ops.square(t), number(6, t)))
-    return choose(none, series, ops.div(transcendental.sin(safe), safe))
+    return ops.select(none, series, ops.div(transcendental.sin(safe), safe))
 
 
 @fused
@@ -515,22 +517,22 @@ def i0(x: Any) -> Any:
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
     x, y = reals("heaviside", x1, x2)
-    step = choose(ops.lt(x, number(0, x)), number(0, x), number(1, x))
-    return choose(ops.ne(x, x), x, choose(ops.eq(x, number(0, x)), y, step))
+    step = ops.select(ops.lt(x, number(0, x)), number(0, x), number(1, x))
+    return ops.select(ops.ne(x, x), x, ops.select(ops.eq(x, number(0, x)), y, step))
 
 
 @fused
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger of x1 and x2; where one is NaN the other."""
     x, y = operands("fmax", as_array(x1, "fmax"), as_array(x2, "fmax"))
-    return choose(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
+    return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
 
 
 @fused
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of x1 and x2; where one is NaN the other."""
     x, y = operands("fmin", as_array(x1, "fmin"), as_array(x2, "fmin"))
-    return choose(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
+    return ops.select(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
 
 
 def greater(x: Any, y: Any) -> Any:
@@ -591,8 +593,8 @@ def spacing(x: Any, /) -> Any:
     size = ops.abs(x)
     inf = full(x.shape, np.inf, x.dtype)
     gap = ops.sub(bits.nextafter_p.bind(size, inf)[0], size)
-    gap = choose(ops.is_finite(x), gap, number(np.nan, x))
-    return choose(ops.lt(x, number(0, x)), ops.neg(gap), gap)
+    gap = ops.select(ops.is_finite(x), gap, number(np.nan, x))
+    return ops.select(ops.lt(x, number(0, x)), ops.neg(gap), gap)
 
 
 @fused(static=("out",))
@@ -602,7 +604,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     x = as_inexact("modf", x)
     real_only("modf", x)
     whole = toward_zero(x)
-    rest = choose(ops.eq(ops.abs(x), number(np.inf, x)), number(0, x), ops.sub(x, whole))
+    rest = ops.select(ops.eq(ops.abs(x), number(np.inf, x)), number(0, x), ops.sub(x, whole))
     return rest, whole
 
 
@@ -623,17 +625,17 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     size = ops.bitwise_and(pattern, literal(int(np.iinfo(word).max), word))
     # a subnormal is a count of the least steps; the processor may take it for 0, but not the count
     tiny = ops.lt(size, literal(1 << mantissa, word))
-    scaled = bits.bitcast_convert_type(choose(tiny, ops.convert(size, x.dtype), x), word)
+    scaled = bits.bitcast_convert_type(ops.select(tiny, ops.convert(size, x.dtype), x), word)
     shifted = bits.shift_right_arithmetic_p.bind(scaled, full(x.shape, mantissa, word))[0]
     field = ops.bitwise_and(shifted, literal(mask, word))
-    shift = choose(tiny, literal(2 * bias + mantissa - 2, word), literal(bias - 1, word))
+    shift = ops.select(tiny, literal(2 * bias + mantissa - 2, word), literal(bias - 1, word))
     sign = ops.bitwise_and(pattern, literal(int(np.iinfo(word).min), word))
     half = ops.bitwise_and(scaled, literal((1 << mantissa) - 1, word))
     half = ops.bitwise_or(ops.bitwise_or(half, literal((bias - 1) << mantissa, word)), sign)
     as_is = ops.bitwise_or(ops.eq(size, literal(0, word)), ops.eq(field, literal(mask, word)))
     exponent = ops.convert(ops.sub(field, shift), dtypes.default_int())
-    fraction = choose(as_is, x, bits.bitcast_convert_type(half, x.dtype))
-    return fraction, choose(as_is, literal(0, exponent.dtype), exponent)
+    fraction = ops.select(as_is, x, bits.bitcast_convert_type(half, x.dtype))
+    return fraction, ops.select(as_is, literal(0, exponent.dtype), exponent)
 
 
 @fused

@@ -6,6 +6,7 @@ Running sums and products are in cumulative.py; what needs sorting (median, perc
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import choose, truth
+from weft.numpy.choice import number, truth
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, no_out, operands, spread
 from weft.primitives import elementwise as ops
@@ -304,25 +305,24 @@ def mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
     return widened(inexact), result
 
 
-def counted(op: str, shape: Sequence[int], axes: Sequence[int], mask: Any, keepdims: bool) -> Any:
-    """How many elements are reduced: a Python number, or with a mask an array of counts."""
+def mean_of(
+    op: str, x: Any, axes: tuple[int, ...], keepdims: bool, mask: Any, ddof: float = 0
+) -> Any:
+    """The sum of x over `axes`, divided by how many elements that takes, less `ddof`."""
+    shape, dtype = x.shape, x.dtype
+    total = kept(reduce_sum(masked(op, x, mask, 0), axes), shape, axes, keepdims)
     if mask is None:
-        size = 1
-        for i in axes:
-            size *= shape[i]
-        return size
+        count = math.prod([shape[i] for i in axes]) - ddof
+        return ops.div(total, literal(count if count > 0 or not ddof else math.nan, dtype))
     mask = mask_of(op, mask)
-    if mask.shape != tuple(shape):
+    if mask.shape != shape:
         mask = broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))
-    return sum(mask, axes, dtypes.default_int(), keepdims=keepdims)
-
-
-def divided(x: Any, count: Any) -> Any:
-    """x / count, for a Python number or an array of counts."""
-    dtype = typeof(x).dtype
-    if isinstance(count, int | float):
-        return ops.div(x, literal(count, dtype))
-    return ops.div(*spread("mean", x, ops.convert(count, dtype)))
+    counts = reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
+    counts = kept(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
+    if ddof:
+        counts = ops.sub(counts, number(ddof, counts))
+        counts = ops.select(ops.gt(counts, number(0, counts)), counts, number(math.nan, counts))
+    return ops.div(total, ops.convert(counts, dtype))
 
 
 @fused(static=STATIC)
@@ -339,9 +339,8 @@ def mean(
     x = operand_of("mean", a, out)
     axes = axes_of("mean", axis, x.ndim)
     computed, result = mean_dtypes("mean", x, dtype)
-    total = sum(x, axes, computed, keepdims=keepdims, where=where)
-    count = counted("mean", x.shape, axes, where, keepdims)
-    return ops.convert(divided(total, count), result)
+    out = mean_of("mean", ops.convert(x, computed), axes, keepdims, where)
+    return ops.convert(out, result)
 
 
 @fused(static=STATIC)
@@ -408,18 +407,9 @@ def variance(
     result = dtypes.real_dtype(result)
     x = ops.convert(x, computed)
     if center is None:
-        center = mean(x, axes, keepdims=True, where=mask)
+        center = mean_of(op, x, axes, True, mask)
     x = ops.sub(*spread(op, x, ops.convert(as_array(center, op), computed)))
-    squares = abs_squared(x)
-    total = sum(squares, axes, keepdims=keepdims, where=mask)
-    count = counted(op, x.shape, axes, mask, keepdims)
-    if isinstance(count, int):
-        count -= ddof
-        out = divided(total, count if count > 0 else float("nan"))
-    else:
-        count = ops.sub(ops.convert(count, typeof(total).dtype), float(ddof))
-        out = choose(ops.gt(count, 0.0), divided(total, count), float("nan"))
-    return ops.convert(out, result)
+    return ops.convert(mean_of(op, abs_squared(x), axes, keepdims, mask, ddof), result)
 
 
 def abs_squared(x: Any) -> Any:
@@ -441,7 +431,7 @@ def average(
     axes = axes_of("average", axis, x.ndim)
     if weights is None:
         out = mean(x, axes, keepdims=keepdims)
-        count = counted("average", x.shape, axes, None, keepdims)
+        count = math.prod([x.shape[i] for i in axes])
         return (out, full(out.shape, count, out.dtype)) if returned else out
     w = as_array(weights, "average")
     x, w = operands("average", x, w, inexact=True, shaped=False)
