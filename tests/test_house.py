@@ -24,7 +24,7 @@ weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.ja
 weft.core.pretty weft.core.passes weft.core.stage weft.core
 weft.xla.client weft.xla.array weft.xla.diskcache weft.xla.compile weft.xla.hlo weft.xla.lower
 weft.xla.fastpath weft.xla.eager weft.xla
-weft.primitives.layout weft.primitives.elementwise weft.primitives.transcendental
+weft.primitives.layout weft.primitives.constant weft.primitives.elementwise weft.primitives.transcendental
 weft.primitives.slicing
 weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
 weft.primitives.window weft.primitives.dot weft.primitives.conv weft.primitives.cumulative

@@ -73,12 +73,12 @@ class _CustomFunction:
         if self._signature is None:
             return args
         bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(
                 f"{self.__name__}: keyword-only arguments have no derivative; "
                 f"got {', '.join(bound.kwargs)}. Hint: make them positional."
             )
+        bound.apply_defaults()
         return bound.args
 
     def _split(self, args: tuple) -> tuple[list, tuple, Callable]:

@@ -14,9 +14,10 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
 from weft.core.source import made_by
-from weft.core.stage import get_traceback, stage_closed
+from weft.core.stage import get_traceback
 from weft.core.trace import Trace, Tracer, current
 from weft.options import named_axes
+from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
 
 
@@ -172,9 +173,7 @@ def batch_jaxpr(
         a if d is None else unmapped_aval(a, axis.size, d)
         for a, d in zip(jaxpr.in_avals, dims, strict=True)
     ]
-    out, consts = stage_closed(fun, avals, jaxpr.name)
-    assert not consts, "a closed jaxpr has no consts"
-    return out, out_dims
+    return stage_whole(fun, avals, jaxpr.name), out_dims
 
 
 def unmapped_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:

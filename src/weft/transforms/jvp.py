@@ -13,8 +13,9 @@ from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import made_by
-from weft.core.stage import StagedTracer, get_traceback, stage_closed
+from weft.core.stage import StagedTracer, get_traceback
 from weft.core.trace import Trace, Tracer, current
+from weft.primitives.constant import stage_whole
 
 
 class JVPTracer(Tracer):
@@ -139,6 +140,4 @@ def jvp_jaxpr(jaxpr: Jaxpr, moved: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]
         *jaxpr.in_avals,
         *[a.to_tangent() for a, m in zip(jaxpr.in_avals, moved, strict=True) if m],
     ]
-    out, consts = stage_closed(fun, avals, jaxpr.name)
-    assert not consts, "a closed jaxpr has no consts"
-    return out, out_moved
+    return stage_whole(fun, avals, jaxpr.name), out_moved

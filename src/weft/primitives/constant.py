@@ -1,0 +1,73 @@
+"""An array written into a program, and staging that writes them: programs that need nothing passed.
+
+Programs that a call holds are closed. Where one is transformed by a rule that closes over an array
+(a custom derivative, a table of coefficients), the array becomes an equation of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn, Jaxpr
+from weft.core.primitive import Primitive
+from weft.core.stage import stage
+from weft.core.trace import Tracer
+from weft.errors import UnexpectedTracerError
+
+
+class Held:
+    """An array as a parameter, compared by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __repr__(self) -> str:
+        return str(typeof(self.value))
+
+
+class Constant(Primitive):
+    """The array that `held` holds. Source: StableHLO, constant."""
+
+    name = "constant"
+    memoize_type = False
+
+    def abstract_eval(self, *, held):
+        return [typeof(held.value)]
+
+    def impl(self, *, held):
+        return [held.value]
+
+    def lower(self, hlo, *, held):
+        aval = typeof(held.value)
+        return [hlo.constant(np.asarray(held.value, aval.dtype), aval)]
+
+
+constant_p = Constant()
+
+
+def stage_whole(fun: Callable, in_avals: Sequence[ShapedArray], name: str = "") -> Jaxpr:
+    """The closed jaxpr of a flat function; arrays that it closes over are equations of it."""
+    return write_consts(*stage(fun, in_avals, name))
+
+
+def write_consts(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
+    """A closed jaxpr with `consts` written in."""
+    if not consts:
+        return jaxpr
+    for x in consts:
+        if isinstance(x, Tracer):
+            raise UnexpectedTracerError(
+                f"{jaxpr.name or 'jit'}: a rule in a staged program must not close over traced "
+                f"values; got {x.aval} {x.origin()}. Hint: pass it to the function as an argument."
+            )
+    eqns = [
+        Eqn(constant_p, [], {"held": Held(x)}, [v])
+        for v, x in zip(jaxpr.constvars, consts, strict=True)
+    ]
+    return jaxpr.replace(constvars=[], eqns=[*eqns, *jaxpr.eqns])
