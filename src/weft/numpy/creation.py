@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import HOST_TYPES, not_array, typeof
+from weft.core.source import trimmed
 from weft.core.trace import Tracer, current
 from weft.devices import device_put
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
@@ -135,7 +136,11 @@ def asarray(
     """
     if type(a) is ArrayImpl and dtype is None and not copy and device is None:
         return a
-    return array(a, dtype, bool(copy), order, device=device)
+    try:
+        return array(a, dtype, bool(copy), order, device=device)
+    except Exception as error:
+        error.__traceback__ = trimmed(error.__traceback__)
+        raise
 
 
 def parsed(x: Any, dtype: np.dtype | None) -> Any:

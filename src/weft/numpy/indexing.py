@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.source import trimmed
+from weft.core.source import boundary, trimmed
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy.fused import fused, kernel_for
@@ -275,6 +275,7 @@ def getitem(x: Any, index: Any) -> Any:
     return read_traced(x, index, PLAIN)
 
 
+@boundary
 def iterate(x: Any) -> Iterator:
     """The elements along the first axis: of a short array at once, by one program."""
     if not x.ndim:

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.source import trimmed
 from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, ufuncs
@@ -309,7 +310,11 @@ def update(x: Any, index: Any, op: str, values: Any, how: Access, func: Callable
             return kernel_of(("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None))(
                 x, index, values
             )
-        return update_eagerly(x, index, op, values, how)
+        try:
+            return update_eagerly(x, index, op, values, how)
+        except Exception as error:
+            error.__traceback__ = trimmed(error.__traceback__)
+            raise
     if masked:
         return write_masked(x, op, index, values, func)
     key = static_key(index) if how.wrap_negative_indices else None
