@@ -13,9 +13,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused, kernel_for
+from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     array_action,
     as_array,
@@ -34,7 +33,6 @@ from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
-from weft.xla.eager import EVAL
 
 __all__ = [
     "allclose",
@@ -273,17 +271,7 @@ def choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     )
 
 
-chosen_kernel = kernel_for(chosen, "where")
-
-
-def choose(condition: Any, x: Any, y: Any) -> Any:
-    """x where `condition` is not 0 and y elsewhere."""
-    if current.trace is EVAL:
-        try:
-            return chosen_kernel(condition, x, y)
-        except Exception:
-            pass
-    return chosen(condition, x, y)
+choose = fused(chosen, name="where")
 
 
 def where(

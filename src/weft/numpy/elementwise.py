@@ -12,10 +12,9 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.trace import current
 from weft.errors import DtypeError
 from weft.numpy.choice import number, real_only, signbit
-from weft.numpy.fused import fused, kernel_for
+from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     as_array,
     as_inexact,
@@ -29,7 +28,6 @@ from weft.numpy.promotion import (
 from weft.primitives import bits, special, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import full, literal
-from weft.xla.eager import EVAL
 
 __all__ = [
     "abs",
@@ -369,17 +367,11 @@ def power(x1: Any, x2: Any, /) -> Any:
     Array([1. , 0.5], dtype=float32)
     """
     if type(x2) is int and hasattr(x1, "aval") and not dtypes.is_bool(x1.dtype):
-        if current.trace is EVAL:
-            return integer_power_kernel(x1, x2)
         return integer_power(x1, x2)
-    if current.trace is EVAL:
-        try:
-            return power_kernel(x1, x2)
-        except Exception:
-            pass
     return power_of(x1, x2)
 
 
+@fused(static=("n",), name="integer_pow")
 def integer_power(x: Any, n: int) -> Any:
     """x ** n for a Python integer n."""
     if n < 0 and dtypes.is_integer(x.dtype):
@@ -390,6 +382,7 @@ def integer_power(x: Any, n: int) -> Any:
     return ops.integer_pow(x, n)
 
 
+@fused(name="pow")
 def power_of(x1: Any, x2: Any) -> Any:
     """`power` as written."""
     x, y = as_operand("power", x1), as_operand("power", x2)
@@ -410,8 +403,6 @@ def power_by_squaring(x: Any, y: Any) -> Any:
     return out
 
 
-integer_power_kernel = kernel_for(integer_power, "integer_pow", ("n",))
-power_kernel = kernel_for(power_of, "power")
 pow = power
 
 
