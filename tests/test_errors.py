@@ -1,0 +1,643 @@
+"""Bad input: the class and the text of every error, and that it leaves everything as it was.
+
+One row for each mistake: what a user would write, the class to catch, and what the message says.
+Operations that refuse their operands are in tests/primitives/test_errors.py.
+"""
+
+import gc
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import traceback
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import errors, grad, jit, lax, vmap
+from weft.core.jaxpr import Jaxpr
+from weft.core.passes import check_jaxpr
+from weft.core.trace import current
+from weft.options import named_axes, surroundings
+from weft.xla.eager import EVAL
+
+PACKAGE = str(pathlib.Path(weft.__file__).parent)
+HERE = r"test_errors\.py:\d+"
+
+
+def V3():
+    return jnp.ones(3)
+
+
+def V2():
+    return jnp.ones(2)
+
+
+class Thing:
+    """No type that weft knows."""
+
+    def __repr__(self):
+        return "Thing()"
+
+
+def assert_clean():
+    """Nothing of a failed call is left behind: what ran before it runs after it."""
+    assert current.trace is EVAL
+    assert current.source is None
+    assert surroundings.value is None
+    assert named_axes.value == ()
+    assert float(jnp.sum(jnp.arange(4.0) + 1.0)) == 10.0
+    assert float(RUNS_BEFORE(2.0)) == 12.0
+    assert float(jit(vmap(grad(lambda x: x * x)))(V3())[0]) == 2.0
+
+
+RUNS_BEFORE = jit(grad(lambda x: x**3))
+
+
+def check(code, error, text):
+    """`code()` raises `error`, whose message is in the house's grammar and matches `text`."""
+    with pytest.raises(error) as info:
+        code()
+    message = str(info.value)
+    assert re.search(text, message), message
+    assert re.match(r"^\S.{0,40}?: \S", message), f"no operation in front: {message}"
+    assert re.search(r"; got |must|needs", message), f"neither rule nor what was given: {message}"
+    assert message.endswith((".", ")", "`")), message
+    assert own_frames(info.value) <= 4
+    gc.collect()
+    assert_clean()
+
+
+def own_frames(error):
+    """How many of weft's frames a traceback shows."""
+    return sum(f.filename.startswith(PACKAGE) for f in traceback.extract_tb(error.__traceback__))
+
+
+def table(rows):
+    return pytest.mark.parametrize(
+        ("code", "error", "text"), [row[1:] for row in rows], ids=[row[0] for row in rows]
+    )
+
+
+# --- Python's needs of a value ----------------------------------------------------------------
+
+
+def assign(x):
+    x[0] = 1.0
+
+
+def assign_slice(x):
+    x[1:, ...] = 1.0
+
+
+def absolute(x):
+    if x > 0:
+        return x
+    return -x
+
+
+@table([
+    ("array", lambda: assign(V3()), TypeError, r"array: .* got x\[0\] = \.\.\. on f32\[3\]\. Hint: x = x\.at\[0\]\.set\(value\)"),
+    ("slice", lambda: assign_slice(V3()), errors.MutationError, r"got x\[1:, \.\.\.\] = "),
+    ("traced", lambda: jit(assign)(V3()), errors.MutationError, r"got x\[0\] = \.\.\. on f32\[3\]"),
+    ("mapped", lambda: vmap(assign)(jnp.ones((2, 3))), errors.MutationError, r"on f32\[3\]\."),
+])  # fmt: skip
+def test_assignment_into_an_array(code, error, text):
+    check(code, error, text)
+
+
+@table([
+    ("if", lambda: jit(absolute)(1.0), errors.TracerBoolConversionError, rf"^bool\(\): needs a concrete value; got a traced bool\[\] made by `x > 0` at {HERE}\. Hint: jnp\.where\(x > 0, a, b\)"),
+    ("if, of a grad", lambda: jit(grad(absolute))(1.0), errors.TracerBoolConversionError, rf"made by `x > 0` at {HERE}\."),
+    ("if, mapped", lambda: vmap(absolute)(V3()), errors.TracerBoolConversionError, rf"made by `x > 0` at {HERE}, mapped by vmap along axis 0 of bool\[3\]"),
+    ("if, on an argument", lambda: jit(lambda flag: 1 if flag else 2)(True), errors.TracerBoolConversionError, rf"got a traced bool\[\] from argument `flag` of <lambda> at {HERE}\."),
+    ("and", lambda: jit(lambda x: x > 0 and x < 1)(0.5), errors.ConcretizationTypeError, r"^bool\(\)"),
+    ("int", lambda: jit(lambda x: int(x))(1.0), errors.ConcretizationTypeError, r"^int\(\): .* argument `x` of <lambda>"),
+    ("float", lambda: jit(lambda x: float(x * 2))(1.0), errors.ConcretizationTypeError, r"^float\(\): .* made by `x \* 2`"),
+    ("complex", lambda: jit(lambda x: complex(x))(1.0), errors.ConcretizationTypeError, r"^complex\(\)"),
+    ("range", lambda: jit(lambda n: list(range(n)))(3), errors.TracerIntegerConversionError, r"^index\(\): .* lax\.fori_loop"),
+    ("list[i]", lambda: jit(lambda i: [1, 2][i])(1), errors.TracerIntegerConversionError, r"^index\(\)"),
+    ("np.sin", lambda: jit(lambda x: np.sin(x))(1.0), errors.TracerArrayConversionError, r"^numpy: .* Hint: use the function of weft\.numpy"),
+    ("np.asarray", lambda: vmap(np.asarray)(V3()), errors.TracerArrayConversionError, r"mapped by vmap along axis 0 of f32\[3\]"),
+    ("item", lambda: jit(lambda x: x.item())(1.0), errors.ConcretizationTypeError, r"^item\(\): .* Hint: return the array"),
+    ("tolist", lambda: jit(lambda x: x.tolist())(V3()), errors.ConcretizationTypeError, r"^tolist\(\)"),
+    ("format", lambda: jit(lambda x: f"{x:.3f}")(1.0), errors.ConcretizationTypeError, r"^format\(\)"),
+    ("iter", lambda: jit(lambda x: list(x))(1.0), TypeError, r"^iter\(\): needs an array with an axis; got f32\[\]"),
+    ("len", lambda: jit(lambda x: len(x))(1.0), TypeError, r"^len\(\): needs an array with an axis; got f32\[\]"),
+    ("in", lambda: jit(lambda x: 1.0 in x)(V3()), errors.TracerBoolConversionError, r"made by `1\.0 in x`"),
+    ("hash", lambda: jit(hash)(1.0), TypeError, r"^hash\(\): .* got f32\[\]"),
+    ("key", lambda: jit(lambda x: {x: 1})(1.0), TypeError, r"^hash\(\): a traced value is no key"),
+    ("in a dict", lambda: jit(lambda x: x in {1: 2})(1.0), errors.TracerError, r"^hash\(\)"),
+    ("dlpack", lambda: jit(lambda x: np.from_dlpack(x))(V3()), TypeError, r""),
+])  # fmt: skip
+def test_a_value_that_is_not_known_yet(code, error, text):
+    if text:
+        check(code, error, text)
+    else:
+        with pytest.raises((error, AttributeError)):
+            code()
+        assert_clean()
+
+
+def test_a_shaped_tracer_can_be_walked():
+    assert jit(lambda x: sum(y for y in x) + len(x))(V3()) == 6.0
+
+
+@table([
+    ("bool", lambda: bool(V3()), ValueError, r"^bool\(\): needs an array of one element; got f32\[3\]\. Hint: x\.any\(\)"),
+    ("float", lambda: float(V3()), TypeError, r"^float\(\): .* got f32\[3\]"),
+    ("index", lambda: range(jnp.ones(())), TypeError, r"^index\(\): needs an integer scalar array; got f32\[\]"),
+    ("iter", lambda: list(jnp.ones(())), TypeError, r"^iter\(\)"),
+    ("len", lambda: len(jnp.ones(())), TypeError, r"^len\(\)"),
+    ("hash", lambda: {V3()}, TypeError, r"^hash\(\): an array is no key.* x\.item\(\)"),
+    ("Array", lambda: weft.Array([1.0]), TypeError, r"^Array: must be made by a function; .* jnp\.array"),
+])  # fmt: skip
+def test_what_python_asks_of_an_array(code, error, text):
+    check(code, error, text)
+
+
+# --- leaks --------------------------------------------------------------------------------------
+
+STORE = {}
+
+
+class Model:
+    last = None
+
+
+def leaked(transform, x, kept=lambda x: jnp.sin(x)):
+    """A traced value that has left its function through a list."""
+    box = []
+
+    def f(x):
+        box.append(kept(x))
+        return x
+
+    transform(f)(x)
+    return box[0]
+
+
+def through_a_global():
+    jit(lambda x: STORE.update(x=jnp.cos(x)))(1.0)
+    return STORE["x"]
+
+
+def through_an_attribute():
+    jit(lambda x: setattr(Model, "last", x * 3.0))(1.0)
+    return Model.last
+
+
+def through_a_closure():
+    inner = None
+
+    @jit
+    def f(x):
+        nonlocal inner
+        inner = -x
+        return x
+
+    f(1.0)
+    return jit(lambda y: inner + y)(1.0)
+
+
+@table([
+    ("jit", lambda: leaked(jit, 1.0) + 1, errors.UnexpectedTracerError, rf"^tracer: .* got a leaked f32\[\] made by `jnp\.sin\(x\)` at {HERE}\. Hint: return the value"),
+    ("jit, an argument", lambda: leaked(jit, 1.0, lambda x: x) + 1, errors.UnexpectedTracerError, rf"leaked f32\[\] from argument `x` of f at {HERE}\."),
+    ("grad", lambda: leaked(grad, 1.0) + 1, errors.UnexpectedTracerError, rf"leaked f32\[\] made by `jnp\.sin\(x\)` at {HERE}\."),
+    ("grad, an argument", lambda: leaked(grad, 1.0, lambda x: x) + 1, errors.UnexpectedTracerError, r"from an argument of a differentiated function"),
+    ("jvp", lambda: leaked(lambda f: lambda x: weft.jvp(f, (x,), (x,)), 1.0) * 2, errors.UnexpectedTracerError, rf"made by `jnp\.sin\(x\)` at {HERE}\."),
+    ("vmap", lambda: leaked(vmap, V3()) + 1, errors.UnexpectedTracerError, rf"made by `jnp\.sin\(x\)` at {HERE}, mapped by vmap along axis 0 of f32\[3\]"),
+    ("vmap, an argument", lambda: leaked(vmap, V3(), lambda x: x) + 1, errors.UnexpectedTracerError, r"leaked f32\[\] mapped by vmap along axis 0"),
+    ("jit(vmap(grad))", lambda: leaked(lambda f: jit(vmap(grad(f))), V3()) + 1, errors.UnexpectedTracerError, rf"made by `jnp\.sin\(x\)` at {HERE}\."),
+    ("make_jaxpr", lambda: leaked(weft.make_jaxpr, 1.0) + 1, errors.UnexpectedTracerError, r"made by `jnp\.sin\(x\)`"),
+    ("global", lambda: through_a_global() + 1, errors.UnexpectedTracerError, r"made by `jnp\.cos\(x\)`"),
+    ("attribute", lambda: through_an_attribute() + 1, errors.UnexpectedTracerError, r"made by `x \* 3\.0`"),
+    ("closure", through_a_closure, errors.UnexpectedTracerError, r"made by `-x`"),
+    ("passed to jit", lambda: jit(lambda x: x)(leaked(jit, 1.0)), errors.UnexpectedTracerError, r"made by `jnp\.sin"),
+    ("of grad, passed to jit", lambda: jit(lambda x: x)(leaked(grad, 1.0)), errors.UnexpectedTracerError, r"made by `jnp\.sin"),
+    ("passed to grad", lambda: grad(jnp.sin)(leaked(jit, 1.0)), errors.UnexpectedTracerError, r"made by `jnp\.sin"),
+    ("returned by jit", lambda: [jit(lambda: y)() for y in [leaked(jit, 1.0)]], errors.UnexpectedTracerError, r"made by `jnp\.sin"),
+    ("float", lambda: float(leaked(jit, 1.0)), errors.UnexpectedTracerError, r"made by `jnp\.sin"),
+    ("np.asarray", lambda: np.asarray(leaked(vmap, V3())), errors.UnexpectedTracerError, r"made by `jnp\.sin"),
+])  # fmt: skip
+def test_a_value_that_left_its_function(code, error, text):
+    check(code, error, text)
+
+
+def test_the_text_of_a_long_expression_is_cut():
+    def f(x):
+        y = jnp.sin(
+            x * 1.0 + 2.0 * x + 3.0 * x + 4.0 * x + 5.0 * x + 6.0 * x + 7.0 * x + 8.0 * x
+        )
+        return bool(y)
+
+    with pytest.raises(TypeError, match=r"made by `jnp\.sin\( x \* 1\.0 .*\.\.\.` at test_errors"):
+        jit(f)(1.0)
+
+
+def test_without_source_text_the_operation_is_named():
+    scope = {"jnp": jnp}
+    exec(compile("def f(x):\n    return bool(jnp.sin(x))", "nowhere.py", "exec"), scope)
+    with pytest.raises(TypeError, match=r"made by sin at nowhere\.py:2\."):
+        jit(scope["f"])(1.0)
+
+
+# --- operands of functions ----------------------------------------------------------------------
+
+
+@table([
+    ("shapes", lambda: V3() + V2(), TypeError, r"^add: shapes must broadcast together; got f32\[3\], f32\[2\]"),
+    ("shapes, traced", lambda: jit(jnp.multiply)(V3(), V2()), ValueError, r"^multiply: .* got f32\[3\], f32\[2\]"),
+    ("matmul", lambda: V3() @ V2(), errors.ShapeError, r"^matmul: .* got f32\[3\], f32\[2\]"),
+    ("reshape", lambda: V3().reshape(2, 2), errors.ShapeError, r"^reshape: .*"),
+    ("concatenate", lambda: jnp.concatenate([V3(), jnp.ones((2, 2))]), errors.ShapeError, r"^concatenate: "),
+    ("axis", lambda: jnp.sum(V3(), axis=1), ValueError, r"^sum: axis must name an axis of an array of rank 1; got 1"),
+    ("traced axis", lambda: jit(lambda x, i: jnp.sum(x, axis=i))(V3(), 0), errors.TracerIntegerConversionError, r"argument `i`"),
+    ("traced size", lambda: jit(lambda n: jnp.zeros(n))(3), errors.TracerIntegerConversionError, r"argument `n`"),
+    ("traced reshape", lambda: jit(lambda x, n: x.reshape(n))(V3(), 3), TypeError, r"^reshape.* argument `n`"),
+    ("traced arange", lambda: jit(lambda n: jnp.arange(n))(3), errors.ConcretizationTypeError, r"^arange.* argument `n`"),
+    ("dtypes", lambda: lax.add(V3(), jnp.arange(3)), TypeError, r"^add: operands must have equal dtypes; got f32\[3\], i32\[3\]"),
+    ("list", lambda: jnp.sin([1.0, 2.0]), TypeError, r"^sin: operands must be arrays or numbers; got a list\. Hint: jnp\.array\(\[1\.0, 2\.0\]\)"),
+    ("list, lax", lambda: lax.sin([1.0]), errors.DtypeError, r"^sin: .* got a list"),
+    ("list, traced lax", lambda: jit(lambda x: lax.add(x, [1.0]))(1.0), errors.DtypeError, r"^add: .* got a list"),
+    ("x + list", lambda: V3() + [1, 2, 3], TypeError, r"^add: .* Hint: jnp\.array\(\[1, 2, 3\]\)"),
+    ("list + x", lambda: [1, 2, 3] + V3(), TypeError, r"^add: .* got a list"),
+    ("tuple of traced", lambda: jit(lambda x: jnp.sin((x, x)))(1.0), TypeError, r"^sin: .* got a tuple"),
+    ("string", lambda: jnp.sin("x"), TypeError, r"^sin: .* got a str \('x'\)"),
+    ("None", lambda: jnp.sin(None), TypeError, r"^sin: .* got a NoneType"),
+    ("object array", lambda: jnp.asarray(np.array([Thing()])), TypeError, r"got NumPy dtype object"),
+    ("out", lambda: jnp.sum(V3(), out=V2()), NotImplementedError, r"^sum: out must be None"),
+])  # fmt: skip
+def test_operands_that_do_not_fit(code, error, text):
+    check(code, error, text)
+
+
+def test_an_operator_leaves_other_types_to_python():
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+"):
+        V3() + None
+    assert (V3() == "a") is False
+    assert_clean()
+
+
+# --- indexing -----------------------------------------------------------------------------------
+
+
+@table([
+    ("too large", lambda: V3()[5], IndexError, r"index must be in \[-3, 3\) on axis 0 of f32\[3\]; got 5"),
+    ("too small", lambda: V3()[-4], IndexError, r"got -4"),
+    ("second axis", lambda: jnp.ones((2, 3))[0, 3], IndexError, r"on axis 1 of f32\[2,3\]; got 3"),
+    ("in jit", lambda: jit(lambda x: x[5])(V3()), IndexError, r"got 5\. Hint: .*check_bounds"),
+    ("array", lambda: V3()[jnp.array([0, 7])], IndexError, r"got 7"),
+    ("NumPy array in jit", lambda: jit(lambda x: x[np.array([7])])(V3()), IndexError, r"got 7"),
+    ("set", lambda: V3().at[7].set(1.0), IndexError, r"got 7"),
+    ("take", lambda: jnp.take(V3(), 7), IndexError, r"got 7"),
+    ("too many", lambda: V3()[0, 0], IndexError, r"at most one index for each axis; got 2 for f32\[3\]"),
+    ("float", lambda: V3()[1.5], TypeError, r"an index must be an integer.* got 1\.5 of type float"),
+    ("str", lambda: V3()["a"], TypeError, r"got 'a' of type str"),
+    ("list", lambda: V3()[[0, 1]], TypeError, r"must not be a list; got \[0, 1\]\. Hint: x\[jnp\.array"),
+    ("array of floats", lambda: V3()[V3()], TypeError, r"integers or bools; got f32\[3\]"),
+    ("mask of another shape", lambda: V3()[jnp.array([True])], IndexError, r"^x\[mask\]: .* got bool\[1\]"),
+    ("traced mask", lambda: jit(lambda x: x[x > 0])(V3()), errors.NonConcreteBooleanIndexError, r"^x\[mask\]: .* made by `x > 0` .* Hint: jnp\.where"),
+    ("mapped mask", lambda: vmap(lambda x: x[x > 0])(jnp.ones((2, 3))), IndexError, r"^x\[mask\]"),
+    ("traced slice", lambda: jit(lambda x, i: x[i : i + 2])(V3(), 1), errors.TracerIntegerConversionError, r"^x\[start:stop\]: .* argument `i` .* Hint: lax\.dynamic_slice"),
+    ("nonzero", lambda: jit(jnp.nonzero)(V3()), errors.ConcretizationTypeError, r"^nonzero: .* size=n"),
+])  # fmt: skip
+def test_indices(code, error, text):
+    check(code, error, text)
+
+
+def test_an_option_restores_silent_clamping():
+    weft.config.update("check_bounds", False)
+    try:
+        x = jnp.arange(3.0)
+        assert float(x[5]) == float(jit(lambda x: x[5])(x)) == 2.0
+        assert [float(v) for v in x.at[7].set(9.0)] == [0.0, 1.0, 2.0]
+    finally:
+        weft.config.update("check_bounds", True)
+    with pytest.raises(IndexError):
+        jnp.arange(3.0)[5]
+
+
+def test_a_traced_mask_may_be_written_through():
+    assert float(jit(lambda x: x.at[x > 0].set(5.0))(V3())[0]) == 5.0
+
+
+# --- transformations ----------------------------------------------------------------------------
+
+
+@table([
+    ("vector", lambda: grad(lambda x: x * 2)(V3()), TypeError, r"^grad: the function must return a scalar; got f32\[3\] from <lambda>\. Hint: sum or mean the result, or jacrev"),
+    ("integer", lambda: grad(lambda x: x * 2.0)(3), TypeError, r"^grad: inputs must be floating-point or complex; got i32\[\] as argument 0 of <lambda>\. Hint: x\.astype"),
+    ("integer in a dict", lambda: grad(lambda p: p["a"])({"a": 1.0, "b": 2}), TypeError, r"as argument 0\['b'\]"),
+    ("tuple", lambda: grad(lambda x: (x, x))(1.0), TypeError, r"^grad: the function must return one scalar; .* Hint: has_aux"),
+    ("None", lambda: grad(lambda x: None)(1.0), TypeError, r"^grad: the function must return one scalar"),
+    ("complex result", lambda: grad(lambda x: x * 1j)(1.0), TypeError, r"^grad: .* got c64\[\] .* Hint: holomorphic=True"),
+    ("integer result", lambda: grad(lambda x: 3)(1.0), TypeError, r"^grad: .* got i32\[\]"),
+    ("argnums", lambda: grad(lambda x: x, argnums=1)(1.0), TypeError, r"^grad: argnums must name positional arguments; got 1"),
+    ("keyword", lambda: grad(lambda x: x)(x=1.0), TypeError, r"Hint: keyword arguments cannot"),
+    ("argnums type", lambda: grad(lambda x: x, argnums="x"), TypeError, r"^grad: argnums must be an int"),
+    ("no function", lambda: grad(3.0), TypeError, r"^grad: needs a function; got 3\.0 .* Hint: grad\(f\)\(x\)"),
+    ("no pair", lambda: grad(lambda x: x, has_aux=True)(1.0), TypeError, r"^grad: with has_aux=True"),
+    ("value_and_grad", lambda: weft.value_and_grad(lambda x: x)(V3()), TypeError, r"^value_and_grad: "),
+    ("jacrev", lambda: weft.jacrev(lambda x: 3)(1.0), TypeError, r"^jacrev: .* got i32\[\]"),
+    ("jacfwd", lambda: weft.jacfwd(lambda x: x)(1), TypeError, r"^jacfwd: .* got i32\[\]"),
+    ("tangent shape", lambda: weft.jvp(jnp.sin, (V3(),), (V2(),)), TypeError, r"^jvp: tangents must have the types of the primals; got f32\[2\] for f32\[3\]"),
+    ("tangent tree", lambda: weft.jvp(jnp.sin, (1.0,), ((1.0,),)), TypeError, r"^jvp: tangents must have the structure"),
+    ("integer tangent", lambda: weft.jvp(lambda x: x, (1,), (1,)), TypeError, r"^jvp: .* float0"),
+    ("bare primals", lambda: weft.jvp(jnp.sin, 1.0, 1.0), TypeError, r"^jvp: primals must be a tuple.* Hint: jvp\(f, \(x,\), \(t,\)\)"),
+    ("cotangent shape", lambda: weft.vjp(jnp.sin, V3())[1](V2()), TypeError, r"^vjp: cotangents must have the types .* got f32\[2\] for f32\[3\]"),
+    ("cotangent tree", lambda: weft.vjp(lambda x: (x, x), V3())[1](V3()), TypeError, r"^vjp: cotangents must have the structure"),
+    ("two cotangents", lambda: weft.vjp(jnp.sin, 1.0)[1](1.0, 2.0), TypeError, r"^vjp: the pullback takes one argument"),
+])  # fmt: skip
+def test_derivatives(code, error, text):
+    check(code, error, text)
+
+
+@table([
+    ("type", lambda: vmap(jnp.sin, in_axes="a"), TypeError, r"^vmap: in_axes must hold ints and None; got 'a'"),
+    ("float", lambda: vmap(jnp.sin, out_axes=1.5), TypeError, r"^vmap: out_axes must hold ints"),
+    ("count", lambda: vmap(jnp.sin, in_axes=(0, 0))(V3()), ValueError, r"^vmap: in_axes must have one entry for each positional argument; got 2 for the 1 of sin"),
+    ("range", lambda: vmap(lambda x: x, in_axes=2)(V3()), ValueError, r"got axis 2 for f32\[3\] as x of <lambda>"),
+    ("scalar", lambda: vmap(lambda x, y: x)(V3(), 1.0), ValueError, r"got axis 0 for f32\[\] as y of <lambda>\. Hint: in_axes=None"),
+    ("prefix", lambda: vmap(lambda p: p, in_axes=({"a": 0},))({"b": V3()}), ValueError, r"^vmap: in_axes must be a tree prefix of args; got a dict with keys 'a' at in_axes\[0\]"),
+    ("nothing mapped", lambda: vmap(lambda x: x, in_axes=None)(V3()), ValueError, r"^vmap: at least one argument must be mapped; .* Hint: .*axis_size"),
+    ("sizes", lambda: vmap(lambda x, y: x)(V3(), V2()), ValueError, r"^vmap: mapped axes must have one size; got 3 \(axis 0 of x, f32\[3\]\), 2 \(axis 0 of y, f32\[2\]\)"),
+    ("sizes in a tree", lambda: vmap(lambda p: p["a"])({"a": V3(), "b": [V2()]}), ValueError, r"2 \(axis 0 of p\['b'\]\[0\], f32\[2\]\)"),
+    ("sizes of two axes", lambda: vmap(lambda x, y: x, in_axes=(1, 0))(jnp.ones((3, 2)), V3()), ValueError, r"2 \(axis 1 of x, f32\[3,2\]\), 3 \(axis 0 of y"),
+    ("axis_size", lambda: vmap(lambda x: x, axis_size=4)(V3()), ValueError, r"4 \(axis_size\)"),
+    ("out range", lambda: vmap(lambda x: x, out_axes=3)(V3()), ValueError, r"^vmap: out_axes must name an axis of the result; got 3"),
+    ("out None", lambda: vmap(lambda x: x, out_axes=None)(V3()), ValueError, r"^vmap: out_axes may be None only for results that are not mapped"),
+    ("out prefix", lambda: vmap(lambda x: x, out_axes=(0, 0))(V3()), ValueError, r"^vmap: out_axes must be a tree prefix of result"),
+])  # fmt: skip
+def test_axes_of_vmap(code, error, text):
+    check(code, error, text)
+
+
+@table([
+    ("positional", lambda: jit(lambda x, y: x, static_argnums=1)(1.0, [1]), ValueError, r"^jit: static arguments must be hashable; got list as argument 1 of <lambda>\. Hint: pass a tuple"),
+    ("named", lambda: jit(lambda x, y: x, static_argnames="y")(1.0, y={}), ValueError, r"got dict as argument `y`"),
+    ("array", lambda: jit(lambda x, y: x, static_argnums=1)(1.0, V3()), ValueError, r"as argument 1"),
+    ("range", lambda: jit(lambda x: x, static_argnums=5), ValueError, r"^jit: static_argnums must be positions .* takes 1; got \(5,\)"),
+    ("name", lambda: jit(lambda x: x, static_argnames="q"), ValueError, r"^jit: static_argnames must name arguments .* got q"),
+    ("both", lambda: jit(lambda x: x, static_argnums=0, donate_argnums=0), ValueError, r"^jit: an argument must not be both static and donated"),
+    ("no function", lambda: jit(jnp.sin(1.0)), TypeError, r"^jit: needs a function; .* Hint: jit\(f\)\(x\), not jit\(f\(x\)\)"),
+    ("string", lambda: jit(lambda **k: 1)(p={"q": "s"}), TypeError, r"^jit: arguments must be arrays or numbers; got 's' of type str at p\['q'\] of <lambda>\. Hint: mark the argument static"),
+    ("object", lambda: jit(lambda x: x)({"a": [1, Thing()]}), TypeError, r"got Thing\(\) of type Thing at x\['a'\]\[1\]"),
+    ("text array", lambda: jit(lambda x: x)(np.array(["a"])), TypeError, r"of type ndarray at x of <lambda>\. Hint: convert dtype <U1"),
+    ("result", lambda: jit(lambda x: {"a": [1, Thing()]})(1.0), TypeError, r"^jit: results must be arrays or numbers; got Thing\(\) of type Thing at result\['a'\]\[1\]"),
+    ("grad", lambda: grad(lambda x: 1.0)([1.0, "s"]), TypeError, r"^grad: arguments .* got 's' of type str at x\[1\] of <lambda>\. Hint: close over it"),
+    ("grad, result", lambda: grad(lambda x: "s")(1.0), TypeError, r"^grad: results .* at result of"),
+    ("vmap", lambda: vmap(lambda x: x)([V3(), "s"]), TypeError, r"^vmap: arguments .* at x\[1\]"),
+    ("vmap, result", lambda: vmap(lambda x: (x, "s"))(V3()), TypeError, r"^vmap: results .* at result\[1\]"),
+    ("jvp", lambda: weft.jvp(lambda x: x, ("a",), (1.0,)), TypeError, r"^jvp: arguments"),
+    ("make_jaxpr", lambda: weft.make_jaxpr(lambda x: x)("a"), TypeError, r"^make_jaxpr: arguments"),
+])  # fmt: skip
+def test_arguments_and_results(code, error, text):
+    check(code, error, text)
+
+
+# --- donated arrays -----------------------------------------------------------------------------
+
+
+def donated():
+    x = jnp.ones(3)
+    jit(lambda x: x + 1, donate_argnums=0)(x)
+    return x
+
+
+warm = jit(lambda x: x * 2.0)
+
+
+@table([
+    (name, lambda use=use: use(donated()), errors.DeletedError, r"^array: must not be used after it was deleted or donated; got f32\[3\]\. Hint: use the result")
+    for name, use in {
+        "eager": lambda x: x + 1,
+        "method": lambda x: x.sum(),
+        "index": lambda x: x[0],
+        "iter": lambda x: list(x),
+        "jit": lambda x: jit(lambda x: x * 2)(x),
+        "warm jit": lambda x: [warm(V3()), warm(x)],
+        "closed over": lambda x: jit(lambda y: x + y)(1.0),
+        "keyword": lambda x: jit(lambda *, x: x)(x=x),
+        "grad": lambda x: grad(lambda x: (x * x).sum())(x),
+        "vmap": lambda x: vmap(lambda x: x * x)(x),
+        "np.asarray": np.asarray,
+        "tolist": lambda x: x.tolist(),
+        "donated again": lambda x: jit(lambda x: x + 1, donate_argnums=0)(x),
+    }.items()
+])  # fmt: skip
+def test_a_donated_array_used_again(code, error, text):
+    check(code, error, text)
+
+
+def test_a_donated_array_can_be_shown():
+    x = donated()
+    assert repr(x) == str(x) == "Array(deleted, f32[3])"
+
+
+def test_an_array_donated_and_passed_once_more():
+    x = V3()
+    both = jit(lambda x, y: x + y, donate_argnums=0)
+    check(lambda: both(x, x), errors.DeletedError, r"^jit: a donated array must be passed once .* Hint: pass x\.copy\(\)")
+    both(V3(), V3())
+    y = V3()
+    check(lambda: both(y, y), errors.DeletedError, r"^jit: a donated array must be passed once")
+
+
+# --- programs, options, the process ---------------------------------------------------------------
+
+
+def test_a_jaxpr_that_does_not_check():
+    jaxpr = weft.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0).jaxpr
+    broken = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.outvars, jaxpr.eqns[1:])
+    check(lambda: check_jaxpr(broken), errors.CheckError, r"jaxpr: .*`.* = mul .*`")
+
+
+@table([
+    ("update", lambda: weft.config.update("jax_enable_x6", True), AttributeError, r"^config: an option must be one of check_bounds, .*; got 'enable_x6'"),
+    ("read", lambda: weft.config.colour, AttributeError, r"got 'colour'"),
+    ("set", lambda: setattr(weft.config, "colour", 1), AttributeError, r"got 'colour'"),
+    ("scope", lambda: weft.config.scope(colour=1).__enter__(), AttributeError, r"got 'colour'"),
+    ("choice", lambda: weft.config.update("numpy_rank_promotion", "x"), ValueError, r"^config: numpy_rank_promotion must be one of"),
+    ("bool", lambda: weft.config.update("enable_x64", "yes"), TypeError, r"^config: enable_x64 must be a bool; got 'yes'"),
+])  # fmt: skip
+def test_options(code, error, text):
+    check(code, error, text)
+
+
+def run(script, tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("")
+    path = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(pathlib.Path(PACKAGE).parent)!r}]"
+    return subprocess.run(
+        [sys.executable, "-c", f"{path}\n{script}"], capture_output=True, text=True, check=False
+    )
+
+
+def test_another_library_on_the_same_engine(tmp_path):
+    result = run("import jax, weft", tmp_path)
+    assert result.returncode != 0
+    assert (
+        "ImportError: weft: jaxlib must belong to one library in a process; got jax imported "
+        "before weft. Hint: import only one of them" in result.stderr
+    )
+
+
+def test_another_library_imported_later(tmp_path):
+    result = run("import weft, jax; print(weft.numpy.ones(2).sum())", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "2.0"
+
+
+# --- tracebacks -----------------------------------------------------------------------------------
+
+
+def fails(x):
+    return model_code(x)
+
+
+def model_code(x):
+    return jnp.concatenate([x, x]) + V3()
+
+
+def own_error(x):
+    raise KeyError("mine")
+
+
+@pytest.mark.parametrize("fun", [fails, own_error], ids=["weft's", "the user's"])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        jit,
+        grad,
+        vmap,
+        lambda f: jit(grad(vmap(f))),
+        lambda f: jit(jit(jit(f))),
+        lambda f: weft.hessian(f),
+        weft.make_jaxpr,
+        lambda f: lambda x: weft.jvp(f, (x,), (x,)),
+        lambda f: lambda x: weft.vjp(f, x),
+        lambda f: lambda x: weft.linearize(f, x),
+        lambda f: lambda x: weft.eval_shape(f, x),
+        weft.custom_vjp,
+        lambda f: jit(f).lower,
+    ],
+)
+def test_a_traceback_has_the_users_lines_and_few_of_ours(transform, fun):
+    made = transform(fun)
+    if transform is weft.custom_vjp:
+        made.defvjp(lambda x: (fun(x), None), lambda res, ct: (ct,))
+    with pytest.raises((errors.ShapeError, KeyError)) as info:
+        made(jnp.ones((2, 2)))
+    frames = traceback.extract_tb(info.value.__traceback__)
+    own = [f for f in frames if f.filename.startswith(PACKAGE)]
+    users = [f.name for f in frames if not f.filename.startswith(PACKAGE)]
+    assert len(own) <= 4, own
+    assert users[-1] == ("own_error" if fun is own_error else "model_code")
+    assert fun.__name__ in users
+    assert info.value.__context__ is None or info.value.__suppress_context__
+    assert_clean()
+
+
+def test_an_option_shows_every_frame():
+    with weft.config.scope(jax_traceback_filtering="off"), pytest.raises(errors.ShapeError) as info:
+        jit(grad(vmap(fails)))(jnp.ones((2, 2)))
+    assert own_frames(info.value) > 10
+    with pytest.raises(ValueError, match="config: traceback_filtering must be one of"):
+        weft.config.update("traceback_filtering", "some")
+
+
+# --- interrupts -----------------------------------------------------------------------------------
+
+
+def interrupted(x):
+    jnp.sin(x)
+    signal.raise_signal(signal.SIGINT)
+    return x
+
+
+@weft.custom_jvp
+def with_jvp(x):
+    return x
+
+
+with_jvp.defjvp(lambda primals, tangents: interrupted(primals[0]))
+
+
+@weft.custom_vjp
+def with_vjp(x):
+    return x
+
+
+with_vjp.defvjp(lambda x: (x, None), lambda res, ct: (interrupted(ct),))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: jit(interrupted)(1.0),
+        lambda: grad(interrupted)(1.0),
+        lambda: vmap(interrupted, axis_name="i")(V3()),
+        lambda: weft.make_jaxpr(interrupted, axis_env=[("i", 2)])(1.0),
+        lambda: weft.jvp(interrupted, (1.0,), (1.0,)),
+        lambda: weft.linearize(interrupted, 1.0),
+        lambda: weft.jacfwd(interrupted)(V3()),
+        lambda: jit(grad(vmap(interrupted)))(V3()),
+        lambda: jit(vmap(jit(interrupted), axis_name="i"))(V3()),
+        lambda: grad(with_jvp)(1.0),
+        lambda: jit(grad(with_jvp))(1.0),
+        lambda: grad(with_vjp)(1.0),
+        lambda: jit(vmap(grad(with_vjp)))(V3()),
+        lambda: lax.reduce(V3(), 0.0, lambda x, y: interrupted(x), (0,)),
+    ],
+)
+def test_an_interrupt_leaves_things_clean(run):
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert_clean()
+
+
+# --- the classes, and what is shown ----------------------------------------------------------------
+
+
+def test_the_classes_stand_where_users_of_jax_catch_them():
+    assert issubclass(errors.TracerBoolConversionError, errors.ConcretizationTypeError)
+    assert issubclass(errors.NonConcreteBooleanIndexError, IndexError)
+    assert issubclass(errors.DeletedError, RuntimeError)
+    for name in errors.__all__:
+        cls = getattr(errors, name)
+        assert cls.__doc__, name
+        if name.startswith("Tracer") or name.endswith("TracerError"):
+            assert issubclass(cls, errors.JAXTypeError)
+
+
+def test_every_class_has_a_section_in_the_documentation():
+    text = (pathlib.Path(__file__).parent.parent / "docs" / "errors.md").read_text()
+    sections = set(re.findall(r"^## (\w+)", text, re.MULTILINE))
+    aliases = {"JaxprTypeError"}
+    assert sections == set(errors.__all__) - aliases
+
+
+def test_things_show_what_they_are(capsys):
+    x = jnp.ones(2)
+    vmap(lambda v: print(repr(v)))(x)
+    grad(lambda v: print(repr(v)) or v)(1.0)
+    jit(lambda v: print(repr(v)))(x)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("Traced<f32[]>with<BatchTrace> along axis 0 of Array([1., 1.]")
+    assert shown[1] == "Traced<f32[]>with<JVPTrace> of 1.0"
+    assert shown[2] == "Traced<f32[2]>with<StageTrace>"
+    assert "fails" in repr(jit(fails))
+    assert "enable_x64 = False: " in repr(weft.config)
+
+
+def test_help_says_what_a_thing_does():
+    for thing in (weft.jit, weft.grad, weft.vjp, weft.custom_jvp, jnp.sum, jnp.sin, weft.Array):
+        assert thing.__doc__.strip()
+    assert jit(fails).__name__ == grad(fails).__name__ == vmap(fails).__name__ == "fails"
+    assert weft.Array.sum.__doc__ == jnp.sum.__doc__
+    assert {"sum", "at", "shape"} <= set(dir(weft.Array))
+    assert "api" not in dir(weft)
