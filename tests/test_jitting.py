@@ -275,11 +275,26 @@ def test_arguments_and_results_do_not_share_memory_with_numpy():
     np.testing.assert_array_equal(z, A)
 
 
-def test_arrays_closed_over_are_passed_not_written_into_the_program():
-    big = jnp.add(np.ones(1000, np.float32), 1)
-    f = jit(lambda x: x + big)
-    assert float(f(1.0)[0]) == 3.0 and float(f(2.0)[0]) == 4.0
-    assert "dense" not in f.lower(1.0).as_text()
+def test_large_arrays_closed_over_are_passed_small_ones_written_into_the_program():
+    for size, passed in ((10_000, True), (10, False)):
+        y = jnp.add(np.arange(size, dtype=np.float32), 1)
+        f = jit(functools.partial(add_to, functools.partial(lambda y: y, y)))
+        assert float(f(1.0)[0]) == 2.0 and float(f(2.0)[0]) == 3.0
+        text = f.lower(1.0).as_text()
+        assert ("%arg1" in text) == passed and ("dense" in text) != passed
+
+
+def add_to(closed_over, x):
+    return x + closed_over()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "complex64", "bfloat16",
+                                   "float8_e4m3fn", "int4", "uint2"])  # fmt: skip
+def test_constants_of_every_kind(dtype):
+    x = np.array([1, 0, 1]).astype(weft.dtypes.canonicalize(dtype))
+    out = jit(lambda i: (x, i))(1)[0]
+    assert out.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(out).astype(np.complex64), [1, 0, 1])
 
 
 def test_a_tracer_closed_over():

@@ -116,17 +116,16 @@ class Traced(_Stage):
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
-        text, kept = lower_program(self._program.jaxpr, len(self._program.consts), self._spec)
-        return Lowered(self._program, self.in_tree, self._fun, text, kept)
+        text, *_ = lower_program(self._program.jaxpr, self._program.consts, self._spec)
+        return Lowered(self._program, self.in_tree, self._fun, text)
 
 
 class Lowered(_Stage):
     """A program in StableHLO: `.as_text()`, `.compile()`."""
 
-    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable, text: str, kept: list):
+    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable, text: str):
         super().__init__(program, in_tree, fun)
         self._text = text
-        self._kept = kept
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text; `dialect` 'stablehlo' (the default) or 'hlo'."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.passes import check_jaxpr, dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import current
 from weft.options import config
+from weft.primitives.constant import write_consts
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
@@ -118,6 +120,23 @@ class JitSpec(NamedTuple):
     compiler_options: tuple = ()
 
 
+SMALL = 4096  # bytes
+
+
+def write_small_consts(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list]:
+    """Of the consts that a program takes first, write the small ones into it; the others are left.
+
+    What the engine can see it can fold; what is large would only make the text long.
+    """
+    small = [typeof(x).size * typeof(x).dtype.itemsize <= SMALL for x in consts]
+    if True not in small:
+        return jaxpr, list(consts)
+    passed, written = partition(small, jaxpr.invars[: len(consts)])
+    left, values = partition(small, consts)
+    program = jaxpr.replace(constvars=written, invars=[*passed, *jaxpr.invars[len(consts) :]])
+    return write_consts(program, values), left
+
+
 def prepare(jaxpr: Jaxpr, n_consts: int, spec: JitSpec) -> tuple[Jaxpr, list[bool]]:
     """The program to lower, and which of its parameters it takes.
 
@@ -133,21 +152,27 @@ def prepare(jaxpr: Jaxpr, n_consts: int, spec: JitSpec) -> tuple[Jaxpr, list[boo
     return out.replace(invars=invars), kept
 
 
-def lower_program(jaxpr: Jaxpr, n_consts: int, spec: JitSpec) -> tuple[str, list[bool]]:
-    """The StableHLO of a closed jaxpr, and which parameters it takes."""
-    ready, kept = prepare(jaxpr, n_consts, spec)
+def lower_program(
+    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec
+) -> tuple[str, list[bool], list]:
+    """The StableHLO of a program that takes `consts` first.
+
+    Also which arguments it takes, and the consts to pass before them.
+    """
+    jaxpr, consts = write_small_consts(jaxpr, consts)
+    n = len(consts)
+    ready, kept = prepare(jaxpr, n, spec)
     position = {i: n for n, i in enumerate(i for i, k in enumerate(kept) if k)}
-    donated = [position[i + n_consts] for i in spec.donated if kept[i + n_consts]]
-    return lower_module(ready, spec.name, donated), kept
+    donated = [position[i + n] for i in spec.donated if kept[i + n]]
+    return lower_module(ready, spec.name, donated), kept[n:], consts
 
 
 def build(
     jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, device: Any, committed: bool
 ) -> Executable:
     """From a closed jaxpr (whose first parameters are the consts) to a program that runs."""
-    text, kept = lower_program(jaxpr, len(consts), spec)
+    text, kept, consts = lower_program(jaxpr, consts, spec)
     loaded = compile_text(text, device, compile_options(spec))
-    kept = kept[len(consts) :]
     return Executable(
         loaded, jaxpr.out_avals, device, committed, consts, None if all(kept) else kept
     )
