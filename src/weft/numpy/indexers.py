@@ -320,7 +320,7 @@ def span(axis: int, bounds: tuple, size: int) -> Span:
     try:
         found = range(*slice(*bounds).indices(size))
     except ValueError:
-        raise IndexingError("x[start:stop:step]: the step must not be zero; got 0.") from None
+        raise ValueError("x[start:stop:step]: the step must not be zero; got 0.") from None
     return Span(
         axis,
         found.start if len(found) else 0,

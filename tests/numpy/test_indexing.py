@@ -1,0 +1,372 @@
+"""Reading by index: every kind of index against NumPy, under transformations; bounds; errors."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import (
+    IndexingError,
+    NonConcreteBooleanIndexError,
+    ShapeError,
+    TracerIntegerConversionError,
+)
+from weft.numpy import indexing
+
+HOST = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+PAIR = np.array([1, -2], np.int32)
+GRID = np.array([[0, 2], [1, -1]], np.int32)
+ONE = np.array(1, np.int32)
+
+
+class Maker:
+    """`ix[...]` is the index itself."""
+
+    def __getitem__(self, index):
+        return index
+
+
+ix = Maker()
+
+BASIC = [
+    ix[0],
+    ix[-1],
+    ix[1:3],
+    ix[:],
+    ix[::-1],
+    ix[..., 0],
+    ix[:, None, 1],
+    ix[2:0:-1, ::2],
+    ix[::-2, 1],
+    ix[5:],
+    ix[3:1],
+    ix[-2:],
+    ix[:100],
+    ix[None],
+    ix[()],
+    ix[...],
+    ix[1, 2, 3],
+    ix[1, ..., None, 2],
+    ix[np.int64(2)],
+    ix[np.array(2)],
+]
+ADVANCED = [
+    ix[PAIR],
+    ix[GRID],
+    ix[:, PAIR],
+    ix[PAIR, PAIR],
+    ix[PAIR, :, PAIR],  # looked-up axes go first
+    ix[:, PAIR, PAIR],
+    ix[0, :, PAIR],
+    ix[PAIR, 0],
+    ix[:, PAIR, 0],
+    ix[GRID, PAIR],
+    ix[PAIR, ::2],
+    ix[PAIR, ::-2, 1:4],
+    ix[PAIR, None, 1:3],
+    ix[:, None, PAIR],
+    ix[None, PAIR, :, 0],
+    ix[ONE],
+    ix[:, ONE],
+    ix[ONE, ONE, ONE],
+    ix[ONE, 1:3],
+    ix[ONE, ::2],
+    ix[ONE, ::-1, 0],
+    ix[..., ONE],
+    ix[ONE, PAIR],
+    ix[ONE, :, PAIR],
+    ix[PAIR[:0]],
+    ix[:, 0:0, PAIR],
+    ix[PAIR.astype(np.int8)],
+    ix[np.array([1, 2], np.uint8)],
+    ix[[0, 1], [1, 2]],
+    ix[:, [[0], [1]], [1, 2]],
+]
+MASKS = [
+    ix[HOST > 30],
+    ix[HOST[:, :, 0] > 20],
+    ix[HOST[:, 0, 0] > 10],
+    ix[:, HOST[0, :, 0] > 5],
+    ix[..., HOST[0, 0] > 2],
+    ix[HOST[:, 0, 0] > 10, 1:2],
+    ix[HOST[:, 0, 0] > 10, :, PAIR],
+    ix[True],
+    ix[False],
+    ix[None, True, 0],
+]
+
+
+def on_device(index):
+    """The index with its NumPy arrays on the device."""
+    if isinstance(index, tuple):
+        return tuple(map(on_device, index))
+    return jnp.asarray(index) if isinstance(index, np.ndarray) and index.ndim else index
+
+
+def same(got, want):
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("index", BASIC + ADVANCED + MASKS, ids=str)
+def test_every_kind_of_index(index):
+    want = HOST[index]
+    x = jnp.asarray(HOST)
+    same(x[index], want)
+    same(x[on_device(index)], want)
+    same(weft.jit(lambda v: v[index])(x), want)
+    stacked = weft.vmap(lambda v: v[index])(jnp.stack([x, x + 1]))
+    same(stacked[1], want + 1)
+
+
+@pytest.mark.parametrize(
+    "index", [BASIC[1], BASIC[7], ADVANCED[3], ADVANCED[11], MASKS[3]], ids=str
+)
+def test_gradient_goes_back_to_the_places(index):
+    x = jnp.asarray(HOST)
+    want = np.zeros_like(HOST)
+    np.add.at(want, index, 2.0)
+    same(weft.grad(lambda v: (2 * v[index]).sum())(x), want)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float16", "bfloat16", "complex64"])
+def test_dtypes(dtype):
+    x = jnp.arange(5).astype(dtype)
+    for got in (x[2], x[1:4], x[jnp.array([3, 0])], x[np.arange(5) > 2]):
+        assert got.dtype == x.dtype
+    np.testing.assert_array_equal(x[1:4], np.asarray(x)[1:4])
+
+
+def test_weak_types_stay():
+    assert jnp.asarray(1.0)[None].weak_type
+    assert not jnp.arange(3.0)[0].weak_type
+
+
+def test_a_dynamic_index_under_jit():
+    x = jnp.arange(8.0)
+    at = weft.jit(lambda v, i: v[i])
+    assert float(at(x, 2)) == 2
+    assert float(at(x, -1)) == 7
+    assert float(at(x, 20)) == 7  # clamped
+    assert at(x, jnp.array([0, -8, 30])).tolist() == [0, 0, 7]
+    assert weft.vmap(lambda v, i: v[i])(x.reshape(2, 4), jnp.array([1, 3])).tolist() == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("fun", "primitives"),
+    [
+        (lambda x, i: x[0], "slice squeeze"),
+        (lambda x, i: x[1:3], "slice"),
+        (lambda x, i: x[:], ""),
+        (lambda x, i: x[::-1], "rev"),
+        (lambda x, i: x[i[0]], "slice squeeze lt add select_n dynamic_slice squeeze"),
+        (lambda x, i: x[i], "lt add select_n broadcast_in_dim gather"),
+        (lambda x, i: x[np.array([1, 2])], "broadcast_in_dim gather"),
+        (lambda x, i: x.at[:].multiply(0.5), "mul"),
+        (lambda x, i: x.at[0].set(1.0), "broadcast_in_dim dynamic_update_slice"),
+        (lambda x, i: x.at[1:3].add(1.0), "slice add dynamic_update_slice"),
+    ],
+)
+def test_programs_are_short(fun, primitives):
+    jaxpr = weft.make_jaxpr(fun)(jnp.arange(8.0), jnp.array([1, 2])).jaxpr
+    assert " ".join(str(e.primitive) for e in jaxpr.eqns) == primitives
+
+
+def test_loops_over_numbers_share_one_program(monkeypatch):
+    made = []
+    real = indexing.kernel_for
+    monkeypatch.setattr(indexing, "kernel_for", lambda *a: made.append(a) or real(*a))
+    x = jnp.arange(211.0)
+    assert [float(x[i]) for i in range(50)] == list(range(50))
+    assert all(x[i : i + 3].tolist() == [i, i + 1, i + 2] for i in range(50))
+    assert len(made) == 2
+    for _ in range(2 * indexing.HOT):  # a hot one gets its own
+        x[7]
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize(
+    ("index", "place"),
+    [(8, 8), (-9, -9), (np.int64(9), 9), ((3, 1), 3)],
+)
+def test_known_places_out_of_bounds(index, place):
+    x = jnp.zeros(8) if not isinstance(index, tuple) else jnp.zeros((3, 4))
+    size = x.shape[0]
+    text = rf"x\[...\]: index must be in \[-{size}, {size}\) on axis 0 of .*; got {place}. Hint: "
+    for attempt in (
+        lambda: x[index],
+        lambda: weft.jit(lambda v: v[index])(x),
+        lambda: x.at[index].set(1.0),
+        lambda: x.at[index].get(),
+    ):
+        with pytest.raises(IndexingError, match=text):
+            attempt()
+
+
+def test_known_arrays_out_of_bounds():
+    x = jnp.zeros((4, 8))
+    for index in (jnp.array([0, 8]), np.array([-9, 0]), jnp.int32(8)):
+        with pytest.raises(IndexError, match=r"index must be in \[-8, 8\) on axis 1 of f32\[4,8\]"):
+            x[:, index]
+    with pytest.raises(IndexError, match="got 9"):
+        jnp.take(jnp.zeros(4), jnp.array([9]))
+    with pytest.raises(IndexError, match="got 9"):
+        jnp.take_along_axis(jnp.zeros(4), jnp.array([9]), 0)
+    with pytest.raises(IndexError):
+        jnp.zeros(0)[0]
+
+
+def test_slices_are_cut_off_as_in_python():
+    x = jnp.arange(4)
+    assert x[2:100].tolist() == [2, 3]
+    assert x[-100:1].tolist() == [0]
+
+
+def test_the_option_restores_clamping():
+    x = jnp.arange(4.0)
+    with weft.config.scope(check_bounds=False):
+        assert float(x[9]) == 3
+        assert float(x[-9]) == 0
+        assert x[jnp.array([9, -9])].tolist() == [3, 0]
+        assert x.at[9].set(7.0).tolist() == [0, 1, 2, 3]
+        assert np.isnan(jnp.take(x, 9))
+    with pytest.raises(IndexError):
+        x[9]
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        ([1, 2], TypeError, r"an index must not be a list; got \[1, 2\]. Hint: x\[jnp.array"),
+        (1.5, TypeError, "an index must be an integer, a slice, .*; got 1.5 of type float"),
+        ("a", TypeError, "got 'a' of type str"),
+        (np.array([1.0]), TypeError, "an index must be of integers or bools; got f32"),
+        ((0, 0), IndexError, "at most one index for each axis; got 2 for f32"),
+        ((..., ...), IndexError, "at most one `...`"),
+        (slice(0, 2, 0), ValueError, "the step must not be zero"),
+        (slice("a", None), TypeError, "bounds must be integers; got 'a'"),
+        (slice(1.0, None), TypeError, "bounds must be integers; got 1.0"),
+        (np.zeros(3, bool), IndexError, r"the shape of the axes it indexes, \(8,\); got bool\[3\]"),
+    ],
+)
+def test_bad_indices(index, error, text):
+    with pytest.raises(error, match=text):
+        jnp.arange(8.0)[index]
+
+
+def test_arrays_that_do_not_broadcast():
+    with pytest.raises(IndexError, match="must broadcast together"):
+        jnp.zeros((4, 4))[jnp.array([0, 1]), jnp.array([0, 1, 2])]
+
+
+def test_tracers_as_bounds_and_masks():
+    x = jnp.arange(8.0)
+    with pytest.raises(TracerIntegerConversionError, match="Hint: lax.dynamic_slice"):
+        weft.jit(lambda v, i: v[i : i + 2])(x, 1)
+    with pytest.raises(NonConcreteBooleanIndexError, match="Hint: jnp.where"):
+        weft.jit(lambda v: v[v > 3])(x)
+
+
+def test_masks_of_concrete_values_under_grad():
+    x = jnp.arange(4.0)
+    assert weft.grad(lambda v: (v[v > 1] ** 2).sum())(x).tolist() == [0, 0, 4, 6]
+
+
+def test_iteration():
+    assert [float(v) for v in jnp.arange(3.0)] == [0, 1, 2]
+    assert [float(v) for v in jnp.arange(70.0)] == list(range(70))
+    a, b = weft.jit(lambda v: tuple(v))(jnp.arange(2.0))
+    assert (float(a), float(b)) == (0, 1)
+    with pytest.raises(ShapeError, match=r"iter\(\): needs an array with an axis; got f32\[\]"):
+        iter(jnp.float32(1))
+
+
+# --- functions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("indices", [1, -1, PAIR, GRID], ids=str)
+def test_take(axis, indices):
+    x = jnp.asarray(HOST)
+    want = np.take(HOST, indices, axis)
+    same(jnp.take(x, jnp.asarray(indices), axis), want)
+    same(x.take(indices, axis), want)
+    same(weft.jit(lambda v, i: jnp.take(v, i, axis))(x, indices), want)
+
+
+def test_take_modes():
+    x = jnp.arange(8.0)
+    i = jnp.array([9, -1, -10])
+    assert jnp.take(x, i, mode="clip").tolist() == [7, 0, 0]
+    assert jnp.take(x, i, mode="wrap").tolist() == [1, 7, 6]
+    np.testing.assert_array_equal(jnp.take(x, i, mode="fill"), [np.nan, 7, np.nan])
+    assert jnp.take(x, i, mode="fill", fill_value=-1).tolist() == [-1, 7, -1]
+    np.testing.assert_array_equal(weft.jit(jnp.take)(x, i), [np.nan, 7, np.nan])
+    with pytest.raises(NotImplementedError, match="'raise'"):
+        jnp.take(x, 0, mode="raise")
+    with pytest.raises(TypeError, match="operands must be arrays"):
+        jnp.take(x, [1, 2])
+    with pytest.raises(TypeError, match="indices must be integers"):
+        jnp.take(x, jnp.array([1.0]))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((3, 2, 5), 1), ((3, 4, 2), 2), ((2, 4, 5), 0), ((1, 2, 5), 1), ((3, 2, 1), 1)],
+)
+def test_take_along_axis(shape, axis, rng):
+    i = rng.integers(-HOST.shape[axis], HOST.shape[axis], shape).astype(np.int32)
+    x = jnp.asarray(HOST)
+    want = np.take_along_axis(HOST, i, axis)
+    same(jnp.take_along_axis(x, jnp.asarray(i), axis), want)
+    got = weft.vmap(lambda v: jnp.take_along_axis(v, i, axis))(jnp.stack([x, x]))
+    same(got[1], want)
+    if shape[0] == 3:
+        grads = weft.grad(lambda v: jnp.take_along_axis(v, i, axis).sum())(x)
+        assert float(grads.sum()) == want.size
+
+
+def test_take_along_axis_modes_and_errors():
+    x, i = jnp.arange(8.0), jnp.array([-1, 20])
+    np.testing.assert_array_equal(jnp.take_along_axis(x, i, 0, mode="fill"), [7, np.nan])
+    assert jnp.take_along_axis(x, i, 0, mode="clip").tolist() == [7, 7]
+    assert jnp.take_along_axis(x.reshape(2, 4), jnp.array([5, 1]), None).tolist() == [5, 1]
+    with pytest.raises(ShapeError, match="equal ranks"):
+        jnp.take_along_axis(x.reshape(2, 4), i, 0)
+    with pytest.raises(ShapeError, match="broadcast together but for axis 0"):
+        jnp.take_along_axis(x.reshape(2, 4), jnp.zeros((1, 3), int), 0)
+
+
+def test_choose():
+    a = np.array([0, 1, 1])
+    choices = [np.array([1, 2, 3], np.int32), np.array([4, 5, 6], np.int32)]
+    same(jnp.choose(jnp.asarray(a), [jnp.asarray(c) for c in choices]), np.choose(a, choices))
+    wild = jnp.array([-1, 1, 5])
+    for mode in ("clip", "wrap"):
+        got = jnp.choose(wild, [jnp.asarray(c) for c in choices], mode=mode)
+        same(got, np.choose(np.asarray(wild), choices, mode=mode))
+    with pytest.raises(IndexError, match=r"indices must be in \[0, 2\)"):
+        jnp.choose(wild, [1, 2])
+
+
+def test_index_tricks():
+    i, j = jnp.array([0, 2]), jnp.array([1, 3])
+    for got, want in zip(jnp.ix_(i, j), np.ix_([0, 2], [1, 3]), strict=True):
+        np.testing.assert_array_equal(got, want)
+    flat = np.array([0, 13, 23, 5])
+    for got, want in zip(
+        jnp.unravel_index(jnp.asarray(flat), (2, 3, 4)),
+        np.unravel_index(flat, (2, 3, 4)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, want)
+    assert [int(v) for v in jnp.unravel_index(-1, (3, 4))] == [2, 3]
+    places = (np.array([0, 5, -1]), np.array([1, 2, 9]))
+    for order in "CF":
+        for mode in ("wrap", "clip"):
+            got = jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4), mode, order)
+            np.testing.assert_array_equal(got, np.ravel_multi_index(places, (3, 4), mode, order))
+    with pytest.raises(IndexError, match=r"places must be in \[0, 3\); got -1 to 5"):
+        jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4))
+    assert jnp.s_[1:2] == slice(1, 2)

@@ -1,0 +1,287 @@
+"""Shapes, joins, parts and padding against NumPy; under jit, grad and vmap; errors."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import ConcretizationTypeError, IndexingError, ShapeError, TracerError
+
+HOST = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+ROW = np.array([1, 4, 2, 7], np.float32)
+
+
+def same(got, want):
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+# One call each, with `np` standing for both libraries.
+CALLS = [
+    lambda np, x: np.reshape(x, (4, -1)),
+    lambda np, x: np.reshape(x, -1, order="F"),
+    lambda np, x: np.reshape(x, (6, 4), order="F"),
+    lambda np, x: x.reshape(3, 8),
+    lambda np, x: x.reshape((-1,)),
+    lambda np, x: np.ravel(x),
+    lambda np, x: x.flatten("F"),
+    lambda np, x: np.transpose(x),
+    lambda np, x: np.transpose(x, (1, -1, 0)),
+    lambda np, x: x.transpose(2, 0, 1),
+    lambda np, x: x.T,
+    lambda np, x: x.mT,
+    lambda np, x: np.permute_dims(x, (2, 1, 0)),
+    lambda np, x: np.matrix_transpose(x),
+    lambda np, x: np.swapaxes(x, 0, -1),
+    lambda np, x: np.moveaxis(x, 0, -1),
+    lambda np, x: np.moveaxis(x, (0, 1), (-1, 0)),
+    lambda np, x: np.rollaxis(x, 2, 1),
+    lambda np, x: np.rollaxis(x, 0, 3),
+    lambda np, x: np.squeeze(x[:1]),
+    lambda np, x: np.squeeze(x[:1, :, :1], (0, -1)),
+    lambda np, x: np.expand_dims(x, (0, -1)),
+    lambda np, x: np.atleast_1d(x[0, 0, 0]),
+    lambda np, x: np.atleast_2d(x[0, 0]),
+    lambda np, x: np.atleast_3d(x[0]),
+    lambda np, x: np.atleast_3d(x[0, 0]),
+    lambda np, x: np.broadcast_to(x, (2, 2, 3, 4)),
+    lambda np, x: np.broadcast_arrays(x, x[0])[1],
+    lambda np, x: np.concatenate([x, x + 1], axis=1),
+    lambda np, x: np.concatenate([x, x[0]], axis=None),
+    lambda np, x: np.concatenate(x),
+    lambda np, x: np.concat([x, x], axis=-1),
+    lambda np, x: np.stack([x, x + 1], axis=-1),
+    lambda np, x: np.vstack([x[0, 0], x[0, 1]]),
+    lambda np, x: np.hstack([x[0, 0], x[0, 1]]),
+    lambda np, x: np.hstack([x, x]),
+    lambda np, x: np.dstack([x[0], x[1]]),
+    lambda np, x: np.column_stack([x[0, 0], x[0].T]),
+    lambda np, x: np.block([[x[0], x[1]], [x[1], x[0]]]),
+    lambda np, x: np.block([x[0, 0], x[0, 0, :1]]),
+    lambda np, x: np.append(x, x[0]),
+    lambda np, x: np.append(x, x[:1], axis=0),
+    lambda np, x: np.split(x, 2, axis=2)[1],
+    lambda np, x: np.split(x, [1, 3], axis=2)[1],
+    lambda np, x: np.split(x, [3, 1], axis=2)[1],
+    lambda np, x: np.array_split(x, 3, axis=2)[2],
+    lambda np, x: np.vsplit(x, 2)[1],
+    lambda np, x: np.hsplit(x, 3)[2],
+    lambda np, x: np.dsplit(x, [1])[1],
+    lambda np, x: np.unstack(x, axis=1)[2],
+    lambda np, x: np.tile(x, 2),
+    lambda np, x: np.tile(x, (2, 1, 3, 1)),
+    lambda np, x: np.flip(x),
+    lambda np, x: np.flip(x, (0, -1)),
+    lambda np, x: np.fliplr(x),
+    lambda np, x: np.flipud(x),
+    lambda np, x: np.rot90(x),
+    lambda np, x: np.rot90(x, 2),
+    lambda np, x: np.rot90(x, -1, (1, 2)),
+    lambda np, x: np.roll(x, 5),
+    lambda np, x: np.roll(x, -1, axis=1),
+    lambda np, x: np.roll(x, (1, 2), (0, -1)),
+    lambda np, x: np.roll(x, 1, (0, 1)),
+    lambda np, x: np.roll(x[:, :0], 1, 1),
+    lambda np, x: np.diagonal(x),
+    lambda np, x: np.diagonal(x, 1, 0, 2),
+    lambda np, x: np.diagonal(x, -1, 1, 2),
+    lambda np, x: np.diagonal(x, 9),
+    lambda np, x: np.resize(x, (7, 5)),
+    lambda np, x: np.resize(x, 3),
+    lambda np, x: np.repeat(x, 2),
+    lambda np, x: np.repeat(x, 2, axis=1),
+    lambda np, x: np.repeat(x, np.array([1, 0, 3]), axis=1),
+    lambda np, x: np.insert(x, 1, 9.0),
+    lambda np, x: np.insert(x, 1, 9.0, axis=1),
+    lambda np, x: np.insert(x, 1, x[:, 0], axis=1),
+    lambda np, x: np.insert(x, np.array([3, 1, 1]), np.array([7.0, 8.0, 9.0]), axis=None),
+    lambda np, x: np.insert(x, slice(0, 2), 7.0, axis=2),
+    lambda np, x: np.delete(x, 1),
+    lambda np, x: np.delete(x, -1, axis=1),
+    lambda np, x: np.delete(x, slice(0, 3, 2), axis=2),
+    lambda np, x: np.delete(x, np.array([0, 2, 2]), axis=2),
+    lambda np, x: np.delete(x, np.array([True, False, True]), axis=1),
+]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=range(len(CALLS)))
+def test_against_numpy(call):
+    want = call(np, HOST)
+    x = jnp.asarray(HOST)
+    same(call(jnp, x), want)
+    same(weft.jit(lambda v: call(jnp, v))(x), want)
+    grad = weft.grad(lambda v: call(jnp, v).sum())(x)
+    assert grad.shape == x.shape
+    got = weft.vmap(lambda v: call(jnp, v), in_axes=1)(jnp.stack([x, x], 1))
+    same(got[1], want)
+
+
+def test_dtypes_are_promoted_by_joining():
+    x, i = jnp.zeros(2), jnp.arange(2)
+    assert jnp.concatenate([i, x]).dtype == x.dtype
+    assert jnp.stack([i, jnp.zeros(2, "int8")]).dtype == i.dtype
+    assert jnp.concatenate([i, i], dtype="float16").dtype == "float16"
+    assert jnp.stack([1, 2.0]).weak_type
+    assert jnp.hstack([1, x]).dtype == x.dtype
+
+
+def test_methods_of_arrays_stay_lazy_where_nothing_changes():
+    x = jnp.arange(3.0)
+    for f in (jnp.ravel, jnp.squeeze, jnp.transpose, lambda v: v.reshape(3)):
+        assert weft.make_jaxpr(f)(x).eqns == []
+
+
+def test_a_traced_shift():
+    x = jnp.arange(5)
+    rolled = weft.jit(lambda v, n: jnp.roll(v, n))
+    for n in (0, 2, -3, 12):
+        same(rolled(x, n), np.roll(np.arange(5, dtype=np.int32), n))
+
+
+def test_broadcast_shapes():
+    assert jnp.broadcast_shapes((3, 1), 4, ()) == (3, 4)
+    with pytest.raises(ValueError, match="must broadcast together"):
+        jnp.broadcast_shapes((3,), (4,))
+
+
+def test_repeat_with_a_total_length():
+    x, r = jnp.arange(4), jnp.array([1, 0, 2, 1])
+    for total in (2, 4, 6):
+        want = jnp.repeat(x, r, total_repeat_length=total)
+        got = weft.jit(lambda v, n, total=total: jnp.repeat(v, n, total_repeat_length=total))(x, r)
+        same(got, np.asarray(want))
+        assert got.tolist() == ([0, 2, 2, 3] + [3, 3])[:total]
+    with pytest.raises(ConcretizationTypeError, match="total_repeat_length=n"):
+        weft.jit(jnp.repeat)(x, r)
+    with pytest.raises(ShapeError, match="one for each of 4 elements"):
+        jnp.repeat(x, jnp.array([1, 2]))
+    with pytest.raises(TypeError, match="operands must be arrays"):
+        jnp.repeat(x, [1])
+
+
+def test_traced_places_to_insert_and_delete():
+    x, i = jnp.arange(5.0), jnp.array([3, 1, 1])
+    v = jnp.array([7.0, 8.0, 9.0])
+    same(weft.jit(jnp.insert)(x, i, v), np.insert(np.asarray(x), [3, 1, 1], [7, 8, 9]))
+    same(weft.jit(jnp.delete)(x, -2), np.delete(np.asarray(x), -2))
+    delete = weft.jit(lambda x, i: jnp.delete(x, i, assume_unique_indices=True))
+    assert delete(x, jnp.array([3, 0])).tolist() == [1, 2, 4]
+    with pytest.raises(ConcretizationTypeError, match="assume_unique_indices=True"):
+        weft.jit(jnp.delete)(x, i)
+    for f in (lambda: jnp.insert(x, 9, 1.0), lambda: jnp.delete(x, 9)):
+        with pytest.raises(IndexingError, match="got 9"):
+            f()
+
+
+def test_trim_zeros():
+    for trim in ("fb", "f", "b"):
+        for host in ([0, 1, 0, 2, 0, 0], [0, 0]):
+            same(
+                jnp.trim_zeros(jnp.array(host), trim), np.trim_zeros(np.array(host, np.int32), trim)
+            )
+
+
+PADDINGS = [
+    ("constant", {}),
+    ("constant", {"constant_values": 3}),
+    ("constant", {"constant_values": (1, 2)}),
+    ("edge", {}),
+    ("reflect", {}),
+    ("symmetric", {}),
+    ("wrap", {}),
+    ("reflect", {"reflect_type": "odd"}),
+    ("symmetric", {"reflect_type": "odd"}),
+    ("linear_ramp", {}),
+    ("linear_ramp", {"end_values": (5, -4)}),
+    ("maximum", {}),
+    ("minimum", {"stat_length": 2}),
+    ("mean", {}),
+    ("mean", {"stat_length": (2, 3)}),
+    ("median", {}),
+]
+
+
+@pytest.mark.parametrize(("mode", "options"), PADDINGS, ids=str)
+@pytest.mark.parametrize(
+    ("host", "widths"),
+    [(ROW, 1), (ROW, (3, 9)), (HOST[0], ((0, 3), (2, 5))), (HOST[1].astype(np.int32), (2, 1))],
+)
+def test_pad(host, widths, mode, options):
+    want = np.pad(host, widths, mode, **options)
+    x = jnp.asarray(host)
+    got = jnp.pad(x, widths, mode, **options)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    jitted = weft.jit(lambda v: jnp.pad(v, widths, mode, **options))(x)
+    np.testing.assert_allclose(jitted, want, rtol=1e-5)
+
+
+def test_pad_otherwise():
+    x = jnp.arange(3.0)
+    assert jnp.pad(x, 1, "empty").shape == (5,)
+    same(jnp.pad(jnp.ones((2, 2)), {1: (1, 0)}), np.pad(np.ones((2, 2), "f"), ((0, 0), (1, 0))))
+
+    def around(vector, pair, axis, options):
+        vector = vector.at[: pair[0]].set(options["value"])
+        return vector.at[vector.shape[0] - pair[1] :].set(axis)
+
+    assert jnp.pad(x, 1, around, value=9).tolist() == [9, 0, 1, 2, 0]
+    grad = weft.grad(lambda v: (jnp.pad(v, 2, "reflect") * jnp.arange(7.0)).sum())(x)
+    assert grad.tolist() == [2 + 6, 1 + 3 + 5, 0 + 4]
+    assert weft.grad(lambda c: jnp.pad(x, 2, constant_values=c).sum())(1.0) == 4
+    for widths, text in (
+        (-1, "must not be negative"),
+        (1.5, "a whole number"),
+        ((1, 2, 3), "pair"),
+    ):
+        with pytest.raises(ShapeError, match=text):
+            jnp.pad(x, widths)
+    with pytest.raises(NotImplementedError, match="mode must be one of constant, "):
+        jnp.pad(x, 1, "nothing")
+    with pytest.raises(ValueError, match="takes constant_values; got end_values"):
+        jnp.pad(x, 1, end_values=3)
+    with pytest.raises(ShapeError, match="needs elements on axis 0"):
+        jnp.pad(x[:0], 1, "edge")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: jnp.reshape(x, (5, -1)), r"reshape: the sizes given must divide .* 24; got"),
+        (lambda x: jnp.reshape(x, (5, 5)), "reshape: the new shape must have as many elements"),
+        (lambda x: jnp.reshape(x, (-1, -1)), "at most one size may be -1"),
+        (lambda x: jnp.transpose(x, (0, 0, 1)), "axes must be distinct"),
+        (lambda x: jnp.transpose(x, (0, 1)), "must name every axis"),
+        (
+            lambda x: jnp.squeeze(x, 0),
+            r"squeeze: axes must be of size 1; got axis 0 of f32\[2,3,4\]",
+        ),
+        (lambda x: jnp.swapaxes(x, 0, 3), "axis must"),
+        (lambda x: jnp.moveaxis(x, (0, 1), 0), "equally many"),
+        (lambda x: jnp.broadcast_to(x, (2, 4)), "must be one that the array broadcasts to"),
+        (lambda x: jnp.concatenate([]), "needs at least one array"),
+        (lambda x: jnp.concatenate([1, 2]), "scalars cannot be joined"),
+        (lambda x: jnp.concatenate([x, x[0]]), "shapes must be equal but for axis 0"),
+        (lambda x: jnp.stack([x, x[0]]), "shapes must be equal"),
+        (lambda x: jnp.split(x, 5, axis=2), "must divide the axis; got 5 for axis 2"),
+        (lambda x: jnp.tile(x, -1), "must not be negative"),
+        (lambda x: jnp.roll(x, (1, 2, 3), (0, 1)), "a shift for each axis"),
+        (lambda x: jnp.diagonal(x[0, 0]), "needs at least two axes"),
+        (lambda x: jnp.fliplr(x[0, 0]), "needs at least two axes"),
+        (lambda x: jnp.block([[x], x]), "equally deep"),
+    ],
+)
+def test_errors(call, text):
+    with pytest.raises(ShapeError, match=text):
+        call(jnp.asarray(HOST))
+
+
+def test_lists_and_traced_shapes():
+    for call in (lambda: jnp.ravel([1, 2]), lambda: jnp.concatenate([[1], [2]])):
+        with pytest.raises(TypeError, match="operands must be arrays or numbers; got .*list"):
+            call()
+    with pytest.raises(TracerError, match="Hint: mark the argument static"):
+        weft.jit(lambda x, n: x.reshape(n, -1))(jnp.zeros(4), 2)
+    with pytest.raises(NotImplementedError, match="order must be"):
+        jnp.reshape(jnp.zeros(4), (2, 2), order="A")

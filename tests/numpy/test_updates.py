@@ -1,0 +1,239 @@
+"""Writing by index: every method of x.at[...] against NumPy's in-place forms."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import MutationError, NonConcreteBooleanIndexError, ShapeError
+
+HOST = np.arange(1, 61, dtype=np.float32).reshape(3, 4, 5)
+PAIR = np.array([1, -2], np.int32)
+TWICE = np.array([1, 1, 0], np.int32)
+
+METHODS = {
+    "set": lambda x, i, v: x.__setitem__(i, v),
+    "add": np.add.at,
+    "subtract": np.subtract.at,
+    "multiply": np.multiply.at,
+    "divide": np.divide.at,
+    "power": np.power.at,
+    "min": np.minimum.at,
+    "max": np.maximum.at,
+}
+INDICES = [
+    np.s_[0],
+    np.s_[-1, 1:3],
+    np.s_[:],
+    np.s_[::-1],
+    np.s_[..., 0],
+    np.s_[:, None, 1],
+    np.s_[2:0:-1, ::2],
+    np.s_[5:],
+    np.s_[1, 2, 3],
+    np.s_[()],
+    PAIR,
+    np.s_[PAIR, :, PAIR],
+    np.s_[:, PAIR, PAIR],
+    np.s_[PAIR, ::-2, 1:4],
+    np.s_[None, PAIR, :, 0],
+    TWICE,
+    HOST > 30,
+    HOST[:, 0, 0] > 10,
+    np.s_[:, HOST[0, :, 0] > 5],
+    True,
+    False,
+]
+
+
+def updated(method, index, values):
+    """What NumPy makes of HOST."""
+    out = HOST.copy()
+    METHODS[method](out, index, values)
+    return out
+
+
+def close(got, want):
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=2e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_every_method_at_every_kind_of_index(method, index, rng):
+    x = jnp.asarray(HOST)
+    with np.errstate(over="ignore"):
+        want = updated(method, index, 2.5)
+    close(getattr(x.at[index], method)(2.5), want)
+    if index is TWICE and method == "set":
+        return
+    values = rng.integers(1, 4, HOST[index].shape).astype(np.float32)
+    want = updated(method, index, values)
+    close(getattr(x.at[index], method)(values), want)
+    if method in ("set", "divide"):
+        close(weft.jit(lambda v: getattr(v.at[index], method)(values))(x), want)
+    if method in ("set", "add"):
+        got = weft.vmap(lambda v: getattr(v.at[index], method)(values))(jnp.stack([x, x]))
+        close(got[1], want)
+
+
+def test_short_names_and_values():
+    x = jnp.arange(4.0)
+    assert x.at[0].mul(5.0).tolist() == x.at[0].multiply(5.0).tolist()
+    assert x.at[1:3].set([7, 8]).tolist() == [0, 7, 8, 3]
+    assert x.at[1:3].set(jnp.float16(7)).dtype == x.dtype
+    assert x.at[0].set(True).tolist() == [1, 1, 2, 3]
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_apply():
+    x = jnp.arange(4.0)
+    np.testing.assert_allclose(x.at[2:].apply(jnp.sin), [0, 1, np.sin(2), np.sin(3)], rtol=1e-6)
+    np.testing.assert_allclose(x.at[x > 2].apply(jnp.sin), [0, 1, 2, np.sin(3)], rtol=1e-6)
+    assert x.at[jnp.array([1, 1])].apply(lambda v: v + 1).tolist() == [0, 3, 2, 3]
+
+
+def test_modes():
+    x, i = jnp.arange(4.0), jnp.array([9, -9, 1])
+    assert x.at[i].set(7.0, mode="drop").tolist() == [0, 7, 2, 3]
+    assert x.at[i].set(7.0, mode="clip").tolist() == [7, 7, 2, 7]
+    assert x.at[9].set(7.0, mode="drop").tolist() == [0, 1, 2, 3]
+    assert x.at[-9].set(7.0, mode="clip").tolist() == [7, 1, 2, 3]
+    np.testing.assert_array_equal(x.at[i].get(mode="fill"), [np.nan, np.nan, 1])
+    assert x.at[i].get(mode="fill", fill_value=-1).tolist() == [-1, -1, 1]
+    assert x.at[i].get(mode="clip").tolist() == [3, 0, 1]
+    assert jnp.arange(3).at[9].get(mode="fill").tolist() == -(2**31)
+    assert jnp.arange(3, dtype="uint8").at[9].get(mode="fill").tolist() == 255
+    assert np.isnan(x.at[-1].get(mode="fill", wrap_negative_indices=False))
+    assert x.at[-1].set(7.0, mode="drop", wrap_negative_indices=False).tolist() == [0, 1, 2, 3]
+    assert x.at[i[2:]].add(1.0, indices_are_sorted=True, unique_indices=True)[1] == 2
+    with pytest.raises(ValueError, match="mode: must be 'clip'"):
+        x.at[0].get(mode="wrap")
+
+
+def test_traced_places_out_of_bounds_are_dropped():
+    put = weft.jit(lambda v, i: v.at[i].set(7.0))
+    x = jnp.arange(4.0)
+    assert put(x, 9).tolist() == [0, 1, 2, 3]
+    assert put(x, -1).tolist() == [0, 1, 2, 7]
+    assert put(x, jnp.array([9, 0])).tolist() == [7, 1, 2, 3]
+
+
+def test_traced_masks():
+    x = jnp.arange(4.0)
+    assert weft.jit(lambda v: v.at[v > 1].set(0.0))(x).tolist() == [0, 1, 0, 0]
+    assert weft.jit(lambda v: v.at[v > 1].add(jnp.ones(1)))(x).tolist() == [0, 1, 3, 4]
+    with pytest.raises(NonConcreteBooleanIndexError):
+        weft.jit(lambda v: v.at[v > 1].set(jnp.arange(2.0)))(x)
+    grad = weft.grad(lambda v: v.at[v > 0].apply(jnp.log).sum())(x)
+    np.testing.assert_allclose(grad, [1, 1, 1 / 2, 1 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("index", [np.s_[1:3], np.s_[::2], np.s_[3:1:-1], PAIR], ids=str)
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "divide", "max"])
+def test_gradients_in_both_arguments(method, index):
+    x = jnp.array([3.0, 1.0, 2.0, 5.0])
+    v = jnp.array([2.0, 4.0])
+
+    def loss(x, v):
+        return (getattr(x.at[index], method)(v, unique_indices=True) ** 2).sum()
+
+    for k, at in enumerate((x, v)):
+        got = weft.grad(loss, k)(x, v)
+        for i in range(at.size):
+            ends = []
+            for eps in (1e-2, -1e-2):
+                args = [x, v]
+                args[k] = at + eps * (np.arange(at.size) == i)
+                ends.append(float(loss(*args)))
+            assert abs(float(got[i]) - (ends[0] - ends[1]) / 2e-2) < 2e-2
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda x: x.at[:].multiply(0.5),
+        lambda x: x.at[0:2].min(0.5),
+        lambda x: x.at[0:2].multiply(0.5),
+        lambda x: x.at[::1].max(0.5),
+        lambda x: x.at[::2].multiply(0.5),
+        lambda x: x.at[np.array([0, 1])].multiply(0.5),
+    ],
+)
+def test_flipped_updates_do_not_abort_the_compiler(update):
+    """XLA:CPU aborts the process on a reversed scatter-mul of a whole slice."""
+    x = jnp.array([1.0, 3.0])
+    np.testing.assert_array_equal(
+        weft.jit(lambda v: jnp.flip(update(v)))(x), np.asarray(update(x))[::-1]
+    )
+
+
+def test_dtypes():
+    i = jnp.arange(3)
+    with pytest.warns(FutureWarning, match=r"x.at\[...\].set: values should be of a dtype"):
+        assert i.at[0].set(1.5).tolist() == [1, 1, 2]
+    with pytest.warns(FutureWarning, match="got f32"):
+        assert i.at[jnp.array([0])].add(1.5).dtype == i.dtype
+    assert i.at[1].divide(2).tolist() == [0, 0.5, 2]
+    assert i.at[1].power(2).dtype == i.dtype
+    assert jnp.asarray(1.0).at[()].set(2).weak_type
+    for dtype in ("bfloat16", "complex64", "uint8", "bool"):
+        x = jnp.zeros(3, dtype)
+        one = jnp.ones((), dtype)
+        for got in (x.at[1].set(one), x.at[jnp.array([1])].set(one), x.at[1:2].multiply(one)):
+            assert got.dtype == x.dtype
+
+
+@pytest.mark.parametrize(
+    ("index", "values"),
+    [(0, [1.0]), (slice(0, 2), np.ones((1, 2))), (PAIR, np.ones(3)), (slice(0, 2), np.ones(3))],
+)
+def test_values_that_do_not_fit(index, values):
+    with pytest.raises(ShapeError, match=r"x.at\[...\].set: values must broadcast to the shape"):
+        jnp.arange(4.0).at[index].set(values)
+
+
+def test_assignment():
+    text = r"must not be assigned into; got x\[0\] = ... on f32\[4\]. Hint: x = x.at\[0\].set"
+    x = jnp.arange(4.0)
+    with pytest.raises(MutationError, match=text):
+        x[0] = 1
+    with pytest.raises(MutationError, match=text):
+
+        def assign(v):
+            v[0] = 1
+
+        weft.jit(assign)(x)
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_functions_of_numpy_that_write():
+    x = jnp.arange(8.0)
+    host = np.arange(8.0, dtype=np.float32)
+    for mode, ind in ((None, [1, -1, 3]), ("clip", [1, 20, -3]), ("wrap", [1, 20, -3])):
+        want = host.copy()
+        np.put(want, ind, [7, 8], mode or "raise")
+        np.testing.assert_array_equal(
+            jnp.put(x, jnp.array(ind), jnp.array([7.0, 8.0]), mode, inplace=False), want
+        )
+    want = host.copy()
+    np.place(want, want > 3, [1, 2])
+    got = jnp.place(x, x > 3, jnp.array([1.0, 2.0]), inplace=False)
+    np.testing.assert_array_equal(got, want)
+    y, i = host.reshape(2, 4), np.array([[1], [3]])
+    want = y.copy()
+    np.put_along_axis(want, i, 9, 1)
+    got = jnp.put_along_axis(jnp.asarray(y), jnp.asarray(i), 9, 1, inplace=False)
+    np.testing.assert_array_equal(got, want)
+    for call in (
+        lambda: jnp.put(x, 0, 1),
+        lambda: jnp.place(x, x > 3, 1),
+        lambda: jnp.put_along_axis(x, jnp.array([0]), 1, 0),
+    ):
+        with pytest.raises(MutationError, match="inplace=False"):
+            call()
+
+
+def test_repr_names_the_place():
+    assert repr(jnp.arange(2).at[0]) == "Places(Array([0, 1], dtype=int32), 0)"
