@@ -123,7 +123,9 @@ class Builder:
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a number spread over `aval`, or an array of its shape."""
-        splat = not isinstance(value, np.ndarray) or value.ndim == 0
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]  # a scalar, which can be part of a key
+        splat = not isinstance(value, np.ndarray)
         # zeros are told apart by their text: 0.0 equals -0.0
         text = (
             None if splat and value else (scalar_text if splat else array_text)(value, aval.dtype)
