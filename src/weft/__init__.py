@@ -42,7 +42,8 @@ from weft.jitting import clear_caches, jit
 from weft.options import config
 from weft.structs import ShapeDtypeStruct
 from weft.xla.array import Array
-from weft import core, dtypes, errors, extend, lax, numpy, stages, tree, tree_util  # isort: skip
+from weft import core, dtypes, errors, lax, numpy, stages, tree, tree_util  # isort: skip
+from weft.util import importing_later
 
 __all__ = [
     "Array",
@@ -98,8 +99,11 @@ __all__ = [
     "vmap",
 ]
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __weft__ = True
+
+
+__getattr__, _ = importing_later(__name__, {"weft.extend": ""})
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,9 @@ Nothing here knows of arrays, programs or the engine; a helper with one user liv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 
@@ -48,6 +50,27 @@ def split_list(xs: Sequence[Any], sizes: Sequence[int]) -> list[list]:
         start += size
     pieces.append(list(xs[start:]))
     return pieces
+
+
+def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Callable]:
+    """`__getattr__` and `__dir__` of a package that imports modules when a name is first used.
+
+    `homes` maps a module to the names that it gives the package, separated by spaces; no names
+    stand for the module itself. Importing is what a user waits for first.
+    """
+    places = {n: home for home, names in homes.items() for n in names.split()}
+    modules = {home.rpartition(".")[2]: home for home, names in homes.items() if not names}
+    namespace = vars(sys.modules[package])
+
+    def get(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(modules[name])
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = namespace[name] = getattr(importlib.import_module(places[name]), name)
+        return found
+
+    return get, lambda: sorted({*namespace, *places, *modules})
 
 
 class Logger:

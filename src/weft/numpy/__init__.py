@@ -5,19 +5,32 @@ from weft.numpy.choice import *  # noqa: F403
 from weft.numpy.creation import *  # noqa: F403
 from weft.numpy.cumulative import *  # noqa: F403
 from weft.numpy.editing import *  # noqa: F403
-from weft.numpy.einsum import *  # noqa: F403
 from weft.numpy.elementwise import *  # noqa: F403
-from weft.numpy.grids import *  # noqa: F403
-from weft.numpy.index_tricks import *  # noqa: F403
 from weft.numpy.indexing import *  # noqa: F403
 from weft.numpy.manipulation import *  # noqa: F403
-from weft.numpy.padding import *  # noqa: F403
 from weft.numpy.products import *  # noqa: F403
 from weft.numpy.reductions import *  # noqa: F403
 from weft.numpy.scalars import *  # noqa: F403
 from weft.numpy.searching import *  # noqa: F403
-from weft.numpy.sets import *  # noqa: F403
 from weft.numpy.sorting import *  # noqa: F403
 from weft.numpy.ufuncs import *  # noqa: F403
 from weft.numpy.updates import *  # noqa: F403
+from weft.util import importing_later
 from weft.xla.array import Array as ndarray  # noqa: F401
+
+# Modules that few programs use, imported when one of their names is asked for.
+LATER = {
+    "weft.numpy.contraction": ("einsum einsum_path"),
+    "weft.numpy.grids": (
+        "c_ diag diag_indices diag_indices_from diagflat eye fill_diagonal "
+        "fromfunction identity indices mask_indices meshgrid mgrid ogrid r_ tri tril "
+        "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
+    ),
+    "weft.numpy.index_tricks": ("index_exp ix_ ravel_multi_index s_ unravel_index"),
+    "weft.numpy.padding": ("pad"),
+    "weft.numpy.sets": (
+        "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+        "unique_inverse unique_values"
+    ),
+}
+__getattr__, __dir__ = importing_later(__name__, LATER)

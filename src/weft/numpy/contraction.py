@@ -17,6 +17,7 @@ from weft.numpy.promotion import as_array, no_out
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
+from weft.primitives.reduction import reduce_or
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -224,9 +225,12 @@ def dropped(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
 def summed_out(name: str, x: Any, wanted: set) -> tuple[str, Any]:
     """x, summed over the axes that nothing wants."""
     axes = [i for i, s in enumerate(name) if s not in wanted]
-    if axes and dtypes.is_bool(x.dtype):
-        raise ShapeError(f"einsum: axes of bool must not be summed; got {name!r} for {x.aval}.")
-    return "".join(s for s in name if s in wanted), reduce_sum(x, axes)
+    return "".join(s for s in name if s in wanted), total(x, axes)
+
+
+def total(x: Any, axes: Sequence[int]) -> Any:
+    """x, summed over axes; the sum of truth values is whether any is true."""
+    return (reduce_or if dtypes.is_bool(x.dtype) else reduce_sum)(x, axes)
 
 
 def without_repeats(name: str, x: Any) -> tuple[str, Any]:
@@ -236,6 +240,6 @@ def without_repeats(name: str, x: Any) -> tuple[str, Any]:
             i, j = name.index(s), name.rindex(s)
             dtype = dtypes.default_int()
             on = ops.eq(*(layout.broadcasted_iota(dtype, x.shape, k) for k in (i, j)))
-            x = reduce_sum(ops.select(on, x, literal(0, x.dtype)), (i,))
+            x = total(ops.select(on, x, literal(False, x.dtype)), (i,))
             name = name[:i] + name[i + 1 :]
     return name, x
