@@ -92,7 +92,7 @@ def test_the_axis_name_is_in_scope_inside_alone():
     [
         (lambda: vmap(lambda x: x, in_axes="a"), TypeError, "must hold ints and None; got 'a'"),
         (lambda: vmap(lambda x: x, in_axes=1.5), TypeError, "got 1.5"),
-        (lambda: vmap(lambda x: x, in_axes=(0,))(M, M), ValueError, "got 1 for 2"),
+        (lambda: vmap(lambda x: x, in_axes=(0,))(M, M), ValueError, "got 1 for the 2 of"),
         (lambda: vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": M}), ValueError, "tree prefix"),
         (lambda: vmap(lambda x: x, out_axes=(0,))(M), ValueError, "out_axes must be a tree prefix"),
         (lambda: vmap(lambda x: x, in_axes=3)(M), ValueError, "got axis 3 for f32[2,3] as x of"),
