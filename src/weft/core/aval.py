@@ -171,6 +171,11 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
     aval = getattr(x, "aval", None)
     if type(aval) is ShapedArray:
         return aval
+    if type(x).__name__ == "MaskedArray":
+        raise DtypeError(
+            f"{op}: must not be a masked array: the mask would be lost; got {x!r}. "
+            "Hint: x.filled(0)."
+        )
     for base in type(x).__mro__[1:]:  # a subclass of a number or of an ndarray
         if base in HOST_TYPES:
             return numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))

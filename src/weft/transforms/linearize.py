@@ -49,7 +49,7 @@ class PartialTrace(Trace):
 
 def run_partial(fun: Callable[[], Any], later: StageTrace) -> Any:
     """Call `fun` with what is unknown written to `later` and the rest done under the trace here."""
-    trace = PartialTrace(current.trace, later)  # type: ignore[arg-type]
+    trace = PartialTrace(current.trace, later)
     try:
         current.trace = trace
         return fun()
