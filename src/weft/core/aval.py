@@ -47,6 +47,8 @@ class ShapedArray(AbstractValue):
     ndim: int
     size: int
     hlo: str  # the StableHLO type, `tensor<3x4xf32>`
+    _text: str | None
+    _tangent: ShapedArray | None
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
         try:
@@ -81,7 +83,7 @@ class ShapedArray(AbstractValue):
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"ShapedArray: types are immutable; use .update({name}=...).")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
     def update(self, **changes: Any) -> ShapedArray:
@@ -93,10 +95,11 @@ class ShapedArray(AbstractValue):
         """`f32[3,4]`; with `short_dtypes=False`, `float32[3,4]`."""
         if not short_dtypes:
             return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
-        if self._text is None:
+        text = self._text
+        if text is None:
             text = f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
             object.__setattr__(self, "_text", text)
-        return self._text
+        return text
 
     __str__ = str_short
 

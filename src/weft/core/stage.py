@@ -62,7 +62,7 @@ class StageTrace(Trace):
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         if prim.staged is not None:
             args, params = prim.staged(args, params)
-        atoms = []
+        atoms: list[Atom] = []
         avals = []
         for x in args:
             if type(x) is StagedTracer and x.owner is self:

@@ -51,7 +51,19 @@ def all_devices() -> tuple:
 def default_device() -> Any:
     """Where new arrays go: the option `default_device`, else the first device."""
     device = config.default_device
-    return all_devices()[0] if device is None else device
+    if device is None:
+        return all_devices()[0]
+    return first_device(device) if isinstance(device, str) else device
+
+
+@functools.cache
+def first_device(platform: str) -> Any:
+    """The first device of a platform."""
+    for device in all_devices():
+        if device.platform == platform:
+            return device
+    known = ", ".join(sorted({d.platform for d in all_devices()}))
+    raise RuntimeError(f"device: the platform must be one of {known}; got {platform!r}.")
 
 
 class SingleDeviceSharding(_jax.SingleDeviceSharding):
@@ -61,7 +73,6 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
     at every call, compares identities.
     """
 
-    __slots__ = ()
     _made: ClassVar[dict[tuple, SingleDeviceSharding]] = {}
 
     def __new__(cls, device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
@@ -71,15 +82,57 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
     def __init__(self, device: Any, *, memory_kind: str | None = None):
         if (device, memory_kind) in self._made:
             return
-        super().__init__(device, memory_kind)
+        if not isinstance(device, Device):
+            raise TypeError(
+                f"SingleDeviceSharding: device must be a device; got {device!r}. "
+                "Hint: weft.devices()[0]."
+            )
+        default = device.default_memory().kind
+        kinds = [memory.kind for memory in device.addressable_memories()]
+        if memory_kind not in (None, *kinds):
+            raise ValueError(
+                f"SingleDeviceSharding: memory_kind must be one of {', '.join(kinds)}; "
+                f"got {memory_kind!r}."
+            )
+        super().__init__(device, memory_kind or default)
         self.device = device
-        self.memory_kind = memory_kind
+        self.memory_kind = memory_kind or default
         self._made[device, memory_kind] = self
+        if self.memory_kind == default:  # named or not, it is one sharding
+            self._made[device, None] = self._made[device, default] = self
 
     @property
     def device_set(self) -> set:
         """The devices that hold a part of the array."""
         return {self.device}
+
+    @property
+    def num_devices(self) -> int:
+        """The number of devices that hold a part of the array."""
+        return 1
+
+    @property
+    def addressable_devices(self) -> set:
+        """Those of them that belong to this process."""
+        return {self.device}
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict:
+        """For each device, the part of an array of this shape that it holds."""
+        return {self.device: (slice(None),) * len(global_shape)}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the part that a device holds."""
+        return tuple(global_shape)
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether arrays of rank `ndim` lie alike under both."""
+        return self == other
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same device, another of its memories."""
+        return SingleDeviceSharding(self.device, memory_kind=kind)
 
     @property
     def _device_assignment(self) -> tuple:
@@ -95,7 +148,7 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return _replicated()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return single_device_sharding_of, (self.device.id, self.memory_kind)
 
     def __repr__(self) -> str:
