@@ -150,7 +150,7 @@ def test_a_shaped_tracer_can_be_walked():
 @table([
     ("bool", lambda: bool(V3()), ValueError, r"^bool\(\): needs an array of one element; got f32\[3\]\. Hint: x\.any\(\)"),
     ("float", lambda: float(V3()), TypeError, r"^float\(\): .* got f32\[3\]"),
-    ("index", lambda: range(jnp.ones(())), TypeError, r"^index\(\): needs an integer scalar array; got f32\[\]"),
+    ("index", lambda: range(jnp.ones(())), TypeError, r"^index\(\): needs an integer array without axes; got f32\[\]"),
     ("iter", lambda: list(jnp.ones(())), TypeError, r"^iter\(\)"),
     ("len", lambda: len(jnp.ones(())), TypeError, r"^len\(\)"),
     ("hash", lambda: {V3()}, TypeError, r"^hash\(\): an array is no key.* x\.item\(\)"),
@@ -442,8 +442,7 @@ def test_a_donated_array_used_again(code, error, text):
 
 
 def test_a_donated_array_can_be_shown():
-    x = donated()
-    assert repr(x) == str(x) == "Array(deleted, f32[3])"
+    assert repr(donated()) == "Array(deleted, f32[3])"
 
 
 def test_an_array_donated_and_passed_once_more():
