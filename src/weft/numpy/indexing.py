@@ -263,12 +263,9 @@ def getitem(x: Any, index: Any) -> Any:
             start, stop = index.start, index.stop
             if (start is None or type(start) is int) and (stop is None or type(stop) is int):
                 name = (x.aval, start, stop)
-        if name is not None:
-            kernel = _KERNELS.get(name)
-            if kernel is not None:
-                return kernel(x)
+        kernel = None if name is None else _KERNELS.get(name)
         try:
-            return read_eagerly(x, index, PLAIN, name)
+            return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x)
         except Exception as error:
             error.__traceback__ = trimmed(error.__traceback__)
             raise
