@@ -249,6 +249,13 @@ def test_donation_inside_another_trace_takes_nothing():
     assert not x.is_deleted()
 
 
+def test_an_array_donated_and_passed_again_in_one_call_is_named(capfd):
+    x = jnp.add(A, 1)
+    with pytest.raises(weft.errors.DeletedError, match="passed once in a call; got an f32"):
+        jit(lambda x, y: x + y, donate_argnums=0)(x, x)
+    capfd.readouterr()  # the engine has its say too
+
+
 def test_numpy_arguments_are_not_changed():
     x = A.copy()
     jit(lambda x: x + 1, donate_argnums=0)(x)

@@ -317,8 +317,6 @@ def jitted(
     # jits of one function with equal options share their executables, also on the C++ path
     key = (static, donate, spec, device, inline)
     call = engine_call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
-    if static[0] or static[1]:
-        call = naming_unhashable(call, made)
     if donate[0] or donate[1]:
         call = letting_go(call)
     if static[0] or static[1]:
@@ -356,23 +354,6 @@ def clear_caches() -> None:
     forget_types()
 
 
-def naming_unhashable(call: Callable, made: JitFunction) -> Callable:
-    """A jitted function with static arguments, and an error that names one that has no hash.
-
-    The engine hashes them before it asks us.
-    """
-
-    def with_statics(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return call(*args, **kwargs)
-        except ValueError as error:
-            if str(error).startswith("Non-hashable static"):
-                raise made.unhashable(made.split(args, kwargs)[0]) from None
-            raise
-
-    return with_statics
-
-
 def letting_go(call: Callable) -> Callable:
     """A jitted function that donates, and marks what it took as deleted.
 
@@ -383,8 +364,9 @@ def letting_go(call: Callable) -> Callable:
         try:
             out = call(*args, **kwargs)
         except (ValueError, JaxRuntimeError) as error:
-            if "donated in the same call" in str(error):
-                raise donated_twice(flatten((args, kwargs))[0]) from None
+            twice = donated_twice(flatten((args, kwargs))[0])
+            if twice is not None and "donated in the same call" in str(error):
+                raise twice from None
             raise
         for x in flatten((args, kwargs))[0]:
             if type(x) is ArrayImpl and x.is_deleted():
@@ -394,9 +376,12 @@ def letting_go(call: Callable) -> Callable:
     return donating
 
 
-def donated_twice(leaves: Sequence[Any]) -> DeletedError:
+def donated_twice(leaves: Sequence[Any]) -> DeletedError | None:
     """The error for a call that both donates an array and passes it once more."""
-    twice = next(x for i, x in enumerate(leaves) if any(x is y for y in leaves[:i]))
+    arrays = [x for x in leaves if type(x) is ArrayImpl]
+    twice = next((x for i, x in enumerate(arrays) if any(x is y for y in arrays[:i])), None)
+    if twice is None:
+        return None
     return DeletedError(
         f"jit: a donated array must be passed once in a call; got an {twice.aval} twice. "
         "Hint: pass x.copy() for one of the two."
