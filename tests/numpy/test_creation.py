@@ -252,6 +252,14 @@ def test_matrices():
     np.testing.assert_array_equal(grad(lambda v: jnp.diag(v)[1, 1])(jnp.ones(2)), [0, 1])
 
 
+def test_matrices_of_truth_values():
+    x = np.array([[True, False, True], [True, True, True]])
+    for name in ("tril", "triu", "diagflat"):
+        got = getattr(jnp, name)(jnp.array(x))
+        assert got.dtype == bool and (got == getattr(np, name)(x)).all()
+    assert (jnp.diag(jnp.array(x[0])) == np.diag(x[0])).all()
+
+
 def test_fill_diagonal():
     for shape, wrap in (((3, 4), False), ((7, 3), True), ((7, 3), False), ((3, 3, 3), False)):
         for value in (5, np.array([1, 2])):

@@ -94,6 +94,15 @@ def test_einsum_broadcasts_axes_of_size_one(rng):
         )
 
 
+def test_products_of_truth_values():
+    x = np.array([[True, False], [True, True]])
+    for subscripts in ("ii", "ii->i", "ij->i", "ij,jk", "ij,ij->"):
+        operands = [x] * (subscripts.count(",") + 1)
+        same = jnp.einsum(subscripts, *operands) == np.einsum(subscripts, *operands)
+        assert same.dtype == bool and same.all()
+    assert (jnp.outer(x[0], x[1]) == np.outer(x[0], x[1])).all()
+
+
 def test_einsum_with_lists_of_axes(rng):
     a, b = draw(rng, 2, 3), draw(rng, 3, 4)
     np.testing.assert_allclose(jnp.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b, rtol=1e-5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from weft import grad, jit, make_jaxpr, vmap
+from weft import grad, hessian, jit, lax, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
 
 NAN, INF = np.nan, np.inf
@@ -237,6 +237,20 @@ def test_derivatives_where_formulas_break(x):
     assert np.isfinite(grad(lambda v: jnp.hypot(v, 0.0))(0.0))
     np.testing.assert_allclose(grad(grad(jnp.sinc))(0.0), -(np.pi**2) / 3, rtol=1e-5)
     assert grad(lambda v: jnp.logaddexp(v, -INF))(1.0) == 1
+
+
+def test_second_derivatives_where_operands_tie():
+    curve = hessian(lambda v: jnp.hypot(v[0], v[1]))(jnp.ones(2))
+    np.testing.assert_allclose(curve, np.array([[1, -1], [-1, 1]]) / 8**0.5, rtol=1e-6)
+    curve = hessian(lambda v: jnp.logaddexp(v[0], v[1]))(jnp.ones(2))
+    np.testing.assert_allclose(curve, np.array([[1, -1], [-1, 1]]) / 4, rtol=1e-6)
+    curve = hessian(lambda v: lax.cumlogsumexp(v)[-1])(jnp.zeros(3))
+    np.testing.assert_allclose(curve, np.eye(3) / 3 - np.ones((3, 3)) / 9, rtol=1e-5)
+
+
+def test_frexp_differentiates_its_fraction():
+    slope = vmap(grad(lambda x: jnp.frexp(x)[0]))(jnp.array([-3.0, 0.75, 4.0]))
+    np.testing.assert_array_equal(slope, [0.25, 1.0, 0.125])
 
 
 def test_under_transformations():

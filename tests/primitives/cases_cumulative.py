@@ -52,4 +52,5 @@ CASES = [
     along(cum.cummin_p, np.minimum, (20, 9), 1, False),
     along(cum.cumlogsumexp_p, np.logaddexp, (5, 3), 0, False, dtypes=FLOATS),
     along(cum.cumlogsumexp_p, np.logaddexp, (18, 4), 1, True),
+    Case(cum.logaddexp_p, [(5, 3), (5, 3)], np.logaddexp, dtypes=FLOATS),
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.control.custom import stop_gradient_p
 from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy.choice import number, real_only, signbit
@@ -25,7 +26,7 @@ from weft.numpy.promotion import (
     plan_for,
     spread,
 )
-from weft.primitives import bits, special, transcendental
+from weft.primitives import bits, cumulative, special, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import full, literal
 
@@ -419,29 +420,10 @@ def log10(x: Any, /) -> Any:
     return ops.mul(y, number(1 / np.log(10), y))
 
 
-def log_of_sum(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)), exact where exp overflows; infinities of one sign give themselves."""
-    low, high = order(x, y)
-    gap = ops.sub(low, high)
-    same = ops.ne(gap, gap)  # inf - inf, or NaN
-    gap = ops.select(same, number(0, gap), gap)  # keeps NaN out of the derivative
-    return ops.select(
-        same, ops.add(x, y), ops.add(high, transcendental.log1p(transcendental.exp(gap)))
-    )
-
-
-def order(x: Any, y: Any) -> tuple[Any, Any]:
-    """The smaller and the larger; of complex numbers, by real part."""
-    if not dtypes.is_complex(x.dtype):
-        return ops.min(x, y), ops.max(x, y)
-    less = ops.lt(ops.real(x), ops.real(y))
-    return ops.select(less, x, y), ops.select(less, y, x)
-
-
 @fused
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """log(exp(x1) + exp(x2)), without overflow."""
-    return log_of_sum(*pair("logaddexp", x1, x2, inexact=True))
+    return cumulative.logaddexp(*pair("logaddexp", x1, x2, inexact=True))
 
 
 @fused
@@ -449,7 +431,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2 ** x1 + 2 ** x2), without overflow."""
     x, y = pair("logaddexp2", x1, x2, inexact=True)
     scale = number(np.log(2), x)
-    return ops.div(log_of_sum(ops.mul(x, scale), ops.mul(y, scale)), scale)
+    return ops.div(cumulative.logaddexp(ops.mul(x, scale), ops.mul(y, scale)), scale)
 
 
 @fused
@@ -457,10 +439,12 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     """sqrt(x1**2 + x2**2), without overflow."""
     x, y = (ops.abs(v) for v in reals("hypot", x1, x2))
     infinite = ops.bitwise_or(ops.eq(x, number(np.inf, x)), ops.eq(y, number(np.inf, y)))
-    low, high = order(x, y)
+    high = ops.max(x, y)
     none = ops.eq(high, number(0, high))
-    ratio = ops.div(low, ops.select(none, number(1, high), high))
-    out = ops.mul(high, transcendental.sqrt(ops.add(number(1, high), ops.square(ratio))))
+    # the scale cancels, so nothing is lost by taking it for constant; max is not smooth at a tie
+    scale = stop_gradient_p.bind(ops.select(none, number(1, high), high))[0]
+    total = ops.add(ops.square(ops.div(x, scale)), ops.square(ops.div(y, scale)))
+    out = ops.mul(scale, transcendental.sqrt(ops.select(none, number(1, total), total)))
     return ops.select(infinite, number(np.inf, x), ops.select(none, high, out))
 
 
@@ -625,8 +609,11 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     half = ops.bitwise_or(ops.bitwise_or(half, literal((bias - 1) << mantissa, word)), sign)
     as_is = ops.bitwise_or(ops.eq(size, literal(0, word)), ops.eq(field, literal(mask, word)))
     exponent = ops.convert(ops.sub(field, shift), dtypes.default_int())
-    fraction = ops.select(as_is, x, bits.bitcast_convert_type(half, x.dtype))
-    return fraction, ops.select(as_is, literal(0, exponent.dtype), exponent)
+    # 0, whose derivative is that of x * 2**-e: bits have none
+    slope = ldexp(ops.sub(x, stop_gradient_p.bind(x)[0]), ops.neg(exponent))
+    fraction = ops.add(bits.bitcast_convert_type(half, x.dtype), slope)
+    exponent = ops.select(as_is, literal(0, exponent.dtype), exponent)
+    return ops.select(as_is, x, fraction), exponent
 
 
 @fused

@@ -124,7 +124,7 @@ def triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
         raise ShapeError(f"{op}: needs an array with at least two axes; got {x.aval}.")
     mask = inside(*offsets(x.shape[-2:], k))
     mask = broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
-    return ops.select(mask, x, literal(0, x.dtype))
+    return ops.select(mask, x, literal(False, x.dtype))
 
 
 @fused(static=("k",))
@@ -136,10 +136,10 @@ def diag(v: Any, k: int = 0) -> Any:
     if x.ndim != 1:
         raise ShapeError(f"diag: needs a vector or a matrix; got {x.aval}.")
     size = x.shape[0] + abs(k)
-    column = pad(x, literal(0, x.dtype), [(max(0, -k), max(0, k), 0)])
+    column = pad(x, literal(False, x.dtype), [(max(0, -k), max(0, k), 0)])
     shape = (size, size)
     column = broadcast_in_dim(column, shape, (0,))
-    return ops.select(ops.eq(*offsets(shape, k)), column, literal(0, x.dtype))
+    return ops.select(ops.eq(*offsets(shape, k)), column, literal(False, x.dtype))
 
 
 @fused(static=("k",))

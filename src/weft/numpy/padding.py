@@ -102,7 +102,7 @@ def padded(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
                 raise ShapeError(f"pad: stat_length must be positive; got {lengths}.")
         return padded_by_statistic(x, widths, mode, lengths)
     if mode == "empty":
-        return padded_with(x, [[literal(0, x.dtype)] * 2] * x.ndim, widths, "constant")
+        return padded_with(x, [[literal(False, x.dtype)] * 2] * x.ndim, widths, "constant")
     empty = [i for i, n in enumerate(x.shape) if n == 0 and widths[i] != (0, 0)]
     if empty:
         raise ShapeError(f"pad: mode {mode!r} needs elements on axis {empty[0]}; got {x.aval}.")
@@ -263,7 +263,7 @@ def continued(x: Any, axis: int, count: int, size: int, mode: str) -> Any:
 
 def padded_by(x: Any, widths: Widths, function: Callable, kwargs: dict) -> Any:
     """Padding by a user's function of a vector, its widths, its axis and kwargs."""
-    x = padded_with(x, [[literal(0, x.dtype)] * 2] * x.ndim, widths, "constant")
+    x = padded_with(x, [[literal(False, x.dtype)] * 2] * x.ndim, widths, "constant")
     for axis, pair in enumerate(widths):
 
         def along(vector: Any, axis: int = axis, pair: tuple[int, int] = pair) -> Any:

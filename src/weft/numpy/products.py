@@ -21,6 +21,7 @@ from weft.numpy.promotion import (
     operands,
     plan_for,
 )
+from weft.numpy.ufuncs import multiply
 from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing
 from weft.primitives.dot import canonical_precision, dot_general_p
@@ -195,7 +196,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     x, y = operands("outer", as_array(a, "outer"), as_array(b, "outer"), shaped=False)
     shape = (x.size, y.size)
     x = broadcast_in_dim(reshape(x, (x.size,)), shape, (0,))
-    return ops.mul(x, broadcast_in_dim(reshape(y, (y.size,)), shape, (1,)))
+    return multiply(x, broadcast_in_dim(reshape(y, (y.size,)), shape, (1,)))
 
 
 def tensordot(

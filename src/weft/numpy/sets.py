@@ -118,7 +118,7 @@ def unique_of_size(x: Any, axis: int | None, equal_nan: bool, size: int, fill_va
     fill = None if fill_value is None else asarray(fill_value)
     if not rows.size:
         values = layout.broadcast_in_dim(
-            convert(fill if fill is not None else literal(0, x.dtype), x.dtype),
+            convert(fill if fill is not None else literal(False, x.dtype), x.dtype),
             (size, *rows.shape[1:]),
             (),
         )

@@ -213,7 +213,7 @@ def interleaved(x: Any, new: Any, part: Slices) -> Any:
         for a, b, s, n in zip(part.starts, part.limits, steps, x.shape, strict=True)
     )
     rest = slicing.padding_mask(typeof(new), config)
-    return select_where(rest, x, slicing.pad(new, layout.literal(0, x.dtype), config))
+    return select_where(rest, x, slicing.pad(new, layout.literal(False, x.dtype), config))
 
 
 def write_windows(

@@ -20,7 +20,9 @@ from weft.core.stage import stage
 from weft.errors import DtypeError
 from weft.primitives.elementwise import (
     KINDS,
+    Elementwise,
     add,
+    binary_op,
     eq,
     ge,
     max,
@@ -298,7 +300,7 @@ def step_of(prim: Primitive) -> Callable:
     return step
 
 
-def log_add_exp(x: Any, y: Any) -> Any:
+def log_of_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)), by the larger of the two; complex ones by their real parts."""
     if dtypes.is_complex(typeof(x).dtype):
         larger = ge(real(x), real(y))
@@ -313,15 +315,24 @@ def difference(x: Any, y: Any) -> Any:
     return select(eq(x, y), literal(0, typeof(x).dtype), sub(x, y))
 
 
-def log_add_exp_step(xs: Sequence[Any], ys: Sequence[Any]) -> list:
-    """log(exp(x) + exp(y)) of two numbers, and its tangent: the mean, weighted by exp."""
-    (x, dx), (y, dy) = xs, ys
-    out = log_add_exp(x, y)
-    return [
-        out,
-        add(mul(dx, exp(difference(x, out))), mul(dy, exp(difference(y, out)))),
-    ]
+def lower_log_of_sum(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
+    """Write `log_of_sum`."""
+    jaxpr, _ = stage(lambda x, y: [log_of_sum(x, y)], [aval, aval])
+    return lower_jaxpr(hlo, jaxpr, [x, y])[0]
 
+
+# A primitive, since max and min would lose the second derivative where x and y tie.
+logaddexp_p = Elementwise(
+    "logaddexp",
+    lower_log_of_sum,
+    [
+        lambda t, z, x, y: mul(t, exp(difference(x, z))),
+        lambda t, z, x, y: mul(t, exp(difference(y, z))),
+    ],
+    takes="inexact",
+    doc="log(exp(x) + exp(y)), exact where exp overflows; infinities of one sign give themselves.",
+)
+logaddexp = binary_op(logaddexp_p)
 
 cumsum_p = CumulativeSum(
     "cumsum", add, lambda dtype: 0, None, "number", "out[i] = x[0] + ... + x[i] along `axis`."
@@ -337,9 +348,9 @@ cummin_p = Cumulative(
 )
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
-    log_add_exp,
+    logaddexp,
     lambda dtype: -np.inf,
-    log_add_exp_step,
+    step_of(logaddexp_p),
     "inexact",
     "out[i] = log(exp(x[0]) + ... + exp(x[i])) along `axis`.",
 )
