@@ -29,10 +29,30 @@ class Value:
         return f"{self.name}: {self.aval}"
 
 
+class Line:
+    """A line of text but for the names in it: what stands before and after the operands' names."""
+
+    __slots__ = ("after", "before", "out_avals")
+
+    def __init__(self, before: str, after: str, out_avals: Sequence[ShapedArray]):
+        self.before = before
+        self.after = after
+        self.out_avals = out_avals
+
+
 class Builder:
     """Writes a StableHLO module: functions, and in each the lines of the one being written."""
 
-    __slots__ = ("constants", "count", "functions", "lines", "memo", "names", "platform")
+    __slots__ = (
+        "constants",
+        "count",
+        "functions",
+        "lines",
+        "memo",
+        "names",
+        "platform",
+        "written",
+    )
 
     def __init__(self, platform: str = "cpu"):
         self.platform = platform
@@ -41,6 +61,7 @@ class Builder:
         self.constants: dict[tuple, Value] = {}  # constants of the region being written
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
+        self.written: dict[tuple, Line | None] = {}  # equations that were one line, to repeat
         self.names: dict[str, int] = {}  # function names in use
 
     def value(self, aval: ShapedArray) -> Value:
@@ -83,6 +104,26 @@ class Builder:
             write()
             self.constants = outer
         self.lines.append("})" + types)
+        return outs
+
+    def last_line(self, operands: Sequence[Value], outs: Sequence[Value]) -> Line | None:
+        """What the last line is but for its names, if it is one operation on just `operands`."""
+        line = self.lines[-1]
+        left = ", ".join([v.name for v in outs]) + ' = "'
+        given = f'"({", ".join([v.name for v in operands])})'
+        at = line.find('"', len(left))
+        if not line.startswith(left) or not line.startswith(given, at):
+            return None
+        return Line(line[len(left) - 1 : at + 2], line[at + len(given) - 1 :], [v.aval for v in outs])
+
+    def again(self, line: Line, operands: Sequence[Value]) -> list[Value]:
+        """Write a line like an earlier one, with other operands."""
+        count = self.count
+        outs = [Value(f"%{count + i}", a) for i, a in enumerate(line.out_avals, 1)]
+        self.count = count + len(outs)
+        left = ", ".join([v.name for v in outs])
+        names = ", ".join([v.name for v in operands])
+        self.lines.append(f"{left} = {line.before}{names}{line.after}")
         return outs
 
     def elementwise(self, name: str, operands: Sequence[Value], aval: ShapedArray) -> list[Value]:

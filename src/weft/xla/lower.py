@@ -15,12 +15,21 @@ def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value
     """Write the equations of a closed jaxpr in the place where `hlo` stands."""
     env = dict(zip(jaxpr.invars, args, strict=True))
     constant = hlo.constant
+    lines = hlo.written
     for eqn in jaxpr.eqns:
         values = [
             constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
             for a in eqn.invars
         ]
-        outs = eqn.primitive.lower(hlo, *values, **eqn.params)
+        key = (eqn.primitive, tuple([v.aval for v in values]), *eqn.params.items())
+        line = lines.get(key)
+        if line is not None and all([v.scalar is None for v in values]):
+            outs = hlo.again(line, values)
+        else:
+            start = len(hlo.lines)
+            outs = eqn.primitive.lower(hlo, *values, **eqn.params)
+            if len(hlo.lines) == start + 1:
+                lines[key] = hlo.last_line(values, outs)
         for var, out in zip(eqn.outvars, outs, strict=True):
             env[var] = out
     return [
