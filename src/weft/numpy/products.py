@@ -5,6 +5,7 @@ What einsum's subscripts mean, and in which order it contracts, is einsum.py's.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -131,15 +132,32 @@ def matmul(
 
 def batched_matmul(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
     """matmul with leading axes: those that only one operand has are free, not repeated."""
-    rows, columns = min(x.ndim, 2) - 1, min(y.ndim, 2) - 1  # how many axes of a matrix stay
-    nx, ny = max(x.ndim - 2, 0), max(y.ndim - 2, 0)
+    layout = matmul_layout(x.shape, y.shape)
+    if layout is None:
+        raise ShapeError(f"matmul: leading axes must broadcast together; got {x.aval}, {y.aval}.")
+    drop_x, drop_y, contracting, batch, permutation = layout
+    if drop_x:
+        x = squeeze(x, drop_x)
+    if drop_y:
+        y = squeeze(y, drop_y)
+    out = contract("matmul", x, y, contracting, batch, precision, preferred)
+    return out if permutation is None else transpose(out, permutation)
+
+
+@functools.lru_cache(maxsize=4096)
+def matmul_layout(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | None:
+    """For stacks of matrices: axes of size 1 to drop in each, the contracting and the batch axes
+    of what is left, and how to permute the product; None where leading axes do not broadcast."""
+    rank_x, rank_y = len(shape_x), len(shape_y)
+    rows, columns = min(rank_x, 2) - 1, min(rank_y, 2) - 1  # how many axes of a matrix stay
+    nx, ny = max(rank_x - 2, 0), max(rank_y - 2, 0)
     lead = max(nx, ny)
     batch_x, batch_y, drop_x, drop_y = [], [], [], []
     place: list[tuple[int, int]] = []  # for each leading axis: (kind, axis), kinds in result order
     for i in range(lead):
         ax, ay = i - lead + nx, i - lead + ny
-        size_x = x.shape[ax] if ax >= 0 else None
-        size_y = y.shape[ay] if ay >= 0 else None
+        size_x = shape_x[ax] if ax >= 0 else None
+        size_y = shape_y[ay] if ay >= 0 else None
         if size_x is None or (size_x == 1 and size_y not in (None, 1)):
             drop_x += [ax] if size_x is not None else []
             place.append((2, ay))
@@ -151,24 +169,20 @@ def batched_matmul(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
             batch_y.append(ay)
             place.append((0, ax))
         else:
-            raise ShapeError(
-                f"matmul: leading axes must broadcast together; got {x.aval}, {y.aval}."
-            )
+            return None
     place += [(1, nx)] * rows + [(2, ny + 1)] * columns
-    shift_x = [sum(d < a for d in drop_x) for a in range(x.ndim + 1)]
-    shift_y = [sum(d < a for d in drop_y) for a in range(y.ndim + 1)]
-    cx, cy = x.ndim - 1, ny
-    out = contract(
-        "matmul",
-        squeeze(x, drop_x),
-        squeeze(y, drop_y),
-        ((cx - shift_x[cx],), (cy - shift_y[cy],)),
-        ([a - shift_x[a] for a in batch_x], [a - shift_y[a] for a in batch_y]),
-        precision,
-        preferred,
-    )
+    shift_x = [sum(d < a for d in drop_x) for a in range(rank_x + 1)]
+    shift_y = [sum(d < a for d in drop_y) for a in range(rank_y + 1)]
+    cx, cy = rank_x - 1, ny
     order = sorted(range(len(place)), key=place.__getitem__)
-    return transpose(out, [order.index(i) for i in range(len(place))])
+    permutation = tuple(order.index(i) for i in range(len(place)))
+    return (
+        tuple(drop_x),
+        tuple(drop_y),
+        ((cx - shift_x[cx],), (cy - shift_y[cy],)),
+        (tuple(a - shift_x[a] for a in batch_x), tuple(a - shift_y[a] for a in batch_y)),
+        None if permutation == tuple(range(len(place))) else permutation,
+    )
 
 
 @fused(static=("precision", "preferred_element_type"))
