@@ -1,18 +1,19 @@
 """`Array`: a buffer on a device and its type. Making one, reading one, letting one go.
 
-The class is jaxlib's, in C++; what is here needs no computation. Operators and methods that compute
-are attached by numpy/methods.py.
+The class of arrays is jaxlib's, in C++; `Array` holds the members it is given, none of which
+computes. Operators and methods that compute are attached by numpy/methods.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from jaxlib import _jax
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
@@ -20,55 +21,64 @@ from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
 ArrayImpl = _jax.ArrayImpl
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
-
-class _ArrayMeta(type):
-    def __instancecheck__(cls, x: object) -> bool:
-        return type(x) is ArrayImpl or isinstance(x, Tracer)
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        return other is ArrayImpl or issubclass(other, Tracer) or type.__subclasscheck__(cls, other)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(ArrayImpl, name)  # so that `help(weft.Array.sum)` works
-
-    def __dir__(cls) -> list[str]:
-        return dir(ArrayImpl)
+# What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
+HOST = (np.ndarray, np.generic, bool)
 
 
-class Array(metaclass=_ArrayMeta):
-    """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
-
-    Not to be called: arrays come from `jnp.array` and its kin. They have the operators, methods and
-    properties of NumPy's arrays, `dir(weft.Array)`, but never change: `x.at[i].set(y)` is a new
-    array, in place of `x[i] = y`.
-    """
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("Array: must be made by a function; got a call. Hint: jnp.array(...).")
+# --- making, moving -------------------------------------------------------------------------
 
 
 def put(x: Any, sharding: SingleDeviceSharding | None = None, committed: bool = False) -> Any:
-    """`x` as an Array where `sharding` says; itself where it is there already."""
+    """`x` as an Array where `sharding` says; itself where it is there already.
+
+    What a host array holds now is copied. float0 has no array: such a value stays NumPy's.
+    """
     if type(x) is ArrayImpl:
-        if sharding is None or x._sharding == sharding:
+        if x.is_deleted():
+            raise deleted(x)
+        if sharding is None or (x._sharding == sharding and (x._committed or not committed)):
             return x
-        return _jax.batched_copy_array_to_devices_with_sharding(
-            [x],
-            [sharding._internal_device_list],
-            [sharding],
-            [_jax.ArrayCopySemantics.REUSE_INPUT],
-        )[0]
+        return moved(x, sharding)
     aval = typeof(x)
     sharding = sharding or sharding_on(default_device())
     host = np.asarray(x, aval.dtype, order="C")
+    if aval.dtype == dtypes.float0:
+        return host
     return _jax.batched_device_put(
         aval, sharding, [host], [sharding.device], committed, host_buffer_semantics=COPY_NOW
     )
 
 
+def moved(x: Any, sharding: SingleDeviceSharding) -> Any:
+    """An array bound to the place that `sharding` names; the same buffer where it lies there."""
+    if x._sharding != sharding:
+        x = _jax.batched_copy_array_to_devices_with_sharding(
+            [x],
+            [sharding._internal_device_list],
+            [sharding],
+            [_jax.ArrayCopySemantics.REUSE_INPUT],
+        )[0]
+    return ArrayImpl(x.aval, sharding, [x], committed=True, _skip_checks=True)
+
+
+def owned(x: Any) -> Any:
+    """`x`, but as an Array what is NumPy's: the engine would read it where it lies, and later."""
+    return put(x) if isinstance(x, HOST) and is_valid_value(x) else x
+
+
+def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
+    """An array that takes over the memory of `host`, which nobody else may write to."""
+    aval = ShapedArray(host.shape, host.dtype, weak_type)
+    sharding = sharding_on(default_device())
+    return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
+
+
 def with_type(x: Any, aval: ShapedArray) -> Any:
     """The same buffer under another type with equal shape and dtype (weak or not)."""
     return x._rewrap_with_aval_and_sharding(aval, x._sharding)
+
+
+# --- reading --------------------------------------------------------------------------------
 
 
 def host_view(x: Any) -> np.ndarray:
@@ -92,122 +102,293 @@ def deleted(x: Any) -> DeletedError:
 
 
 def scalar(x: Any, op: str) -> Any:
-    """The one element of an array, as a NumPy scalar."""
+    """The value of an array without axes, as a NumPy scalar."""
     view = host_view(x)
-    if view.size != 1:
-        hint = " Hint: x.any() or x.all()." if op == "bool()" else ""
-        raise ShapeError(f"{op}: needs an array of one element; got {x.aval}.{hint}")
-    return view.reshape(())[()]
+    if view.shape:
+        raise ShapeError(f"{op}: needs an array without axes; got {x.aval}. Hint: {op[:-2]}(x[0]).")
+    return view[()]
 
 
 def array_repr(x: Any) -> str:
-    """As NumPy shows it, with the dtype always."""
+    """As NumPy shows it, with the dtype always; one line more or less where JAX has it so."""
     if x.is_deleted():
         return f"Array(deleted, {x.aval})"
     weak = ", weak_type=True" if x.aval.weak_type else ""
-    body = np.array2string(
-        host_view(x), separator=", ", prefix="Array(", suffix=f", dtype={x.dtype.name}{weak})"
-    )
-    if x.size == 0 and x.ndim > 0:
-        body = f"[], shape={x.shape}"
-    line = body.rsplit("\n", 1)[-1]
     tail = f"dtype={x.dtype.name}{weak})"
-    limit = np.get_printoptions()["linewidth"]
-    indent = 6 if "\n" not in body else 0
-    gap = " " if len(line) + len(tail) + 2 + indent <= limit else "\n      "
+    if x.size == 0:
+        return f"Array([], shape={x.shape}, {tail}"
+    body = np.array2string(host_view(x), separator=", ", prefix="Array(", suffix=",")
+    width = len(body) - body.rfind("\n") + len(tail) + 2
+    gap = " " if width <= np.get_printoptions()["linewidth"] else " " * len("Array(")
     return f"Array({body},{gap}{tail}"
 
 
-def _dlpack(x: Any, *, stream=None, max_version=None, dl_device=None, copy=None) -> Any:
-    if x.is_deleted():
-        raise deleted(x)
-    if dtypes.is_bool(x.dtype) or copy:  # what the engine's exporter does not do itself
-        return np.array(host_view(x)).__dlpack__()
-    return _jax.buffer_to_dlpack_managed_tensor(x, stream=stream)
+class Shard:
+    """The part of an array that lies on one device; `index` is where it stands in the whole."""
+
+    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any):
+        self.device = device
+        self.index = index
+        self.replica_id = replica_id
+        self.data = data
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
 
 
-def _dlpack_device(x: Any) -> tuple[int, int]:
-    kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
-    device = x._sharding.device
-    if device.platform not in kinds:
-        raise DtypeError(f"__dlpack_device__: needs a CPU or GPU array; got {device.platform}.")
-    return kinds[device.platform], getattr(device, "local_hardware_id", None) or 0
+# --- the class ------------------------------------------------------------------------------
 
 
-def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
-    """An array with the content of `host`, for unpickling."""
-    aval = ShapedArray(host.shape, host.dtype, weak_type)
-    sharding = sharding_on(default_device())
-    return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
+class _ArrayMeta(type):
+    def __instancecheck__(cls, x: object) -> bool:
+        return type(x) is ArrayImpl or isinstance(x, Tracer)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return other is ArrayImpl or issubclass(other, Tracer) or type.__subclasscheck__(cls, other)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(ArrayImpl, name)
+
+    def __dir__(cls) -> list[str]:
+        return dir(ArrayImpl)
 
 
-def _hash(x: Any) -> int:
-    raise TypeError(
-        f"hash(): an array is no key, for `==` compares its elements; got {x.aval}. "
-        "Hint: x.item() for one number, x.tobytes() for many, id(x) for the object."
-    )
+class Array(metaclass=_ArrayMeta):
+    """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
+
+    Not to be called: arrays come from `jnp.array` and its kin.
+    """
+
+    __array_priority__ = 100  # NumPy arrays leave binary operators to us
+
+    aval: ShapedArray
+    is_deleted: Callable[[], bool]
+    _copy_single_device_array_to_host_async: Callable[[], None]
+    _committed: bool
+    _sharding: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Array: must be made by a function; got a call. Hint: jnp.array(...).")
+
+    # -- its type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype came from a Python number and yields to others."""
+        return self.aval.weak_type
+
+    # -- where it lies
+
+    @property
+    def sharding(self) -> Any:
+        """How the array lies on devices."""
+        return self._sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array is bound to its device, so that what is computed of it is there too."""
+        return self._committed
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array."""
+        return self._sharding.device
+
+    def devices(self) -> set:
+        """The devices that hold a part of the array."""
+        return self._sharding.device_set
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can reach all of the array."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device of the array holds all of it."""
+        return True
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of the array on this process's devices."""
+        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts of the array on all devices."""
+        return self.addressable_shards
+
+    def addressable_data(self, index: int = 0) -> Any:
+        """The part of the array on this process's device number `index`."""
+        if self.is_deleted():
+            raise deleted(self)
+        return self.addressable_shards[index].data
+
+    # -- its content on the host
+
+    def copy_to_host_async(self) -> None:
+        """Start copying the content to the host; reading it then waits less."""
+        if self.is_deleted():
+            raise deleted(self)
+        self._copy_single_device_array_to_host_async()
+
+    def item(self, *args: int) -> bool | int | float | complex:
+        """One element as a Python number: the only one, or the one at an index."""
+        return host_view(self).item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return host_view(self).tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements as bytes."""
+        return host_view(self).tobytes(order)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(host_view(self), dtype, copy=copy)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if self.is_deleted():
+            raise deleted(self)
+        elsewhere = dl_device is not None and tuple(dl_device) != self.__dlpack_device__()
+        if elsewhere and (tuple(dl_device or ()) != (1, 0) or copy is False):
+            raise BufferError(
+                f"__dlpack__: dl_device must be the array's or the CPU; got {dl_device}. "
+                "Hint: weft.device_put(x, device) first."
+            )
+        if copy or elsewhere:
+            return np.array(host_view(self)).__dlpack__(max_version=max_version)
+        return _jax.buffer_to_dlpack_managed_tensor(self, stream=stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
+        device = self._sharding.device
+        if device.platform not in kinds:
+            raise DtypeError(f"__dlpack_device__: needs a CPU or GPU array; got {device.platform}.")
+        # a host has one CPU, however many devices the engine makes of it
+        number = 0 if device.platform == "cpu" else device.local_hardware_id or 0
+        return kinds[device.platform], number
+
+    def __reduce__(self) -> tuple:
+        return array_from_host, (np.array(host_view(self)), self.weak_type)
+
+    # -- as Python sees it
+
+    def __bool__(self) -> bool:
+        view = host_view(self)
+        if view.size != 1:
+            hint = "x.size > 0" if view.size == 0 else "x.any() or x.all()"
+            raise ShapeError(
+                f"bool(): needs an array of one element; got {self.aval}. Hint: {hint}."
+            )
+        return bool(view.reshape(())[()])
+
+    def __int__(self) -> int:
+        return int(scalar(self, "int()"))
+
+    def __float__(self) -> float:
+        return float(scalar(self, "float()"))
+
+    def __complex__(self) -> complex:
+        return complex(scalar(self, "complex()"))
+
+    def __index__(self) -> int:
+        if not dtypes.is_integer(self.dtype) or self.ndim:
+            raise TypeError(f"index(): needs an integer array without axes; got {self.aval}.")
+        return int(host_view(self))
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise ShapeError(f"len(): needs an array with an axis; got {self.aval}.")
+        return self.aval.shape[0]
+
+    def __iter__(self) -> Iterator:
+        if not self.aval.shape:
+            raise ShapeError(f"iter(): needs an array with an axis; got {self.aval}.")
+        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            f"hash(): an array is no key, for `==` compares its elements; got {self.aval}. "
+            "Hint: x.item() for one number, x.tobytes() for many, id(x) for the object."
+        )
+
+    __repr__ = array_repr
+
+    def __str__(self) -> str:
+        return str(host_view(self))
+
+    def __format__(self, spec: str) -> str:
+        view = host_view(self)
+        return format(view if view.ndim else view[()], spec)
 
 
-def _length(x: Any) -> int:
-    if not x.aval.shape:
-        raise ShapeError(f"len(): needs an array with an axis; got {x.aval}.")
-    return x.aval.shape[0]
+def _guarded(name: str, doc: str) -> Callable[..., Any]:
+    """A method of the engine's class that, for a deleted array, would end the process."""
+    method = getattr(ArrayImpl, name)
+
+    def call(self: Any) -> Any:
+        if self.is_deleted():
+            raise deleted(self)
+        return method(self)
+
+    call.__name__, call.__doc__ = name, doc
+    call.__qualname__ = f"Array.{name}"
+    return call
 
 
-def _integer(x: Any) -> int:
-    if not dtypes.is_integer(x.dtype) or x.ndim:
-        raise TypeError(f"index(): needs an integer scalar array; got {x.aval}.")
-    return int(scalar(x, "index()"))
+_ENGINE_METHODS = {
+    "block_until_ready": "Wait until the array is computed; returns it.",
+    "clone": "The same buffer as another object.",
+    "is_ready": "Whether the array is computed.",
+    "on_device_size_in_bytes": "The memory that the array takes on its device.",
+    "platform": "The name of the platform that holds the array.",
+    "unsafe_buffer_pointer": "The address of the buffer, good for as long as the array lives.",
+}
 
 
 def _attach() -> None:
-    """Give the engine's class the attributes of an array."""
-    read = {
-        "shape": lambda x: x.aval.shape,
-        "dtype": lambda x: x.aval.dtype,
-        "ndim": lambda x: x.aval.ndim,
-        "size": lambda x: x.aval.size,
-        "weak_type": lambda x: x.aval.weak_type,
-        "itemsize": lambda x: x.aval.dtype.itemsize,
-        "nbytes": lambda x: x.aval.size * x.aval.dtype.itemsize,
-        "sharding": lambda x: x._sharding,
-        "committed": lambda x: x._committed,
-        "device": lambda x: x._sharding.device,
-        "is_fully_addressable": lambda x: True,
-        "is_fully_replicated": lambda x: True,
-        "__array_priority__": lambda x: 100,
-    }
-    for name, get in read.items():
-        setattr(ArrayImpl, name, property(get))
-    for name, method in {
-        "devices": lambda x: x._sharding.device_set,
-        "item": lambda x, *i: host_view(x).item(*i),
-        "tolist": lambda x: host_view(x).tolist(),
-        "tobytes": lambda x, order="C": host_view(x).tobytes(order),
-        "copy_to_host_async": lambda x: x._copy_single_device_array_to_host_async(),
-        "addressable_data": lambda x, index=0: x,
-        "__array__": lambda x, dtype=None, copy=None: np.array(
-            host_view(x), dtype, copy=bool(copy)
-        )
-        if copy or (dtype is not None and dtype != x.dtype)
-        else host_view(x),
-        "__dlpack__": _dlpack,
-        "__dlpack_device__": _dlpack_device,
-        "__bool__": lambda x: bool(scalar(x, "bool()")),
-        "__int__": lambda x: int(scalar(x, "int()")),
-        "__float__": lambda x: float(scalar(x, "float()")),
-        "__complex__": lambda x: complex(scalar(x, "complex()")),
-        "__index__": _integer,
-        "__len__": _length,
-        "__repr__": array_repr,
-        "__str__": lambda x: f"Array(deleted, {x.aval})" if x.is_deleted() else str(host_view(x)),
-        "__format__": lambda x, spec: format(
-            host_view(x)[()] if x.ndim == 0 else host_view(x), spec
-        ),
-        "__reduce__": lambda x: (array_from_host, (np.array(host_view(x)), x.weak_type)),
-    }.items():
-        setattr(ArrayImpl, name, method)
-    ArrayImpl.__hash__ = _hash
+    """Give the engine's class the members of `Array`."""
+    for name, member in vars(Array).items():
+        if name not in ("__new__", "__dict__", "__weakref__", "__module__", "__annotations__"):
+            setattr(ArrayImpl, name, member)
+    for name, doc in _ENGINE_METHODS.items():
+        setattr(ArrayImpl, name, _guarded(name, doc))
 
 
 _attach()
+Array.__module__ = "weft"

@@ -10,13 +10,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
 from weft.errors import JaxRuntimeError
 from weft.options import config
 from weft.util import Logger
-from weft.xla.array import ArrayImpl, deleted, put
+from weft.xla.array import put
 from weft.xla.client import client, device_list, sharding_on
 from weft.xla.diskcache import (
     DiskCache,
@@ -38,6 +39,7 @@ def disk_cache(directory: str | None) -> DiskCache:
 def compile_text(text: str, device: Any, options: Any = None) -> Any:
     """The loaded executable of a module, from the disk cache where it is known there."""
     options = options or _jax.CompileOptions()
+    options.device_assignment = _jax.DeviceAssignment.create(np.array([[device.id]], np.int32))
     devices = device_list(device)
     if not config.enable_compilation_cache:
         return timed_compile(text, devices, options)
@@ -68,10 +70,16 @@ def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
 
 def timed_compile(text: str, devices: Any, options: Any) -> Any:
     """Compile, with a line in the log where the option asks for it."""
+    name = text[8 : text.index(" ", 8)].removeprefix("jit_")
     start = time.perf_counter()
-    loaded = client().compile_and_load(text, devices, options)
+    try:
+        loaded = client().compile_and_load(text, devices, options)
+    except (JaxRuntimeError, ValueError) as error:
+        said = str(error).strip().split("\n")[0]
+        raise JaxRuntimeError(
+            f"{name}: must be a program that XLA compiles for {devices[0].platform}; got {said}"
+        ) from error
     if config.log_compiles:
-        name = text[8 : text.index(" ", 8)]
         logger.warning("compiled %s in %.1f ms", name, (time.perf_counter() - start) * 1e3)
     return loaded
 
@@ -126,14 +134,8 @@ class Executable:
         sharding = sharding_on(self.device)
         if self.kept is not None:
             args = [x for x, k in zip(args, self.kept, strict=True) if k]  # type: ignore
-        try:
-            buffers = [*self.consts, *[put(x, sharding) for x in args]]
-            return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
-        except (ValueError, JaxRuntimeError):  # the engine does not say what is wrong with a buffer
-            for x in (*self.consts, *args):
-                if type(x) is ArrayImpl and x.is_deleted():
-                    raise deleted(x) from None
-            raise
+        buffers = [put(x, sharding) for x in (*self.consts, *args)]
+        return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
 
     def fastpath(self, out_tree: Any, count: int) -> FastPath:
         """For a C++ call of `count` arguments whose results form `out_tree`."""

@@ -18,7 +18,7 @@ from weft.core.trace import Trace, Tracer, install_bottom, leak_message
 from weft.errors import UnexpectedTracerError
 from weft.pytrees import flatten
 from weft.xla.array import ArrayImpl
-from weft.xla.client import all_devices, default_device
+from weft.xla.client import default_device
 from weft.xla.compile import Executable, compile_text
 from weft.xla.fastpath import compiled_call
 from weft.xla.lower import lower_module
@@ -89,13 +89,17 @@ def eqn_jaxpr(prim: Primitive, params: dict, in_avals: Any, out_avals: Any) -> J
 
 def device_of(args: Any) -> tuple[Any, bool]:
     """Where to compute on these values, and whether one of them is bound to that place."""
-    for x in args:
-        if type(x) is ArrayImpl and x._committed:
-            return x._sharding.device, True
-    for x in args:
-        if type(x) is ArrayImpl and x._sharding.device is not all_devices()[0]:
-            return x._sharding.device, False
-    return default_device(), False
+    bound = [x for x in args if type(x) is ArrayImpl and x._committed]
+    if not bound:
+        return default_device(), False
+    device = bound[0]._sharding.device
+    for x in bound:
+        if x._sharding.device is not device:
+            raise ValueError(
+                f"array: operands must be on one device; got {bound[0].aval} on {device!r}, "
+                f"{x.aval} on {x._sharding.device!r}. Hint: weft.device_put(x, {device!r})."
+            )
+    return device, True
 
 
 EVAL = EvalTrace(None)

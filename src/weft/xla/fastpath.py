@@ -11,7 +11,10 @@ from typing import Any
 
 from jaxlib import _jax
 
-from weft.pytrees import default_registry
+from weft.core.trace import current
+from weft.options import config
+from weft.pytrees import default_registry, flatten, unflatten
+from weft.xla.array import owned
 
 _CACHE = _jax.PjitFunctionCache()
 
@@ -24,10 +27,32 @@ def compiled_call(
     static_argnames: Sequence[str] = (),
     key: Any = (),
 ) -> Any:
-    """A C++ callable. `miss(*args, **kwargs) -> (result, FastPath or None, False)`."""
-    return _jax.pjit(
-        name, fun, miss, static_argnums, static_argnames, key, default_registry, _shard, _CACHE
+    """A C++ callable. `miss(*args, **kwargs) -> (result, FastPath or None, False)`.
+
+    The engine reads NumPy's memory when the program runs, which may be after the call. So calls
+    with NumPy's values always miss, and are made again with Arrays.
+    """
+
+    def take(*args: Any, **kwargs: Any) -> tuple:
+        if fun is None or (current.trace.parent is None and not config.disable_jit):
+            given, named = args, kwargs
+            static = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}
+            if static or static_argnames:
+                given = tuple([x for i, x in enumerate(args) if i not in static])
+                named = {k: x for k, x in kwargs.items() if k not in static_argnames}
+            leaves, tree = flatten((given, named))
+            arrays = [owned(x) for x in leaves]
+            if any(a is not x for a, x in zip(arrays, leaves, strict=True)):
+                given, named = unflatten(tree, arrays)
+                rest = iter(given)
+                every = [args[i] if i in static else next(rest) for i in range(len(args))]
+                return call(*every, **{**kwargs, **named}), None, False
+        return miss(*args, **kwargs)
+
+    call = _jax.pjit(
+        name, fun, take, static_argnums, static_argnames, key, default_registry, _shard, _CACHE
     )
+    return call
 
 
 def forget_executables() -> None:
