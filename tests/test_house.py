@@ -1,4 +1,4 @@
-"""The house checks itself: layers, hidden imports, sizes, names, documentation, length of the walk."""
+"""The house checks itself: layers, hidden imports, sizes, names, documentation, the short walk."""
 
 import ast
 import functools
@@ -24,8 +24,8 @@ weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.ja
 weft.core.pretty weft.core.passes weft.core.stage weft.core
 weft.xla.client weft.xla.array weft.xla.diskcache weft.xla.compile weft.xla.hlo weft.xla.lower
 weft.xla.fastpath weft.xla.eager weft.xla
-weft.primitives.layout weft.primitives.constant weft.primitives.elementwise weft.primitives.transcendental
-weft.primitives.slicing
+weft.primitives.layout weft.primitives.constant weft.primitives.elementwise
+weft.primitives.transcendental weft.primitives.slicing
 weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
 weft.primitives.window weft.primitives.dot weft.primitives.conv weft.primitives.cumulative
 weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.linalg
@@ -37,7 +37,7 @@ weft.control.effects weft.control
 weft.structs weft.flat weft.stages weft.jitting weft.custom_derivatives weft.devices weft.contexts
 weft.derivatives weft.jacobians weft.api
 weft.lax weft.numpy weft.cache weft.extend weft
-""".split()
+""".split()  # noqa: SIM905
 
 # The spine: all but the primitives and the doors users open.
 DOORS = (

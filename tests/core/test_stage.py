@@ -54,7 +54,9 @@ def test_a_leaked_tracer_is_named_with_the_line_that_made_it():
 
     leaky(1.0)
     for use in (lambda: kept[0] + 1, lambda: jit(lambda y: y + kept[0])(1.0)):
-        with pytest.raises(UnexpectedTracerError, match=r"leaked f32\[\] made by `jnp\.sin\(x\)` at test_stage"):
+        with pytest.raises(
+            UnexpectedTracerError, match=r"leaked f32\[\] made by `jnp\.sin\(x\)` at test_stage"
+        ):
             use()
     assert float(leaky(2.0)) == 2.0
 
@@ -74,7 +76,7 @@ def test_a_tracer_of_a_finished_grad_is_refused_too():
 def test_if_on_a_tracer_names_the_argument():
     with pytest.raises(
         TracerBoolConversionError,
-        match=r"bool\(\): needs a concrete value; got a traced bool\[\] made by `x > 0` at test_stage",
+        match=r"needs a concrete value; got a traced bool\[\] made by `x > 0` at test_stage",
     ):
         jit(lambda x: x if x > 0 else -x)(1.0)
     with pytest.raises(TracerBoolConversionError, match="from argument `flag` of choose"):
@@ -92,7 +94,7 @@ def test_numpy_on_a_tracer_names_the_function_to_use():
 
 
 def test_python_control_flow_on_values_under_eager_grad():
-    f = lambda x: x * x if x > 0 else -x  # noqa: E731
+    f = lambda x: x * x if x > 0 else -x
     assert float(grad(f)(3.0)) == 6.0
     assert float(grad(f)(-3.0)) == -1.0
 

@@ -28,7 +28,7 @@ class Primitive:
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
     name: ClassVar[str] = "primitive"
-    # Whether calls with equal types and params may share one type: False where params hold programs.
+    # Whether calls with equal types and params share one type: False where params hold programs.
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.
     effect: ClassVar[Any] = None

@@ -1,4 +1,4 @@
-"""Staging: `StageTrace` writes equations down instead of computing; `stage` makes a jaxpr of a function.
+"""Staging: `StageTrace` writes equations down instead of computing; `stage` makes a jaxpr.
 
 The same trace serves `jit` and `make_jaxpr` (everything is written down) and, in
 transforms/linearize.py, the linear part of a derivative.
@@ -151,7 +151,7 @@ class staging:
 def stage(
     fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
 ) -> tuple[Jaxpr, list]:
-    """The jaxpr of a flat function (values in, list of values out) at the given types, and consts."""
+    """The jaxpr of a flat function (values in, a list out) at the given types, and its consts."""
     trace = StageTrace(current.trace, name)
     trace.arg_names = arg_names
     with staging(trace):
