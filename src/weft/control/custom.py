@@ -85,6 +85,7 @@ class CustomJVP(CustomCall):
     def jvp(self, primals, tangents, **params):
         self.check_consts(tangents, params)
         n = params["num_consts"]
+        current.source = None  # what the user's rule writes has lines of its own
         outs = params["jvp"](*primals[n:], *map(instantiate, tangents[n:]))
         half = len(outs) // 2
         return outs[:half], [as_tangent(t) for t in outs[half:]]
@@ -115,6 +116,7 @@ class CustomVJP(CustomCall):
     def jvp(self, primals, tangents, **params):
         self.check_consts(tangents, params)
         n = params["num_consts"]
+        current.source = None  # what the user's rule writes has lines of its own
         outs, residuals = params["fwd"](*primals[n:])
         moves = [dtypes.is_inexact(typeof(x).dtype) for x in primals[n:]]
         out_avals = [typeof(x).to_tangent() for x in outs]

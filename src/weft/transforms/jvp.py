@@ -67,6 +67,7 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
+        around = current.source
         try:
             current.trace = self.parent
             if not moved:
@@ -74,9 +75,11 @@ class JVPTrace(Trace):
             for i, t in enumerate(tangents):
                 if t is None:
                     tangents[i] = tangent_zero(primals[i])
+            source = current.source = around or get_traceback()  # one for all the rule writes
             outs, dots = prim.jvp(primals, tangents, **params)
         finally:
             current.trace = self
+            current.source = around
         if len(outs) == 1:
             (out,), (dot,) = outs, dots
             results = outs if type(dot) is Zero else [JVPTracer(self, out, dot)]
@@ -88,7 +91,7 @@ class JVPTrace(Trace):
         if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
             for x in results:
                 if type(x) is JVPTracer and x.owner is self:
-                    x.source = current.source or get_traceback()
+                    x.source = source
         return results
 
 

@@ -57,14 +57,18 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
 def pull(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
     """Transpose the equations, last first. What a rule writes has the source of its equation."""
     for eqn, ins in reversed(todo):
-        moved = [v in sums for v in eqn.outvars]
-        if True not in moved:
-            continue
+        outvars = eqn.outvars
+        if len(outvars) == 1:
+            ct = sums.pop(outvars[0], None)
+            if ct is None:
+                continue
+            cts = [ct]
+        else:
+            if not any(v in sums for v in outvars):
+                continue
+            cts = [sums.pop(v) if v in sums else Zero(v.aval) for v in outvars]
         current.source = eqn.source
-        eqn_cts = [
-            sums.pop(v) if m else Zero(v.aval) for v, m in zip(eqn.outvars, moved, strict=True)
-        ]
-        outs = eqn.primitive.transpose(eqn_cts, *ins, **eqn.params)
+        outs = eqn.primitive.transpose(cts, *ins, **eqn.params)
         for atom, x, ct in zip(eqn.invars, ins, outs, strict=True):
             if ct is not None and type(x) is Linear:
                 accumulate(sums, atom, ct)
