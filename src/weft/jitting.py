@@ -316,7 +316,8 @@ def jitted(
     made = JitFunction(fun, *static, *donate, spec, device, inline)
     # jits of one function with equal options share their executables, also on the C++ path
     key = (static, donate, spec, device, inline)
-    call = engine_call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
+    call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)
+    forget = call._clear_cache
     if donate[0] or donate[1]:
         call = letting_go(call)
     if static[0] or static[1]:
@@ -326,7 +327,7 @@ def jitted(
 
     def clear_cache() -> None:
         """Forget the programs and executables of this function."""
-        engine_call._clear_cache()
+        forget()
         made.programs.clear()
 
     call.trace = made.trace

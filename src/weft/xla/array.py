@@ -23,6 +23,7 @@ COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 # What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
+SMALL = 1 << 14  # bytes
 
 
 # --- making, moving -------------------------------------------------------------------------
@@ -62,8 +63,11 @@ def moved(x: Any, sharding: SingleDeviceSharding) -> Any:
 
 
 def owned(x: Any) -> Any:
-    """`x`, but as an Array what is NumPy's: the engine would read it where it lies, and later."""
-    return put(x) if isinstance(x, HOST) and is_valid_value(x) else x
+    """`x`, or a copy where its memory is NumPy's and can be written to."""
+    if not isinstance(x, np.ndarray):
+        return x
+    # an Array costs more to make than a small copy, and a second copy less than a large one
+    return put(x) if x.nbytes > SMALL and is_valid_value(x) else np.array(x, order="C")
 
 
 def array_from_host(host: np.ndarray, weak_type: bool) -> Any:

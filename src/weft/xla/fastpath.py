@@ -14,7 +14,7 @@ from jaxlib import _jax
 from weft.core.trace import current
 from weft.options import config
 from weft.pytrees import default_registry, flatten, unflatten
-from weft.xla.array import owned
+from weft.xla.array import HOST, owned
 
 _CACHE = _jax.PjitFunctionCache()
 
@@ -29,8 +29,8 @@ def compiled_call(
 ) -> Any:
     """A C++ callable. `miss(*args, **kwargs) -> (result, FastPath or None, False)`.
 
-    The engine reads NumPy's memory when the program runs, which may be after the call. So calls
-    with NumPy's values always miss, and are made again with Arrays.
+    The engine reads NumPy's memory when the program runs, which may be after the call. So a call
+    with NumPy's values always misses, and a second callable takes copies of them.
     """
 
     def take(*args: Any, **kwargs: Any) -> tuple:
@@ -41,17 +41,24 @@ def compiled_call(
                 given = tuple([x for i, x in enumerate(args) if i not in static])
                 named = {k: x for k, x in kwargs.items() if k not in static_argnames}
             leaves, tree = flatten((given, named))
-            arrays = [owned(x) for x in leaves]
-            if any(a is not x for a, x in zip(arrays, leaves, strict=True)):
-                given, named = unflatten(tree, arrays)
+            if any(isinstance(x, HOST) for x in leaves):
+                given, named = unflatten(tree, [owned(x) for x in leaves])
                 rest = iter(given)
                 every = [args[i] if i in static else next(rest) for i in range(len(args))]
-                return call(*every, **{**kwargs, **named}), None, False
+                return on_copies(*every, **{**kwargs, **named}), None, False
         return miss(*args, **kwargs)
 
-    call = _jax.pjit(
-        name, fun, take, static_argnums, static_argnames, key, default_registry, _shard, _CACHE
-    )
+    def clear() -> None:
+        for engine_call in (call, on_copies):
+            type(engine_call)._clear_cache(engine_call)
+
+    def callable_for(miss: Callable, key: Any) -> Any:
+        places = (static_argnums, static_argnames)
+        return _jax.pjit(name, fun, miss, *places, key, default_registry, _shard, _CACHE)
+
+    on_copies = callable_for(miss, (key, "copies"))
+    call = callable_for(take, key)
+    call._clear_cache = clear
     return call
 
 
