@@ -114,7 +114,9 @@ class Builder:
         at = line.find('"', len(left))
         if not line.startswith(left) or not line.startswith(given, at):
             return None
-        return Line(line[len(left) - 1 : at + 2], line[at + len(given) - 1 :], [v.aval for v in outs])
+        return Line(
+            line[len(left) - 1 : at + 2], line[at + len(given) - 1 :], [v.aval for v in outs]
+        )
 
     def again(self, line: Line, operands: Sequence[Value]) -> list[Value]:
         """Write a line like an earlier one, with other operands."""

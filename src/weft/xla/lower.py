@@ -23,7 +23,7 @@ def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value
         ]
         key = (eqn.primitive, tuple([v.aval for v in values]), *eqn.params.items())
         line = lines.get(key)
-        if line is not None and all([v.scalar is None for v in values]):
+        if line is not None and all(v.scalar is None for v in values):
             outs = hlo.again(line, values)
         else:
             start = len(hlo.lines)
@@ -52,9 +52,7 @@ def lower_module(jaxpr: Jaxpr, name: str, donated: Sequence[int] = ()) -> str:
     """The module whose main function is a closed jaxpr; `donated` names parameters given away."""
     hlo = Builder()
     attrs = aliases(jaxpr, donated)
-    hlo.function(
-        "main", jaxpr.in_avals, lambda *xs: lower_jaxpr(hlo, jaxpr, xs), "public", attrs
-    )
+    hlo.function("main", jaxpr.in_avals, lambda *xs: lower_jaxpr(hlo, jaxpr, xs), "public", attrs)
     return hlo.module(Builder().unique(f"jit_{name}"))
 
 
