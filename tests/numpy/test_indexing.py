@@ -370,3 +370,18 @@ def test_index_tricks():
     with pytest.raises(IndexError, match=r"places must be in \[0, 3\); got -1 to 5"):
         jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4))
     assert jnp.s_[1:2] == slice(1, 2)
+
+
+def test_no_lookups_in_an_empty_axis():
+    x, none = jnp.zeros((0, 3)), jnp.zeros(0, int)
+    for f in (
+        lambda x, i: x[i],
+        lambda x, i: x.at[i].add(1.0),
+        lambda x, i: x.at[i].apply(jnp.sin),
+        lambda x, i: jnp.take(x, i, axis=0),
+        lambda x, i: jnp.take_along_axis(x, i[:, None], 0) + x,
+        weft.grad(lambda x, i: x[i, 1:].sum()),
+    ):
+        assert f(x, none).shape == weft.jit(f)(x, none).shape == (0, 3)
+    assert jnp.take_along_axis(x, none[:, None], 1).shape == (0, 1)
+    assert x[x[:, 0] > 0].shape == (0, 3)

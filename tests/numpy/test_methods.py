@@ -50,6 +50,7 @@ def test_other_operators():
     np.testing.assert_array_equal(+x, X)
     np.testing.assert_array_equal(abs(x), abs(X))
     np.testing.assert_array_equal(~n, ~N)
+    assert round(x).dtype == np.int32 and round(x, 0).dtype == np.float32
     np.testing.assert_array_equal(round(x), np.round(X))
     np.testing.assert_array_equal(round(x, 0), np.round(X))
     np.testing.assert_allclose(x @ x.T, X @ X.T, rtol=1e-6)

@@ -245,6 +245,13 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     return ops.convert(ops.div(to_even(ops.mul(x, factor)), factor), dtype)
 
 
+def python_round(x: Any, ndigits: int | None = None) -> Any:
+    """Python's round(x): integers where no number of digits is given."""
+    if ndigits is not None or not dtypes.is_float(x.dtype):
+        return round(x, ndigits or 0)
+    return ops.convert(round(x), dtypes.default_int())
+
+
 around = round
 
 # --- division -------------------------------------------------------------------------------

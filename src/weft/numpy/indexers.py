@@ -543,11 +543,12 @@ def check_values(x: ShapedArray, e: Lookup, array: Any) -> bool:
     values = known_values(array)
     if values is None:
         return False
-    low = high = 0
     if isinstance(values, int):
         low = high = values
     elif values.size:
         low, high = int(values.min()), int(values.max())
+    else:
+        return True
     if high >= e.size or low < -e.size:
         raise out_of_bounds(x, high if high >= e.size else low, e)
     return low >= 0

@@ -127,6 +127,8 @@ def read(
         if not plan.looked and not plan.grown and how.clamps:
             return read_slices(dynamic_window(x, plan, arrays, known), plan, cut=True)
     windows = plan.windows
+    if 0 in windows.shape:  # a window of nothing need not fit x, which may be empty too
+        return layout.full(plan.shape, 0, x.dtype)
     out = gather(
         x,
         index_vectors(windows, arrays, how.wrap_negative_indices, known),
@@ -506,7 +508,7 @@ def along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> Along:
         raise ShapeError(f"{op}: arr and indices must have equal ranks; got {x} and {i}.")
     offset, collapsed, batching, index_batching, sizes, shape = [], [axis], [], [], [], []
     for d, (m, n) in enumerate(zip(x.shape, i.shape, strict=True)):
-        sizes.append(1)
+        sizes.append(min(n, 1))  # 0 where nothing is looked up, so that x may be empty too
         if d == axis:
             shape.append(n)
         elif m == n:

@@ -145,7 +145,7 @@ METHODS = {
     "__contains__": lambda self, item: bool(reductions.any(ufuncs.equal(self, item))),
     "__copy__": creation.copy,
     "__deepcopy__": lambda self, memo: creation.copy(self),
-    "__round__": lambda self, ndigits=0: elementwise.round(self, ndigits),
+    "__round__": elementwise.python_round,
     "trace": products.trace,
     "__abs__": elementwise.abs,
     "__invert__": ufuncs.invert,

@@ -240,10 +240,13 @@ def write_windows(
         unique_indices=how.unique_indices or not windows.batch,
         mode=how.mode,
     )
+    if func is None:
+        values = fitted(op, values, plan.shape)
+    if 0 in windows.shape:  # nothing is written; and a window of x, if empty too, would not fit
+        return whole
     if func is not None:
         out = scatter_apply(x, indices, func, dims, update_shape=windows.shape, **flags)
         return layout.reshape(out, whole.shape)
-    values = fitted(op, values, plan.shape)
     if op == "set":
         x_like, values = x, settled(x, values, plan.shape)
     else:
