@@ -32,7 +32,7 @@ from weft.numpy.promotion import (
 from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.xla.array import ArrayImpl, array_from_host, put
+from weft.xla.array import ArrayImpl, array_from_host, host_from_dlpack, put
 from weft.xla.eager import EVAL
 
 __all__ = [
@@ -266,10 +266,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """An array of what another library holds, by way of DLPack."""
     if type(x) is ArrayImpl or isinstance(x, Tracer):
         return array(x, copy=bool(copy), device=device)
+    if not hasattr(x, "__dlpack__"):
+        raise DtypeError(f"from_dlpack: needs an object with __dlpack__; got {x!r:.60}.")
     try:
         host = np.from_dlpack(x)
     except BufferError as error:
-        raise DtypeError(f"from_dlpack: {error}.") from None
+        raise DtypeError(f"from_dlpack: {str(error).rstrip('.')}.") from None
+    except RuntimeError:  # a dtype that NumPy does not know, as bfloat16
+        host = host_from_dlpack(x)
     return placed(put(checked(host, x, None)), device)
 
 

@@ -101,6 +101,16 @@ def reshape(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) 
     return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
 
+def itemsize(self: Any) -> int:
+    """The bytes of one element, as NumPy stores it."""
+    return self.aval.dtype.itemsize
+
+
+def nbytes(self: Any) -> int:
+    """The bytes of all elements, as NumPy stores them."""
+    return self.aval.size * self.aval.dtype.itemsize
+
+
 def compress(self: Any, condition: Any, axis: int | None = None, **kwargs: Any) -> Any:
     """The slices along an axis where a vector of conditions holds."""
     return searching.compress(condition, self, axis, **kwargs)
@@ -199,9 +209,9 @@ PROPERTIES = {
     "at": updates.At,
     "flat": flat,
     "imag": elementwise.imag,
-    "itemsize": lambda self: self.aval.dtype.itemsize,
+    "itemsize": itemsize,
     "mT": manipulation.matrix_transpose,
-    "nbytes": lambda self: self.aval.size * self.aval.dtype.itemsize,
+    "nbytes": nbytes,
     "real": elementwise.real,
 }
 

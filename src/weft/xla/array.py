@@ -77,6 +77,14 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
 
 
+def host_from_dlpack(x: Any) -> np.ndarray:
+    """What another library holds, as NumPy sees it; also of dtypes that np.from_dlpack refuses."""
+    imported = _jax.dlpack_managed_tensor_to_buffer(
+        x.__dlpack__(), default_device(), None, copy=None
+    )
+    return imported._single_device_array_to_np_array_did_copy()[0]
+
+
 def with_type(x: Any, aval: ShapedArray) -> Any:
     """The same buffer under another type with equal shape and dtype (weak or not)."""
     return x._rewrap_with_aval_and_sharding(aval, x._sharding)
@@ -106,11 +114,11 @@ def deleted(x: Any) -> DeletedError:
 
 
 def scalar(x: Any, op: str) -> Any:
-    """The value of an array without axes, as a NumPy scalar."""
+    """The value of an array without axes, as a Python number."""
     view = host_view(x)
     if view.shape:
         raise ShapeError(f"{op}: needs an array without axes; got {x.aval}. Hint: {op[:-2]}(x[0]).")
-    return view[()]
+    return view.item()
 
 
 def array_repr(x: Any) -> str:
