@@ -175,11 +175,14 @@ def test_trace(offset, rng):
     np.testing.assert_array_equal(got, np.trace(y, offset, -1, 1))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy's, of vectors of length 2
 @pytest.mark.parametrize("sizes", [(3, 3), (2, 3), (3, 2), (2, 2)])
 def test_cross(sizes, rng):
     a, b = draw(rng, 4, sizes[0]), draw(rng, sizes[1])
-    np.testing.assert_allclose(jnp.cross(a, b), np.cross(a, b), rtol=1e-5, atol=1e-6)
+    # NumPy 2.5 takes no vectors of length 2 any more: those lie in the plane z = 0
+    flat = [np.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, 3 - v.shape[-1])]) for v in (a, b)]
+    want = np.cross(*flat)
+    want = want[..., 2] if sizes == (2, 2) else want
+    np.testing.assert_allclose(jnp.cross(a, b), want, rtol=1e-5, atol=1e-6)
 
 
 def test_products_of_mixed_dtypes():
