@@ -73,9 +73,14 @@ class Cumulative(Primitive):
         if n <= 1 or x.aval.size == 0:
             return [x]
         rows, lanes = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        dtype = x.aval.dtype
+        if dtypes.is_float(dtype) and dtype.itemsize < 4:
+            # XLA:CPU has no such arithmetic, and would convert the whole array at every step
+            x = hlo.convert(x, np.dtype(np.float32))
         scan = RunningLoops(hlo, self.combine, self.identity(x.aval.dtype), reverse)
         x = reshaped(hlo, x, (rows, n, lanes))
-        return [reshaped(hlo, scan.run(x) if hlo.platform == "cpu" else scan.shifts(x), shape)]
+        x = reshaped(hlo, scan.run(x) if hlo.platform == "cpu" else scan.shifts(x), shape)
+        return [hlo.convert(x, dtype)]
 
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents
