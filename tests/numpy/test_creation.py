@@ -280,6 +280,8 @@ def test_grids():
     agree("indices", (2, 3))
     agree("indices", (2, 3), sparse=True)
     agree("fromfunction", lambda i, j: i * 10 + j, (2, 3))
+    assert jnp.fromfunction(lambda i, j: 1, (2, 3)).shape == (2, 3)
+    assert jnp.fromfunction(lambda i, scale: scale * i, (3,), scale=2).tolist() == [0, 2, 4]
 
 
 def test_index_tricks():

@@ -144,6 +144,12 @@ def test_running_from_the_start(name):
         getattr(jnp, name)(X)
 
 
+def test_cumulative_sum_adds_small_integers_in_the_default_dtype():
+    assert jnp.cumulative_sum(jnp.full(3, 200, np.uint8)).tolist() == [200, 400, 600]
+    assert jnp.cumulative_sum(jnp.ones(3, np.int8)).dtype == np.int32
+    assert jnp.cumulative_sum(jnp.ones(3, np.int8), dtype=np.int8).dtype == np.int8
+
+
 def test_nothing_to_reduce():
     empty = np.zeros((0, 3), np.float32)
     for name in ("sum", "prod", "any", "all", "count_nonzero"):

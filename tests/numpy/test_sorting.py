@@ -144,7 +144,7 @@ def test_nonzero_fills_and_errors():
         jnp.nonzero(jnp.float32(1))
     with pytest.raises(ShapeError, match="one for each axis; got 1"):
         jnp.nonzero(x, size=2, fill_value=(1,))
-    with pytest.raises(ValueError, match="both x and y, or neither"):
+    with pytest.raises(TypeError, match="both x and y, or neither"):
         jnp.where(x, 1)
 
 

@@ -340,3 +340,10 @@ def test_shape_ndim_and_size():
     assert jit(lambda x: x + jnp.ndim(x) * jnp.size(x))(2) == 2
     with pytest.raises(DtypeError, match="shape: .* got a list"):
         jnp.shape([1, 2])
+
+
+def test_derivatives_of_i0_at_zero():
+    slope = grad(jnp.i0)
+    assert slope(0.0) == slope(-0.0) == 0
+    np.testing.assert_allclose(grad(slope)(0.0), 0.5)
+    np.testing.assert_allclose(slope(-1.0), -0.5651591, rtol=1e-5)

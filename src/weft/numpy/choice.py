@@ -292,7 +292,7 @@ def where(
         return choose(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
-    raise ValueError("where: there must be both x and y, or neither; got one of them.")
+    raise TypeError("where: there must be both x and y, or neither; got one of them.")
 
 
 @fused

@@ -9,7 +9,7 @@ from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import axis_of
-from weft.numpy.reductions import operand_of, without_nan
+from weft.numpy.reductions import operand_of, summed_dtype, without_nan
 from weft.primitives import cumulative, elementwise, layout, slicing
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"]
@@ -69,7 +69,12 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """As cumsum, by the array API: `axis` may be left out for one axis only; may start from 0."""
+    """As cumsum, by the array API: `axis` may be left out for one axis only; may start from 0.
+
+    Small integers are added in the default integer dtype, as `sum` adds them.
+    """
+    x = operand_of("cumulative_sum", x, None)
+    dtype = summed_dtype("cumulative_sum", x, dtype, promote_integers=True)
     return from_start("cumulative_sum", cumulative.cumsum, 0, x, axis, dtype, include_initial)
 
 

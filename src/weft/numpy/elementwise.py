@@ -492,7 +492,8 @@ def i0(x: Any) -> Any:
     """The modified Bessel function of order 0."""
     x = as_inexact("i0", x)
     real_only("i0", x)
-    return ops.mul(transcendental.exp(ops.abs(x)), special.bessel_i0e_p.bind(x)[0])
+    size = ops.mul(ops.sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
+    return ops.mul(transcendental.exp(size), special.bessel_i0e_p.bind(x)[0])
 
 
 @fused

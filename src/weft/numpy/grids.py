@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api import vmap
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.creation import arange, array, dtype_or, linspace, placed, written_by_host
@@ -300,9 +302,16 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """function(i, j, ...) at every place of a grid: called once, with arrays of indices."""
+    """function(i, j, ...) at every place of a grid.
+
+    Unlike NumPy's, the function is called with scalars, under vmap: what it makes has an element
+    for each place even where it uses no index.
+    """
     sizes = shape_of("fromfunction", shape)
-    return function(*(indices(sizes, dtype) if sizes else ()), **kwargs)
+    each = functools.partial(function, **kwargs)
+    for k in reversed(range(len(sizes))):
+        each = vmap(each, in_axes=tuple(0 if i == k else None for i in range(len(sizes))))
+    return each(*(arange(n, dtype=dtype) for n in sizes))
 
 
 @fused(static=("N", "increasing"))
