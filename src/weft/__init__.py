@@ -23,6 +23,7 @@ from weft.core.aval import typeof
 from weft.core.trace import ensure_compile_time_eval
 from weft.custom_derivatives import custom_jvp, custom_vjp
 from weft.devices import (
+    Device,
     block_until_ready,
     copy_to_host_async,
     default_backend,
@@ -35,7 +36,9 @@ from weft.devices import (
     local_devices,
     process_count,
     process_index,
+    process_indices,
 )
+from weft.dtypes import float0
 from weft.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from weft.jacobians import hessian, jacfwd, jacobian, jacrev
 from weft.jitting import clear_caches, jit
@@ -47,6 +50,7 @@ from weft.util import importing_later
 
 __all__ = [
     "Array",
+    "Device",
     "ShapeDtypeStruct",
     "block_until_ready",
     "config",
@@ -69,6 +73,7 @@ __all__ = [
     "errors",
     "ensure_compile_time_eval",
     "eval_shape",
+    "float0",
     "extend",
     "grad",
     "hessian",
@@ -90,6 +95,7 @@ __all__ = [
     "numpy_rank_promotion",
     "process_count",
     "process_index",
+    "process_indices",
     "stages",
     "tree",
     "tree_util",

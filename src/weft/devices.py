@@ -25,6 +25,7 @@ from weft.xla.client import (
 )
 
 __all__ = [
+    "Device",
     "block_until_ready",
     "copy_to_host_async",
     "default_backend",
@@ -37,6 +38,7 @@ __all__ = [
     "local_devices",
     "process_count",
     "process_index",
+    "process_indices",
 ]
 
 
@@ -69,6 +71,11 @@ def local_device_count(backend: str | None = None) -> int:
 def process_index(backend: str | None = None) -> int:
     """The rank of this process."""
     return client().process_index()
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The ranks of all processes, in order."""
+    return sorted({d.process_index for d in devices(backend)})
 
 
 def process_count(backend: str | None = None) -> int:
