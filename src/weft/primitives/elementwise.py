@@ -255,8 +255,9 @@ mul_p = Elementwise(
 div_p = Elementwise(
     "div",
     "divide",
-    # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand
-    [lambda t, z, x, y: div(t, y), lambda t, z, x, y: neg(div(mul(t, z), y))],
+    # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand; negated first, so that the
+    # transposes for x and y both start with ct/y
+    [lambda t, z, x, y: div(t, y), lambda t, z, x, y: div(mul(neg(t), z), y)],
     [lambda ct, x, y: div(ct, y), None],
     doc="x / y; of integers, rounded towards zero. Integer division by zero is -1.",
 )
