@@ -270,10 +270,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         raise DtypeError(f"from_dlpack: needs an object with __dlpack__; got {x!r:.60}.")
     try:
         host = np.from_dlpack(x)
-    except BufferError as error:
-        raise DtypeError(f"from_dlpack: {str(error).rstrip('.')}.") from None
-    except RuntimeError:  # a dtype that NumPy does not know, as bfloat16
-        host = host_from_dlpack(x)
+    except (BufferError, RuntimeError) as error:
+        try:  # it may be a dtype that NumPy does not know, as bfloat16
+            host = host_from_dlpack(x)
+        except Exception:
+            raise DtypeError(f"from_dlpack: {str(error).rstrip('.')}.") from None
     return placed(put(checked(host, x, None)), device)
 
 

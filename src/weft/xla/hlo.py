@@ -239,7 +239,8 @@ class Builder:
 
     def unique(self, name: str) -> str:
         """A function name nothing else in the module has."""
-        safe = "".join(c if c.isalnum() or c in "_.$" else "_" for c in name) or "f"
+        safe = "".join(c if c.isascii() and (c.isalnum() or c in "_.$") else "_" for c in name)
+        safe = safe or "f"
         seen = self.names.get(safe)
         self.names[safe] = 0 if seen is None else seen + 1
         return safe if seen is None else self.unique(f"{safe}_{seen + 1}")

@@ -1,0 +1,193 @@
+"""Executables: kept in memory and on disk, made again where an entry is odd; errors name them."""
+
+import logging
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import JaxRuntimeError
+from weft.xla import compile as compiling
+from weft.xla.compile import Executable, compile_text, disk_cache, engine_options
+
+MODULE = """module @jit_{name} {{
+  func.func public @main(%arg0: tensor<3xf32>) -> (tensor<3xf32>) {{
+    %0 = "stablehlo.{op}"(%arg0) : (tensor<3xf32>) -> (tensor<3xf32>)
+    return %0 : tensor<3xf32>
+  }}
+}}
+"""
+X = np.array([1.0, 4.0, 9.0], np.float32)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A cache directory of its own, which the option names."""
+    path = tmp_path / "cache"
+    with weft.config.scope(compilation_cache_dir=str(path)):
+        yield path
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The list that grows with each compilation."""
+    made = []
+    real = compiling.timed_compile
+
+    def noted(*args):
+        made.append(1)
+        return real(*args)
+
+    monkeypatch.setattr(compiling, "timed_compile", noted)
+    return made
+
+
+def run(name="f", op="sqrt", options=None):
+    """Compile a module as if for the first time, and its result for `X`."""
+    device = weft.devices()[0]
+    loaded = compile_text(MODULE.format(name=name, op=op), device, options)
+    return Executable(loaded, [weft.typeof(X)], device)(X)[0].tolist()
+
+
+def entries(directory):
+    return sorted(p for p in pathlib.Path(directory).glob("*.weft"))
+
+
+# --- the disk ------------------------------------------------------------------------------------
+
+
+def test_an_entry_saves_the_compilation(directory, compiled):
+    assert [run() for _ in range(3)] == [[1, 2, 3]] * 3
+    assert len(compiled) == 1 and len(entries(directory)) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:50],
+        lambda data: data[:-1],
+        lambda data: data[:40] + b"\xff" * 40 + data[80:],
+        lambda data: os.urandom(len(data)),
+    ],
+)
+def test_a_damaged_entry_is_compiled_again(directory, compiled, damage):
+    run()
+    (entry,) = entries(directory)
+    entry.write_bytes(damage(entry.read_bytes()))
+    assert run() == [1, 2, 3] and len(compiled) == 2
+    assert run() == [1, 2, 3] and len(compiled) == 2  # written anew
+
+
+def test_an_entry_that_is_whole_but_no_executable_is_compiled_again(directory, compiled):
+    run()
+    disk = disk_cache(str(directory))
+    (entry,) = entries(directory)
+    disk.put(entry.stem, b"no executable")
+    assert run() == [1, 2, 3] and len(compiled) == 2
+    assert disk.get(entry.stem) != b"no executable"
+
+
+def test_other_options_and_programs_have_other_entries(directory, compiled):
+    flags = engine_options([("xla_cpu_enable_fast_math", True)])
+    assert run() == run(options=flags) == [1, 2, 3] and len(compiled) == 2
+    assert run(op="negate") == [-1, -4, -9] and len(entries(directory)) == 3
+    run(options=engine_options([("xla_cpu_enable_fast_math", True)]))
+    run(options=engine_options([("xla_cpu_enable_fast_math", False)]))
+    assert len(compiled) == 4
+
+
+def test_the_cache_may_be_off(directory, compiled):
+    with weft.config.scope(enable_compilation_cache=False):
+        run(), run()
+    assert len(compiled) == 2 and not directory.exists()
+
+
+def test_the_directory_is_read_at_each_compilation(directory, compiled, tmp_path):
+    run()
+    with weft.config.scope(compilation_cache_dir=str(tmp_path / "other")):
+        run()
+    assert len(entries(directory)) == len(entries(tmp_path / "other")) == 1
+    run()
+    assert len(compiled) == 2
+
+
+def test_an_executable_that_cannot_be_kept_runs(directory, compiled, monkeypatch):
+    class Loaded:
+        def serialize(self):
+            raise JaxRuntimeError("UNIMPLEMENTED: serialize")
+
+    monkeypatch.setattr(compiling, "timed_compile", lambda *args: Loaded())
+    assert type(compile_text(MODULE.format(name="f", op="sqrt"), weft.devices()[0])) is Loaded
+    assert entries(directory) == []
+
+
+def test_a_directory_that_cannot_be_made_does_no_harm(compiled, tmp_path):
+    (tmp_path / "file").write_text("")
+    with weft.config.scope(compilation_cache_dir=str(tmp_path / "file" / "cache")):
+        assert run() == run() == [1, 2, 3]
+    assert len(compiled) == 2
+
+
+def test_a_jitted_function_compiles_once(directory, compiled):
+    f = weft.jit(lambda v: jnp.sin(v) * 3)
+    f(X), f(X), f(jnp.asarray(X))
+    assert len(compiled) == 1
+    f.clear_cache()
+    f(X)
+    assert len(compiled) == 1  # from the disk
+    with weft.config.scope(enable_compilation_cache=False):
+        f.clear_cache()
+        f(X)
+    assert len(compiled) == 2
+
+
+# --- failures, the log ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", ["no_such_op", "not"])
+def test_a_failure_names_the_program(directory, op):
+    with pytest.raises(
+        JaxRuntimeError, match=r"^blame: must be a program that XLA compiles for cpu; got "
+    ) as info:
+        run("blame", op)
+    assert "\n" not in str(info.value)
+    assert entries(directory) == [] and run() == [1, 2, 3]
+
+
+def test_a_failure_under_jit_names_the_function():
+    @weft.jit
+    def step(v):
+        return v + 1
+
+    options = {"xla_no_such_flag": "1"}
+    bad = weft.jit(lambda v: v + 1, compiler_options=options)
+    for _ in range(2):
+        with pytest.raises(
+            JaxRuntimeError, match=r"^_lambda_: must be a program that XLA compiles"
+        ):
+            bad(1.0)
+    assert step(1.0) == 2
+
+
+def test_log_compiles(directory, caplog):
+    with weft.log_compiles(), caplog.at_level(logging.WARNING):
+        run("telling")
+        run("telling")
+    said = [r.getMessage() for r in caplog.records if "compiled telling in " in r.getMessage()]
+    assert len(said) == 1 and said[0].endswith(" ms")
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def test_consts_and_unused_arguments():
+    device = weft.devices()[0]
+    loaded = compile_text(MODULE.format(name="f", op="sqrt"), device)
+    aval = weft.typeof(X)
+    assert Executable(loaded, [aval], device, consts=[X])()[0].tolist() == [1, 2, 3]
+    assert Executable(loaded, [aval], device, kept=[False, True])(None, X)[0].tolist() == [1, 2, 3]
+    assert Executable(loaded, [aval], device, committed=True)(X)[0].committed

@@ -1,0 +1,106 @@
+"""From jaxprs to modules: what stands in the text, and how often."""
+
+import re
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax
+from weft.core.stage import close_jaxpr
+from weft.xla.lower import lower_module
+
+X = np.ones(3, np.float32)
+
+
+def text_of(fun, *args, **options):
+    return weft.jit(fun, **options).lower(*args).as_text()
+
+
+def test_a_module_is_named_after_its_function():
+    def loss(x):
+        return x * 2.0
+
+    text = text_of(loss, X)
+    assert text.startswith("module @jit_loss ")
+    assert "func.func public @main(%arg0: tensor<3xf32>) -> (tensor<3xf32>)" in text
+
+
+@pytest.mark.parametrize("name", ["<lambda>", "a b", "naïve", "f.g", ""])
+def test_any_name_makes_a_module(name):
+    def fun(x):
+        return x + 1
+
+    fun.__name__ = name
+    assert weft.jit(fun)(X).tolist() == [2, 2, 2]
+
+
+def test_each_operation_stands_once():
+    text = text_of(lambda x: lax.sin(lax.cos(x)), X)
+    assert text.count("stablehlo.sine") == text.count("stablehlo.cosine") == 1
+
+
+def test_equal_constants_stand_once():
+    text = text_of(lambda x: (x * 2.5 + 2.5) * 2.5, X)
+    assert text.count("tensor<3xf32>}> : () ->") == 1
+
+
+def test_zero_and_minus_zero_are_two_constants():
+    out = weft.jit(lambda x: (lax.full((2,), 0.0), lax.full((2,), -0.0), lax.full((2,), 0.0)))(X)
+    assert [bool(np.signbit(v[0])) for v in out] == [False, True, False]
+
+
+def test_a_called_function_is_written_once():
+    @weft.jit
+    def inner(x):
+        return lax.sin(x)
+
+    text = text_of(lambda x: inner(inner(inner(x))), X)
+    assert text.count("func.func private @inner") == 1 and text.count("func.call") == 3
+    assert text.count("stablehlo.sine") == 1
+
+
+def test_functions_of_one_name_stay_apart():
+    def made(c):
+        @weft.jit
+        def inner(x):
+            return x * c
+
+        return inner
+
+    f, g = made(2.0), made(3.0)
+    text = text_of(lambda x: f(x) + g(x), X)
+    assert len(set(re.findall(r"func.func private @(\w+)", text))) == 2
+    assert weft.jit(lambda x: f(x) + g(x))(X).tolist() == [5, 5, 5]
+
+
+def test_donation_is_an_attribute_of_the_parameter():
+    text = text_of(
+        lambda x, y: (x + 1, y.sum()), X, np.ones((2, 2), np.float32), donate_argnums=(0, 1)
+    )
+    assert "%arg0: tensor<3xf32> {tf.aliasing_output = 0 : i32}" in text
+    assert "%arg1: tensor<2x2xf32> {jax.buffer_donor = true}" in text
+    assert "{" not in re.search(r"@main\((.*?)\)", text_of(lambda x: x + 1, X)).group(1)
+
+
+def test_unused_arguments_are_not_passed():
+    assert "%arg1" not in text_of(lambda x, y: x + 1, X, X)
+    assert "%arg1" in text_of(lambda x, y: x + 1, X, X, keep_unused=True)
+
+
+def test_results_that_are_arguments_constants_or_repeated():
+    jaxpr = close_jaxpr(weft.make_jaxpr(lambda x: (x, 2.0, x, x))(X).jaxpr)
+    text = lower_module(jaxpr, "f")
+    assert "(tensor<3xf32>, tensor<f32>, tensor<3xf32>, tensor<3xf32>)" in text
+    out = weft.jit(lambda x: (x, 2.0, x, jnp.zeros((0, 2))))(X)
+    assert [np.shape(v) for v in out] == [(3,), (), (3,), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int4", "uint8", "bfloat16", "float8_e4m3fn", "complex64"]
+)
+def test_constants_of_every_kind(dtype):
+    value = np.array([[0, 1], [1, 1]]).astype(jnp.dtype(dtype))
+    out = weft.jit(lambda: jnp.asarray(value))()
+    assert out.dtype == value.dtype and np.asarray(out).tobytes() == value.tobytes()
