@@ -347,3 +347,12 @@ def test_derivatives_of_i0_at_zero():
     assert slope(0.0) == slope(-0.0) == 0
     np.testing.assert_allclose(grad(slope)(0.0), 0.5)
     np.testing.assert_allclose(slope(-1.0), -0.5651591, rtol=1e-5)
+
+
+def test_powers_with_truth_values_are_not_weak():
+    x = jnp.array([True, False])
+    for y in (x**2, 2**x, x ** jnp.asarray(2), jnp.power(True, 2)):
+        assert (y.dtype, y.weak_type) == (np.int32, False)
+    assert (x**0).tolist() == [1, 1]
+    with pytest.raises(DtypeError, match="integers must not be raised to negative powers"):
+        x**-1

@@ -33,7 +33,7 @@ WRONG = {
     ],
     "broadcasted_iota": [lambda: lax.broadcasted_iota(np.int32, (2,), 3)],
     "clamp": [lambda: lax.clamp(V, A, V), lambda: lax.clamp(INT, A, INT)],
-    "collapse": [lambda: lax.collapse(A, 3, 4)],
+    "collapse": [lambda: lax.collapse(A, 2, 1)],
     "concatenate": [
         lambda: lax.concatenate([A, B], 0),
         lambda: lax.concatenate([A, INT], 0),

@@ -13,7 +13,7 @@ from weft.core.primitive import Linear
 from weft.core.stage import stage
 from weft.errors import DtypeError, IndexingError, ShapeError
 from weft.primitives import dynamic_slicing as ds
-from weft.primitives import slicing
+from weft.primitives import layout, slicing
 from weft.transforms.batch import Axis, batch
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -151,3 +151,16 @@ ERRORS = [
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_broadcast_like_goes_by_numpys_rule():
+    like = np.zeros((2, 3), np.float32)
+    for x in (np.float32(1), np.ones(3, np.float32), np.ones((2, 1), np.float32), like):
+        got = layout.broadcast_like(x, like)
+        np.testing.assert_array_equal(got, np.broadcast_to(x, (2, 3)))
+
+
+def test_collapse_of_no_axis_makes_one():
+    x = np.zeros((2, 3), np.float32)
+    assert layout.collapse(x, 1, 1).shape == (2, 1, 3)
+    assert layout.collapse(x, 0).shape == (6,)

@@ -374,7 +374,7 @@ def power(x1: Any, x2: Any, /) -> Any:
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
     Array([1. , 0.5], dtype=float32)
     """
-    if type(x2) is int and hasattr(x1, "aval") and not dtypes.is_bool(x1.dtype):
+    if type(x2) is int and hasattr(x1, "aval"):
         return integer_power(x1, x2)
     return power_of(x1, x2)
 
@@ -382,6 +382,8 @@ def power(x1: Any, x2: Any, /) -> Any:
 @fused(static=("n",), name="integer_pow")
 def integer_power(x: Any, n: int) -> Any:
     """x ** n for a Python integer n."""
+    if dtypes.is_bool(x.dtype):
+        x = ops.convert(x, dtypes.default_int())
     if n < 0 and dtypes.is_integer(x.dtype):
         raise DtypeError(
             f"power: integers must not be raised to negative powers; got {x.aval}, {n}. "
@@ -397,7 +399,10 @@ def power_of(x1: Any, x2: Any) -> Any:
     inexact = dtypes.is_inexact(plan_for("power", (kind_of("power", x), kind_of("power", y))).dtype)
     if inexact:
         return transcendental.pow(*operands("power", x, y))
-    return power_by_squaring(*pair("power", x, y))
+    out = power_by_squaring(*pair("power", x, y))
+    if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
+        return ops.convert(out, typeof(out).dtype)  # a number to a truth value is not weak
+    return out
 
 
 def power_by_squaring(x: Any, y: Any) -> Any:

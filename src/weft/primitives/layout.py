@@ -206,9 +206,11 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def broadcast_like(x: Any, like: Any) -> Any:
-    """A scalar `x` repeated to the shape of `like`; anything else as it is."""
-    shape = typeof(like).shape
-    return broadcast_in_dim(x, shape, ()) if typeof(x).shape != shape else x
+    """`x` repeated to the shape of `like`, by NumPy's rule."""
+    shape, rank = typeof(like).shape, typeof(x).ndim
+    if typeof(x).shape == shape:
+        return x
+    return broadcast_in_dim(x, shape, range(len(shape) - rank, len(shape)))
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -430,12 +432,12 @@ def reshape(
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """Merge the axes from `start_dimension` up to `stop_dimension` into one."""
+    """Merge the axes from `start_dimension` up to `stop_dimension` into one; of none, make one."""
     shape = typeof(operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
-    if not first < last:
+    if first > last:
         raise ShapeError(
-            "collapse: the range must hold an axis; "
+            "collapse: the range must not end before it starts; "
             f"got {start_dimension} to {stop_dimension} of {typeof(operand)}."
         )
     size = 1
