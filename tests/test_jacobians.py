@@ -107,3 +107,14 @@ def test_hessian():
     same(hessian(lambda x, y: total(x * y * y), (0, 1))(A, B)[1][1], np.diag(2 * A))
     same(hessian(lambda x: (total(x * x), x), has_aux=True)(A), (2 * np.eye(3), A))
     same(hessian(lambda x: x**3, holomorphic=True)(2.0 + 1j), np.complex64(12 + 6j))
+
+
+@pytest.mark.parametrize("n", [8, 200])
+def test_a_large_basis_is_computed_not_held(n):
+    x = np.arange(n, dtype=np.float32)
+    program = weft.jit(jacrev(lambda x: x * x)).lower(x).compile()
+    assert program.memory_analysis().argument_size_in_bytes == 4 * n
+    half = x.astype(weft.numpy.bfloat16)
+    got = jacfwd(lambda x: x + x)(half)
+    assert got.dtype == half.dtype
+    np.testing.assert_array_equal(np.asarray(got, np.float32), 2 * np.eye(n))

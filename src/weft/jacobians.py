@@ -18,8 +18,8 @@ from weft.core.source import boundary
 from weft.derivatives import check_argnums, check_inputs, linearized, split_args
 from weft.errors import DtypeError
 from weft.flat import FlatFun, avals_of, check_callable
-from weft.primitives.elementwise import convert
-from weft.primitives.layout import reshape, transpose, zeros
+from weft.primitives.elementwise import convert, eq, sub
+from weft.primitives.layout import broadcasted_iota, literal, reshape, transpose, zeros
 from weft.primitives.slicing import slice_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.transforms.batch import Axis, batch_to_front
@@ -31,15 +31,24 @@ __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
     """For each type, the standard basis of its space stacked to (total, *shape), and its span."""
     total = sum(a.size for a in avals)
-    eye = np.eye(total)
     out, spans, start = [], [], 0
     for a in avals:
-        span = (start, start + a.size)
-        part = eye[:, slice(*span)].astype(a.dtype).reshape((total, *a.shape))
+        part = reshape(identity_columns(total, start, a.size, a.dtype), (total, *a.shape))
         out.append(convert(part, a.dtype, True) if a.weak_type else part)
-        spans.append(span)
-        start = span[1]
+        spans.append((start, start + a.size))
+        start += a.size
     return out, spans
+
+
+def identity_columns(total: int, start: int, count: int, dtype: np.dtype) -> Any:
+    """Of an identity matrix of size `total`, `count` columns from `start` on.
+
+    Small ones are a constant; large ones are computed, or a program would hold and read them.
+    """
+    if total * count <= 1024:
+        return np.eye(total, count, -start, dtype)
+    rows, places = (broadcasted_iota(np.int32, (total, count), axis) for axis in (0, 1))
+    return convert(eq(sub(rows, literal(start, rows.dtype)), places), dtype)
 
 
 def jacfwd(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft import grad, jit
+from weft import dtypes, grad, jit
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import cumulative as cum
 from weft.primitives.layout import reduce_sum
@@ -38,6 +38,16 @@ def test_every_way_to_cut_an_axis(name, shape, axis):
         want = UFUNCS[name].accumulate(wide.astype(np.float64), axis)
         want = np.flip(want, axis) if reverse else want
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-3 if shape[0] > 5000 else 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(1000,), (20, 50)])
+def test_narrow_floats_add_up_in_float32(dtype, shape):
+    x = np.ones(shape, dtypes.canonicalize(dtype))
+    got = cum.cumsum(x, len(shape) - 1)
+    assert got.dtype == x.dtype
+    want = np.cumsum(np.ones(shape), -1).astype(x.dtype)
+    np.testing.assert_array_equal(np.asarray(got), want)
 
 
 def test_sums_of_a_padded_element():

@@ -114,7 +114,7 @@ def widths_of(given: Any, ndim: int) -> Widths:
     if isinstance(given, dict):
         rows = [(0, 0)] * ndim
         for axis, row in given.items():
-            rows[axis] = row if isinstance(row, tuple | list) else (row, row)
+            rows[axis_of("pad", axis, ndim)] = row if isinstance(row, tuple | list) else (row, row)
         given = rows
     if isinstance(given, Tracer):
         given = given.concrete(TracerArrayConversionError, "pad", "a tuple of numbers is static.")
@@ -220,7 +220,10 @@ def padded_by_elements(x: Any, widths: Widths, mode: str, odd: bool) -> Any:
             x = layout.rev(continued(x, axis, after, n, mode), (axis,))
             continue
         where = np.pad(np.arange(n), (before, after), mode)  # type: ignore[call-overload]
-        x = slicing.concatenate([run_of(x, axis, *r) for r in runs(where)], axis)
+        # x stays whole: a concatenation that takes a piece of it would copy it once more
+        first, last = runs(where[:before]), runs(where[before + n :])
+        first, last = ([run_of(x, axis, *r) for r in part] for part in (first, last))
+        x = slicing.concatenate([*first, x, *last], axis)
     return x
 
 
