@@ -16,7 +16,7 @@ from weft.numpy import elementwise, reductions
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import moveaxis
-from weft.numpy.promotion import as_array
+from weft.numpy.promotion import as_array, axis_of
 from weft.numpy.sorting import sort
 from weft.primitives import layout, slicing
 from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
