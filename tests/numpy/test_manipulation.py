@@ -221,6 +221,10 @@ def test_pad_otherwise():
     x = jnp.arange(3.0)
     assert jnp.pad(x, 1, "empty").shape == (5,)
     same(jnp.pad(jnp.ones((2, 2)), {1: (1, 0)}), np.pad(np.ones((2, 2), "f"), ((0, 0), (1, 0))))
+    with pytest.raises(
+        ShapeError, match="pad: axis must name an axis of an array of rank 1; got 5"
+    ):
+        jnp.pad(jnp.ones(2), {5: 1})
 
     def around(vector, pair, axis, options):
         vector = vector.at[: pair[0]].set(options["value"])

@@ -149,6 +149,11 @@ def test_views(old, new):
     np.testing.assert_array_equal(got, x.view(new))
 
 
+def test_views_of_nothing():
+    assert jnp.zeros((0, 4)).view(jnp.uint8).shape == (0, 16)
+    assert jnp.zeros((2, 0), jnp.uint8).view(jnp.float32).shape == (2, 0)
+
+
 def test_views_that_do_not_fit():
     with pytest.raises(ShapeError, match=r"must hold whole items of float32; got u8\[3\]"):
         jnp.ones(3, jnp.uint8).view(jnp.float32)

@@ -144,6 +144,22 @@ def test_running_from_the_start(name):
         getattr(jnp, name)(X)
 
 
+def test_sums_and_products_of_truth_values():
+    x = np.array([0.5, 2, 0], np.float32)
+    for name in ("sum", "prod", "cumsum", "cumprod"):
+        got = getattr(jnp, name)(x, dtype=bool)
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, getattr(np, name)(x, dtype=bool))
+
+
+def test_derivatives_pass_over_nan():
+    x = jnp.array([1.0, 0.0, jnp.nan, 2.0, 0.0])
+    for name in ("nansum", "nanmean", "nanvar", "nanstd"):
+        got = grad(getattr(jnp, name))(x)
+        held = grad(getattr(jnp, name[3:]))(x[jnp.array([0, 1, 3, 4])])
+        np.testing.assert_allclose(got, jnp.insert(held, 2, 0.0), rtol=1e-5)
+
+
 def test_cumulative_sum_adds_small_integers_in_the_default_dtype():
     assert jnp.cumulative_sum(jnp.full(3, 200, np.uint8)).tolist() == [200, 400, 600]
     assert jnp.cumulative_sum(jnp.ones(3, np.int8)).dtype == np.int32

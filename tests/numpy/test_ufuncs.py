@@ -356,3 +356,11 @@ def test_powers_with_truth_values_are_not_weak():
     assert (x**0).tolist() == [1, 1]
     with pytest.raises(DtypeError, match="integers must not be raised to negative powers"):
         x**-1
+
+
+def test_gcd_and_lcm_take_truth_values_with_integers():
+    x = jnp.array([True, False])
+    assert jnp.lcm(x, 2).tolist() == [2, 0]
+    assert jnp.gcd(jnp.array([4, 3], np.uint8), x).tolist() == [1, 3]
+    with pytest.raises(DtypeError, match="gcd: operands must be integers"):
+        jnp.gcd(x, x)

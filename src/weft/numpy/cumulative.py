@@ -31,9 +31,10 @@ def running(
         found = dtypes.default_int() if dtypes.is_bool(x.dtype) else x.dtype
     if fill is not None:
         x = without_nan(x, fill)
+    x = elementwise.convert(x, found)
     if dtypes.is_bool(found):  # counted, and then true where any was
         return elementwise.convert(apply(elementwise.convert(x, dtypes.default_int()), axis), found)
-    return apply(elementwise.convert(x, found), axis)
+    return apply(x, axis)
 
 
 @fused(static=STATIC)

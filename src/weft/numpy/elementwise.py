@@ -345,7 +345,7 @@ def y_or(x: Any, y: Any) -> Any:
 def counts(op: str, x: Any, y: Any) -> list:
     """Two operands as arrays of one integer dtype, in absolute value."""
     x, y = as_operand(op, x), as_operand(op, y)
-    if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
+    if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
     return [abs(v) for v in integers(op, x, y)]
 

@@ -93,7 +93,9 @@ def masked(op: str, x: Any, mask: Any, fill: Any) -> Any:
 
 
 def widened(dtype: np.dtype) -> np.dtype:
-    """The dtype to add numbers of `dtype` in: float32 for the floats of 16 bits and fewer."""
+    """The dtype to add numbers of `dtype` in: float32 for floats of 16 bits and fewer."""
+    if dtypes.is_bool(dtype):
+        return dtypes.default_int()
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
@@ -129,6 +131,8 @@ def accumulate(
     shape = x.shape
     axes = axes_of(op, axis, len(shape))
     result = summed_dtype(op, x, dtype, promote_integers)
+    if dtypes.is_bool(result):
+        x = ops.convert(x, result)
     x = masked(op, ops.convert(x, widened(result)), mask, identity)
     y = kept(apply(x, axes), shape, axes, keepdims)
     if initial is not None:
@@ -621,6 +625,7 @@ def nanvar(
     """The variance over `axis` of what is not NaN; NaN where no more than ddof are left."""
     x = operand_of("nanvar", a, out)
     where = not_nan(x, where)
+    x = without_nan(x, 0)  # else a derivative would be 0 * NaN
     return variance("nanvar", x, axis, dtype, out, ddof, keepdims, where, mean, None)
 
 

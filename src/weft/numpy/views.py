@@ -53,7 +53,7 @@ def merged(x: Any, parts: Any) -> Any:
             f"view: the items of a scalar must stay of one size; got {x.aval}, items of "
             f"{parts.dtype}. Hint: x.reshape(1).view(dtype)."
         )
-    return reshape(parts, (*x.shape[:-1], -1))
+    return reshape(parts, (*x.shape[:-1], x.shape[-1] * parts.shape[-1]))
 
 
 def halved(x: Any, count: int, dtype: np.dtype) -> Any:
