@@ -289,3 +289,14 @@ def test_lists_and_traced_shapes():
         weft.jit(lambda x, n: x.reshape(n, -1))(jnp.zeros(4), 2)
     with pytest.raises(NotImplementedError, match="order must be"):
         jnp.reshape(jnp.zeros(4), (2, 2), order="A")
+    with pytest.raises(ValueError, match="order must be"):
+        jnp.ravel(jnp.ones(2), order="X")
+
+
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4"])
+def test_joining_elements_smaller_than_a_byte(name):
+    """XLA:CPU aborts when such arrays do not fill their last byte."""
+    x = jnp.array([1, 0, 1]).astype(name)
+    joined = jnp.concatenate([x, x[:2]])
+    assert joined.dtype.name == name
+    assert joined.astype(jnp.int32).tolist() == [1, 0, 1, 1, 0]

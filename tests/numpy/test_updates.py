@@ -237,3 +237,10 @@ def test_functions_of_numpy_that_write():
 
 def test_repr_names_the_place():
     assert repr(jnp.arange(2).at[0]) == "Places(Array([0, 1], dtype=int32), 0)"
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("run", [lambda f: f, weft.jit])
+def test_numbers_of_a_higher_kind_are_cast(run):
+    assert run(lambda x: x.at[0].set(1))(jnp.zeros(2, bool)).tolist() == [True, False]
+    assert run(lambda x: x.at[jnp.array([1])].set(1.5))(jnp.zeros(2, int)).tolist() == [0, 1]

@@ -135,7 +135,7 @@ def settled(x: Any, values: Any, shape: Sequence[int]) -> Any:
     (_, v) = operands("set", x, values, shaped=False)
     if type(v) in NUMBERS:
         real = isinstance(v, complex) and not dtypes.is_complex(x.dtype)
-        v = layout.literal(v.real if real else v, x.dtype)
+        v = np.asarray(v.real if real else v).astype(x.dtype)[()]  # 1.5 into integers is 1
     else:
         v = convert(v, x.dtype, x.aval.weak_type)
     return layout.broadcast_in_dim(v, shape, range(len(shape) - typeof(v).ndim, len(shape)))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, IndexingError, ShapeError
@@ -301,8 +302,15 @@ class Concatenate(Primitive):
         return [ShapedArray(shape, first.dtype, all(a.weak_type for a in avals))]
 
     def lower(self, hlo, *xs, dimension):
-        out = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
-        return hlo.op("stablehlo.concatenate", xs, out, dimension=f"{dimension} : i64")
+        (out,) = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
+        # XLA:CPU aborts where elements smaller than a byte do not fill one: join them as bytes
+        small = dtypes.itemsize_bits(out.dtype) < 8 and dtypes.is_integer(out.dtype)
+        wide = np.dtype(np.int8) if small else out.dtype
+        parts = [hlo.convert(x, wide) for x in xs]
+        (y,) = hlo.op(
+            "stablehlo.concatenate", parts, [out.update(dtype=wide)], dimension=f"{dimension} : i64"
+        )
+        return [hlo.convert(y, out.dtype)]
 
     def jvp(self, primals, tangents, *, dimension):
         return jvp_of_parts(self, primals, tangents, dimension=dimension)
