@@ -170,7 +170,8 @@ def reshape(
         back = tuple(range(len(sizes)))[::-1]
         return layout.transpose(layout.reshape(layout.transpose(a, axes), sizes[::-1]), back)
     if order != "C":
-        raise NotImplementedError(f'reshape: order must be "C" or "F"; got {order!r}.')
+        error = NotImplementedError if order in ("A", "K") else ValueError
+        raise error(f'reshape: order must be "C" or "F"; got {order!r}.')
     if sizes == a.aval.shape:
         return a
     return reshape_p.bind(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
