@@ -178,6 +178,14 @@ def test_power():
     assert grad(lambda x: x**3)(2.0) == 12
 
 
+def test_powers_of_integer_arrays_have_derivatives_at_zero():
+    features = lambda x: jnp.sum(x ** jnp.arange(4))
+    for g in (grad(features), jit(grad(features))):
+        np.testing.assert_allclose(vmap(g)(jnp.array([0.0, 2.0])), [1, 17])
+    assert (jnp.ones(2, jnp.bfloat16) ** jnp.arange(2)).dtype == jnp.bfloat16
+    assert not (2.0 ** jnp.arange(2)).weak_type and (2.0 ** jnp.arange(2)).dtype == np.float32
+
+
 def test_power_of_a_python_integer_multiplies():
     assert "integer_pow[y=3]" in str(make_jaxpr(lambda x: x**3)(1.0))
     assert "pow a 3.0" in str(make_jaxpr(lambda x: x**3.0)(1.0))

@@ -397,6 +397,8 @@ def power_of(x1: Any, x2: Any) -> Any:
     """`power` as written."""
     x, y = as_operand("power", x1), as_operand("power", x2)
     inexact = dtypes.is_inexact(plan_for("power", (kind_of("power", x), kind_of("power", y))).dtype)
+    if inexact and dtypes.is_inexact(typeof(x).dtype) and dtypes.is_integer(typeof(y).dtype):
+        return transcendental.pow(*spread("power", x, y))  # y stays: 0 ** 0 has a derivative
     if inexact:
         return transcendental.pow(*operands("power", x, y))
     out = power_by_squaring(*pair("power", x, y))
