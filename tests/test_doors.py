@@ -24,6 +24,13 @@ def test_every_name_of_lax_resolves_and_is_documented():
     assert not bare
 
 
+def test_completion_offers_functions_not_files():
+    jnp.pad, jnp.eye
+    listed = set(dir(jnp))
+    assert {"pad", "eye", "einsum", "sum", "float32", "newaxis"} <= listed
+    assert not listed & {"padding", "grids", "fused", "ufuncs", "methods"}
+
+
 def test_late_names_can_be_imported():
     from weft.lax import conv_general_dilated, reduce_window
     from weft.numpy import einsum, unique

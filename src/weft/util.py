@@ -70,7 +70,11 @@ def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Call
         found = namespace[name] = getattr(importlib.import_module(places[name]), name)
         return found
 
-    return get, lambda: sorted({*namespace, *places, *modules})
+    def names() -> list[str]:
+        files = {n for n, x in namespace.items() if type(x) is type(sys)}  # where names come from
+        return sorted({*namespace, *places} - files | {*modules})
+
+    return get, names
 
 
 class Logger:
