@@ -42,14 +42,9 @@ def inserted(xs: Iterable[Any], at: dict[int, Any]) -> list:
     return out
 
 
-def split_list(xs: Sequence[Any], sizes: Sequence[int]) -> list[list]:
-    """Cut `xs` into pieces of the given sizes, and one more piece with what is left."""
-    pieces, start = [], 0
-    for size in sizes:
-        pieces.append(list(xs[start : start + size]))
-        start += size
-    pieces.append(list(xs[start:]))
-    return pieces
+def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
+    """Where each of 0..n-1 stands in `order`, which holds each of them once."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Callable]:

@@ -27,6 +27,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing
 from weft.primitives.dot import canonical_precision, dot_general_p
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
+from weft.util import inverse_permutation
 
 __all__ = [
     "cross",
@@ -175,7 +176,7 @@ def matmul_layout(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple |
     shift_y = [sum(d < a for d in drop_y) for a in range(rank_y + 1)]
     cx, cy = rank_x - 1, ny
     order = sorted(range(len(place)), key=place.__getitem__)
-    permutation = tuple(order.index(i) for i in range(len(place)))
+    permutation = inverse_permutation(order)
     return (
         tuple(drop_x),
         tuple(drop_y),

@@ -28,6 +28,7 @@ from weft.primitives.layout import (
     transpose,
     zeros,
 )
+from weft.util import inverse_permutation
 
 # --- precision ------------------------------------------------------------------------------
 
@@ -344,7 +345,7 @@ def transposed_product(
     if [*xb, *summed, *kept] == list(range(rank)) and summed and kept:
         return ((free, ct_axes), (ob, lead)), False, None
     order = [*xb, *kept, *summed]
-    permutation = tuple(sorted(range(rank), key=order.__getitem__))
+    permutation = inverse_permutation(order)
     same = permutation == tuple(range(rank))
     return ((ct_axes, free), (lead, ob)), True, None if same else permutation
 
@@ -360,11 +361,6 @@ def dimension_text(numbers: tuple) -> str:
         "rhs_contracting_dimensions": rc,
     }
     return f"#stablehlo.dot<{', '.join(f'{k} = {list(v)}' for k, v in lists.items() if v)}>"
-
-
-def ndim_of(x: Any) -> int:
-    """The rank of a value, or of the operand that a transpose rule solves for."""
-    return (x.aval if isinstance(x, Linear) else typeof(x)).ndim
 
 
 def check_algorithm(platform: str, algorithm: DotAlgorithm, name: Any) -> None:

@@ -19,6 +19,7 @@ from weft.core.primitive import Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
 from weft.pytrees import flatten, unflatten
+from weft.util import inverse_permutation
 from weft.xla.hlo import i64s
 
 _NUMBERS = (bool, int, float, complex)
@@ -464,7 +465,7 @@ class Transpose(LinearPrimitive):
         return hlo.op("stablehlo.transpose", [x], out, permutation=i64s(permutation))
 
     def transpose(self, cts, x, *, permutation):
-        return [transpose(cts[0], sorted(range(len(permutation)), key=permutation.__getitem__))]
+        return [transpose(cts[0], inverse_permutation(permutation))]
 
     def batch(self, axis, args, dims, *, permutation):
         d = dims[0]
