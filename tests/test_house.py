@@ -32,17 +32,22 @@ weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.li
 weft.primitives.special weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
 weft.transforms
-weft.control.jit weft.control.cond weft.control.loop weft.control.custom weft.control.remat
+weft.control.jit weft.control.cond weft.control.scan weft.control.loop weft.control.reversal
+weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
 weft.control.effects weft.control
-weft.structs weft.flat weft.stages weft.jitting weft.custom_derivatives weft.devices weft.contexts
-weft.derivatives weft.jacobians weft.api
-weft.lax weft.numpy weft.cache weft.extend weft
+weft.structs weft.flat weft.stages weft.jitting weft.bodies weft.custom_derivatives
+weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
+weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
+weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
+weft.lax weft.numpy weft.debug weft.profiler weft.experimental weft.cache weft.interpreters
+weft.extend weft
 """.split()  # noqa: SIM905
 
 # The spine: all but the primitives and the doors users open.
 DOORS = (
     "primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental",
-    "tree.py", "tree_util.py",
+    "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "custom_batching.py",
+    "checkpoint_policies.py", "ad_checkpoint.py",
 )  # fmt: skip
 SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]
 

@@ -141,7 +141,7 @@ class JitFunction:
             program = self.programs.get(key)
         except TypeError:
             raise self.unhashable(static) from None
-        if program is None or not all(_live(c) for c in program.consts):
+        if program is None or not all(is_live(c) for c in program.consts):
             program = self.programs.add(key, self.stage(fun, in_tree, avals, donated))
         return program, program.visible(leaves)
 
@@ -240,7 +240,8 @@ class JitFunction:
         return self.trace(*args, **kwargs).out_info
 
 
-def _live(x: Any) -> bool:
+def is_live(x: Any) -> bool:
+    """Whether a value that a program closed over can still be passed to it."""
     return not isinstance(x, Tracer) or x.owner.live
 
 

@@ -22,7 +22,7 @@ from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition
 from weft.xla.compile import Executable, compile_text, engine_options
-from weft.xla.eager import device_of
+from weft.xla.eager import check_concrete, device_of, eqn_jaxpr
 from weft.xla.lower import lower_call, lower_module
 
 
@@ -109,6 +109,20 @@ class Jit(Primitive):
 
 
 jit_p = Jit()
+
+
+def run_compiled(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> list:
+    """Apply a primitive that holds programs to concrete values, as one compiled program.
+
+    The program is kept on `home`, one of those that `params` hold, and dies with it.
+    """
+    avals = tuple(check_concrete(x, prim.name) for x in args)
+    key = ("compiled", prim, avals, *params.items())
+    program = home.memo.get(key)
+    if program is None:
+        program = eqn_jaxpr(prim, params, avals, prim.type_of(avals, params))
+        home.memo[key] = program
+    return jit_p.impl(*args, name=prim.name, jaxpr=program)
 
 
 class JitSpec(NamedTuple):

@@ -1,0 +1,92 @@
+"""The functions that control flow takes, staged: bodies, branches, conditions, rules.
+
+Below this file a body is a closed jaxpr whose first parameters are what it closed over. The checks
+of carries and branches, which name the leaf that does not fit, are here too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr
+from weft.core.stage import close_jaxpr, stage
+from weft.core.trace import Tracer
+from weft.flat import FlatFun, argument_origins
+from weft.jitting import is_live, programs_of
+from weft.options import trace_context
+from weft.primitives.layout import convert
+from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
+from weft.util import fun_name
+from weft.xla.array import put
+
+
+class Body(NamedTuple):
+    """A staged function: `jaxpr` takes `consts` first, then the leaves of its arguments."""
+
+    jaxpr: Jaxpr
+    consts: list
+    out_tree: PyTreeDef
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the leaves of the result."""
+        return self.jaxpr.out_avals
+
+
+def stage_body(
+    op: str, fun: Callable, args_tree: PyTreeDef, in_avals: Sequence[ShapedArray]
+) -> Body:
+    """Stage `fun`, called with the tuple of arguments that `args_tree` is the structure of.
+
+    What a function was staged to is kept with it, unless it closes over traced values.
+    """
+    programs = programs_of(fun)
+    key = ("body", op, args_tree, tuple(in_avals), trace_context())
+    body = programs.get(key)
+    if body is None or not all(map(is_live, body.consts)):
+        in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
+        flat = FlatFun(fun, in_tree, op)
+        names = functools.partial(argument_origins, fun, in_tree)
+        jaxpr, consts = stage(flat, in_avals, fun_name(fun), names)
+        # a NumPy array is taken as it is now
+        consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
+        body = Body(close_jaxpr(jaxpr), consts, flat.out_tree)
+        if not any(isinstance(c, Tracer) for c in consts):
+            programs.add(key, body)
+    return body
+
+
+def leaf_names(root: str, tree: PyTreeDef) -> list[str]:
+    """A name for each leaf of a pytree: `carry['w'][0]`."""
+    placeholder = unflatten(tree, range(tree.num_leaves))
+    return [root + keystr(path) for path, _ in flatten_with_path(placeholder)[0]]
+
+
+def promoted_carry(
+    avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+) -> list[ShapedArray]:
+    """The types a carry must start with so that a body which gives `out_avals` may keep them.
+
+    A weakly typed leaf, as a Python number is, takes the dtype that the body gives it where that
+    loses nothing; the others are as they are. Weakness alone is no difference.
+    """
+    out = []
+    for a, b in zip(avals, out_avals, strict=True):
+        if a.weak_type and a.dtype != b.dtype and a.shape == b.shape:
+            a = ShapedArray(a.shape, *dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type))))
+        out.append(a)
+    return out
+
+
+def cast_to(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:
+    """Values converted to the given types where they do not have them."""
+    return [
+        x if typeof(x) is a else convert(x, a.dtype, a.weak_type)
+        for x, a in zip(xs, avals, strict=True)
+    ]
