@@ -1,9 +1,9 @@
 """The field's common work for a package with JAX's public API, as cases to time.
 
 Groups: eager (one small operation, dispatched from Python), trace, lower (trace and lower) and
-compile (trace, lower and compile), dispatch (a call of compiled code), model (whole training
-steps), and op (one large operation each; those are in cases_jax_ops.py). A feature that the
-package lacks fails its own cases only.
+compile (trace, lower and compile), residual (what a compiled gradient keeps), dispatch (a call of
+compiled code), model (whole training steps), and op (one large operation each; those are in
+cases_jax_ops.py). A feature that the package lacks fails its own cases only.
 """
 
 import importlib
@@ -87,8 +87,8 @@ def mlp_args(p):
     return [(p.floats(8, 8), p.floats(8)) for _ in range(3)], p.floats(4, 8)
 
 
-def transformer_loss(p):
-    """Blocks of single-head attention, layer norm and a GELU network, from plain operations."""
+def transformer_block(p):
+    """Single-head attention, layer norm and a GELU network, from plain operations."""
     jnp, lax = p.jnp, p.lax
 
     def softmax(x):
@@ -106,6 +106,13 @@ def transformer_loss(p):
         normal = (h - mean) / deviation * layer["g"] + layer["b"]
         return h + gelu(normal @ layer["w1"]) @ layer["w2"]
 
+    return block
+
+
+def transformer_loss(p):
+    """Blocks one after the other."""
+    block = transformer_block(p)
+
     def loss(layers, h):
         for layer in layers:
             h = block(layer, h)
@@ -114,18 +121,68 @@ def transformer_loss(p):
     return loss
 
 
-def transformer_args(p, layers=12, d=64):
+def transformer_args(p, d=64):
     """Twelve layers of width 64, and four sequences of 32."""
+    return [block_params(p, d) for _ in range(12)], p.floats(4, 32, d)
+
+
+def block_params(p, d, *stack):
+    """The weights of a block, or of a stack of them."""
     shapes = {**dict.fromkeys("qkvo", (d, d)), "w1": (d, 4 * d), "w2": (4 * d, d)}
-    params = [
-        {
-            **{name: p.floats(*shape) * 0.1 for name, shape in shapes.items()},
-            "g": p.jnp.ones(d),
-            "b": p.jnp.zeros(d),
-        }
-        for _ in range(layers)
-    ]
-    return params, p.floats(4, 32, d)
+    return {
+        **{name: p.floats(*stack, *shape) * 0.1 for name, shape in shapes.items()},
+        "g": p.jnp.ones((*stack, d)),
+        "b": p.jnp.zeros((*stack, d)),
+    }
+
+
+def scanned_loss(p):
+    """The blocks as one scan over their stacked weights."""
+    block = transformer_block(p)
+
+    def loss(layers, h):
+        return (p.lax.scan(lambda h, layer: (block(layer, h), None), h, layers)[0] ** 2).mean()
+
+    return loss
+
+
+def scanned_args(p, d=64):
+    """As transformer_args, stacked."""
+    return block_params(p, d, 12), p.floats(4, 32, d)
+
+
+def remat_loss(p):
+    """Fifty dense layers, each checkpointed."""
+
+    def loss(layers, x):
+        for w in layers:
+            x = p.jax.checkpoint(lambda w, x: p.jnp.tanh(p.jnp.sin(x @ w)))(w, x)
+        return (x**2).sum()
+
+    return loss
+
+
+def remat_args(p):
+    """Layers of 64 units, and 256 examples."""
+    return [p.floats(64, 64) * 0.1 for _ in range(50)], p.floats(256, 64)
+
+
+def scalars_loss(p):
+    """A scan of a hundred steps that carries sixty separate numbers."""
+
+    def loss(start, xs):
+        def step(carry, x):
+            turned = [*carry[1:], carry[0]]
+            return [p.jnp.sin(a) * x + b for a, b in zip(carry, turned, strict=True)], None
+
+        return sum(p.lax.scan(step, start, xs)[0])
+
+    return loss
+
+
+def scalars_args(p):
+    """The numbers to start with, and one for each step."""
+    return [p.jnp.float32(0.01 * i) for i in range(60)], p.floats(100)
 
 
 def convnet_loss(p):
@@ -230,16 +287,29 @@ def add_stages(p):
 
         p.suite.add("compile/" + name, make)
 
-    models = {"mlp3": (mlp_loss, mlp_args), "transformer12": (transformer_loss, transformer_args)}
-    models["rnn_scan"] = rnn_loss, rnn_args
+    def add_residual(name, loss, make_args):
+        def measure():
+            compiled = jax.jit(jax.grad(loss)).lower(*make_args()).compile()
+            return compiled.memory_analysis().temp_size_in_bytes
+
+        p.suite.measure("residual/" + name, measure)
+
+    models = {
+        "mlp3": (mlp_loss, mlp_args),
+        "transformer12": (transformer_loss, transformer_args),
+        "rnn_scan": (rnn_loss, rnn_args),
+        "transformer12_scan": (scanned_loss, scanned_args),
+        "remat50": (remat_loss, remat_args),
+        "scan60": (scalars_loss, scalars_args),
+    }
     for name, (make_loss, make_args) in models.items():
         loss, args = make_loss(p), lambda make_args=make_args: make_args(p)
         grad = lambda *z, loss=loss: jax.grad(loss)(*z)
         add_trace(name + "_fwd", loss, args)
         add_trace(name + "_grad", grad, args)
         add_lower(name + "_grad", grad, args)
-        if name != "rnn_scan":
-            add_compile(name + "_grad", loss, args)
+        add_compile(name + "_grad", loss, args)
+        add_residual(name + "_grad", loss, args)
     mlp = mlp_loss(p)
 
     def mlp_hessian(params, x):
@@ -310,6 +380,8 @@ def add_models(p):
     add("convnet_b32", convnet_loss(p), lambda: convnet_args(p))
     add("transformer12", transformer_loss(p), lambda: transformer_args(p))
     add("rnn_scan50", rnn_loss(p), lambda: rnn_args(p))
+    add("transformer12_scan", scanned_loss(p), lambda: scanned_args(p))
+    add("scan60_scalars", scalars_loss(p), lambda: scalars_args(p))
     p.suite.add("model/per_example_grads", per_example)
     p.suite.add("model/hessian_64", hessian)
 

@@ -57,6 +57,27 @@ class Timer:
         return (time.perf_counter() - start) / calls / self.per
 
 
+class Quantity:
+    """A prepared case whose figure is no time: taken once."""
+
+    calls = 1
+
+    def __init__(self, suite, name):
+        suite.reseed()
+        self.value = suite.cases[name].make()
+
+    def batch(self):
+        """The figure."""
+        return self.value
+
+
+def prepared(suite, name, seconds):
+    """The case, ready for its batches."""
+    if suite.cases[name].timed:
+        return Timer(suite, name, seconds)
+    return Quantity(suite, name)
+
+
 def describe(error):
     """An exception as one short line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
@@ -70,7 +91,7 @@ def answer(suite, request, state):
         state.clear()
         if request["case"] not in suite.cases:
             return {"error": "no such case"}
-        state["timer"] = Timer(suite, request["case"], request["seconds"])
+        state["timer"] = prepared(suite, request["case"], request["seconds"])
         return {"calls": state["timer"].calls}
     return {"seconds": state["timer"].batch()}
 
@@ -95,7 +116,7 @@ def time_all(impl, only, seconds):
         if only not in name:
             continue
         try:
-            timer = Timer(suite, name, seconds / ROUNDS)
+            timer = prepared(suite, name, seconds / ROUNDS)
             results[name] = statistics.median(timer.batch() for _ in range(ROUNDS))
         except Exception as error:
             errors[name] = describe(error)

@@ -27,6 +27,8 @@ def figure(case, value):
         return f"{value:.0f}"
     if case.startswith("memory/"):
         return f"{value / 1e6:.0f} MB"
+    if case.startswith("residual/"):
+        return f"{value / 1e3:.0f} kB"
     if case == "start/import_over_engine":
         return f"{value:.2f}x"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):

@@ -9,10 +9,14 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """`make()` builds the inputs and returns the function to time, which does `per` operations."""
+    """`make()` builds the inputs and returns the function to time, which does `per` operations.
 
-    make: Callable[[], Callable[[], Any]]
+    Where the case is a quantity and not a time, `make()` gives its value and `timed` is False.
+    """
+
+    make: Callable[[], Any]
     per: int = 1
+    timed: bool = True
 
 
 class Suite:
@@ -30,6 +34,10 @@ class Suite:
     def add(self, name, make, per=1):
         """Register a case under `group/name`."""
         self.cases[name] = Case(make, per)
+
+    def measure(self, name, make):
+        """Register a quantity, which `make()` gives, under `group/name`."""
+        self.cases[name] = Case(make, timed=False)
 
     def floats(self, *shape):
         """Standard normal float32 values."""
