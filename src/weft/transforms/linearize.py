@@ -80,14 +80,15 @@ def linearize(
 
 @memo_jaxpr
 def split_jaxpr(
-    jaxpr: Jaxpr, unknown: tuple[bool, ...]
+    jaxpr: Jaxpr, unknown: tuple[bool, ...], force: tuple[bool, ...] = ()
 ) -> tuple[Jaxpr, Jaxpr, list[bool], list[int | None]]:
     """Cut a closed jaxpr in two: what the known inputs determine, and the rest.
 
     Returns (early, late, which outputs are unknown, where each residual comes from). `early` maps
     the known inputs to the known outputs and then new residuals; `late` maps all residuals, then
     the unknown inputs, to the unknown outputs. A residual that is a known input is not passed
-    through `early`: `sources` gives its index among the known inputs, None for a new one.
+    through `early`: `sources` gives its index among the known inputs, None for a new one. `force`
+    makes outputs unknown, so that `late` gives them.
     """
     early, later = StageTrace(current.trace), StageTrace(current.trace)
     args = [
@@ -95,7 +96,11 @@ def split_jaxpr(
     ]
     with staging(early):
         outs = run_partial(lambda: jaxpr(*args), later)
-    out_unknown = [type(x) is StagedTracer and x.owner is later for x in outs]
+    forced = force or (False,) * len(outs)
+    out_unknown = [
+        f or (type(x) is StagedTracer and x.owner is later)
+        for x, f in zip(outs, forced, strict=True)
+    ]
     known_outs, unknown_outs = partition(out_unknown, outs)
     late, residuals = later.finish(unknown_outs)
     position = {id(x.variable): i for i, x in enumerate(a for a in args if a.owner is early)}
