@@ -16,6 +16,7 @@ from weft.core.source import made_by
 from weft.core.stage import StagedTracer, get_traceback
 from weft.core.trace import Trace, Tracer, current
 from weft.primitives.constant import stage_whole
+from weft.primitives.layout import instantiate
 
 
 class JVPTracer(Tracer):
@@ -120,13 +121,16 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
 
 
 @memo_jaxpr
-def jvp_jaxpr(jaxpr: Jaxpr, moved: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
+def jvp_jaxpr(
+    jaxpr: Jaxpr, moved: tuple[bool, ...], force: tuple[bool, ...] = ()
+) -> tuple[Jaxpr, list[bool]]:
     """The derivative of a closed jaxpr at moving inputs `moved`, as a program.
 
     It maps (inputs, tangents of the moved ones) to (outputs, tangents that are not Zero). Also
-    returned: which outputs move.
+    returned: which outputs move; `force` makes outputs move, whose tangents may be zeros.
     """
     out_moved: list[bool] = []
+    forced = force or (False,) * len(jaxpr.outvars)
 
     def fun(*args: Any) -> list:
         primals = args[: len(moved)]
@@ -136,6 +140,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, moved: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]
             for m, a in zip(moved, jaxpr.in_avals, strict=True)
         ]
         outs, dots = jvp(jaxpr, primals, tangents)
+        dots = [instantiate(t) if f else t for t, f in zip(dots, forced, strict=True)]
         out_moved[:] = [type(t) is not Zero for t in dots]
         return [*outs, *[t for t in dots if type(t) is not Zero]]
 

@@ -14,6 +14,7 @@ from weft.core.primitive import Linear, Zero
 from weft.core.trace import current
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
+from weft.primitives.layout import instantiate
 
 
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list:
@@ -83,14 +84,16 @@ def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
 
 @memo_jaxpr
 def backward_jaxpr(
-    jaxpr: Jaxpr, linear: tuple[bool, ...], moved: tuple[bool, ...]
+    jaxpr: Jaxpr, linear: tuple[bool, ...], moved: tuple[bool, ...], force: tuple[bool, ...] = ()
 ) -> tuple[Jaxpr, list[bool]]:
     """The transpose of a closed jaxpr in its `linear` inputs, as a program.
 
     It maps (the other inputs, cotangents of the `moved` outputs) to the cotangents of the linear
-    inputs that are not Zero; also returned: which those are.
+    inputs that are not Zero; also returned: which those are. `force`, with an entry for each
+    linear input, gives zeros in place of Zero.
     """
     out_moved: list[bool] = []
+    forced = force or (False,) * sum(linear)
 
     def fun(*values: Any) -> list:
         given = iter(values)
@@ -100,6 +103,7 @@ def backward_jaxpr(
         cts = [next(given) if m else Zero(a) for a, m in zip(jaxpr.out_avals, moved, strict=True)]
         grads = backward(jaxpr, (), args, cts)
         grads = [g for g, lin in zip(grads, linear, strict=True) if lin]
+        grads = [instantiate(g) if f else g for g, f in zip(grads, forced, strict=True)]
         out_moved[:] = [type(g) is not Zero for g in grads]
         return [g for g in grads if type(g) is not Zero]
 
