@@ -12,6 +12,8 @@ from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
+from weft.core.source import SourceInfo, inner_source
+from weft.core.trace import current
 from weft.errors import ShapeError
 
 
@@ -68,6 +70,12 @@ class Eqn:
         self.params = params
         self.outvars = outvars
         self.source = source
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """Where it was written: `traceback` and `name_stack`."""
+        source = self.source
+        return source if type(source) is SourceInfo else SourceInfo(source, ())
 
     @property
     def effects(self) -> frozenset:
@@ -184,12 +192,17 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
         )
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
-    for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-        ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
-        outs = eqn.primitive.bind(*ins, **eqn.params)
-        env.update(zip(eqn.outvars, outs, strict=True))
-        for v in dead:
-            del env[v]
+    around = current.source
+    try:
+        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+            ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
+            current.source = inner_source(eqn.source)
+            outs = eqn.primitive.bind(*ins, **eqn.params)
+            env.update(zip(eqn.outvars, outs, strict=True))
+            for v in dead:
+                del env[v]
+    finally:
+        current.source = around
     return [a.val if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore
 
 

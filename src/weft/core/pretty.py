@@ -225,8 +225,10 @@ class Notation:
         print_shapes: bool = True,
         print_effects: bool = False,
         custom_rules: bool = True,
+        name_stack: bool = False,
     ):
         self.source_info = source_info
+        self.name_stack = name_stack
         self.print_shapes = print_shapes
         self.print_effects = print_effects
         self.custom_rules = custom_rules
@@ -268,9 +270,11 @@ class Notation:
         return names[atom]
 
     def note(self, eqn: Eqn) -> Doc:
-        """Where the equation was written, if that is asked for and known."""
+        """Where the equation was written and in which scopes, as far as that is asked for."""
         place = source_location(eqn.source) if self.source_info else ""
-        return Note(place) if place else ""
+        names = f"[{eqn.source_info.name_stack}]" if self.name_stack else ""
+        text = f"{place} {names}".strip()
+        return Note(text) if text else ""
 
 
 class Typed(Notation):
@@ -453,8 +457,7 @@ def pretty_print(
     """The text of a jaxpr or of an equation.
 
     `notation` is "typed", or "classic" for the untyped one of JAX's first years. `source_info` adds
-    the file, line, column and function of each equation. `name_stack` is taken so that calls carry
-    over from JAX: equations hold no name stack here.
+    the file, line, column and function of each equation, `name_stack` its named scopes.
     """
     if notation not in _NOTATIONS:
         raise ValueError(
@@ -466,6 +469,7 @@ def pretty_print(
         print_shapes=print_shapes,
         print_effects=print_effects,
         custom_rules=custom_pp_eqn_rules,
+        name_stack=name_stack,
     )
     if isinstance(program, Eqn):
         doc = printer.equation(program, Scope(printer.fresh), program.outvars)

@@ -1,7 +1,7 @@
 """Where an equation was written: the user's frames of a traceback, and short texts of them.
 
-Tracebacks are jaxlib's, kept whole and cheap; text is made of one only when somebody looks.
-`boundary` takes weft's own frames out of the traceback of an error on its way to the user.
+Tracebacks are jaxlib's, kept whole and cheap; text is made of one only when somebody looks. Where
+a named scope is open, a `SourceInfo` holds the traceback and the names. `boundary` takes weft's own frames out of the traceback of an error on its way to the user.
 """
 
 from __future__ import annotations
@@ -9,17 +9,85 @@ from __future__ import annotations
 import functools
 import itertools
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from weft.core.trace import current, get_traceback
 from weft.options import config
 
 _OWN = __file__.rsplit("core", 1)[0]
 _KEPT = 2  # of our frames, those nearest to the error
 _LONGEST = 60  # characters of source text shown in a message
+
+
+class Transform(str):
+    """The name of a transformation among the names of scopes: `jvp` in `jvp(loss)/layer`."""
+
+    __slots__ = ()
+
+
+JVP, TRANSPOSE, VMAP = map(Transform, ("jvp", "transpose", "vmap"))
+
+
+class SourceInfo(NamedTuple):
+    """Where an equation was written: its traceback, and the named scopes that were open there."""
+
+    traceback: Any
+    scope: tuple[str, ...]
+
+    @property
+    def name_stack(self) -> str:
+        """The scopes as a path."""
+        return path_text(self.scope)
+
+    @property
+    def frames(self) -> list:
+        return [] if self.traceback is None else self.traceback.frames
+
+    def raw_frames(self) -> tuple:
+        """The code objects of the traceback, and the offsets in them."""
+        return ((), ()) if self.traceback is None else self.traceback.raw_frames()
+
+
+def path_text(scope: Sequence[str]) -> str:
+    """Names as a path, in which a transformation wraps the name that follows: `a/jvp(b)/c`."""
+    parts: list[str] = []
+    wrap = "{}"
+    for name in scope:
+        if type(name) is Transform:
+            wrap = wrap.format(name + "({})")
+        else:
+            parts.append(wrap.replace("{}", name))
+            wrap = "{}"
+    if wrap != "{}":
+        parts.append(wrap.replace("{}", ""))
+    return "/".join(parts)
+
+
+def scoped_source() -> SourceInfo:
+    """The place here, as `current.capture` takes it while a named scope is open."""
+    return SourceInfo(get_traceback(), current.scope)
+
+
+def inner_source(source: Any) -> Any:
+    """The source of an equation that is applied here, inside the scopes that are open."""
+    if type(source) is SourceInfo:
+        return SourceInfo(source.traceback, (*current.scope, *source.scope))
+    if source is None or current.capture is get_traceback:
+        return source
+    return SourceInfo(source, current.scope)
+
+
+def transposed_source(source: Any) -> Any:
+    """The source of what transposing an equation writes: inside the open scopes, `transpose`."""
+    if type(source) is not SourceInfo:
+        return source
+    around, scope = current.scope, source.scope
+    inner = scope[len(around) :] if scope[: len(around)] == around else scope
+    return SourceInfo(source.traceback, (*around, TRANSPOSE, *inner))
 
 
 def user_frames(source: Any) -> list:

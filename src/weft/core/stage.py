@@ -10,16 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Primitive
 from weft.core.source import made_by
-from weft.core.trace import Trace, Tracer, current
+from weft.core.trace import Trace, Tracer, current, get_traceback
 from weft.options import surroundings
 
-get_traceback = _jax.Traceback.get_traceback
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -78,7 +76,7 @@ class StageTrace(Trace):
             var = Var(aval)
             outvars.append(var)
             outs.append(StagedTracer(self, aval, var))
-        source = current.source or get_traceback()
+        source = current.source or current.capture()
         self.eqns.append(Eqn(prim, atoms, params, outvars, source))
         return outs
 
@@ -129,7 +127,7 @@ class StageTrace(Trace):
 class staging:
     """`with staging(trace):` puts a StageTrace in force, and marks it for the C++ call cache."""
 
-    __slots__ = ("around", "before", "source", "trace")
+    __slots__ = ("around", "before", "capture", "scope", "source", "trace")
 
     def __init__(self, trace: StageTrace):
         self.trace = trace
@@ -137,6 +135,8 @@ class staging:
     def __enter__(self) -> StageTrace:
         self.before = current.trace
         self.source, current.source = current.source, None
+        self.scope, current.scope = current.scope, ()  # names are from here on
+        self.capture, current.capture = current.capture, get_traceback
         self.around = surroundings.swap_local("staging")
         current.trace = self.trace
         return self.trace
@@ -144,6 +144,8 @@ class staging:
     def __exit__(self, *_: Any) -> None:
         current.trace = self.before
         current.source = self.source
+        current.scope = self.scope
+        current.capture = self.capture
         surroundings.set_local(self.around)
         self.trace.live = False
 

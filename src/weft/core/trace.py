@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from jaxlib import _jax
 
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import (
@@ -24,6 +25,9 @@ from weft.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+
+
+get_traceback = _jax.Traceback.get_traceback
 
 
 class Trace:
@@ -43,11 +47,14 @@ class Trace:
 class _Current(threading.local):
     """Where we are: `current.trace`. A thread starts at the bottom, which is a class attribute.
 
-    `current.source` is where the equations being written come from; None: from the Python stack.
+    `current.source` is where the equations being written come from; None: from the Python stack,
+    which `current.capture` takes. `current.scope` holds the names around us (core/source.py).
     """
 
     trace: Any = None
     source: Any = None
+    scope: tuple[str, ...] = ()
+    capture: Any = staticmethod(get_traceback)
 
 
 current = _Current()
@@ -266,6 +273,7 @@ __all__ = [
     "current_trace",
     "ensure_compile_time_eval",
     "eval_context",
+    "get_traceback",
     "install_bottom",
     "is_concrete",
     "leak_message",

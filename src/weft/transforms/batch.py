@@ -13,8 +13,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
-from weft.core.source import made_by
-from weft.core.stage import get_traceback
+from weft.core.source import VMAP, made_by
 from weft.core.trace import Trace, Tracer, current
 from weft.options import named_axes
 from weft.primitives.constant import stage_whole
@@ -102,7 +101,7 @@ class BatchTrace(Trace):
         if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
             for y in results:
                 if type(y) is BatchTracer and y.owner is self:
-                    y.source = current.source or get_traceback()
+                    y.source = current.source or current.capture()
         return results
 
 
@@ -115,11 +114,14 @@ def batch(
     around = named_axes.value
     if axis.name is not None:
         named_axes.set_local((*around, axis))
+    scope = current.scope
     try:
         current.trace = trace
+        current.scope = (*scope, VMAP)
         results = fun(*boxed)
     finally:
         current.trace = trace.parent
+        current.scope = scope
         trace.live = False
         if axis.name is not None:
             named_axes.set_local(around)

@@ -12,8 +12,8 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
-from weft.core.source import made_by
-from weft.core.stage import StagedTracer, get_traceback
+from weft.core.source import JVP, made_by
+from weft.core.stage import StagedTracer
 from weft.core.trace import Trace, Tracer, current
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
@@ -76,7 +76,7 @@ class JVPTrace(Trace):
             for i, t in enumerate(tangents):
                 if t is None:
                     tangents[i] = tangent_zero(primals[i])
-            source = current.source = around or get_traceback()  # one for all the rule writes
+            source = current.source = around or current.capture()  # one for all the rule writes
             outs, dots = prim.jvp(primals, tangents, **params)
         finally:
             current.trace = self
@@ -103,11 +103,14 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
         x if type(t) is Zero else JVPTracer(trace, x, t)
         for x, t in zip(primals, tangents, strict=True)
     ]
+    scope = current.scope
     try:
         current.trace = trace
+        current.scope = (*scope, JVP)
         results = fun(*args)
     finally:
         current.trace = trace.parent
+        current.scope = scope
         trace.live = False
     outs, dots = [], []
     for x in results:

@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, Zero
+from weft.core.source import transposed_source
 from weft.core.trace import current
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
@@ -68,7 +69,7 @@ def pull(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
             if not any(v in sums for v in outvars):
                 continue
             cts = [sums.pop(v) if v in sums else Zero(v.aval) for v in outvars]
-        current.source = eqn.source
+        current.source = transposed_source(eqn.source)
         outs = eqn.primitive.transpose(cts, *ins, **eqn.params)
         for atom, x, ct in zip(eqn.invars, ins, outs, strict=True):
             if ct is not None and type(x) is Linear:
