@@ -7,6 +7,8 @@ from weft.util import importing_later
 
 HOMES = {
     "weft.custom_derivatives": ("stop_gradient"),
+    "weft.conditionals": ("cond platform_dependent switch"),
+    "weft.control.cond": ("cond_p"),
     "weft.primitives.layout": (
         "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like broadcast_shapes "
         "broadcast_to_rank broadcasted_iota collapse convert_element_type "

@@ -1,0 +1,239 @@
+"""`cond` as a primitive: one of several programs, chosen by an index, on the same operands.
+
+Rules transform each branch, and then make the branches alike again. Pytrees, predicates and the
+checks of what the branches return are in conditionals.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr, Var, memo_jaxpr
+from weft.core.passes import dce_jaxpr
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.trace import current
+from weft.errors import ShapeError
+from weft.options import config
+from weft.primitives.constant import stage_whole
+from weft.primitives.elementwise import gt, select_n
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
+from weft.transforms.batch import batch_jaxpr
+from weft.transforms.jvp import jvp_jaxpr
+from weft.transforms.linearize import split_jaxpr
+from weft.transforms.transpose import backward_jaxpr
+from weft.util import merge, partition, unzip2
+from weft.xla.lower import lower_jaxpr
+
+# Where a residual comes from: ("operand", i) or ("result", i) of the early program, which has them
+# anyway, or (type, n), the n-th of its type that is made for the purpose in some branch.
+Source = tuple[str | ShapedArray, int]
+
+
+class Cond(Primitive):
+    """branches[index](*operands); only that branch runs.
+
+    The index is an int32, held to the range there is; the branches are closed programs with equal
+    parameter and result types. Source: StableHLO, case.
+    """
+
+    name = "cond"
+    memoize_type = False
+    multiple_results = True
+
+    def abstract_eval(self, index, *avals, branches):
+        if index.shape or index.dtype != np.int32:
+            raise ShapeError(f"cond: the index must be an int32 scalar; got {index}.")
+        return joined_avals([b.out_avals for b in branches])
+
+    def impl(self, index, *args, branches):
+        if config.disable_jit:
+            return branches[min(max(int(index), 0), len(branches) - 1)](*args)
+        return run_compiled(self, (index, *args), {"branches": branches}, branches[0])
+
+    def lower(self, hlo, index, *args, branches):
+        last = len(branches) - 1
+        if index.scalar is not None:  # known: no branch is left
+            return lower_jaxpr(hlo, branches[min(max(int(index.scalar), 0), last)], args)
+        regions = [hlo.block([], lambda b=b: lower_jaxpr(hlo, b, args)) for b in branches]
+        avals = joined_avals([b.out_avals for b in branches])
+        return hlo.op("stablehlo.case", [index], avals, regions=regions)
+
+    def jvp(self, primals, tangents, *, branches):
+        moved = tuple(type(t) is not Zero for t in tangents[1:])
+        out_moved = any_of([jvp_jaxpr(b, moved)[1] for b in branches])
+        both = tuple(jvp_jaxpr(b, moved, out_moved)[0] for b in branches)
+        given = [t for t in tangents if type(t) is not Zero]
+        outs = self.bind(*primals, *given, branches=both)
+        n = len(out_moved)
+        dots = iter(outs[n:])
+        return outs[:n], [
+            next(dots) if m else Zero(typeof(x).to_tangent())
+            for m, x in zip(out_moved, outs[:n], strict=True)
+        ]
+
+    def partial_eval(self, trace, unknown, args, params):
+        if unknown[0]:
+            return trace.later.process(self, args, params)
+        index, *args = args
+        early, late, out_unknown, sources = split_branches(params["branches"], tuple(unknown[1:]))
+        known, held = partition(unknown[1:], args)
+        outs = []
+        if early[0].outvars or any(b.effects for b in early):
+            try:
+                current.trace = trace.parent
+                outs = self.bind(index, *known, branches=early)
+            finally:
+                current.trace = trace
+        if True not in out_unknown and not any(b.effects for b in late):
+            return outs
+        values = {"operand": known, "result": outs}
+        n_known = len(out_unknown) - sum(out_unknown)
+        new = iter(outs[n_known:])
+        residuals = [values[kind][i] if kind in values else next(new) for kind, i in sources]
+        later = trace.later.process(self, [index, *residuals, *held], {"branches": late})
+        return merge(out_unknown, outs[:n_known], later)
+
+    def transpose(self, cts, index, *args, branches):
+        linear = tuple(type(x) is Linear for x in args)
+        moved = tuple(type(ct) is not Zero for ct in cts)
+        out_moved = any_of([backward_jaxpr(b, linear, moved)[1] for b in branches])
+        back = tuple(backward_jaxpr(b, linear, moved, out_moved)[0] for b in branches)
+        values = [x for x, lin in zip(args, linear, strict=True) if not lin]
+        given = [ct for ct in cts if type(ct) is not Zero]
+        grads = iter(self.bind(index, *values, *given, branches=back) if any(out_moved) else ())
+        moves = iter(out_moved)
+        return [
+            None,
+            *[
+                None if not lin else next(grads) if next(moves) else Zero(x.aval)
+                for x, lin in zip(args, linear, strict=True)
+            ],
+        ]
+
+    def batch(self, axis, args, dims, *, branches):
+        (index, *args), (index_dim, *dims) = args, dims
+        found = [batch_jaxpr(b, axis, tuple(dims)) for b in branches]
+        if index_dim is not None:
+            columns = zip(
+                *[zip(mapped(*args), ds, strict=True) for mapped, ds in found], strict=True
+            )
+            return unzip2(chosen(index, column, axis.size) for column in columns)
+        mapped = any_of([[d is not None for d in out_dims] for _, out_dims in found])
+        branches = tuple(batch_jaxpr(b, axis, tuple(dims), mapped)[0] for b in branches)
+        outs = self.bind(index, *args, branches=branches)
+        return outs, [0 if m else None for m in mapped]
+
+    def uses_axis(self, name, params):
+        return any(jaxpr_uses_axis(b, name) for b in params["branches"])
+
+    def dce(self, eqn, live):
+        branches = eqn.params["branches"]
+        pruned = [dce_jaxpr(b, tuple(live), True) for b in branches]
+        used = any_of([u for _, u in pruned])
+        if all(used) and all(p is b for (p, _), b in zip(pruned, branches, strict=True)):
+            return eqn
+        sources = tuple(i for i, u in enumerate(used) if u)
+        index, *operands = eqn.invars
+        return eqn.replace(
+            invars=[index, *[operands[i] for i in sources]],
+            outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
+            params={"branches": tuple(taking(p, sources) for p, _ in pruned)},
+        )
+
+
+def any_of(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    """Where any of several masks is True."""
+    return tuple(map(any, zip(*masks, strict=True)))
+
+
+def joined_avals(each: Sequence[Sequence[ShapedArray]]) -> list[ShapedArray]:
+    """The result types of branches; weak where it is weak in each of them."""
+    return [
+        column[0] if all(a.weak_type for a in column) else column[0].strong()
+        for column in zip(*each, strict=True)
+    ]
+
+
+def chosen(
+    index: Any, column: Sequence[tuple[Any, int | None]], size: int
+) -> tuple[Any, int | None]:
+    """Of one result of all branches, computed by each, the rows that a mapped index chooses."""
+    first = column[0]
+    if all(x is first[0] for x, _ in column):  # an operand that every branch passes on
+        return first
+    cases = [batched_at_front(x, d, size) for x, d in column]
+    which = gt(index, 0) if len(cases) == 2 else index
+    return select_n(broadcast_in_dim(which, typeof(cases[0]).shape, (0,)), *cases), 0
+
+
+def split_branches(
+    branches: tuple[Jaxpr, ...], unknown: tuple[bool, ...]
+) -> tuple[tuple[Jaxpr, ...], tuple[Jaxpr, ...], tuple[bool, ...], list[Source]]:
+    """Cut each branch in two, as split_jaxpr does, so that the halves are alike over the branches.
+
+    Returns (early, late, which outputs are unknown, where the residuals come from). Branches share
+    the residuals that agree in type; one that has fewer gives zeros for the rest.
+    """
+    out_unknown = any_of([split_jaxpr(b, unknown)[2] for b in branches])
+    splits = [split_jaxpr(b, unknown, out_unknown) for b in branches]
+    n_known = out_unknown.count(False)
+    needs = [residual_sources(early, n_known, sources) for early, _, _, sources in splits]
+    wanted = {s: aval for need in needs for s, (_, aval) in need.items()}
+    earlies, lates = [], []
+    for (early, late, _, _), need in zip(splits, needs, strict=True):
+        held = range(len(need), len(late.invars))
+        given = [list(need).index(s) if s in need else a for s, a in wanted.items()]
+        lates.append(taking(late, (*given, *held)))
+        made = [need[s][0] if s in need else a for s, a in wanted.items() if s[0] is a]
+        earlies.append(giving(early, (*range(n_known), *made)))
+    return tuple(earlies), tuple(lates), out_unknown, list(wanted)
+
+
+def residual_sources(
+    early: Jaxpr, n_known: int, sources: Sequence[int | None]
+) -> dict[Source, tuple[int, ShapedArray]]:
+    """For each residual of a split branch its source, its position there, and its type."""
+    found: dict[Source, tuple[int, ShapedArray]] = {}
+    new = iter(range(n_known, len(early.outvars)))
+    for s in sources:
+        if s is not None:
+            found["operand", s] = s, early.in_avals[s]
+            continue
+        at = next(new)
+        var = early.outvars[at]
+        same = next((i for i in range(n_known) if early.outvars[i] is var), None)
+        aval = var.aval.strong()
+        if same is not None:
+            found["result", same] = same, aval
+        else:
+            n = sum(key[0] is aval for key in found)
+            found[aval, n] = at, aval
+    return found
+
+
+@memo_jaxpr
+def taking(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
+    """A program with other parameters: its own, by position, and new ones, by type, not read."""
+    if sources == tuple(range(len(jaxpr.invars))):
+        return jaxpr
+    invars = [Var(s) if isinstance(s, ShapedArray) else jaxpr.invars[s] for s in sources]
+    return jaxpr.replace(invars=invars)
+
+
+@memo_jaxpr
+def giving(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
+    """A program with other results: its own, by position, and zeros of the given types."""
+    if sources == tuple(range(len(jaxpr.outvars))):
+        return jaxpr
+    blank = stage_whole(lambda: [zeros(s) for s in sources if isinstance(s, ShapedArray)], ())
+    absent = iter(blank.outvars)
+    outvars = [next(absent) if isinstance(s, ShapedArray) else jaxpr.outvars[s] for s in sources]
+    return jaxpr.replace(outvars=outvars, eqns=[*jaxpr.eqns, *blank.eqns])
+
+
+cond_p = Cond()
