@@ -20,6 +20,7 @@ from weft.structs import ShapeDtypeStruct
 from weft.util import inserted
 from weft.xla.client import default_device, sharding_on
 from weft.xla.compile import Executable
+from weft.xla.hlo import without_locations
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
@@ -128,9 +129,12 @@ class Lowered(_Stage):
         self._text = text
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The module as text; `dialect` 'stablehlo' (the default) or 'hlo'."""
+        """The module as text; `dialect` 'stablehlo' (the default) or 'hlo'.
+
+        With `debug_info`, operations in a named scope have its path.
+        """
         if dialect in (None, "stablehlo"):
-            return self._text
+            return self._text if debug_info else without_locations(self._text)
         if dialect == "hlo":
             return self.compile().as_text()
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")

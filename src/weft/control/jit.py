@@ -18,7 +18,7 @@ from weft.options import config
 from weft.primitives.constant import write_consts
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import residual_values, split_jaxpr
+from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition
 from weft.xla.compile import Executable, compile_text, engine_options
@@ -33,13 +33,16 @@ class Jit(Primitive):
     memoize_type = False
     names_flow_in = True  # printed with the names its operands and results have outside
 
-    def abstract_eval(self, *avals, name, jaxpr):
+    def abstract_eval(self, *avals, jaxpr, **params):
         return jaxpr.out_avals
 
-    def lower(self, hlo, *args, name, jaxpr):
+    def path_name(self, params):
+        return f"jit({params['name']})"
+
+    def lower(self, hlo, *args, jaxpr, name):
         return lower_call(hlo, jaxpr, args, name)
 
-    def impl(self, *args, name, jaxpr):
+    def impl(self, *args, jaxpr, name):
         device, committed = device_of(args)
         key = ("executable", device, committed)
         run = jaxpr.memo.get(key)
@@ -47,11 +50,11 @@ class Jit(Primitive):
             run = jaxpr.memo[key] = build(jaxpr, (), JitSpec(name), device, committed)
         return run(*args)
 
-    def jvp(self, primals, tangents, *, name, jaxpr):
+    def jvp(self, primals, tangents, *, jaxpr, **params):
         moved = tuple(type(t) is not Zero for t in tangents)
         both, out_moved = jvp_jaxpr(jaxpr, moved)
         given = [t for t in tangents if type(t) is not Zero]
-        outs = self.bind(*primals, *given, name=name, jaxpr=both)
+        outs = self.bind(*primals, *given, jaxpr=both, **params)
         n = len(jaxpr.outvars)
         dots = iter(outs[n:])
         return outs[:n], [
@@ -60,36 +63,38 @@ class Jit(Primitive):
         ]
 
     def partial_eval(self, trace, unknown, args, params):
-        name = params["name"]
         early, late, out_unknown, sources = split_jaxpr(params["jaxpr"], tuple(unknown))
         known, held = partition(unknown, args)
         try:
             current.trace = trace.parent
-            outs = self.bind(*known, name=name, jaxpr=early)
+            outs = self.bind(*known, **{**params, "jaxpr": early})
         finally:
             current.trace = trace
         n_known = len(out_unknown) - sum(out_unknown)
         residuals = residual_values(sources, known, outs[n_known:])
-        later = trace.later.process(self, [*residuals, *held], dict(name=name, jaxpr=late))
+        later = trace.later.process(self, [*residuals, *held], {**params, "jaxpr": late})
         return merge(out_unknown, outs[:n_known], later)
 
-    def transpose(self, cts, *args, name, jaxpr):
+    def transpose(self, cts, *args, jaxpr, **params):
         linear = tuple(type(x) is Linear for x in args)
         moved = tuple(type(ct) is not Zero for ct in cts)
         back, out_moved = backward_jaxpr(jaxpr, linear, moved)
         values = [x for x, lin in zip(args, linear, strict=True) if not lin]
-        grads = iter(
-            self.bind(*values, *[c for c in cts if type(c) is not Zero], name=name, jaxpr=back)
-        )
+        given = [c for c in cts if type(c) is not Zero]
+        grads = iter(self.bind(*values, *given, jaxpr=back, **params))
         moves = iter(out_moved)
         return [
             None if not lin else next(grads) if next(moves) else Zero(x.aval)
             for x, lin in zip(args, linear, strict=True)
         ]
 
-    def batch(self, axis, args, dims, *, name, jaxpr):
+    def batch(self, axis, args, dims, *, jaxpr, **params):
         mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-        return self.bind(*args, name=name, jaxpr=mapped), out_dims
+        return self.bind(*args, jaxpr=mapped, **params), out_dims
+
+    def saving(self, params, policy):
+        early, late, saved = saving_jaxpr(params["jaxpr"], policy)
+        return ({**params, "jaxpr": early}, {**params, "jaxpr": late}) if saved else None
 
     def uses_axis(self, name, params):
         return jaxpr_uses_axis(params["jaxpr"], name)
@@ -103,9 +108,6 @@ class Jit(Primitive):
             outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
             params={**eqn.params, "jaxpr": jaxpr},
         )
-
-    def pretty_params(self, params):
-        return {"name": params["name"], "jaxpr": params["jaxpr"]}
 
 
 jit_p = Jit()

@@ -39,6 +39,8 @@ class Primitive:
     partial_eval: ClassVar[Any] = None
     dce: ClassVar[Any] = None  # (eqn, live) -> Eqn or None: prune the program for the live results
     inlined: ClassVar[Any] = None  # (eqn) -> closed Jaxpr or None: what may stand in its place
+    # (params, policy) -> params, params or None: see transforms/linearize.py's `saving_jaxpr`
+    saving: ClassVar[Any] = None
     # Printing: alter the parameters shown, (params) -> params; a call's program takes the caller's
     # names for what is passed.
     pretty_params: ClassVar[Any] = None
@@ -67,6 +69,10 @@ class Primitive:
     def uses_axis(self, name: Any, params: dict) -> bool:
         """Whether this application refers to the named axis (collectives do)."""
         return False
+
+    def path_name(self, params: dict) -> str:
+        """What this application is called in the paths of operations that profiles show."""
+        return self.name
 
     def missing(self, rule: str) -> MissingRule:
         """The error for a rule that this primitive lacks."""

@@ -86,8 +86,10 @@ def transposed_source(source: Any) -> Any:
     if type(source) is not SourceInfo:
         return source
     around, scope = current.scope, source.scope
-    inner = scope[len(around) :] if scope[: len(around)] == around else scope
-    return SourceInfo(source.traceback, (*around, TRANSPOSE, *inner))
+    shared = 0  # of the scopes, those that were open then as they are now
+    while shared < min(len(around), len(scope)) and around[shared] == scope[shared]:
+        shared += 1
+    return SourceInfo(source.traceback, (*around, TRANSPOSE, *scope[shared:]))
 
 
 def user_frames(source: Any) -> list:

@@ -6,6 +6,7 @@ primitive's `lower`; walking a jaxpr is lower.py's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+
+_LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
 
 
 class Value:
@@ -50,6 +53,7 @@ class Builder:
         "lines",
         "memo",
         "names",
+        "path",
         "platform",
         "written",
     )
@@ -63,6 +67,7 @@ class Builder:
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
         self.written: dict[tuple, Line | None] = {}  # equations that were one line, to repeat
         self.names: dict[str, int] = {}  # function names in use
+        self.path = ""  # what stands before the names of operations in the region being written
 
     def value(self, aval: ShapedArray) -> Value:
         """A fresh SSA name."""
@@ -127,6 +132,14 @@ class Builder:
         names = ", ".join([v.name for v in operands])
         self.lines.append(f"{left} = {line.before}{names}{line.after}")
         return outs
+
+    def locate(self, start: int, path: str) -> None:
+        """Give the operations written from line `start` on a name, but for those that have one."""
+        quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        for i in range(start, len(self.lines)):
+            line = self.lines[i]
+            if line.endswith(")") and not line.endswith('")'):  # not the start of a region
+                self.lines[i] = f'{line} loc("{quoted}")'
 
     def elementwise(self, name: str, operands: Sequence[Value], aval: ShapedArray) -> list[Value]:
         """As `op`, for the commonest kind: one result, no attributes."""
@@ -252,11 +265,12 @@ class Builder:
         write: Callable[..., Sequence[Value]],
         visibility: str = "private",
         arg_attrs: Sequence[str] = (),
+        path: str = "",
     ) -> str:
         """Write a function of the module; `write` gets its arguments. Its name is returned."""
         name = self.unique(name)
-        outer = self.lines, self.constants, self.count
-        self.lines, self.constants, self.count = [], {}, 0
+        outer = self.lines, self.constants, self.count, self.path
+        self.lines, self.constants, self.count, self.path = [], {}, 0, path
         args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
         outs = list(write(*args))
         self.op("func.return", outs, [])
@@ -265,7 +279,7 @@ class Builder:
         types = ", ".join(v.aval.hlo for v in outs)
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))
-        self.lines, self.constants, self.count = outer
+        self.lines, self.constants, self.count, self.path = outer
         return name
 
     def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:
@@ -277,6 +291,11 @@ class Builder:
         body = "\n".join(reversed(self.functions))
         counts = attrs or "mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32"
         return f"module @{name} attributes {{{counts}}} {{\n{body}\n}}\n"
+
+
+def without_locations(text: str) -> str:
+    """A module's text without the names of its operations."""
+    return _LOCATION.sub("", text) if " loc(" in text else text
 
 
 def i64s(xs: Iterable[int]) -> str:

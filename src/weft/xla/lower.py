@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.core.jaxpr import Jaxpr, Literal
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, subjaxprs
+from weft.core.source import SourceInfo, path_text
 from weft.xla.hlo import Builder, Value
 
 
@@ -23,19 +24,49 @@ def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value
         ]
         key = (eqn.primitive, tuple([v.aval for v in values]), *eqn.params.items())
         line = lines.get(key)
+        start = len(hlo.lines)
         if line is not None and all(v.scalar is None for v in values):
             outs = hlo.again(line, values)
+        elif not eqn.primitive.memoize_type:
+            outs = lower_holder(hlo, eqn, values)
         else:
-            start = len(hlo.lines)
             outs = eqn.primitive.lower(hlo, *values, **eqn.params)
             if len(hlo.lines) == start + 1:
                 lines[key] = hlo.last_line(values, outs)
+        if type(eqn.source) is SourceInfo:
+            hlo.locate(start, operation_path(hlo.path, eqn))
         for var, out in zip(eqn.outvars, outs, strict=True):
             env[var] = out
     return [
         constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
         for a in jaxpr.outvars
     ]
+
+
+def operation_path(around: str, eqn: Eqn) -> str:
+    """The name of an operation in profiles: the scopes it is in, and what it is."""
+    name = path_text([*eqn.source_info.scope, eqn.primitive.path_name(eqn.params)])
+    return f"{around}/{name}" if around else name
+
+
+def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]:
+    """Write an equation that holds programs; the path of operations goes on in those."""
+    around, start = hlo.path, len(hlo.lines)
+    hlo.path = operation_path(around, eqn)
+    outs = eqn.primitive.lower(hlo, *values, **eqn.params)
+    if any(map(has_scopes, jaxprs_in_params(eqn.params))):  # the engine puts a call's name first
+        hlo.locate(start, hlo.path)
+    hlo.path = around
+    return outs
+
+
+def has_scopes(jaxpr: Jaxpr) -> bool:
+    """Whether an equation of a program, or of one that it holds, is in a named scope."""
+    found = jaxpr.memo.get("has_scopes")
+    if found is None:
+        found = any(type(e.source) is SourceInfo for e in jaxpr.eqns)
+        found = jaxpr.memo["has_scopes"] = found or any(map(has_scopes, subjaxprs(jaxpr)))
+    return found
 
 
 def lower_call(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], name: str) -> list[Value]:
@@ -52,7 +83,8 @@ def lower_module(jaxpr: Jaxpr, name: str, donated: Sequence[int] = ()) -> str:
     """The module whose main function is a closed jaxpr; `donated` names parameters given away."""
     hlo = Builder()
     attrs = aliases(jaxpr, donated)
-    hlo.function("main", jaxpr.in_avals, lambda *xs: lower_jaxpr(hlo, jaxpr, xs), "public", attrs)
+    write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
+    hlo.function("main", jaxpr.in_avals, write, "public", attrs, f"jit({name})")
     return hlo.module(Builder().unique(f"jit_{name}"))
 
 
