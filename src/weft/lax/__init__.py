@@ -9,6 +9,8 @@ HOMES = {
     "weft.custom_derivatives": ("stop_gradient"),
     "weft.conditionals": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
+    "weft.solves": ("custom_linear_solve custom_root"),
+    "weft.control.linear": ("linear_solve_p"),
     "weft.primitives.layout": (
         "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like broadcast_shapes "
         "broadcast_to_rank broadcasted_iota collapse convert_element_type "
@@ -85,6 +87,8 @@ HOMES = {
         "regularized_incomplete_beta_p zeta zeta_p"
     ),
     "weft.control.custom": ("stop_gradient_p"),
+    "weft.control.scan": ("scan_p"),
+    "weft.scans": ("associative_scan map scan"),
 }
 __all__ = [name for names in HOMES.values() for name in names.split()]
 __getattr__, __dir__ = importing_later(__name__, HOMES)

@@ -1,0 +1,131 @@
+"""`custom_linear_solve` as a primitive: a linear system, with functions that solve it.
+
+The derivative of the solution follows from the system, not from how it was solved. Pytrees and
+checks are in solves.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.core.aval import typeof
+from weft.core.passes import dce_jaxpr
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.options import config
+from weft.primitives.elementwise import neg, sub
+from weft.primitives.layout import batched_at_front, instantiate
+from weft.transforms.batch import batch_jaxpr
+from weft.transforms.jvp import jvp_jaxpr
+from weft.xla.lower import lower_jaxpr
+
+PROGRAMS = ("matvec", "vecmat", "solve", "transpose_solve")
+
+
+class LinearSolve(Primitive):
+    """x such that matvec(x) = b, which `solve` finds, and then what else `solve` returns.
+
+    `vecmat` is the transpose of `matvec`, and `transpose_solve` solves for it; both are None where
+    the solution cannot be transposed. Operands are the values that each of the four programs takes
+    first, as many as `counts` says, and then b. With A x = b, A dx = db - dA x; what is returned
+    beside x has no derivative.
+    """
+
+    name = "custom_linear_solve"
+    memoize_type = False
+    multiple_results = True
+
+    def abstract_eval(self, *avals, solve, **params):
+        return solve.out_avals
+
+    def impl(self, *args, **params):
+        if config.disable_jit:
+            consts, b = split_operands(args, params["counts"])
+            return params["solve"](*consts[2], *b)
+        return run_compiled(self, args, params, params["solve"])
+
+    def lower(self, hlo, *args, solve, counts, **params):
+        consts, b = split_operands(args, counts)
+        return lower_jaxpr(hlo, solve, [*consts[2], *b])
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        consts, b = split_operands(primals, params["counts"])
+        const_dots, dots = split_operands(tangents, params["counts"])
+        x = outs[: len(b)]
+        moved = tuple(type(t) is not Zero for t in const_dots[0])
+        if True in moved:
+            both, out_moved = jvp_jaxpr(params["matvec"], (*moved, *[False] * len(x)))
+            wanted = [False] * len(x) + [True] * sum(out_moved)
+            derivative, _ = dce_jaxpr(both, wanted, True)
+            given = [t for t in const_dots[0] if type(t) is not Zero]
+            changes = iter(derivative(*consts[0], *x, *given))
+            dots = [
+                difference(t, next(changes)) if m else t
+                for t, m in zip(dots, out_moved, strict=True)
+            ]
+        if all(type(t) is Zero for t in dots):
+            return outs, [Zero(typeof(y).to_tangent()) for y in outs]
+        held = [c for each in consts for c in each]
+        solved = self.bind(*held, *map(instantiate, dots), **params)[: len(b)]
+        return outs, [*solved, *[Zero(typeof(y).to_tangent()) for y in outs[len(b) :]]]
+
+    def transpose(self, cts, *args, **params):
+        matvec, vecmat, solve, transpose_solve = (params[name] for name in PROGRAMS)
+        if transpose_solve is None:
+            raise TypeError(
+                "custom_linear_solve: reverse mode needs a solver for the transposed system; got "
+                "none. Hint: transpose_solve=..., or symmetric=True."
+            )
+        counts = params["counts"]
+        consts, b = split_operands(args, counts)
+        cts = cts[: len(b)]
+        held = [None] * sum(counts)
+        if all(type(ct) is Zero for ct in cts):
+            return [*held, *[Zero(x.aval) if type(x) is Linear else None for x in b]]
+        grads = self.bind(
+            *[c for i in (1, 0, 3, 2) for c in consts[i]],
+            *map(instantiate, cts),
+            matvec=vecmat,
+            vecmat=matvec,
+            solve=transpose_solve,
+            transpose_solve=solve,
+            counts=tuple(counts[i] for i in (1, 0, 3, 2)),
+        )
+        return [
+            *held,
+            *[g if type(x) is Linear else None for g, x in zip(grads[: len(b)], b, strict=True)],
+        ]
+
+    def batch(self, axis, args, dims, **params):
+        const_dims, b_dims = split_operands(dims, params["counts"])
+        n = len(args) - len(b_dims)
+        b = [batched_at_front(x, d, axis.size) for x, d in zip(args[n:], b_dims, strict=True)]
+        for name, held in zip(PROGRAMS, const_dims, strict=True):
+            if params[name] is not None:
+                in_dims = (*held, *[0] * len(b))
+                params[name] = batch_jaxpr(params[name], axis, in_dims, True)[0]
+        outs = self.bind(*args[:n], *b, **params)
+        return outs, [0] * len(outs)
+
+    def uses_axis(self, name, params):
+        programs = [params[p] for p in PROGRAMS if params[p] is not None]
+        return any(jaxpr_uses_axis(p, name) for p in programs)
+
+
+def split_operands(xs: Sequence[Any], counts: Sequence[int]) -> tuple[list[list], list]:
+    """What each program takes first, and the rest."""
+    parts, at = [], 0
+    for n in counts:
+        parts.append(list(xs[at : at + n]))
+        at += n
+    return parts, list(xs[at:])
+
+
+def difference(x: Any, y: Any) -> Any:
+    """x - y, where x may be Zero."""
+    return neg(y) if type(x) is Zero else sub(x, y)
+
+
+linear_solve_p = LinearSolve()
