@@ -83,6 +83,8 @@ def programs_of(fun: Callable) -> Programs:
 class JitFunction:
     """What stands behind a jitted function: its options and its programs."""
 
+    op = "jit"  # as errors name it
+
     def __init__(
         self,
         fun: Callable,
@@ -134,7 +136,7 @@ class JitFunction:
         """The staged program for a call, and the leaves to pass it."""
         static, dynamic, fun, kwargs = self.split(args, kwargs)
         leaves, in_tree = flatten((dynamic, kwargs))
-        avals = avals_of("jit", leaves, in_tree, fun, structs)
+        avals = avals_of(self.op, leaves, in_tree, fun, structs)
         donated = self.donated(args, kwargs, in_tree)
         key = (in_tree, tuple(avals), static, donated, self.spec, trace_context())
         try:
@@ -191,7 +193,7 @@ class JitFunction:
     def stage(self, fun: Callable, in_tree: PyTreeDef, avals: list, donated: tuple) -> Program:
         """Run the function on tracers."""
         start = time.perf_counter()
-        flat = FlatFun(fun, in_tree, "jit")
+        flat = FlatFun(fun, in_tree, self.op)
         names = functools.partial(argument_origins, fun, in_tree)
         hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
         shown = [a for i, a in enumerate(avals) if i not in hidden]
@@ -216,11 +218,11 @@ class JitFunction:
             except TypeError:
                 what = f"argument {where}" if isinstance(where, int) else f"argument `{where}`"
                 return ValueError(
-                    f"jit: static arguments must be hashable; got {kind.__name__} as {what} of "
-                    f"{self.spec.name}. Hint: pass a tuple for a list, a frozen dataclass for an "
-                    "object with settings."
+                    f"{self.op}: static arguments must be hashable; got {kind.__name__} as {what} "
+                    f"of {self.spec.name}. Hint: pass a tuple for a list, a frozen dataclass for "
+                    "an object with settings."
                 )
-        return TypeError(f"jit: a part of the call to {self.spec.name} is not hashable.")
+        return TypeError(f"{self.op}: a part of the call to {self.spec.name} is not hashable.")
 
     # -- the attributes of the jitted function -------------------------------------------------
 

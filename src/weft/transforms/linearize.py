@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, Var, memo_jaxpr
 from weft.core.primitive import Primitive, Zero
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, staging
 from weft.core.trace import Trace, current
@@ -116,10 +116,45 @@ def residual_values(sources: Sequence[int | None], known: Sequence[Any], new: An
     return [next(new) if s is None else known[s] for s in sources]
 
 
+@memo_jaxpr
+def saving_jaxpr(jaxpr: Jaxpr, policy: Callable) -> tuple[Jaxpr, Jaxpr, int]:
+    """A closed jaxpr that also gives the values to save, and one that is given them.
+
+    The first maps the inputs to the outputs and then the saved values, the second the inputs and
+    then the saved values to the outputs; also returned: how many they are. Saved are the results of
+    each equation for which `policy(primitive, *avals, **params)` is true, within the programs that
+    equations hold too: a primitive's `saving` does to its parameters what is done here to a jaxpr.
+    """
+    early, late, saved = [], [], []
+    for eqn in jaxpr.eqns:
+        inner = eqn.primitive.saving and eqn.primitive.saving(eqn.params, policy)
+        if inner:
+            more, less = inner
+            avals = eqn.primitive.abstract_eval(*[a.aval for a in eqn.invars], **more)
+            within = [Var(a) for a in avals[len(eqn.outvars) :]]
+            early.append(eqn.replace(params=more, outvars=[*eqn.outvars, *within]))
+            late.append(eqn.replace(params=less, invars=[*eqn.invars, *within]))
+            saved += within
+            continue
+        early.append(eqn)
+        if not eqn.primitive.saving and policy(
+            eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params
+        ):
+            saved += eqn.outvars
+        else:
+            late.append(eqn)
+    return (
+        jaxpr.replace(outvars=[*jaxpr.outvars, *saved], eqns=early),
+        jaxpr.replace(invars=[*jaxpr.invars, *saved], eqns=late),
+        len(saved),
+    )
+
+
 __all__ = [
     "PartialTrace",
     "linearize",
     "residual_values",
     "run_partial",
+    "saving_jaxpr",
     "split_jaxpr",
 ]

@@ -1,0 +1,120 @@
+"""`checkpoint` as a primitive: a program whose intermediate values are computed again, not kept.
+
+What a policy may be is checkpoint_policies.py's; the public `checkpoint` is in ad_checkpoint.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.control.jit import Jit, run_compiled
+from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.passes import dce_jaxpr
+from weft.core.primitive import Primitive
+from weft.core.trace import current
+from weft.options import config
+from weft.primitives.constant import stage_whole
+from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
+from weft.util import merge, partition
+from weft.xla.lower import lower_jaxpr
+
+
+class Checkpoint(Jit):
+    """Call `jaxpr`; of its intermediate values, only those `policy` names outlive the call.
+
+    `differentiated` programs compute values for a second time. With `prevent_cse` they are kept
+    apart from the first time by a barrier on all operands: without, the engine could use the values
+    of the first time, and keep them until then.
+    """
+
+    name = "checkpoint"
+    names_flow_in = False
+
+    def path_name(self, params):
+        return "rematted_computation" if params["differentiated"] else "checkpoint"
+
+    def lower(self, hlo, *args, jaxpr, prevent_cse, differentiated, policy):
+        if prevent_cse and differentiated and args:
+            args = hlo.op("stablehlo.optimization_barrier", args, [x.aval for x in args])
+        return lower_jaxpr(hlo, jaxpr, args)
+
+    def impl(self, *args, jaxpr, **params):
+        if config.disable_jit:
+            return jaxpr(*args)
+        return run_compiled(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
+
+    def partial_eval(self, trace, unknown, args, params):
+        cut = split_to_recompute(params["jaxpr"], tuple(unknown), params["policy"])
+        now, later, out_unknown, used = cut
+        known, held = partition(unknown, args)
+        try:
+            current.trace = trace.parent
+            outs = self.bind(*known, **{**params, "jaxpr": now})
+        finally:
+            current.trace = trace
+        n = len(out_unknown) - sum(out_unknown)
+        operands = [x for x, u in zip([*known, *outs[n:], *held], used, strict=True) if u]
+        params = {**params, "jaxpr": later, "differentiated": True}
+        return merge(out_unknown, outs[:n], trace.later.process(self, operands, params))
+
+    def inlined(self, eqn):
+        return None if eqn.params["differentiated"] else eqn.params["jaxpr"]
+
+
+@memo_jaxpr
+def split_to_recompute(
+    jaxpr: Jaxpr, unknown: tuple[bool, ...], policy: Callable | None
+) -> tuple[Jaxpr, Jaxpr, list[bool], tuple[bool, ...]]:
+    """Cut a closed jaxpr in two, as `split_jaxpr` does, with no residuals but what is saved.
+
+    The first maps the known inputs to the known outputs and then the saved values. The second maps
+    (known inputs, saved values, unknown inputs), as many of these as it uses, to the unknown
+    outputs. Also returned: which outputs are unknown, and which operands the second uses.
+    """
+    early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown)
+    saving, again, n_saved = (early, early, 0) if policy is None else saving_jaxpr(early, policy)
+    n_known, n_ins = len(out_unknown) - sum(out_unknown), len(early.invars)
+    is_residual = [i >= n_known for i in range(len(early.outvars))]
+    again, used = dce_jaxpr(again, is_residual, False)
+    kept = used[n_ins:]
+    now, _ = dce_jaxpr(saving, [not r for r in is_residual] + [*kept])
+
+    def whole(*args: Any) -> list:
+        known, held = args[:n_ins], args[n_ins + sum(kept) :]
+        given = [x for x, u in zip(args, [*used[:n_ins], *[True] * sum(kept)]) if u]
+        return late(*residual_values(sources, known, again(*given)), *held)
+
+    _, held_avals = partition(unknown, jaxpr.in_avals)
+    saved_avals = now.out_avals[n_known:]
+    rest = stage_whole(whole, [*early.in_avals, *saved_avals, *held_avals], jaxpr.name)
+    rest, used = dce_jaxpr(rest, None, False)
+    return now, rest, out_unknown, used
+
+
+class Name(Primitive):
+    """x, under a name that policies know it by.
+
+    The tangent has no name: a policy speaks of what is computed from the inputs alone.
+    """
+
+    name = "name"
+
+    def abstract_eval(self, x, *, name):
+        return [x]
+
+    def lower(self, hlo, x, *, name):
+        return [x]
+
+    def jvp(self, primals, tangents, *, name):
+        return self.bind(*primals, name=name), list(tangents)
+
+    def transpose(self, cts, x, *, name):
+        return list(cts)
+
+    def batch(self, axis, args, dims, *, name):
+        return self.bind(*args, name=name), list(dims)
+
+
+remat_p = Checkpoint()
+name_p = Name()
