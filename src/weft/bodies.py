@@ -17,11 +17,19 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer
+from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.flat import FlatFun, argument_origins
 from weft.jitting import is_live, programs_of
 from weft.options import trace_context
 from weft.primitives.layout import convert
-from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
+from weft.pytrees import (
+    PyTreeDef,
+    equality_errors_treedef,
+    flatten,
+    flatten_with_path,
+    keystr,
+    unflatten,
+)
 from weft.util import fun_name
 from weft.xla.array import put
 
@@ -82,6 +90,30 @@ def promoted_carry(
             a = ShapedArray(a.shape, *dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type))))
         out.append(a)
     return out
+
+
+def check_carry(
+    op: str, fun: Callable, given: tuple[PyTreeDef, Sequence], returned: tuple[PyTreeDef, Sequence]
+) -> None:
+    """Raise unless a body returns a carry of the structure, shapes and dtypes that it is given."""
+    (tree, avals), (out_tree, out_avals) = given, returned
+    name = fun_name(fun)
+    if tree != out_tree:
+        first = next(equality_errors_treedef(tree, out_tree), None)
+        apart = (
+            first.between("carry", f"the one that {name} returns") if first else (tree, out_tree)
+        )
+        raise PytreeError(f"{op}: the carry must keep its structure; got {apart}.")
+    for leaf, a, b in zip(leaf_names("carry", tree), avals, out_avals, strict=True):
+        got = f"got {a} at {leaf} and {b} for it from {name}."
+        if a.shape != b.shape:
+            raise ShapeError(f"{op}: the carry must keep its shapes; {got}")
+        if a.dtype != b.dtype:
+            up = dtypes.promote_types(a.dtype, b.dtype) == b.dtype
+            fix = f"start with {leaf}.astype(jnp.{b.dtype.name})"
+            if not up:
+                fix = f"return it as .astype(jnp.{a.dtype.name})"
+            raise DtypeError(f"{op}: the carry must keep its dtypes; {got} Hint: {fix}.")
 
 
 def cast_to(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:

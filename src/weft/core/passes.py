@@ -89,6 +89,25 @@ def _is(x: Any, y: Any) -> bool:
 
 
 @memo_jaxpr
+def dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
+    """For each result of a closed jaxpr, the inputs it depends on, as the bits of a number.
+
+    The results of a primitive that holds programs count as depending on all its operands, or on
+    none of them unless `through`; so what is found holds at most, or at least, what there is.
+    """
+    bits: dict[Var, int] = {v: 1 << i for i, v in enumerate(jaxpr.invars)}
+    for eqn in jaxpr.eqns:
+        found = 0
+        if through or eqn.primitive.memoize_type or not any(jaxprs_in_params(eqn.params)):
+            for a in eqn.invars:
+                if type(a) is not Literal:
+                    found |= bits[a]  # type: ignore[index]
+        for v in eqn.outvars:
+            bits[v] = found
+    return [0 if type(a) is Literal else bits[a] for a in jaxpr.outvars]  # type: ignore[index]
+
+
+@memo_jaxpr
 def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` with equal computations done once; those with effects are left as they are."""
     first: dict[tuple, Sequence[Var]] = {}
