@@ -55,6 +55,8 @@ __all__ = [
     "Device",
     "ShapeDtypeStruct",
     "block_until_ready",
+    "checkpoint",
+    "checkpoint_policies",
     "config",
     "copy_to_host_async",
     "core",
@@ -98,6 +100,7 @@ __all__ = [
     "process_count",
     "process_index",
     "process_indices",
+    "remat",
     "stages",
     "tree",
     "tree_util",
@@ -111,7 +114,14 @@ __version__ = "0.1.0"
 __weft__ = True
 
 
-__getattr__, _ = importing_later(__name__, {"weft.extend": ""})
+__getattr__, _ = importing_later(
+    __name__,
+    {
+        "weft.ad_checkpoint": "checkpoint remat",
+        "weft.checkpoint_policies": "",
+        "weft.extend": "",
+    },
+)
 
 
 def __dir__() -> list[str]:
