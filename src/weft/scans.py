@@ -153,11 +153,16 @@ def scan_in_python(f: Callable, carry: Any, xs: Any, length: int, reverse: bool)
     """The loop step by step, which jit's absence leaves to Python."""
     ys = []
     for i in reversed(range(length)) if reverse else range(length):
-        carry, y = f(carry, tree_map(lambda x: index_in_dim(x, i, keepdims=False), xs))
+        carry, y = f(carry, element(xs, i))
         ys.append(y)
     if reverse:
         ys.reverse()
     return carry, tree_map(lambda *leaves: stack(leaves), *ys)
+
+
+def element(xs: Any, i: int) -> Any:
+    """The leaves of `xs` at a place along their first axis."""
+    return tree_map(lambda x: index_in_dim(x, i, keepdims=False), xs)
 
 
 @boundary
@@ -180,7 +185,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if size is not None and size <= 0:
         raise ValueError(f"map: batch_size must be positive; got {batch_size}.")
     if config.disable_jit and length:
-        ys = [f(tree_map(lambda x: index_in_dim(x, i, keepdims=False), xs)) for i in range(length)]
+        ys = [f(element(xs, i)) for i in range(length)]
         return tree_map(lambda *parts: stack(parts), *ys)
     jaxpr, consts, out_tree = stage_body(
         "map", f, structure((xs,)), [mapped_aval(a, 0) for a in avals]

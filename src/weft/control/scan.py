@@ -14,7 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
 from weft.core.passes import dce_jaxpr, dependences
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import Tracer, use
@@ -95,14 +95,14 @@ class Scan(Primitive):
         return merge(halves.out_unknown, known_outs, later)
 
     def transpose(self, cts, *args, **params):
-        linear = [type(x) is Linear for x in args]
+        linear = tuple(type(x) is Linear for x in args)
         num_consts, num_carry = counts(params)
-        marked = carried(dependences(params["jaxpr"], False), linear, num_consts, num_carry)
+        marked = linear_inputs(params["jaxpr"], num_consts, num_carry, linear)
         if not all(groups(marked, params)[1]):
             return self.transpose_unknown(cts, args, linear, params)
         moved = tuple(type(ct) is not Zero for ct in cts)
         body, grads_moved, ct_carry_moved = backward_body(
-            params["jaxpr"], num_consts, num_carry, tuple(marked), moved
+            params["jaxpr"], num_consts, num_carry, marked, moved
         )
         consts, carry, xs = groups(args, params)
         sums = [
@@ -398,6 +398,16 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
         const_places,
         x_places,
     )
+
+
+def linear_inputs(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, linear: tuple[bool, ...]
+) -> tuple[bool, ...]:
+    """Which inputs of a body hold functions of the linear ones, once they went around the loop."""
+    marked = carried(dependences(jaxpr, False), linear, num_consts, num_carry)
+    if all(marked[num_consts : num_consts + num_carry]):
+        return tuple(marked)
+    return tuple(split_body(jaxpr, num_consts, num_carry, linear).unknown)
 
 
 def known_part(
