@@ -117,8 +117,8 @@ class Traced(_Stage):
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
-        text, *_ = lower_program(self._program.jaxpr, self._program.consts, self._spec)
-        return Lowered(self._program, self.in_tree, self._fun, text)
+        module, *_ = lower_program(self._program.jaxpr, self._program.consts, self._spec)
+        return Lowered(self._program, self.in_tree, self._fun, module.text)
 
 
 class Lowered(_Stage):

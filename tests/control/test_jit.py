@@ -134,10 +134,10 @@ def test_a_call_is_mapped_for_the_axis_it_names_though_no_argument_is():
 
 def test_the_spec_of_a_compilation():
     closed = make_jaxpr(lambda x, y: x + 1)(A, A)
-    text, kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(0,)))
+    (text, _), kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(0,)))
     assert kept == [True, False] and "tf.aliasing_output = 0" in text
     assert "module @jit_f" in text
-    text, kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(1,), keep_unused=True))
+    (text, _), kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(1,), keep_unused=True))
     assert kept == [True, True] and "buffer_donor" in text or "aliasing" in text
 
 

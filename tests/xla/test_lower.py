@@ -91,7 +91,7 @@ def test_unused_arguments_are_not_passed():
 
 def test_results_that_are_arguments_constants_or_repeated():
     jaxpr = close_jaxpr(weft.make_jaxpr(lambda x: (x, 2.0, x, x))(X).jaxpr)
-    text = lower_module(jaxpr, "f")
+    text = lower_module(jaxpr, "f").text
     assert "(tensor<3xf32>, tensor<f32>, tensor<3xf32>, tensor<3xf32>)" in text
     out = weft.jit(lambda x: (x, 2.0, x, jnp.zeros((0, 2))))(X)
     assert [np.shape(v) for v in out] == [(3,), (), (3,), (0, 2)]

@@ -23,7 +23,8 @@ from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition
 from weft.xla.compile import Executable, compile_text, engine_options
 from weft.xla.eager import check_concrete, device_of, eqn_jaxpr
-from weft.xla.lower import lower_call, lower_module
+from weft.xla.lower import Module, lower_call, lower_module
+from weft.xla.nans import check_program, watch
 
 
 class Jit(Primitive):
@@ -42,13 +43,20 @@ class Jit(Primitive):
     def lower(self, hlo, *args, jaxpr, name):
         return lower_call(hlo, jaxpr, args, name)
 
+    def steps(self, *args, jaxpr, **params):
+        yield jaxpr, args
+
     def impl(self, *args, jaxpr, name):
         device, committed = device_of(args)
         key = ("executable", device, committed)
         run = jaxpr.memo.get(key)
         if run is None:
             run = jaxpr.memo[key] = build(jaxpr, (), JitSpec(name), device, committed)
-        return run(*args)
+        outs = run(*args)
+        watched = watch()
+        if watched:
+            check_program(watched, name, jaxpr, args, outs)
+        return outs
 
     def jvp(self, primals, tangents, *, jaxpr, **params):
         moved = tuple(type(t) is not Zero for t in tangents)
@@ -170,7 +178,7 @@ def prepare(jaxpr: Jaxpr, n_consts: int, spec: JitSpec) -> tuple[Jaxpr, list[boo
 
 def lower_program(
     jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec
-) -> tuple[str, list[bool], list]:
+) -> tuple[Module, list[bool], list]:
     """The StableHLO of a program that takes `consts` first.
 
     Also which arguments it takes, and the consts to pass before them.
@@ -187,11 +195,10 @@ def build(
     jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, device: Any, committed: bool
 ) -> Executable:
     """From a closed jaxpr (whose first parameters are the consts) to a program that runs."""
-    text, kept, consts = lower_program(jaxpr, consts, spec)
-    loaded = compile_text(text, device, compile_options(spec))
-    return Executable(
-        loaded, jaxpr.out_avals, device, committed, consts, None if all(kept) else kept
-    )
+    (text, host_calls), kept, consts = lower_program(jaxpr, consts, spec)
+    loaded = compile_text(text, device, compile_options(spec), len(host_calls))
+    taken = None if all(kept) else kept
+    return Executable(loaded, jaxpr.out_avals, device, committed, consts, taken, host_calls)
 
 
 def compile_options(spec: JitSpec) -> Any:

@@ -148,6 +148,21 @@ class Jaxpr:
             self.memo["effects"] = found
         return found
 
+    @property
+    def ordered(self) -> bool:
+        """Whether the program has effects whose order matters."""
+        return any(effect.ordered for effect in self.effects)
+
+    @property
+    def calls_host(self) -> bool:
+        """Whether the program calls Python functions while it runs, itself or in what it holds."""
+        found = self.memo.get("calls_host")
+        if found is None:
+            found = any(e.primitive.calls_host for e in self.eqns)
+            found = found or any(sub.calls_host for sub in subjaxprs(self))
+            self.memo["calls_host"] = found
+        return found
+
     def replace(self, **changes: Any) -> Jaxpr:
         """The same program but for the given fields."""
         fields = {k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "name")}

@@ -10,6 +10,7 @@ The rules, all optional but the first two, have one calling convention (docs/des
     impl(*args, **params)                    -> outs             run instead of compile
     staged(args, params)                     -> args, params     Python functions -> jaxprs
     partial_eval(trace, unknown, args, params) -> outs           do the known part now
+    checked(trace, args, params)             -> outs             run, and say what may go wrong
 """
 
 from __future__ import annotations
@@ -24,6 +25,21 @@ from weft.errors import MissingRule
 _TYPES: dict[tuple, list[ShapedArray]] = {}
 
 
+class Effect:
+    """What an operation does besides computing its results. Equations that have one stay.
+
+    Those that are `ordered` happen in the order they are written in. What is not `repeatable` must
+    happen just where the program says, and so not in a branch that is not taken.
+    """
+
+    name: ClassVar[str] = "Effect"
+    ordered: ClassVar[bool] = False
+    repeatable: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 class Primitive:
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
@@ -31,8 +47,14 @@ class Primitive:
     # Whether calls with equal types and params share one type: False where params hold programs.
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.
-    effect: ClassVar[Any] = None
+    effect: Effect | None = None
+    # Whether it calls Python functions while the compiled program runs.
+    calls_host: ClassVar[bool] = False
     multiple_results = False  # how JAX's `Primitive.bind` would return; ours returns a list
+    # Whether results may be NaN though no operand is; not where elements are only moved or chosen.
+    makes_nan: bool = True
+    # What transforms/check.py runs in place of `bind`, where something is looked for.
+    checked: ClassVar[Any] = None
     # Rules that only primitives holding programs have.
     impl: ClassVar[Any] = None
     staged: ClassVar[Any] = None
@@ -41,6 +63,10 @@ class Primitive:
     inlined: ClassVar[Any] = None  # (eqn) -> closed Jaxpr or None: what may stand in its place
     # (params, policy) -> params, params or None: see transforms/linearize.py's `saving_jaxpr`
     saving: ClassVar[Any] = None
+    # (*args, **params): a generator of the (closed jaxpr, args) that are run one after another, sent
+    # the results of each; `repeats` says whether that is in a loop.
+    steps: ClassVar[Any] = None
+    repeats: ClassVar[bool] = False
     # Printing: alter the parameters shown, (params) -> params; a call's program takes the caller's
     # names for what is passed.
     pretty_params: ClassVar[Any] = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from weft.errors import JaxRuntimeError
 from weft.options import config
 from weft.util import Logger
 from weft.xla.array import put
+from weft.xla.callbacks import entry, execute, parsed
 from weft.xla.client import client, device_list, sharding_on
 from weft.xla.diskcache import (
     DiskCache,
@@ -36,13 +37,17 @@ def disk_cache(directory: str | None) -> DiskCache:
     return DiskCache(directory or default_directory(), default_max_bytes())
 
 
-def compile_text(text: str, device: Any, options: Any = None) -> Any:
-    """The loaded executable of a module, from the disk cache where it is known there."""
+def compile_text(text: str, device: Any, options: Any = None, host_calls: int = 0) -> Any:
+    """The loaded executable of a module, from the disk cache where it is known there.
+
+    `host_calls` is how many Python functions it calls; the executable knows them by index alone.
+    """
     options = options or _jax.CompileOptions()
     options.device_assignment = _jax.DeviceAssignment.create(np.array([[device.id]], np.int32))
     devices = device_list(device)
+    entries = [[entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:
-        return timed_compile(text, devices, options)
+        return timed_compile(text, devices, options, *entries)
     disk = disk_cache(config.compilation_cache_dir)
     key = cache_key(
         text, options.SerializeAsString(), fingerprint(), f"{device.platform} {device.id}"
@@ -50,10 +55,10 @@ def compile_text(text: str, device: Any, options: Any = None) -> Any:
     blob = disk.get(key)
     if blob is not None:
         try:
-            return client().deserialize_executable(blob, devices, options)
+            return client().deserialize_executable(blob, devices, options, *entries)
         except Exception as e:  # whatever is odd about an entry is a recompile
             logger.info("compile cache: an entry did not load (%s); compiling again", e)
-    loaded = timed_compile(text, devices, options)
+    loaded = timed_compile(text, devices, options, *entries)
     try:
         disk.put(key, loaded.serialize())
     except Exception as e:  # a platform without serialization
@@ -68,12 +73,13 @@ def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
     return options
 
 
-def timed_compile(text: str, devices: Any, options: Any) -> Any:
+def timed_compile(text: str, devices: Any, options: Any, *entries: list) -> Any:
     """Compile, with a line in the log where the option asks for it."""
     name = text[8 : text.index(" ", 8)].removeprefix("jit_")
     start = time.perf_counter()
     try:
-        loaded = client().compile_and_load(text, devices, options)
+        module = parsed(text) if entries else text
+        loaded = client().compile_and_load(module, devices, options, *entries)
     except (JaxRuntimeError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
         raise JaxRuntimeError(
@@ -105,10 +111,20 @@ class FastPath(NamedTuple):
 class Executable:
     """A compiled program: call it with values, get a list of Arrays.
 
-    `kept` says which arguments the program takes; `consts` are passed before them.
+    `kept` says which arguments the program takes; `consts` are passed before them. `host_calls` are
+    the Python functions that it calls while it runs.
     """
 
-    __slots__ = ("committed", "consts", "device", "handlers", "kept", "loaded", "out_avals")
+    __slots__ = (
+        "committed",
+        "consts",
+        "device",
+        "handlers",
+        "host_calls",
+        "kept",
+        "loaded",
+        "out_avals",
+    )
 
     def __init__(
         self,
@@ -118,6 +134,7 @@ class Executable:
         committed: bool = False,
         consts: Sequence[Any] = (),
         kept: Sequence[bool] | None = None,
+        host_calls: Sequence[Callable] = (),
     ):
         self.loaded = loaded
         self.out_avals = list(out_avals)
@@ -126,6 +143,7 @@ class Executable:
         sharding = sharding_on(device)
         self.consts = [put(c, sharding) for c in consts]
         self.kept = kept
+        self.host_calls = host_calls
         self.handlers = [
             _jax.array_result_handler(a, sharding, committed, *_SKIP_CHECKS) for a in out_avals
         ]
@@ -135,10 +153,17 @@ class Executable:
         if self.kept is not None:
             args = [x for x, k in zip(args, self.kept, strict=True) if k]  # type: ignore
         buffers = [put(x, sharding) for x in (*self.consts, *args)]
+        if self.host_calls:
+            return execute(self.loaded, self.host_calls, buffers, self.handlers, sharding)
         return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
 
-    def fastpath(self, out_tree: Any, count: int) -> FastPath:
-        """For a C++ call of `count` arguments whose results form `out_tree`."""
+    def fastpath(self, out_tree: Any, count: int) -> FastPath | None:
+        """For a C++ call of `count` arguments whose results form `out_tree`.
+
+        None where the program calls Python: an error in there is this class's to raise.
+        """
+        if self.host_calls:
+            return None
         sharding = sharding_on(self.device)
         total = len(self.consts) + count
         kept = [True] * count if self.kept is None else list(self.kept)

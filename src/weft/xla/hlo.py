@@ -15,6 +15,9 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray
 
+# The type of a token: what a call of the host is given, and gives on where their order matters.
+TOKEN = ShapedArray((), np.dtype(np.int32))
+
 _LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
 
 
@@ -50,11 +53,13 @@ class Builder:
         "constants",
         "count",
         "functions",
+        "host_calls",
         "lines",
         "memo",
         "names",
         "path",
         "platform",
+        "token",
         "written",
     )
 
@@ -67,6 +72,8 @@ class Builder:
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
         self.written: dict[tuple, Line | None] = {}  # equations that were one line, to repeat
         self.names: dict[str, int] = {}  # function names in use
+        self.host_calls: list[Callable] = []  # the Python functions that the program calls
+        self.token: Any = None  # a Value of type TOKEN, in programs that call any
         self.path = ""  # what stands before the names of operations in the region being written
 
     def value(self, aval: ShapedArray) -> Value:
@@ -105,9 +112,10 @@ class Builder:
         for i, write in enumerate(regions):
             if i:
                 self.lines.append("}, {")
-            outer, self.constants = self.constants, {}
+            outer = self.constants, self.token
+            self.constants = {}
             write()
-            self.constants = outer
+            self.constants, self.token = outer
         self.lines.append("})" + types)
         return outs
 
@@ -250,6 +258,75 @@ class Builder:
             **attrs,
         )
 
+    def host_call(
+        self,
+        function: Callable,
+        operands: Sequence[Value],
+        out_avals: Sequence[ShapedArray],
+        effect: Any = None,
+    ) -> list[Value]:
+        """Call a Python function; one that has no effect may go if its results do.
+
+        It is given the token, which says what run of the program it is called from, and gives it
+        on; what is ordered takes the token that the call before it gave.
+        """
+        self.host_calls.append(function)
+        token, *outs = self.custom_call(
+            f"xla_ffi_python_{self.platform}_callback",
+            [self.token, *operands],
+            [TOKEN, *out_avals],
+            f"{{index = {len(self.host_calls) - 1} : ui64}}",
+            has_side_effect="false" if effect is None else "true",
+        )
+        if effect is not None and effect.ordered:
+            self.token = token
+        return outs
+
+    def threaded(self, write: Callable, gives: bool = True) -> Callable:
+        """`write` with the token before the values that it takes and, if it `gives`, its results."""
+
+        def with_token(token: Value, *args: Value) -> list[Value]:
+            self.token = token
+            outs = write(*args)
+            return [self.token, *outs] if gives else list(outs)
+
+        return with_token
+
+    def while_loop(
+        self,
+        values: Sequence[Value],
+        condition: Callable[..., Sequence[Value]],
+        body: Callable[..., Sequence[Value]],
+        ordered: bool = False,
+    ) -> list[Value]:
+        """Repeat `body` on carried values while `condition` holds; with the token if `ordered`."""
+        if ordered:
+            values = [self.token, *values]
+            condition, body = self.threaded(condition, False), self.threaded(body)
+        avals = [v.aval for v in values]
+        regions = [self.block(avals, condition), self.block(avals, body)]
+        outs = self.op("stablehlo.while", values, avals, regions)
+        if ordered:
+            self.token, *outs = outs
+        return outs
+
+    def case(
+        self,
+        index: Value,
+        branches: Sequence[Callable[[], Sequence[Value]]],
+        out_avals: Sequence[ShapedArray],
+        ordered: bool = False,
+    ) -> list[Value]:
+        """What the branch number `index` gives; with the token if what they do is `ordered`."""
+        if ordered:
+            branches = [lambda write=b: [self.token, *write()] for b in branches]
+            out_avals = [TOKEN, *out_avals]
+        regions = [self.block([], b) for b in branches]
+        outs = self.op("stablehlo.case", [index], out_avals, regions)
+        if ordered:
+            self.token, *outs = outs
+        return outs
+
     def unique(self, name: str) -> str:
         """A function name nothing else in the module has."""
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "_.$") else "_" for c in name)
@@ -269,7 +346,7 @@ class Builder:
     ) -> str:
         """Write a function of the module; `write` gets its arguments. Its name is returned."""
         name = self.unique(name)
-        outer = self.lines, self.constants, self.count, self.path
+        outer = self.lines, self.constants, self.count, self.path, self.token
         self.lines, self.constants, self.count, self.path = [], {}, 0, path
         args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
         outs = list(write(*args))
@@ -279,7 +356,7 @@ class Builder:
         types = ", ".join(v.aval.hlo for v in outs)
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))
-        self.lines, self.constants, self.count, self.path = outer
+        self.lines, self.constants, self.count, self.path, self.token = outer
         return name
 
     def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:

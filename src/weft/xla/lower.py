@@ -5,11 +5,12 @@ What is written is hlo.py's; compiling the text is compile.py's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, subjaxprs
 from weft.core.source import SourceInfo, path_text
-from weft.xla.hlo import Builder, Value
+from weft.xla.hlo import TOKEN, Builder, Value
 
 
 def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
@@ -71,21 +72,40 @@ def has_scopes(jaxpr: Jaxpr) -> bool:
 
 def lower_call(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], name: str) -> list[Value]:
     """Call a closed jaxpr as a function of the module, written once however often it is called."""
+    in_avals, out_avals = jaxpr.in_avals, jaxpr.out_avals
+    write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
+    if jaxpr.calls_host:
+        args, in_avals = [hlo.token, *args], [TOKEN, *in_avals]
+        write = hlo.threaded(write, jaxpr.ordered)
     function = hlo.memo.get(jaxpr)
     if function is None:
-        function = hlo.memo[jaxpr] = hlo.function(
-            name, jaxpr.in_avals, lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
-        )
-    return hlo.call(function, args, jaxpr.out_avals)
+        function = hlo.memo[jaxpr] = hlo.function(name, in_avals, write)
+    if not jaxpr.ordered:
+        return hlo.call(function, args, out_avals)
+    hlo.token, *outs = hlo.call(function, args, [TOKEN, *out_avals])
+    return outs
 
 
-def lower_module(jaxpr: Jaxpr, name: str, donated: Sequence[int] = ()) -> str:
+class Module(NamedTuple):
+    """A program as text, and the Python functions that it calls by their index.
+
+    If it calls any, its first parameter is the number of the run.
+    """
+
+    text: str
+    host_calls: tuple[Callable, ...]
+
+
+def lower_module(jaxpr: Jaxpr, name: str, donated: Sequence[int] = ()) -> Module:
     """The module whose main function is a closed jaxpr; `donated` names parameters given away."""
     hlo = Builder()
-    attrs = aliases(jaxpr, donated)
+    in_avals, attrs = jaxpr.in_avals, aliases(jaxpr, donated)
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
-    hlo.function("main", jaxpr.in_avals, write, "public", attrs, f"jit({name})")
-    return hlo.module(Builder().unique(f"jit_{name}"))
+    if jaxpr.calls_host:
+        in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
+        write = hlo.threaded(write, False)
+    hlo.function("main", in_avals, write, "public", attrs, f"jit({name})")
+    return Module(hlo.module(Builder().unique(f"jit_{name}")), tuple(hlo.host_calls))
 
 
 def aliases(jaxpr: Jaxpr, donated: Sequence[int]) -> list[str]:

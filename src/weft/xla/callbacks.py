@@ -1,0 +1,130 @@
+"""Python functions that a running program calls: whose call it is, and what becomes of an error.
+
+The engine knows a callback by its index in the program alone; the number that the program passes
+says which run of it that is. So an executable holds no Python function, may be kept on disk, and a
+function lives as long as the `Executable` that names it. Primitives with callbacks are
+control/effects.py's.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from weft.errors import JaxRuntimeError
+from weft.xla.array import put
+
+
+class Run:
+    """One run of a program: the functions that it calls, and the first error among them."""
+
+    __slots__ = ("error", "functions")
+
+    def __init__(self, functions: Sequence[Callable]):
+        self.functions = functions
+        self.error: BaseException | None = None
+
+
+_RUNS: list[Run | None] = []  # by number
+_FREE: list[int] = []  # numbers that no run has
+_growing = threading.Lock()
+
+
+def begin(functions: Sequence[Callable]) -> tuple[int, Run]:
+    """A new run and its number."""
+    run = Run(functions)
+    try:
+        number = _FREE.pop()
+    except IndexError:
+        with _growing:
+            number = len(_RUNS)
+            _RUNS.append(None)
+    _RUNS[number] = run
+    return number, run
+
+
+def end(number: int) -> None:
+    """Let go of a run that is over."""
+    _RUNS[number] = None
+    _FREE.append(number)
+
+
+@functools.cache
+def entry(index: int) -> Callable:
+    """What the engine calls for the function `index` of whatever program is running."""
+
+    def call(number: np.ndarray, *args: np.ndarray) -> tuple:
+        run = _RUNS[int(number)]
+        try:
+            return (number, *run.functions[index](*args))  # type: ignore[union-attr]
+        except BaseException as error:
+            if run is not None and run.error is None:
+                run.error = error
+            raise
+
+    return call
+
+
+@functools.cache
+def number_on(number: int, sharding: Any) -> Any:
+    """The number of a run, on a device."""
+    return put(np.int32(number), sharding)
+
+
+def execute(
+    loaded: Any,
+    functions: Sequence[Callable],
+    buffers: Sequence[Any],
+    handlers: Sequence[Any],
+    sharding: Any,
+) -> list:
+    """Run a program that calls `functions`, to its end; an error of one of them is raised itself.
+
+    A program whose operands are there already calls them in this thread, unless it has branches
+    that the engine runs side by side.
+    """
+    _jax.batched_block_until_ready(buffers)
+    number, run = begin(functions)
+    try:
+        results = loaded.execute_sharded([number_on(number, sharding), *buffers], with_tokens=True)
+        results.consume_token().block_until_ready()
+        return results.consume_with_handlers(handlers)
+    except JaxRuntimeError as failure:
+        error = run.error
+        if error is None:
+            # Ctrl-C that came while no Python ran is raised before `call` can catch it
+            if "KeyboardInterrupt" not in str(failure):
+                raise
+            error = KeyboardInterrupt()
+    finally:
+        run.error = None  # it refers to this frame
+        end(number)
+    raise error
+
+
+@functools.cache
+def mlir_context() -> Any:
+    """Where modules are parsed: the engine takes callbacks with a parsed module alone."""
+    from jaxlib.mlir import ir  # 7 ms, which only programs with callbacks need
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
+
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    for dialect in (_stablehlo, _chlo, _sdy):
+        dialect.register_dialect(context)
+    context.load_all_available_dialects()
+    return context
+
+
+def parsed(text: str) -> Any:
+    """The module that a text is."""
+    from jaxlib.mlir import ir
+
+    return ir.Module.parse(text, mlir_context())
