@@ -31,10 +31,11 @@ weft.primitives.window weft.primitives.dot weft.primitives.conv weft.primitives.
 weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.linalg
 weft.primitives.special weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
+weft.transforms.check
 weft.transforms
 weft.control.jit weft.control.cond weft.control.scan weft.control.loop weft.control.reversal
 weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
-weft.control.effects weft.control
+weft.control.effects weft.control.checks weft.control
 weft.structs weft.flat weft.stages weft.jitting weft.bodies weft.custom_derivatives weft.closures
 weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks

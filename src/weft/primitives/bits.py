@@ -66,6 +66,7 @@ class BitcastConvertType(Primitive):
     """
 
     name = "bitcast_convert_type"
+    makes_nan = False
 
     def abstract_eval(self, x, *, new_dtype):
         odd = [d for d in (x.dtype, new_dtype) if dtypes.is_bool(d) or dtypes.is_complex(d)]

@@ -35,6 +35,7 @@ class Constant(Primitive):
     """The array that `held` holds. Source: StableHLO, constant."""
 
     name = "constant"
+    makes_nan = False
     memoize_type = False
 
     def abstract_eval(self, *, held):

@@ -58,6 +58,7 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
+    makes_nan = False
 
     def abstract_eval(self, x, *starts, slice_sizes):
         check_starts(self.name, x, starts)
@@ -103,6 +104,10 @@ class DynamicSlice(Primitive):
             fill_value=None,
         )
 
+    def checked(self, trace, args, params):
+        check_starts_inside(trace, args[0], args[1:], params["slice_sizes"])
+        return trace.apply(self, args, params)
+
 
 dynamic_slice_p = DynamicSlice()
 
@@ -115,6 +120,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    makes_nan = False
 
     def abstract_eval(self, x, update, *starts):
         check_starts(self.name, x, starts)
@@ -164,6 +170,10 @@ class DynamicUpdateSlice(Primitive):
             update_consts=(),
         )
 
+    def checked(self, trace, args, params):
+        check_starts_inside(trace, args[0], args[2:], typeof(args[1]).shape)
+        return trace.apply(self, args, params)
+
 
 dynamic_update_slice_p = DynamicUpdateSlice()
 
@@ -175,6 +185,14 @@ def check_window(op: str, x: ShapedArray, what: str, sizes: Sequence[int]) -> No
             f"{op}: {what} must have a size for each axis of x, at most that of x; "
             f"got {tuple(sizes)} for {x}."
         )
+
+
+def check_starts_inside(trace: Any, x: Any, starts: Sequence[Any], window: Sequence[int]) -> None:
+    """Under checkify, look whether the slice at `starts` reaches out of `x`."""
+    if starts:
+        dtype = next((typeof(i).dtype for i in starts if type(i) is not int), np.dtype(np.int32))
+        vector = stack([full((), i, dtype) if type(i) is int else i for i in starts], 0)
+        trace.check_indices(typeof(x).shape, vector, window, range(len(starts)))
 
 
 def index_vectors(axis: Any, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:

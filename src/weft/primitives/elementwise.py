@@ -252,7 +252,17 @@ mul_p = Elementwise(
     [lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)],
     doc="x * y.",
 )
-div_p = Elementwise(
+
+
+class Quotient(Elementwise):
+    """x / y; of integers, rounded towards zero. Integer division by zero is -1."""
+
+    def checked(self, trace, args, params):
+        trace.check_divisor(args[1])
+        return trace.apply(self, args, params)
+
+
+div_p = Quotient(
     "div",
     "divide",
     # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand; negated first, so that the
@@ -325,6 +335,11 @@ def truncate(x: Any) -> Any:
 
 class IntegerPow(Elementwise):
     """x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN."""
+
+    def checked(self, trace, args, params):
+        if params["y"] < 0:
+            trace.check_divisor(args[0])
+        return trace.apply(self, args, params)
 
     def abstract_eval(self, x, *, y):
         if y < 0 and dtypes.is_integer(x.dtype):
@@ -500,6 +515,7 @@ class Conj(LinearPrimitive):
     """The complex conjugate. `input_dtype` says what the operand was, for the transpose."""
 
     name = "conj"
+    makes_nan = False
 
     def abstract_eval(self, x, *, input_dtype):
         if dtypes.real_dtype(x.dtype) not in (np.float32, np.float64):
@@ -566,6 +582,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    makes_nan = False
 
     def abstract_eval(self, which, *cases):
         if not cases:
@@ -675,6 +692,12 @@ and_p = Elementwise("and", "and", [None, None], takes="bool or integer", doc="x 
 or_p = Elementwise("or", "or", [None, None], takes="bool or integer", doc="x | y, bit by bit.")
 xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x ^ y, bit by bit.")
 not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
+
+for _prim in (
+    *(neg_p, abs_p, sign_p, floor_p, ceil_p, round_p, max_p, min_p, clamp_p),
+    *(real_p, imag_p, complex_p),
+):
+    _prim.makes_nan = False
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:

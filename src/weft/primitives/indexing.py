@@ -231,6 +231,7 @@ class Gather(Primitive):
     """
 
     name = "gather"
+    makes_nan = False
 
     def abstract_eval(self, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims = dimension_numbers
@@ -335,6 +336,11 @@ class Gather(Primitive):
         sizes = inserted(slice_sizes, d, axis.size)
         outs = self.bind(x, indices, dimension_numbers=nums, slice_sizes=sizes, **params)
         return outs, [at]
+
+    def checked(self, trace, args, params):
+        axes = params["dimension_numbers"].start_index_map
+        trace.check_indices(typeof(args[0]).shape, args[1], params["slice_sizes"], axes)
+        return trace.apply(self, args, params)
 
 
 gather_p = Gather()
@@ -494,6 +500,12 @@ class Scatter(Primitive):
             (after,) = hlo.op("stablehlo.select", [inside, after, before], [window])
         return hlo.like("dynamic_update_slice", x, after, *starts)[0]
 
+    def checked(self, trace, args, params):
+        dims, (x, updates) = params["dimension_numbers"], map(typeof, (args[0], args[2]))
+        axes = dims.scatter_dims_to_operand_dims
+        trace.check_indices(x.shape, args[1], window_sizes(x, updates, dims), axes)
+        return trace.apply(self, args, params)
+
     def batch(self, axis, args, dims, *, dimension_numbers, **params):
         (x, indices, updates), (d, index_d, update_d), nums = args, dims, dimension_numbers
         x = batched_at_front(x, d, axis.size)
@@ -562,6 +574,8 @@ def has_one_writer(indices: Any, params: dict) -> bool:
 
 class ScatterPut(Scatter):
     """Scatter that replaces; linear in x and updates together where no windows overlap."""
+
+    makes_nan = False
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -650,6 +664,8 @@ class ScatterMul(Scatter):
 
 class ScatterExtremum(Scatter):
     """Scatter that keeps the smaller or the larger; where several tie, each has an equal share."""
+
+    makes_nan = False
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals

@@ -122,6 +122,7 @@ class BroadcastInDim(LinearPrimitive):
     """
 
     name = "broadcast_in_dim"
+    makes_nan = False
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -235,6 +236,7 @@ class ConvertElementType(LinearPrimitive):
     """
 
     name = "convert_element_type"
+    makes_nan = False
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
@@ -389,6 +391,7 @@ class Reshape(LinearPrimitive):
     """
 
     name = "reshape"
+    makes_nan = False
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         size = 1
@@ -451,6 +454,7 @@ class Transpose(LinearPrimitive):
     """out[i] = x with axis permutation[k] of x as axis k of out. Source: StableHLO, transpose."""
 
     name = "transpose"
+    makes_nan = False
 
     def abstract_eval(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
@@ -487,6 +491,7 @@ class Squeeze(LinearPrimitive):
     """x without the axes `dimensions`, all of size 1."""
 
     name = "squeeze"
+    makes_nan = False
 
     def abstract_eval(self, x, *, dimensions):
         check_axes(self.name, dimensions, x.ndim)
@@ -586,6 +591,7 @@ class Rev(LinearPrimitive):
     """x with the order of elements along `dimensions` reversed. Source: StableHLO, reverse."""
 
     name = "rev"
+    makes_nan = False
 
     def abstract_eval(self, x, *, dimensions):
         check_axes(self.name, dimensions, x.ndim)
@@ -614,6 +620,7 @@ class Copy(LinearPrimitive):
     """The same values in a buffer of their own."""
 
     name = "copy"
+    makes_nan = False
 
     def abstract_eval(self, x):
         return [x]
@@ -643,6 +650,7 @@ class OptimizationBarrier(Primitive):
     """
 
     name = "optimization_barrier"
+    makes_nan = False
     multiple_results = True
 
     def abstract_eval(self, *xs):

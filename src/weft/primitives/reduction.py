@@ -148,6 +148,8 @@ def lower_reduce(
 class Extremum(Reduction):
     """The reductions max and min: elements that tie for the result share the derivative equally."""
 
+    makes_nan = False
+
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, axes=axes)
@@ -593,6 +595,7 @@ class ReducePrecision(LinearPrimitive):
     """
 
     name = "reduce_precision"
+    makes_nan = False
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
         if not dtypes.is_float(x.dtype):

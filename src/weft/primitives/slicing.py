@@ -73,6 +73,7 @@ class Slice(LinearPrimitive):
     """
 
     name = "slice"
+    makes_nan = False
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
         steps = (1,) * x.ndim if strides is None else strides
@@ -182,6 +183,7 @@ class Pad(Primitive):
     """
 
     name = "pad"
+    makes_nan = False
 
     def abstract_eval(self, x, padding_value, *, padding_config):
         if x.dtype != padding_value.dtype:
@@ -286,6 +288,7 @@ class Concatenate(Primitive):
     """
 
     name = "concatenate"
+    makes_nan = False
 
     def abstract_eval(self, *avals, dimension):
         check_equal_dtypes(self.name, avals)
@@ -364,6 +367,7 @@ class Split(LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
+    makes_nan = False
     multiple_results = True
 
     def abstract_eval(self, x, *, sizes, axis):
@@ -406,6 +410,7 @@ class Stack(Primitive):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
+    makes_nan = False
 
     def abstract_eval(self, *avals, axis):
         check_equal_dtypes(self.name, avals)
@@ -450,6 +455,7 @@ class Unstack(LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
+    makes_nan = False
     multiple_results = True
 
     def abstract_eval(self, x, *, axis):
@@ -488,6 +494,7 @@ class Tile(LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
+    makes_nan = False
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):

@@ -37,6 +37,7 @@ class Sort(Primitive):
     """
 
     name = "sort"
+    makes_nan = False
     multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
@@ -241,6 +242,7 @@ class TopK(Primitive):
     """
 
     name = "top_k"
+    makes_nan = False
     multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):

@@ -311,6 +311,8 @@ class WindowSum(WindowReduction, LinearPrimitive):
 class WindowExtremum(WindowReduction):
     """The maximum or minimum of each window; the first of equals has the derivative."""
 
+    makes_nan = False
+
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, **params)

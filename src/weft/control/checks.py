@@ -1,0 +1,96 @@
+"""`check`: what a user says must hold, as a primitive without results; and errors' messages.
+
+Turning checks into values is transforms/check.py; the functions that users call are in
+experimental/checkify.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import typeof
+from weft.core.primitive import Primitive
+from weft.core.source import source_line, source_text
+from weft.primitives.dynamic_slicing import dynamic_slice_p
+from weft.primitives.layout import batched_at_front, reshape
+from weft.primitives.reduction import argmax
+from weft.pytrees import unflatten
+from weft.transforms.check import INT, Failure
+
+
+class JaxRuntimeError(ValueError):
+    """A check has failed."""
+
+
+def message(failure: Failure, slots: Sequence[Any]) -> str:
+    """What to say of a failure, given concrete values: what, with which values, and where."""
+    values = [np.asarray(slots[i])[()] for i in failure.slots]
+    args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
+    text = failure.text.format(*args, **kwargs) if values else failure.text
+    place = source_line(failure.source)
+    if failure.kind == "user":
+        return f"{text} (`check` failed{' at ' + place if place else ''})"
+    return f"{text} (`{source_text(failure.source)}` at {place})" if place else text
+
+
+class Check(Primitive):
+    """Fail with `failures[code - 1]` where `bad` holds; `values` are what its message shows.
+
+    It must run where values are known, or be turned into a value by checkify; `debug` says that
+    elsewhere it is to be passed over.
+    """
+
+    name = "check"
+    memoize_type = False
+    effect = "check"
+
+    def abstract_eval(self, bad, code, *values, failures, debug):
+        return []
+
+    def impl(self, bad, code, *values, failures, debug):
+        if not debug and bool(bad):
+            raise JaxRuntimeError(message(failures[int(code) - 1], values))
+        return []
+
+    def lower(self, hlo, bad, code, *values, failures, debug):
+        if debug:
+            return []
+        raise ValueError(
+            "checkify.check: a check in a compiled function must be made a value; got the check "
+            f"{failures[0].text!r} at {source_line(failures[0].source) or 'an unknown line'}. "
+            "Hint: err, out = checkify.checkify(f)(x); err.throw()"
+        )
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), []
+
+    def batch(self, axis, args, dims, **params):
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        return self.bind(*one_failing(args), **params), []
+
+    def checked(self, trace, args, params):
+        bad, code, *values = args
+        if params["failures"][0].kind in trace.errors:
+            trace.fail(bad, params["failures"], code, values)
+        return []
+
+    def pretty_params(self, params):
+        return {"debug": params["debug"]}
+
+
+check_p = Check()
+
+
+def one_failing(args: Sequence[Any]) -> list:
+    """Of (bad, code, *values) mapped along the front axis, those of the first that is bad."""
+    place = argmax(args[0], 0, INT)
+    out = []
+    for x in args:
+        shape = typeof(x).shape
+        starts = [place, *[np.int32(0)] * (len(shape) - 1)]
+        (row,) = dynamic_slice_p.bind(x, *starts, slice_sizes=(1, *shape[1:]))
+        out.append(reshape(row, shape[1:]))
+    return out

@@ -1,0 +1,1 @@
+"""What is on trial, under the names of `jax.experimental`."""

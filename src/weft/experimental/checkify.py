@@ -1,0 +1,202 @@
+"""`checkify`: errors of compiled programs as values that a program returns beside its results.
+
+Looking for what goes wrong while a program runs is transforms/check.py; here are the functions that
+users call, and `Error`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.control.checks import JaxRuntimeError, check_p, message, one_failing
+from weft.core.aval import is_valid_value, typeof
+from weft.core.trace import Tracer, current
+from weft.custom_derivatives import stop_gradient
+from weft.errors import ConcretizationTypeError
+from weft.flat import check_callable
+from weft.primitives.elementwise import bitwise_not, ne
+from weft.pytrees import flatten, register_pytree_node
+from weft.transforms.check import Failure, run_checked
+
+__all__ = [
+    "Error",
+    "JaxRuntimeError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "nan_checks",
+    "user_checks",
+]
+
+user_checks = frozenset(["user"])
+nan_checks = frozenset(["nan"])
+div_checks = frozenset(["division"])
+index_checks = frozenset(["index"])
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+class Error:
+    """What went wrong first in a checked function, if anything did. A pytree.
+
+    Mapped by vmap, it holds what went wrong first for each element.
+    """
+
+    __slots__ = ("_code", "_failures", "_slots")
+
+    def __init__(self, code: Any, slots: Sequence[Any], failures: tuple[Failure, ...]):
+        self._code = code
+        self._slots = slots
+        self._failures = failures
+
+    def get(self) -> str | None:
+        """What went wrong, in words; None if nothing did."""
+        if isinstance(self._code, Tracer):
+            hint = "return the error from the function, or checkify.check_error(err)."
+            self._code.concrete(ConcretizationTypeError, "Error.get()", hint)
+        return "\n".join(self._messages()) or None
+
+    def _messages(self) -> Iterator[str]:
+        codes = np.asarray(self._code)
+        for place in np.argwhere(codes):
+            at = tuple(place)
+            slots = [np.asarray(s)[at] for s in self._slots]
+            text = message(self._failures[codes[at] - 1], slots)
+            yield f"at mapped index {', '.join(map(str, at))}: {text}" if at else text
+
+    def throw(self) -> None:
+        """Raise JaxRuntimeError if something went wrong; in a traced function, `check_error`."""
+        if isinstance(self._code, Tracer):
+            check_error(self)
+        elif text := self.get():
+            raise JaxRuntimeError(text)
+
+    def __repr__(self) -> str:
+        return f"Error({self._code if isinstance(self._code, Tracer) else self.get()})"
+
+
+register_pytree_node(
+    Error,
+    lambda e: ((e._code, *e._slots), e._failures),
+    lambda failures, children: Error(children[0], children[1:], failures),
+)
+
+
+def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
+    """A function that returns (error, what `f` returns), and never raises for a failed check.
+
+    `errors` is a union of check sets: `user_checks` for calls of `check`, `nan_checks`,
+    `div_checks`, `index_checks`; `float_checks`, `automatic_checks` and `all_checks` are unions of
+    these. The program runs to its end; the error is the first in it.
+
+    >>> import weft, weft.numpy as jnp
+    >>> from weft.experimental import checkify
+    >>> def f(x):
+    ...     checkify.check(x > 0, "x must be positive, got {}", x)
+    ...     return jnp.log(x)
+    >>> err, y = weft.jit(checkify.checkify(f))(-1.0)
+    >>> err.throw()
+    Traceback (most recent call last):
+    weft.control.checks.JaxRuntimeError: x must be positive, got -1.0 (`check` failed at ...)
+    """
+    check_callable("checkify", f)
+    errors = frozenset(errors)
+    if not errors <= all_checks:
+        raise ValueError(
+            "checkify: errors must be a union of the sets of checks in weft.experimental.checkify; "
+            f"got {sorted(map(str, errors))}. Hint: errors=checkify.float_checks"
+        )
+
+    @functools.wraps(f)
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        trace, out = run_checked(lambda: f(*args, **kwargs), (), errors)
+        return Error(trace.code, trace.slots, tuple(trace.failures)), out
+
+    return checked
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Say that `pred`, a scalar bool, must hold; else the message is `msg.format(...)`.
+
+    The arguments of the format are pytrees of arrays or numbers. Where the values are known it
+    raises at once; in a compiled function the check must be made a value by `checkify`, or, with
+    `debug`, is passed over.
+    """
+    aval = typeof(pred, "check") if is_valid_value(pred) else None
+    if aval is None or aval.shape or aval.dtype != bool:
+        raise TypeError(
+            f"check: pred must be a scalar bool; got {aval or repr(pred)}. Hint: jnp.all(pred)"
+        )
+    leaves, tree = flatten((fmt_args, fmt_kwargs))
+    for x in leaves:
+        if not is_valid_value(x):
+            raise TypeError(
+                "check: formatting arguments must be pytrees of arrays or numbers; "
+                f"got {x!r} of type {type(x).__name__}."
+            )
+    check_format(msg, fmt_args, fmt_kwargs)
+    values = [stop_gradient(x) if isinstance(x, Tracer) else as_array(x) for x in leaves]
+    source = current.source or current.capture()
+    failure = Failure("user", msg, source, tuple(range(len(values))), tree)
+    bad = bitwise_not(pred) if hasattr(pred, "aval") else not pred
+    check_p.bind(bad, np.int32(1), *values, failures=(failure,), debug=debug)
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """As `check`, but passed over where it is not made a value by `checkify`."""
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Raise what `error` holds, as `check` does: in a checked function it becomes its error."""
+    if not isinstance(error, Error):
+        raise TypeError(
+            f"check_error: needs an Error, as checkify returns; got {type(error).__name__}. "
+            "Hint: err, out = checkify.checkify(f)(x); checkify.check_error(err)"
+        )
+    if error._failures:
+        state = [error._code, *error._slots]
+        while typeof(state[0]).ndim:
+            state = one_failing([ne(state[0], 0), *state])[1:]
+        check_p.bind(ne(state[0], 0), *state, failures=error._failures, debug=False)
+
+
+class Anything:
+    """Stands for any value in a format."""
+
+    def __format__(self, spec: str) -> str:
+        return ""
+
+    def __getitem__(self, key: Any) -> Anything:
+        return self
+
+    __getattr__ = __getitem__
+
+
+def check_format(msg: str, args: tuple, kwargs: dict) -> None:
+    """Raise, before anything fails, where `msg` asks for an argument that is not there."""
+    if not isinstance(msg, str):
+        raise TypeError(f"check: msg must be a string; got {msg!r} of type {type(msg).__name__}.")
+    try:
+        msg.format(*[Anything() for _ in args], **{k: Anything() for k in kwargs})
+    except (IndexError, KeyError, ValueError) as error:
+        raise type(error)(
+            f"check: msg must be a format for its arguments; got {msg!r} with {len(args)} by "
+            f"position and {sorted(kwargs)} by name. Hint: checkify.check(pred, 'x is {{}}', x)"
+        ) from None
+
+
+def as_array(x: Any) -> Any:
+    """A number as an array; an array as it is."""
+    return x if hasattr(x, "dtype") else np.asarray(x, typeof(x).dtype)
