@@ -12,11 +12,16 @@ _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, n
 from weft.xla import eager as _eager  # the bottom trace comes first  # noqa: F401, I001
 from weft.api import eval_shape, make_jaxpr, vmap
 from weft.contexts import (
+    check_tracer_leaks,
+    checking_leaks,
+    debug_infs,
+    debug_nans,
     default_device,
     default_matmul_precision,
     disable_jit,
     enable_checks,
     enable_x64,
+    explain_cache_misses,
     log_compiles,
     numpy_dtype_promotion,
     numpy_rank_promotion,
@@ -45,6 +50,7 @@ from weft.derivatives import grad, jvp, linear_transpose, linearize, value_and_g
 from weft.jacobians import hessian, jacfwd, jacobian, jacrev
 from weft.jitting import clear_caches, jit
 from weft.options import config
+from weft.scopes import named_call, named_scope
 from weft.structs import ShapeDtypeStruct
 from weft.xla.array import Array
 from weft import core, dtypes, errors, lax, numpy, stages, tree, tree_util  # isort: skip
@@ -55,6 +61,8 @@ __all__ = [
     "Device",
     "ShapeDtypeStruct",
     "block_until_ready",
+    "check_tracer_leaks",
+    "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
     "config",
@@ -63,6 +71,8 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "clear_caches",
+    "debug_infs",
+    "debug_nans",
     "default_backend",
     "default_device",
     "default_matmul_precision",
@@ -77,6 +87,7 @@ __all__ = [
     "errors",
     "ensure_compile_time_eval",
     "eval_shape",
+    "explain_cache_misses",
     "float0",
     "extend",
     "grad",
@@ -94,6 +105,8 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "named_call",
+    "named_scope",
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",

@@ -11,11 +11,16 @@ from typing import Any
 from weft.options import config
 
 __all__ = [
+    "check_tracer_leaks",
+    "checking_leaks",
+    "debug_infs",
+    "debug_nans",
     "default_device",
     "default_matmul_precision",
     "disable_jit",
     "enable_checks",
     "enable_x64",
+    "explain_cache_misses",
     "log_compiles",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
@@ -66,3 +71,46 @@ def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
 def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, every jaxpr is checked after every pass."""
     return config.scope(enable_checks=new_val)
+
+
+def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, an operation or jitted function that gives NaN raises FloatingPointError.
+
+    The error names the operation that made the first one and your line. It costs a look at every
+    result, and a second run, operation by operation, of a program that gave one.
+
+    >>> import weft.numpy as jnp
+    >>> with debug_nans():
+    ...     jnp.log(-1.0)
+    Traceback (most recent call last):
+    FloatingPointError: log: results must hold no NaN under debug_nans; got nan of type f32[],
+    made by `jnp.log(-1.0)` at <doctest ...>:2. Hint: keep operands in the domain, as in
+    jnp.log(jnp.where(x > 0, x, 1)); with weft.debug_nans(False): allows it in a block.
+    """
+    return config.scope(debug_nans=new_val)
+
+
+def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
+    """As `debug_nans`, for infinities."""
+    return config.scope(debug_infs=new_val)
+
+
+def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, a traced value that outlives its function raises LeakedTracerError.
+
+    The error says where the value comes from and what holds it. Functions are traced anew.
+    """
+    return config.scope(check_tracer_leaks=new_val)
+
+
+def checking_leaks() -> AbstractContextManager[None]:
+    """As `check_tracer_leaks()`."""
+    return check_tracer_leaks(True)
+
+
+def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, the log says of each call that traces a jitted function why it does.
+
+    The lines are warnings of the logger `weft.trace`.
+    """
+    return config.scope(explain_cache_misses=new_val)

@@ -33,6 +33,7 @@ from weft.xla.array import ArrayImpl, put
 from weft.xla.client import all_devices
 from weft.xla.eager import EVAL, check_concrete, device_of, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables
+from weft.xla.nans import Watch, check_program, watch
 
 __all__ = ["clear_caches", "jit"]
 
@@ -122,15 +123,37 @@ class JitFunction:
         device, committed = device_of(leaves)
         if self.device is not None:
             device, committed = self.device, True
-        key = ("program", device, committed, program.spec, len(program.consts))
+        watched = watch()
+        # what is given away cannot be looked at again
+        spec = program.spec._replace(donated=()) if watched else program.spec
+        key = ("program", device, committed, spec, len(program.consts))
         run = program.jaxpr.memo.get(key)
         if run is None:
-            run = build(program.jaxpr, program.consts, program.spec, device, committed)
+            run = build(program.jaxpr, program.consts, spec, device, committed)
             program.jaxpr.memo[key] = run
         outs = run(*leaves)
+        if watched:
+            self.check_results(watched, program, leaves, outs, args, kwargs)
+            return program.result(outs), None, False
         if program.hides:  # what has a type the engine lacks stays with Python
             return program.result(outs), None, False
         return program.result(outs), run.fastpath(program.out_tree, len(leaves)), False
+
+    def check_results(
+        self, watched: Watch, program: Program, leaves: list, outs: list, args: tuple, kwargs: dict
+    ) -> None:
+        """Raise where a result has what `debug_nans` or `debug_infs` looks for."""
+
+        def names() -> list[str]:
+            _, dynamic, fun, named = self.split(args, kwargs)
+            origins = argument_origins(fun, flatten((dynamic, named))[1])
+            return [n for i, n in enumerate(origins) if i not in program.hidden]
+
+        every = (*program.consts, *leaves)
+        check_program(watched, self.spec.name, program.jaxpr, every, outs, names)
+        for i in program.spec.donated:
+            if type(leaves[i]) is ArrayImpl:
+                leaves[i].delete()
 
     def program(self, args: tuple, kwargs: dict, structs: bool = False) -> tuple[Program, list]:
         """The staged program for a call, and the leaves to pass it."""

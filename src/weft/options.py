@@ -58,6 +58,9 @@ OPTIONS = (
         traced=True,
     ),
     Option("check_bounds", True, "Raise when an index known now is out of bounds.", traced=True),
+    Option("debug_nans", False, "Raise where an operation makes NaN.", traced=True),
+    Option("debug_infs", False, "Raise where an operation makes an infinity.", traced=True),
+    Option("check_tracer_leaks", False, "Raise where a traced value is kept.", traced=True),
     Option("enable_checks", False, "Check every jaxpr after every pass."),
     Option(
         "traceback_filtering",
@@ -66,6 +69,7 @@ OPTIONS = (
         ("auto", "off", "remove_frames", "quiet_remove_frames", "tracebackhide"),
     ),
     Option("log_compiles", False, "Log every trace and compile with its time."),
+    Option("explain_cache_misses", False, "Log why a jitted function is traced again."),
     Option("default_device", None, "Where new arrays are put.", traced=True),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
     Option("compilation_cache_dir", None, "Where executables are kept; see docs/cache.md."),

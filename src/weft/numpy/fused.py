@@ -18,6 +18,7 @@ from weft.options import config
 from weft.pytrees import flatten, unflatten
 from weft.xla.eager import EVAL, check_concrete, device_of
 from weft.xla.fastpath import compiled_call
+from weft.xla.nans import check_program, watch
 
 
 def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable:
@@ -48,8 +49,12 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
         jaxpr, consts = stage_closed(flat, [check_concrete(x) for x in leaves], name)
         device, committed = device_of(leaves)
         run = build(jaxpr, consts, spec, device, committed)
-        fast = run.fastpath(flat.out_tree, len(leaves))
-        return unflatten(flat.out_tree, run(*leaves)), fast, False
+        outs = run(*leaves)
+        watched = watch()
+        if watched:
+            check_program(watched, name, jaxpr, (*consts, *leaves), outs)
+        fast = None if watched else run.fastpath(flat.out_tree, len(leaves))
+        return unflatten(flat.out_tree, outs), fast, False
 
     numbers = tuple(i for i, n in enumerate(parameters) if n in static)
     return compiled_call(name, miss, fun, numbers, tuple(static))

@@ -1,0 +1,184 @@
+"""The hunt for NaN and infinity: which operation made the first one, on which line of the user's.
+
+While `debug_nans` or `debug_infs` is on, results are looked at after every eager operation and
+compiled program. A program whose results are bad is run again, equation by equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.core.source import inner_source, made_by
+from weft.core.trace import current
+from weft.options import config
+
+
+class Watch(NamedTuple):
+    """What to look for."""
+
+    nans: bool
+    infs: bool
+
+    def flaw(self, x: Any) -> str:
+        """The first bad element of a value, as `nan at [1] of f32[2]`; empty if there is none."""
+        aval = typeof(x)
+        if not dtypes.is_inexact(aval.dtype):
+            return ""
+        values = np.asarray(x)
+        bad = np.zeros(values.shape, bool)
+        if self.nans:
+            bad |= np.isnan(values)
+        if self.infs:
+            bad |= np.isinf(values)
+        if not bad.any():
+            return ""
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = f" at [{', '.join(map(str, index))}] of {aval}" if index else f" of type {aval}"
+        return f"{values[index]}{where}"
+
+    def first_flaw(self, xs: Sequence[Any]) -> int | None:
+        """Which of some values is the first with a bad element."""
+        return next((i for i, x in enumerate(xs) if self.flaw(x)), None)
+
+    def error(self, op: str, got: str) -> FloatingPointError:
+        """The error for a result of `op`."""
+        options = [n for n, on in zip(("debug_nans", "debug_infs"), self, strict=True) if on]
+        what = " or ".join(n for n, on in zip(("NaN", "infinity"), self, strict=True) if on)
+        off = ", ".join(f"weft.{n}(False)" for n in options)
+        return FloatingPointError(
+            f"{op}: results must hold no {what} under {' and '.join(options)}; got {got}. "
+            "Hint: keep operands in the domain, as in jnp.log(jnp.where(x > 0, x, 1)); with "
+            f"{off}: allows it in a block."
+        )
+
+
+def watch() -> Watch | None:
+    """What results are to be free of; None, as nearly always, for nothing."""
+    nans, infs = config.debug_nans, config.debug_infs
+    return Watch(nans, infs) if nans or infs else None
+
+
+def check_operation(found: Watch, name: str, args: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Raise where an operation that just ran on `args` gave a bad result."""
+    which = found.first_flaw(outs)
+    if which is None:
+        return
+    source = current.source or current.capture()
+    got = f"{found.flaw(outs[which])}, {made_by(source, name)}"
+    raise found.error(name, got + of_operands(args))
+
+
+EITHER = Watch(True, True)
+
+
+def of_operands(args: Sequence[Any]) -> str:
+    """Says which operand has NaN or an infinity already, where one does."""
+    which = EITHER.first_flaw(args)
+    return "" if which is None else f" of operand {which}, which has {EITHER.flaw(args[which])}"
+
+
+def check_program(
+    found: Watch,
+    name: str,
+    jaxpr: Jaxpr,
+    args: Sequence[Any],
+    outs: Sequence[Any],
+    names: Callable[[], Sequence[str]] = tuple,
+) -> None:
+    """Raise where a program that just ran on `args` gave a bad result, and say what made it.
+
+    `names()` are those of the last of its parameters; the others are what it closed over.
+    """
+    which = found.first_flaw(outs)
+    if which is None:
+        return
+    with config.scope(debug_nans=False, debug_infs=False):
+        origin = hunt(found, jaxpr, args)
+    if isinstance(origin, Made):
+        places = "".join(f" in {place}" for place in (*origin.inside, name))
+        source = origin.eqn.source or current.source or current.capture()
+        made = made_by(source, origin.eqn.primitive.name)
+        got = f"{origin.flaw}, {made}{places}{of_operands(origin.operands)}"
+        raise found.error(origin.eqn.primitive.name, got)
+    got = f"{found.flaw(outs[which])} as result {which} of {name}"
+    if origin is not None:
+        given = names()
+        i = origin - (len(args) - len(given))
+        what = given[i] if 0 <= i < len(given) else "a value that it closes over"
+        got += f", from {what}, which has {found.flaw(args[origin])}"
+    elif type(jaxpr.outvars[which]) is Literal:
+        got += ", where it is written as a constant"
+    else:
+        got += ", whose operations make none when they run one by one"
+    raise found.error(name, got)
+
+
+class Made(NamedTuple):
+    """The equation that made a bad value, its operands, and the programs that it is in."""
+
+    eqn: Eqn
+    operands: list
+    flaw: str
+    inside: tuple[str, ...]
+
+
+def hunt(found: Watch, jaxpr: Jaxpr, args: Sequence[Any]) -> Made | int | None:
+    """What made the bad results of a program: an equation, an argument, or nothing here."""
+    env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    maker: dict[Any, Eqn] = {}
+
+    def read(atom: Any) -> Any:
+        return atom.val if type(atom) is Literal else env[atom]
+
+    around = current.source
+    try:
+        for eqn in jaxpr.eqns:
+            current.source = inner_source(eqn.source)
+            outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            env.update(zip(eqn.outvars, outs, strict=True))
+            maker.update(dict.fromkeys(eqn.outvars, eqn))
+    finally:
+        current.source = around
+    var = bad_variable(found, jaxpr.outvars, read)
+    if var is None:
+        return None
+    while var in maker:  # back to where it began
+        eqn = maker[var]
+        before = bad_variable(found, eqn.invars, read)
+        if before is None:
+            operands = [*map(read, eqn.invars)]
+            return inner_hunt(found, eqn, operands) or Made(eqn, operands, found.flaw(env[var]), ())
+        var = before
+    return jaxpr.invars.index(var)
+
+
+def bad_variable(found: Watch, atoms: Sequence[Any], read: Callable) -> Var | None:
+    """The first variable among `atoms` whose value is bad."""
+    return next((a for a in atoms if type(a) is not Literal and found.flaw(read(a))), None)
+
+
+def inner_hunt(found: Watch, eqn: Eqn, operands: list) -> Made | None:
+    """What made a bad value inside an equation that holds programs; None where it does not say."""
+    if eqn.primitive.steps is None:
+        return None
+    runs = eqn.primitive.steps(*operands, **eqn.params)
+    place = eqn.primitive.path_name(eqn.params)
+    step, outs = 0, None
+    try:
+        while True:
+            jaxpr, args = runs.send(outs)
+            outs = jaxpr(*args)
+            if found.first_flaw(outs) is not None:
+                origin = hunt(found, jaxpr, args)
+                if isinstance(origin, Made):
+                    within = f"step {step} of {place}" if eqn.primitive.repeats else place
+                    return origin._replace(inside=(*origin.inside, within))
+            step += 1
+    except StopIteration:
+        return None
