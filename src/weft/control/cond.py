@@ -6,7 +6,7 @@ checks of what the branches return are in conditionals.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from weft.primitives.elementwise import gt, select_n
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import split_jaxpr
+from weft.transforms.linearize import saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, unzip2
 from weft.xla.lower import lower_jaxpr
@@ -65,8 +65,8 @@ class Cond(Primitive):
 
     def jvp(self, primals, tangents, *, branches):
         moved = tuple(type(t) is not Zero for t in tangents[1:])
-        out_moved = any_of([jvp_jaxpr(b, moved)[1] for b in branches])
-        both = tuple(jvp_jaxpr(b, moved, out_moved)[0] for b in branches)
+        made, out_moved = alike(jvp_jaxpr, branches, moved)
+        both = tuple(program for program, _ in made)
         given = [t for t in tangents if type(t) is not Zero]
         outs = self.bind(*primals, *given, branches=both)
         n = len(out_moved)
@@ -101,8 +101,8 @@ class Cond(Primitive):
     def transpose(self, cts, index, *args, branches):
         linear = tuple(type(x) is Linear for x in args)
         moved = tuple(type(ct) is not Zero for ct in cts)
-        out_moved = any_of([backward_jaxpr(b, linear, moved)[1] for b in branches])
-        back = tuple(backward_jaxpr(b, linear, moved, out_moved)[0] for b in branches)
+        made, out_moved = alike(backward_jaxpr, branches, linear, moved)
+        back = tuple(program for program, _ in made)
         values = [x for x, lin in zip(args, linear, strict=True) if not lin]
         given = [ct for ct in cts if type(ct) is not Zero]
         grads = iter(self.bind(index, *values, *given, branches=back) if any(out_moved) else ())
@@ -117,16 +117,30 @@ class Cond(Primitive):
 
     def batch(self, axis, args, dims, *, branches):
         (index, *args), (index_dim, *dims) = args, dims
-        found = [batch_jaxpr(b, axis, tuple(dims)) for b in branches]
         if index_dim is not None:
-            columns = zip(
-                *[zip(mapped(*args), ds, strict=True) for mapped, ds in found], strict=True
-            )
-            return unzip2(chosen(index, column, axis.size) for column in columns)
-        mapped = any_of([[d is not None for d in out_dims] for _, out_dims in found])
-        branches = tuple(batch_jaxpr(b, axis, tuple(dims), mapped)[0] for b in branches)
-        outs = self.bind(index, *args, branches=branches)
-        return outs, [0 if m else None for m in mapped]
+            rows = []
+            for b in branches:
+                program, out_dims = batch_jaxpr(b, axis, tuple(dims))
+                rows.append(zip(program(*args), out_dims, strict=True))
+            return unzip2(chosen(index, column, axis.size) for column in zip(*rows, strict=True))
+        mapped = lambda out_dims: [d is not None for d in out_dims]
+        made, out_mapped = alike(batch_jaxpr, branches, axis, tuple(dims), mask=mapped)
+        outs = self.bind(index, *args, branches=tuple(program for program, _ in made))
+        return outs, [0 if m else None for m in out_mapped]
+
+    def saving(self, params, policy):
+        parts = [saving_jaxpr(b, policy) for b in params["branches"]]
+        if not any(saved for _, _, saved in parts):
+            return None
+        needs = [numbered(early.out_avals[len(early.outvars) - n :]) for early, _, n in parts]
+        wanted = list(dict.fromkeys(slot for need in needs for slot in need))
+        more, less = [], []
+        for (early, late, n), need in zip(parts, needs, strict=True):
+            n_outs, n_ins = len(early.outvars) - n, len(late.invars) - n
+            at = [need.index(slot) if slot in need else None for slot in wanted]
+            more.append(giving(early, extended(n_outs, at, wanted)))
+            less.append(taking(late, extended(n_ins, at, wanted)))
+        return {"branches": tuple(more)}, {"branches": tuple(less)}
 
     def uses_axis(self, name, params):
         return any(jaxpr_uses_axis(b, name) for b in params["branches"])
@@ -149,6 +163,41 @@ class Cond(Primitive):
 def any_of(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
     """Where any of several masks is True."""
     return tuple(map(any, zip(*masks, strict=True)))
+
+
+def alike(
+    verb: Callable,
+    branches: Sequence[Jaxpr],
+    *args: Any,
+    at: int = 1,
+    mask: Callable = tuple,
+) -> tuple[list, tuple[bool, ...]]:
+    """A transformation of each branch, with results marked alike: as any branch marks them.
+
+    The marks are item `at` of what `verb(branch, *args)` returns, through `mask`; where others have
+    marked more, it is done again with those forced. The marks are returned too.
+    """
+    found = [verb(b, *args) for b in branches]
+    masks = [tuple(mask(f[at])) for f in found]
+    marks = any_of(masks)
+    return [
+        f if m == marks else verb(b, *args, marks)
+        for b, f, m in zip(branches, found, masks, strict=True)
+    ], marks
+
+
+def numbered(avals: Sequence[ShapedArray]) -> list[tuple[ShapedArray, int]]:
+    """Each type, and how many equal ones stand before it."""
+    strong = [a.strong() for a in avals]
+    return [(a, strong[:i].count(a)) for i, a in enumerate(strong)]
+
+
+def extended(
+    n: int, at: Sequence[int | None], slots: Sequence[tuple[ShapedArray, int]]
+) -> tuple[int | ShapedArray, ...]:
+    """For `taking` and `giving`: the first n, and then each slot where it is, else by its type."""
+    more = [aval if i is None else n + i for i, (aval, _) in zip(at, slots, strict=True)]
+    return (*range(n), *more)
 
 
 def joined_avals(each: Sequence[Sequence[ShapedArray]]) -> list[ShapedArray]:
@@ -179,8 +228,7 @@ def split_branches(
     Returns (early, late, which outputs are unknown, where the residuals come from). Branches share
     the residuals that agree in type; one that has fewer gives zeros for the rest.
     """
-    out_unknown = any_of([split_jaxpr(b, unknown)[2] for b in branches])
-    splits = [split_jaxpr(b, unknown, out_unknown) for b in branches]
+    splits, out_unknown = alike(split_jaxpr, branches, unknown, at=2)
     n_known = out_unknown.count(False)
     needs = [residual_sources(early, n_known, sources) for early, _, _, sources in splits]
     wanted = {s: aval for need in needs for s, (_, aval) in need.items()}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, Var, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, jaxprs_in_params, memo_jaxpr
 from weft.core.primitive import Primitive, Zero
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, staging
 from weft.core.trace import Trace, current
@@ -88,7 +88,7 @@ def split_jaxpr(
     the known inputs to the known outputs and then new residuals; `late` maps all residuals, then
     the unknown inputs, to the unknown outputs. A residual that is a known input is not passed
     through `early`: `sources` gives its index among the known inputs, None for a new one. `force`
-    makes outputs unknown, so that `late` gives them.
+    makes outputs unknown, so that `late` gives them. What is made of literals alone is no residual.
     """
     early, later = StageTrace(current.trace), StageTrace(current.trace)
     args = [
@@ -102,12 +102,34 @@ def split_jaxpr(
         for x, f in zip(outs, forced, strict=True)
     ]
     known_outs, unknown_outs = partition(out_unknown, outs)
-    late, residuals = later.finish(unknown_outs)
+    late, residuals = without_fills(*later.finish(unknown_outs), early.eqns)
     position = {id(x.variable): i for i, x in enumerate(a for a in args if a.owner is early)}
     sources = [position.get(id(r.variable)) if type(r) is StagedTracer else None for r in residuals]
     new = [r for r, s in zip(residuals, sources, strict=True) if s is None]
     early_jaxpr = write_consts(*early.finish([*known_outs, *new]))
     return early_jaxpr, close_jaxpr(late), out_unknown, sources
+
+
+def without_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> tuple[Jaxpr, list]:
+    """A program and its consts but for those that `eqns` make of literals, as zeros are.
+
+    The program makes them itself, which costs less than keeping them.
+    """
+    fills = {
+        e.outvars[0]: e
+        for e in eqns
+        if len(e.outvars) == 1 and e.primitive.effect is None
+        if e.invars and all(type(a) is Literal for a in e.invars)
+    }
+    made, constvars, values = [], [], []
+    for var, x in zip(jaxpr.constvars, consts, strict=True):
+        fill = fills.get(x.variable) if type(x) is StagedTracer else None
+        if fill is not None and not any(jaxprs_in_params(fill.params)):
+            made.append(fill.replace(outvars=[var]))
+        else:
+            constvars.append(var)
+            values.append(x)
+    return jaxpr.replace(constvars=constvars, eqns=[*made, *jaxpr.eqns]), values
 
 
 def residual_values(sources: Sequence[int | None], known: Sequence[Any], new: Any) -> list:
