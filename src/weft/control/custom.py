@@ -1,23 +1,26 @@
 """Functions that bring their own derivative: `custom_jvp_call`, `custom_vjp_call`, `stop_gradient`.
 
 Ordinary primitives whose parameters are flat functions, Python or IR. Pytrees, checks and the
-decorators users know are in custom_derivatives.py.
+decorators users know are in custom_derivatives.py; what the functions close over, in hoist.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
+from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Linear, Primitive, Zero
-from weft.core.stage import stage_closed
+from weft.core.stage import stage, stage_closed
 from weft.core.trace import current
+from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import Elementwise
-from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose, zeros
-from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front
+from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
+from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
+from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 from weft.xla.lower import lower_jaxpr
 
@@ -26,18 +29,41 @@ stop_gradient_p = Elementwise(
 )
 
 
-def batched_call(call: Callable, axis: Axis, dims: list) -> Callable:
+def batched_call(call: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
     """A flat function mapped over `axis`, with the axis in front of every result."""
     if isinstance(call, Jaxpr):
         return batch_jaxpr(call, axis, tuple(dims), True)[0]
     return lambda *args: batch_to_front(call, args, dims, axis)
 
 
+def batch_sparse(
+    fun: Callable, args: Sequence[Any], dims: Sequence[int | None], axis: Axis
+) -> list:
+    """As `batch_to_front`, for a function with arguments and results some of which are Zero."""
+    given = [i for i, x in enumerate(args) if type(x) is not Zero]
+    outs: list = []
+
+    def values(*xs: Any) -> list:
+        elements = dict(zip(given, xs, strict=True))
+        outs[:] = fun(*[elements[i] if i in elements else zeros[i] for i in range(len(args))])
+        return [y for y in outs if type(y) is not Zero]
+
+    zeros = {
+        i: x if d is None else Zero(mapped_aval(x.aval, d))
+        for i, (x, d) in enumerate(zip(args, dims, strict=True))
+        if type(x) is Zero
+    }
+    mapped = iter(batch_to_front(values, [args[i] for i in given], [dims[i] for i in given], axis))
+    return [
+        Zero(unmapped_aval(y.aval, axis.size, 0)) if type(y) is Zero else next(mapped) for y in outs
+    ]
+
+
 class CustomCall(Primitive):
     """A family: call the flat function `call_jaxpr`, whose derivative the other params give.
 
-    The first `num_consts` operands are values that the function closed over, hoisted when it was
-    staged; the derivative rules do not see them.
+    The first `num_consts` operands are values that the function closed over, hoisted by the call or
+    when it was staged; the derivative rules do not see them.
     """
 
     memoize_type = False
@@ -50,7 +76,8 @@ class CustomCall(Primitive):
         if isinstance(call, Jaxpr):
             return args, params
         jaxpr, consts = stage_closed(call, [typeof(x) for x in args], params["name"])
-        return [*consts, *args], {**params, "call_jaxpr": jaxpr, "num_consts": len(consts)}
+        count = len(consts) + params["num_consts"]
+        return [*consts, *args], {**params, "call_jaxpr": jaxpr, "num_consts": count}
 
     def abstract_eval(self, *avals, call_jaxpr, **params):
         return call_jaxpr.out_avals
@@ -64,135 +91,214 @@ class CustomCall(Primitive):
     def inlined(self, eqn):
         return eqn.params["call_jaxpr"]
 
-    def pretty_params(self, params):
-        return dict(sorted(params.items(), key=lambda kv: kv[0] != "name"))
+    def uses_axis(self, name, params):
+        call = params["call_jaxpr"]  # what Python will do is not known
+        return jaxpr_uses_axis(call, name) if isinstance(call, Jaxpr) else True
 
-    def check_consts(self, tangents: Any, params: dict) -> None:
-        """Raise where a closed-over value moves: the rule says nothing of it."""
-        for t in tangents[: params["num_consts"]]:
-            if type(t) is not Zero:
-                raise TypeError(
-                    f"{self.name}: {params['name']} must not close over values that are "
-                    f"differentiated; got a closed-over {typeof(t)}. Hint: pass it as an argument."
-                )
+    def pretty_params(self, params):
+        shown = {k: v for k, v in params.items() if v is not None and k != "optimize_remat"}
+        return dict(sorted(shown.items(), key=lambda kv: kv[0] != "name"))
+
+    def check_consts(self, primals: Any, tangents: Any, params: dict) -> None:
+        """Raise where a closed-over value moves the result: the rules say nothing of it."""
+        n = params["num_consts"]
+        if all(type(t) is Zero for t in tangents[:n]):
+            return
+        call = params["call_jaxpr"]
+        if isinstance(call, Jaxpr):
+            moved = tuple(i < n and type(t) is not Zero for i, t in enumerate(tangents))
+            moves = any(jvp_jaxpr(call, moved)[1])
+        else:
+            _, dots = jvp(lambda *cs: call(*cs, *primals[n:]), primals[:n], tangents[:n])
+            moves = not all(type(t) is Zero for t in dots)
+        if moves:
+            closed = next(typeof(t) for t in tangents[:n] if type(t) is not Zero)
+            raise TypeError(
+                f"{self.name}: {params['name']} must not close over values that are "
+                f"differentiated; got a closed-over {closed}. Hint: pass it as an argument."
+            )
 
 
 class CustomJVP(CustomCall):
-    """Call a function whose derivative is whatever `jvp(*primals, *tangents)` computes."""
+    """Call a function whose derivative is what `jvp` says.
+
+    jvp(primals, tangents) -> (outs, tangents), flat lists; a tangent may be Zero in the result, and
+    with `symbolic_zeros` in what is given.
+    """
 
     name = "custom_jvp_call"
 
     def jvp(self, primals, tangents, **params):
-        self.check_consts(tangents, params)
+        self.check_consts(primals, tangents, params)
         n = params["num_consts"]
         current.source = None  # what the user's rule writes has lines of its own
-        outs = params["jvp"](*primals[n:], *map(instantiate, tangents[n:]))
-        half = len(outs) // 2
-        return outs[:half], [as_tangent(t) for t in outs[half:]]
+        dots = tangents[n:] if params["symbolic_zeros"] else [*map(instantiate, tangents[n:])]
+        return params["jvp"](primals[n:], dots)
 
     def batch(self, axis, args, dims, **params):
-        n = params["num_consts"]
-        rule, own = params["jvp"], dims[n:]
+        params["jvp"] = batched_jvp(params["jvp"], axis, dims[params["num_consts"] :])
         params["call_jaxpr"] = batched_call(params["call_jaxpr"], axis, dims)
-        params["jvp"] = lambda *xs: batch_to_front(rule, xs, [*own, *own], axis)
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
 
 
-def as_tangent(t: Any) -> Any:
-    """A tangent from a rule: Zero where it is float0."""
-    aval = typeof(t)
-    return Zero(aval) if aval.dtype == dtypes.float0 else t
+def batched_jvp(rule: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
+    """A rule `(primals, tangents) -> (outs, tangents)` mapped over `axis`; `dims` of the primals."""
+    n = len(dims)
+
+    def flat(*xs: Any) -> list:
+        outs, dots = rule(xs[:n], xs[n:])
+        return [*outs, *dots]
+
+    def mapped(primals: Sequence, tangents: Sequence) -> tuple[list, list]:
+        both = batch_sparse(flat, [*primals, *tangents], [*dims, *dims], axis)
+        half = len(both) // 2
+        return both[:half], both[half:]
+
+    mapped.__name__ = getattr(rule, "__name__", "jvp")
+    return mapped
 
 
 class CustomVJP(CustomCall):
-    """Call a function whose pullback is `bwd`, on the residuals that `fwd` leaves.
+    """Call a function whose reverse derivative is what `fwd` says.
 
-    fwd(*primals) -> (outs, residuals), flat lists; bwd(*residuals, *cts) -> cotangents of primals.
+    fwd(primals, perturbed) -> (outs, residuals, pull), the first two flat lists; pull(residuals,
+    cts) -> cotangents of the primals, where a result may be Zero, and a ct too if
+    `symbolic_zeros`. `jvp`, as of CustomJVP, serves forward mode; it may be None.
     """
 
     name = "custom_vjp_call"
 
     def jvp(self, primals, tangents, **params):
-        self.check_consts(tangents, params)
+        self.check_consts(primals, tangents, params)
         n = params["num_consts"]
+        moves = [type(t) is not Zero and not is_float0(t) for t in tangents[n:]]
         current.source = None  # what the user's rule writes has lines of its own
-        outs, residuals = params["fwd"](*primals[n:])
-        moves = [dtypes.is_inexact(typeof(x).dtype) for x in primals[n:]]
+        if params["optimize_remat"]:
+            outs, residuals, pull = forward_for_remat(primals, moves, params)
+        else:
+            outs, residuals, pull = params["fwd"](primals[n:], moves)
         out_avals = [typeof(x).to_tangent() for x in outs]
+        count, rule = len(residuals), None
+        if params["jvp"] is not None:
+            residuals = [*residuals, *primals[n:]]
+            rule = pushforward_of_moving(params["jvp"], count, moves)
         dots = iter(
             custom_linear_p.bind(
                 *residuals,
-                *[instantiate(t) for t, m in zip(tangents[n:], moves, strict=True) if m],
+                *[t for t, m in zip(tangents[n:], moves, strict=True) if m],
                 name=params["name"],
-                bwd=pullback_of_moving(params["bwd"], len(residuals), moves, out_avals),
+                bwd=pullback_of_moving(pull, count, moves, out_avals),
+                jvp=rule,
                 num_residuals=len(residuals),
                 out_avals=tuple(a for a in out_avals if a.dtype != dtypes.float0),
+                symbolic_zeros=params["symbolic_zeros"],
             )
         )
         return outs, [Zero(a) if a.dtype == dtypes.float0 else next(dots) for a in out_avals]
 
     def batch(self, axis, args, dims, **params):
-        fwd, bwd, own = params["fwd"], params["bwd"], dims[params["num_consts"] :]
-        params["call_jaxpr"] = batched_call(params["call_jaxpr"], axis, dims)
-
-        def batched_fwd(*xs: Any) -> tuple[list, list]:
-            counts: list[int] = []
-
-            def flat(*ys: Any) -> list:
-                outs, residuals = fwd(*ys)
-                counts.append(len(outs))
-                return [*outs, *residuals]
-
-            both = batch_to_front(flat, xs, own, axis)
-            return both[: counts[0]], both[counts[0] :]
-
-        params["fwd"] = batched_fwd
-        params["bwd"] = batched_bwd(bwd, axis, own)
-        outs = self.bind(*args, **params)
+        outs = self.bind(*args, **self.batched(axis, dims, params))
         return outs, [0] * len(outs)
 
-
-def pullback_of_moving(
-    bwd: Callable, n: int, moves: list[bool], out_avals: list[ShapedArray]
-) -> Callable:
-    """`bwd` with n residuals for the primals and outputs that are not float0 alone."""
-
-    def pull(*operands: Any) -> list:
-        given = iter(operands[n:])
-        cts = [zeros(a) if a.dtype == dtypes.float0 else next(given) for a in out_avals]
-        grads = bwd(*operands[:n], *cts)
-        return [g for g, m in zip(grads, moves, strict=True) if m]
-
-    return pull
+    def batched(self, axis: Axis, dims: Sequence[int | None], params: dict) -> dict:
+        """The parameters of this call mapped over `axis`."""
+        own = dims[params["num_consts"] :]
+        rule = params["jvp"]
+        return {
+            **params,
+            "call_jaxpr": batched_call(params["call_jaxpr"], axis, dims),
+            "fwd": batched_fwd(params["fwd"], axis, own),
+            "jvp": None if rule is None else batched_jvp(rule, axis, own),
+        }
 
 
-def batched_bwd(bwd: Callable, axis: Axis, dims: list) -> Callable:
+def batched_fwd(fwd: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
+    """A forward rule mapped over `axis`; `dims` are those of the primals."""
+
+    def mapped(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
+        found: list = []
+
+        def flat(*xs: Any) -> list:
+            outs, residuals, pull = fwd(xs, perturbed)
+            found[:] = len(outs), pull
+            return [*outs, *residuals]
+
+        both = batch_to_front(flat, primals, dims, axis)
+        count, pull = found
+        return both[:count], both[count:], batched_pull(pull, axis, dims)
+
+    mapped.__name__ = getattr(fwd, "__name__", "fwd")
+    return mapped
+
+
+def batched_pull(pull: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
     """A pullback mapped over `axis`, all its operands in front; `dims` are those of the primals.
 
     The cotangent of a primal that was not mapped is the sum over the axis.
     """
 
-    def pull(*operands: Any) -> list:
-        grads = batch_to_front(bwd, operands, [0] * len(operands), axis)
-        out = []
-        for g, d in zip(grads, dims, strict=True):
-            if typeof(g).dtype == dtypes.float0:
-                out.append(g)
-            else:
-                out.append(reduce_sum(g, (0,)) if d is None else front_to(g, d))
-        return out
+    def mapped(residuals: Sequence, cts: Sequence) -> list:
+        n = len(residuals)
+        operands = [*residuals, *cts]
+        flat = lambda *xs: pull(xs[:n], xs[n:])
+        grads = batch_sparse(flat, operands, [0] * len(operands), axis)
+        return [
+            unbatched_ct(g) if d is None else ct_with_axis_at(g, d)
+            for g, d in zip(grads, dims, strict=True)
+        ]
 
-    return pull
+    return mapped
 
 
-def front_to(x: Any, dim: int) -> Any:
-    """`x` with its front axis moved to `dim`."""
-    return transpose(x, (*range(1, dim + 1), 0, *range(dim + 1, typeof(x).ndim)))
+def unbatched_ct(ct: Any) -> Any:
+    """The sum of a cotangent over its front axis."""
+    return Zero(mapped_aval(ct.aval, 0)) if type(ct) is Zero else reduce_sum(ct, (0,))
+
+
+def ct_with_axis_at(ct: Any, dim: int) -> Any:
+    """A cotangent with its front axis moved to `dim`."""
+    if type(ct) is Zero:
+        return Zero(unmapped_aval(mapped_aval(ct.aval, 0), ct.aval.shape[0], dim))
+    return transpose(ct, (*range(1, dim + 1), 0, *range(dim + 1, typeof(ct).ndim)))
+
+
+def pullback_of_moving(
+    pull: Callable, count: int, moves: list[bool], out_avals: list[ShapedArray]
+) -> Callable:
+    """`pull`, of the first `count` residuals, for primals that move and outputs not float0 alone."""
+
+    def of_moving(residuals: Sequence, cts: Sequence) -> list:
+        given = iter(cts)
+        whole = [Zero(a) if a.dtype == dtypes.float0 else next(given) for a in out_avals]
+        grads = pull(residuals[:count], whole)
+        return [g for g, m in zip(grads, moves, strict=True) if m]
+
+    return of_moving
+
+
+def pushforward_of_moving(rule: Callable, count: int, moves: list[bool]) -> Callable:
+    """The tangents that a jvp rule gives; the primals are the residuals after the first `count`."""
+
+    def of_moving(residuals: Sequence, tangents: Sequence) -> list:
+        primals = residuals[count:]
+        given = iter(tangents)
+        whole = [
+            next(given) if m else Zero(typeof(x).to_tangent())
+            for m, x in zip(moves, primals, strict=True)
+        ]
+        _, dots = rule(primals, whole)
+        return [instantiate(t) for t in dots if not is_float0(t)]
+
+    return of_moving
 
 
 class CustomLinear(Primitive):
-    """The tangent map of a custom_vjp function: known only by its transpose, `bwd`."""
+    """A linear map of the operands after `num_residuals`, known by its transpose, `bwd`.
+
+    bwd(residuals, cts) -> cts of the linear operands; jvp(residuals, linear) -> outs is the map
+    itself, None for a custom_vjp function that has no forward rule.
+    """
 
     name = "custom_linear"
     memoize_type = False
@@ -200,51 +306,139 @@ class CustomLinear(Primitive):
     def abstract_eval(self, *avals, out_avals, **params):
         return list(out_avals)
 
-    def impl(self, *args, name, **params):
-        raise forward_error(name)
+    def impl(self, *args, **params):
+        n = params["num_residuals"]
+        if params["jvp"] is None:
+            raise forward_error(params["name"])
+        return params["jvp"](args[:n], args[n:])
 
-    def lower(self, hlo, *values, name, **params):
-        raise forward_error(name)
+    def lower(self, hlo, *values, **params):
+        avals = [v.aval for v in values]
+        return lower_jaxpr(hlo, stage_whole(lambda *xs: self.impl(*xs, **params), avals), values)
 
-    def jvp(self, primals, tangents, *, name, **params):
-        raise forward_error(name)
+    def jvp(self, primals, tangents, **params):
+        n = params["num_residuals"]
+        if all(type(t) is Zero for t in tangents[:n]):
+            dots = self.bind(*primals[:n], *map(instantiate, tangents[n:]), **params)
+            return self.bind(*primals, **params), dots
+        return jvp(lambda *xs: self.impl(*xs, **params), primals, tangents)
 
-    def transpose(self, cts, *args, name, bwd, num_residuals, out_avals):
-        residuals = args[:num_residuals]
+    def transpose(self, cts, *args, **params):
+        n, bwd = params["num_residuals"], params["bwd"]
         current.source = None  # what the user's function writes has lines of its own
-        grads = bwd(*residuals, *map(instantiate, cts))
-        return [
-            *[None] * num_residuals,
-            *[
-                g if type(x) is Linear else None
-                for g, x in zip(grads, args[num_residuals:], strict=True)
-            ],
-        ]
+        if params["symbolic_zeros"]:
+            grads = bwd(args[:n], cts)
+        elif params["jvp"] is None:
+            grads = bwd(args[:n], [*map(instantiate, cts)])
+        else:  # a map again, whose transpose is this one
+            back = lambda residuals, given: [*map(instantiate, bwd(residuals, given))]
+            turned = {**params, "bwd": params["jvp"], "jvp": back}
+            turned["out_avals"] = tuple(typeof(x) for x in args[n:])
+            grads = self.bind(*args[:n], *map(instantiate, cts), **turned)
+        linear = zip(grads, args[n:], strict=True)
+        return [*[None] * n, *[g if type(x) is Linear else None for g, x in linear]]
 
-    def batch(self, axis, args, dims, *, name, bwd, num_residuals, out_avals):
-        n = num_residuals
+    def batch(self, axis, args, dims, **params):
+        n, rule = params["num_residuals"], params["jvp"]
         residuals = [
             batched_at_front(x, d, axis.size) for x, d in zip(args[:n], dims[:n], strict=True)
         ]
-        outs = self.bind(
-            *residuals,
-            *args[n:],
-            name=name,
-            bwd=batched_bwd(bwd, axis, dims[n:]),
-            num_residuals=n,
-            out_avals=tuple(ShapedArray((axis.size, *a.shape), a.dtype) for a in out_avals),
-        )
+        params["bwd"] = batched_pull(params["bwd"], axis, dims[n:])
+        if rule is not None:
+            params["jvp"] = lambda rs, ts: batch_to_front(
+                lambda *xs: rule(xs[:n], xs[n:]), [*rs, *ts], [*[0] * n, *dims[n:]], axis
+            )
+        params["out_avals"] = tuple(unmapped_aval(a, axis.size, 0) for a in params["out_avals"])
+        outs = self.bind(*residuals, *args[n:], **params)
         return outs, [0] * len(outs)
+
+    def pretty_params(self, params):
+        return {k: v for k, v in params.items() if v is not None}
 
 
 def forward_error(name: str) -> TypeError:
     """The error for forward mode through a function that has only a pullback."""
     return TypeError(
         f"jvp: a custom_vjp function has no forward-mode derivative; got {name}. "
-        "Hint: reverse mode (grad, vjp), or custom_jvp, which serves both modes."
+        f"Hint: give it one with {name}.defjvp(rule), or use reverse mode (grad, vjp)."
     )
+
+
+class RematOpt(CustomVJP):
+    """Call the forward rule of a custom_vjp function: the results of the call, then residuals.
+
+    Where no residual is needed, as in the forward pass of `checkpoint`, the call takes its place:
+    it costs less, and an opaque rule cannot be cut down. `fwd_jaxpr` is the flat rule, which has
+    hoisted `num_fwd_consts` operands in front of those of the call.
+    """
+
+    name = "remat_opt"
+
+    def impl(self, *args, fwd_jaxpr, **params):
+        return fwd_jaxpr(*args)
+
+    def staged(self, args, params):
+        if isinstance(params["fwd_jaxpr"], Jaxpr):
+            return args, params
+        avals = [typeof(x) for x in args]
+        fwd, consts = stage(params["fwd_jaxpr"], avals, params["name"])
+        held, params = super().staged(args, params)
+        unused = [Var(typeof(x)) for x in held[: len(held) - len(args)]]
+        whole = fwd.replace(constvars=[], invars=[*fwd.constvars, *unused, *fwd.invars])
+        params = {**params, "fwd_jaxpr": whole, "num_fwd_consts": len(consts)}
+        return [*consts, *held], params
+
+    def abstract_eval(self, *avals, fwd_jaxpr, **params):
+        return fwd_jaxpr.out_avals
+
+    def lower(self, hlo, *args, fwd_jaxpr, **params):
+        return lower_jaxpr(hlo, fwd_jaxpr, args)
+
+    def inlined(self, eqn):
+        return eqn.params["fwd_jaxpr"]
+
+    def jvp(self, primals, tangents, *, fwd_jaxpr, **params):
+        return jvp(fwd_jaxpr, primals, tangents)
+
+    def batched(self, axis, dims, params):
+        call = super().batched(axis, dims[params["num_fwd_consts"] :], params)
+        return {**call, "fwd_jaxpr": batched_call(params["fwd_jaxpr"], axis, dims)}
+
+    def dce(self, eqn, live):
+        call = dict(eqn.params)
+        n, _ = call.pop("num_fwd_consts"), call.pop("fwd_jaxpr")
+        count = len(call["call_jaxpr"].outvars)
+        if True in live[count:]:
+            return eqn
+        outvars = eqn.outvars[:count]
+        return eqn.replace(
+            primitive=custom_vjp_p, invars=eqn.invars[n:], outvars=outvars, params=call
+        )
+
+
+def forward_for_remat(
+    primals: Sequence, moves: Sequence[bool], params: dict
+) -> tuple[list, list, Callable]:
+    """What the forward rule gives, written so that `checkpoint` can do without it."""
+    n = params["num_consts"]
+    found: list = []
+
+    def flat(*xs: Any) -> list:
+        outs, residuals, pull = params["fwd"](xs[n:], moves)
+        found[:] = len(outs), pull
+        return [*outs, *residuals]
+
+    both = remat_opt_p.bind(*primals, fwd_jaxpr=flat, num_fwd_consts=0, **params)
+    count, pull = found
+    return both[:count], both[count:], pull
+
+
+def is_float0(t: Any) -> bool:
+    """Whether a (co)tangent, maybe Zero, is that of something discrete."""
+    return (t.aval if type(t) is Zero else typeof(t)).dtype == dtypes.float0
 
 
 custom_jvp_p = CustomJVP()
 custom_vjp_p = CustomVJP()
 custom_linear_p = CustomLinear()
+remat_opt_p = RematOpt()

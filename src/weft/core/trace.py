@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxlib import _jax
@@ -34,6 +34,7 @@ class Trace:
     """One interpretation of primitives. `parent` is the one that its rules act under."""
 
     __slots__ = ("__weakref__", "live", "parent")
+    known: ClassVar[Any] = ()  # ids of the tracers it has values for: see control/hoist.py
 
     def __init__(self, parent: Trace | None):
         self.parent = parent
@@ -171,8 +172,15 @@ class Tracer:
 
     def check_live(self) -> None:
         """Raise where the function that this value belongs to has returned."""
-        if not self.owner.live:
+        if not self.is_live():
             raise UnexpectedTracerError(leak_message(self))
+
+    def is_live(self) -> bool:
+        """Whether the value can be used: its function runs, or a trace in force stands in for it."""
+        trace = None if self.owner.live else current.trace
+        while trace is not None and id(self) not in trace.known:
+            trace = trace.parent
+        return self.owner.live or trace is not None
 
     def __bool__(self) -> bool:
         hint = (

@@ -1,0 +1,138 @@
+"""What Python functions close over, made operands: `closed_over`, `Hoisted`.
+
+A call that brings its own rules may refer to traced values of the functions around it, and the
+rules run later, under other traces. Such values become operands of the call; when one of its
+functions runs, it sees the operands' values where it names the tracers.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.trace import Trace, Tracer, current
+from weft.util import fun_name
+from weft.xla.array import ArrayImpl
+from weft.xla.eager import EVAL
+
+MOST_OBJECTS = 4096  # that a search looks at; what lies deeper is not found
+# What holds no tracer, or nothing that a function means to refer to.
+_LEAVES = (
+    type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype, ArrayImpl,
+    type, types.ModuleType, types.BuiltinFunctionType, types.CodeType,
+)  # fmt: skip
+
+
+def closed_over(*roots: Any) -> list[Tracer]:
+    """The live tracers that functions refer to: in closures, defaults, bound objects, containers.
+
+    None at the bottom, where every value is concrete.
+    """
+    if current.trace is EVAL:
+        return []
+    found: dict[int, Tracer] = {}
+    seen: set[int] = set()
+    todo = list(roots)
+    while todo and len(seen) < MOST_OBJECTS:
+        x = todo.pop()
+        if isinstance(x, Tracer):
+            if x.is_live():
+                found[id(x)] = x
+        elif not isinstance(x, _LEAVES) and id(x) not in seen:
+            seen.add(id(x))
+            todo.extend(parts(x))
+    return list(found.values())
+
+
+def parts(x: Any) -> Iterable[Any]:
+    """What an object refers to."""
+    if isinstance(x, types.FunctionType):
+        cells = [c.cell_contents for c in x.__closure__ or () if not is_empty(c)]
+        return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+    if isinstance(x, types.MethodType):
+        return [x.__self__, x.__func__]
+    if isinstance(x, functools.partial):
+        return [x.func, *x.args, *x.keywords.values()]
+    if isinstance(x, dict):
+        return x.values()
+    if isinstance(x, list | tuple | set | frozenset):
+        return x
+    inside = [getattr(x, name) for name in getattr(type(x), "__slots__", ()) if hasattr(x, name)]
+    return [*inside, *getattr(x, "__dict__", {}).values()]
+
+
+def is_empty(cell: types.CellType) -> bool:
+    """Whether a variable of a closure has no value yet."""
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
+
+
+class Substitution(Trace):
+    """Processes under the parent, with other values in place of given tracers.
+
+    `known` maps the id of a tracer, which the maker keeps alive, to the value.
+    """
+
+    __slots__ = ("known",)
+
+    def __init__(self, parent: Trace, known: dict[int, Any]):
+        self.parent = parent
+        self.live = True
+        self.known = known
+
+    def process(self, prim: Any, args: Any, params: dict) -> list:
+        known = self.known
+        try:
+            current.trace = self.parent
+            values = [known.get(id(x), x) for x in args]
+            return self.parent.process(prim, values, params)  # type: ignore[union-attr]
+        finally:
+            current.trace = self
+
+
+class Hoisted:
+    """A flat function that takes what it closed over first; it gives lists, nested or not.
+
+    >>> Hoisted(fun, tracers)(*values, *args)  # doctest: +SKIP
+    """
+
+    __slots__ = ("__name__", "fun", "tracers")
+
+    def __init__(self, fun: Callable, tracers: Sequence[Tracer]):
+        self.fun = fun
+        self.tracers = tracers
+        self.__name__ = fun_name(fun)
+
+    def __call__(self, *operands: Any) -> Any:
+        n = len(self.tracers)
+        return substitute(self.fun, self.tracers, operands[:n], operands[n:])
+
+
+def substitute(
+    fun: Callable, tracers: Sequence[Tracer], values: Sequence[Any], args: Sequence[Any]
+) -> Any:
+    """`fun(*args)`, a list, nested or not, where `fun` sees `values` in place of `tracers`."""
+    if not tracers:
+        return fun(*args)
+    known = dict(zip(map(id, tracers), values, strict=True))
+    trace = Substitution(current.trace, known)
+    try:
+        current.trace = trace
+        outs = fun(*args)
+    finally:
+        current.trace = trace.parent
+    return seen_from(outs, known)
+
+
+def seen_from(x: Any, known: dict[int, Any]) -> Any:
+    """A result with values in place of the tracers that the function gave back as they were."""
+    if isinstance(x, list | tuple):
+        return [seen_from(y, known) for y in x]
+    return known.get(id(x), x)
