@@ -1,0 +1,224 @@
+"""Calls of Python from a program: `pure_callback`, `io_callback`, `debug_callback`, `debug_print`.
+
+A callback here is flat: `callback(result_avals, *values)` gives a NumPy array for each result; the
+values are arrays or NumPy's. Pytrees and checks are callbacks.py's, running is xla/callbacks.py's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Effect, Primitive, Zero
+from weft.errors import MissingRule
+from weft.primitives.layout import batched_at_front, expand_dims, moved_to_front
+from weft.transforms.batch import unmapped_aval
+from weft.xla.array import put
+
+
+class DebugEffect(Effect):
+    """Showing values: may happen more or less often than written where programs are transformed."""
+
+    name = "Debug"
+
+
+class OrderedDebugEffect(Effect):
+    """Showing values in the order written."""
+
+    name = "OrderedDebug"
+    ordered = True
+
+
+class IOEffect(Effect):
+    """Doing something that matters: happens just where the program says."""
+
+    name = "IO"
+    repeatable = False
+
+
+class OrderedIOEffect(IOEffect):
+    """Doing something that matters, in the order written."""
+
+    name = "OrderedIO"
+    ordered = True
+
+
+class HostCall(Primitive):
+    """A family: the results of the Python function `callback`, of types `result_avals`."""
+
+    memoize_type = False
+    calls_host = True
+    multiple_results = True
+
+    def abstract_eval(self, *avals, result_avals, **params):
+        return list(result_avals)
+
+    def impl(self, *args, callback, result_avals, **params):
+        return [put(y) for y in callback(result_avals, *args)]
+
+    def lower(self, hlo, *args, callback, result_avals, **params):
+        function = functools.partial(callback, result_avals)
+        return hlo.host_call(function, args, result_avals, self.effect)
+
+    def jvp(self, primals, tangents, **params):
+        avals = params["result_avals"]
+        if any(dtypes.is_inexact(a.dtype) for a in avals):
+            raise ValueError(
+                f"{self.name}: the derivative of a Python function is not known; got operands that "
+                "are differentiated. Hint: weft.custom_jvp or weft.custom_vjp around the call, or "
+                "lax.stop_gradient(x) for its operands."
+            )
+        return self.bind(*primals, **params), [Zero(a.to_tangent()) for a in avals]
+
+    def batch(self, axis, args, dims, *, callback, result_avals, **params):
+        """The callback is called for each element, in one call from the program."""
+        outs = self.bind(
+            *args,
+            callback=MappedCallback(callback, axis.size, tuple(dims)),
+            result_avals=tuple([unmapped_aval(a, axis.size, 0) for a in result_avals]),
+            **params,
+        )
+        return outs, [0] * len(outs)
+
+
+class MappedCallback:
+    """A flat callback applied to each element along the mapped axes `dims` of its operands."""
+
+    __slots__ = ("callback", "dims", "size")
+
+    def __init__(self, callback: Callable, size: int, dims: Sequence[int | None]):
+        self.callback = callback
+        self.size = size
+        self.dims = dims
+
+    def __call__(self, result_avals: Sequence[ShapedArray], *args: Any) -> list[np.ndarray]:
+        avals = [ShapedArray(a.shape[1:], a.dtype) for a in result_avals]
+        columns = [
+            [x] * self.size if d is None else np.moveaxis(np.asarray(x), d, 0)
+            for x, d in zip(args, self.dims, strict=True)
+        ]
+        outs = [np.empty(a.shape, a.dtype) for a in result_avals]
+        for i in range(self.size):
+            for out, y in zip(outs, self.callback(avals, *[c[i] for c in columns]), strict=True):
+                out[i] = y
+        return outs
+
+    def __repr__(self) -> str:
+        return f"{self.callback} mapped {self.size} times"
+
+
+VMAP_METHODS = (
+    "sequential",
+    "sequential_unrolled",
+    "expand_dims",
+    "broadcast_all",
+    "legacy_vectorized",
+)
+
+
+class PureCallback(HostCall):
+    """The results of a function that does nothing else: it may be called more often, or never.
+
+    `vmap_method` says how it is mapped over an axis.
+    """
+
+    name = "pure_callback"
+
+    def batch(self, axis, args, dims, **params):
+        method = params["vmap_method"]
+        if method is None:
+            raise MissingRule(
+                f"pure_callback: under vmap, vmap_method must be one of {', '.join(VMAP_METHODS)}; "
+                "got None. Hint: pure_callback(f, shapes, x, vmap_method='sequential') calls f for "
+                "each element."
+            )
+        if method.startswith("sequential"):
+            return super().batch(axis, args, dims, **params)
+        fill = {
+            "expand_dims": lambda x: expand_dims(x, (0,)),
+            "broadcast_all": lambda x: batched_at_front(x, None, axis.size),
+            "legacy_vectorized": lambda x: x,
+        }[method]
+        args = [
+            fill(x) if d is None else moved_to_front(x, d) for x, d in zip(args, dims, strict=True)
+        ]
+        avals = tuple([unmapped_aval(a, axis.size, 0) for a in params["result_avals"]])
+        outs = self.bind(*args, **{**params, "result_avals": avals})
+        return outs, [0] * len(outs)
+
+
+class IOCallback(HostCall):
+    """The results of a function called for what it does: once, where the program says."""
+
+    name = "io_callback"
+
+    def __init__(self, effect: Effect):
+        self.effect = effect
+
+    def batch(self, axis, args, dims, **params):
+        if self.effect.ordered:
+            raise ValueError(
+                "io_callback: an ordered call must not be mapped, for the elements of vmap have no "
+                f"order; got an axis of size {axis.size}. Hint: ordered=False, or lax.map."
+            )
+        return super().batch(axis, args, dims, **params)
+
+    def pretty_params(self, params):
+        return {**params, "ordered": self.effect.ordered}
+
+
+class DebugCallback(HostCall):
+    """Call a function to look at values."""
+
+    name = "debug_callback"
+
+    def __init__(self, effect: Effect):
+        self.effect = effect
+
+    def pretty_params(self, params):
+        shown = {k: v for k, v in params.items() if k != "result_avals"}
+        return {**shown, "effect": self.effect}
+
+
+class DebugPrint(DebugCallback):
+    """Print values in a format, which the callback holds as `fmt`."""
+
+    name = "debug_print"
+
+    def pretty_params(self, params):
+        callback = params["callback"]
+        while isinstance(callback, MappedCallback):
+            callback = callback.callback
+        return {
+            "fmt": callback.fmt,
+            "ordered": self.effect.ordered,
+            "partitioned": params["partitioned"],
+        }
+
+
+pure_callback_p = PureCallback()
+io_callback_p = IOCallback(IOEffect())
+ordered_io_callback_p = IOCallback(OrderedIOEffect())
+debug_callback_p = DebugCallback(DebugEffect())
+ordered_debug_callback_p = DebugCallback(OrderedDebugEffect())
+debug_print_p = DebugPrint(debug_callback_p.effect)
+ordered_debug_print_p = DebugPrint(ordered_debug_callback_p.effect)
+
+
+def result_of(op: str, where: str, x: Any, aval: ShapedArray) -> np.ndarray:
+    """A result as the engine takes it, or an error that names it. Python numbers may widen."""
+    got = typeof(x, op)
+    dtype = got.dtype
+    if got.weak_type and type(x) in (bool, int, float, complex):
+        dtype = dtypes.promote(((dtype, True), (aval.dtype, False)))[0]
+    if got.shape != aval.shape or dtype != aval.dtype:
+        raise TypeError(
+            f"{op}: the callback must return what result_shape_dtypes says; got {got} for {where}, "
+            f"which is {aval.strong()}."
+        )
+    return np.asarray(x, aval.dtype)
