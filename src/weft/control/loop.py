@@ -1,0 +1,668 @@
+"""`while`: a loop that runs as long as its predicate holds, and `reversal`, its reverse mode.
+
+Each rule transforms the body and binds it again; which of the carry moves, is mapped or is unknown
+is found by fixpoints on the body. Which states the reverse mode keeps is reversal.py's; pytrees and
+checks are loops.py's; loops of known length are scan.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.reversal import INT, SLOTS, Sweep
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.passes import dce_jaxpr
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.stage import stage_closed
+from weft.core.trace import use
+from weft.primitives.constant import stage_whole
+from weft.primitives.elementwise import add, add_p, lt, lt_p, max, select, sub
+from weft.primitives.layout import batched_at_front, convert, instantiate, zeros
+from weft.primitives.reduction import reduce_max, reduce_or
+from weft.transforms.batch import Axis, batch_jaxpr
+from weft.transforms.jvp import jvp_jaxpr
+from weft.transforms.linearize import split_jaxpr
+from weft.transforms.transpose import backward, backward_jaxpr
+from weft.util import merge, partition
+from weft.xla.lower import lower_jaxpr
+
+COUNT = ShapedArray((), INT)
+TRUTH = ShapedArray((), np.dtype(bool))
+
+
+class While(Primitive):
+    """x = init; while cond(cond_consts, x): x = body(body_consts, x). Results: the last x.
+
+    Operands: cond_consts, body_consts, init. `checkpoints` is how many states reverse mode stores
+    at a time; None leaves it to reversal.py. Source: StableHLO, while.
+    """
+
+    name = "while"
+    memoize_type = False
+
+    def abstract_eval(self, *avals, body_jaxpr, **params):
+        return body_jaxpr.out_avals
+
+    def impl(self, *args, **params):
+        return run_compiled(self, args, params, params["body_jaxpr"])
+
+    def lower(self, hlo, *args, body_jaxpr, cond_jaxpr, **params):
+        cond_consts, body_consts, init = groups(args, params)
+        still = unchanged(body_jaxpr)  # a region names these from outside
+        start, fixed = partition(still, init)
+        if not start:
+            return init
+        avals = [x.aval for x in start]
+
+        def region(jaxpr: Jaxpr, consts: list, dropped: Sequence[bool]) -> Callable:
+            def write(*xs: Any) -> list:
+                outs = lower_jaxpr(hlo, jaxpr, [*consts, *merge(still, xs, fixed)])
+                return partition(dropped, outs)[0]
+
+            return hlo.block(avals, write)
+
+        regions = [region(cond_jaxpr, cond_consts, [False]), region(body_jaxpr, body_consts, still)]
+        return merge(still, hlo.op("stablehlo.while", start, avals, regions), fixed)
+
+    def jvp(self, primals, tangents, **params):
+        cond_consts, body_consts, init = groups(primals, params)
+        _, const_dots, init_dots = groups(tangents, params)
+        sizes, moved = (len(body_consts), len(init)), moving([*const_dots, *init_dots])
+        body, moved = jvp_loop(params["body_jaxpr"], sizes, moved)
+        dots = [instantiate(t) for t, m in zip(init_dots, moved, strict=True) if m]
+        cond = widened(params["cond_jaxpr"], tuple([typeof(t) for t in dots]))
+        body_consts += [t for t in const_dots if type(t) is not Zero]
+        outs = bind_while(cond, body, cond_consts, body_consts, [*init, *dots], params)
+        n = len(init)
+        return outs[:n], tangents_of(outs[:n], outs[n:], moved)
+
+    def batch(self, axis, args, dims, **params):
+        cond_consts, body_consts, init = groups(args, params)
+        cond_dims, body_dims, init_dims = groups(dims, params)
+        body, cond = params["body_jaxpr"], params["cond_jaxpr"]
+        mapped_body, mapped = batch_loop(body, axis, tuple(body_dims), at_front(init_dims))
+        dims = (*cond_dims, *[0 if m else None for m in mapped])
+        mapped_cond, out_dims = batch_jaxpr(cond, axis, dims)
+        if out_dims != [None]:  # while any element goes on, the others stand still
+            still = unchanged(body)
+            start = [0 if not s or m else None for s, m in zip(still, mapped, strict=True)]
+            body_consts = [*cond_consts, *body_consts]
+            body = halting_body(body, cond, params["cond_nconsts"], params["body_nconsts"])
+            mapped_body, mapped = batch_loop(body, axis, (*cond_dims, *body_dims), tuple(start))
+            dims = (*cond_dims, *[0 if m else None for m in mapped])
+            mapped_cond = any_jaxpr(cond, axis, dims)
+        init = [
+            batched_at_front(x, d, axis.size) if m else x
+            for x, d, m in zip(init, init_dims, mapped, strict=True)
+        ]
+        outs = bind_while(mapped_cond, mapped_body, cond_consts, body_consts, init, params)
+        return outs, [0 if m else None for m in mapped]
+
+    def partial_eval(self, trace, unknown, args, params):
+        body, cond = params["body_jaxpr"], params["cond_jaxpr"]
+        cond_unknown, body_unknown, init_unknown = groups(unknown, params)
+        carry = fixpoint(init_unknown, lambda c: split_jaxpr(body, (*body_unknown, *c))[2])
+        reads = dce_jaxpr(cond)[1]
+        if any(u and r for u, r in zip((*cond_unknown, *carry), reads, strict=True)):
+            return trace.later.process(self, args, params)
+        cond_consts, body_consts, init = groups(args, params)
+        early = known_body(body, (*body_unknown, *carry))
+        early_cond = without(cond, (*[False] * len(cond_consts), *carry))
+        known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
+        counts = counter(body, cond, len(body_consts), len(cond_consts)) is not None
+        if not counts:  # then this run counts the steps, and the later one takes as many
+            early, early_cond = counting(early), widened(early_cond, (COUNT,))
+            known[1].append(INT.type(0))
+        with use(trace.parent):
+            outs = bind_while(early_cond, early, cond_consts, *known, params)
+        if not counts:
+            counted = counting(body)
+            args = [outs.pop(), *body_consts, *init, INT.type(0)]
+            params = while_params(below(counted), counted, 1, len(body_consts), params)
+        later = trace.later.process(self, args, params)
+        return merge(carry, outs, [y for y, u in zip(later, carry, strict=False) if u])
+
+    def transpose(self, cts, *args, **params):
+        body, n = params["body_jaxpr"], params["body_nconsts"]
+        _, consts, init = groups(args, params)
+        const_linear, linear = is_linear(consts), is_linear(init)
+        linear = fixpoint(linear, lambda c: split_jaxpr(body, (*const_linear, *c))[2])
+        moved = [lin and type(ct) is not Zero for lin, ct in zip(linear, cts, strict=True)]
+        pull, moved, const_moved = pull_loop(body, n, (*const_linear, *linear), tuple(moved))
+        ys = [instantiate(ct) for ct, m in zip(cts, moved, strict=True) if m]
+        sums = [zeros(x.aval) for x, m in zip(consts, const_moved, strict=True) if m]
+        known, states = partition(const_linear, consts)[0], partition(linear, init)[0]
+        advance = known_body(body, (*const_linear, *linear))
+        slots = params["checkpoints"] or SLOTS
+        outs = iter(
+            bind_reversal(
+                steps_taken(args, params), advance, pull, known, known, states, [*sums, *ys], slots
+            )
+        )
+        grads = [next(outs) if m else None for m in (*const_moved, *moved)]
+        return [None] * params["cond_nconsts"] + [
+            None if type(x) is not Linear else Zero(x.aval) if g is None else g
+            for x, g in zip((*consts, *init), grads, strict=True)
+        ]
+
+    def dce(self, eqn, live):
+        invars, params, live = narrowed(eqn.invars, eqn.params, live)
+        if params is eqn.params:
+            return eqn
+        outvars = [v for v, k in zip(eqn.outvars, live, strict=True) if k]
+        return eqn.replace(invars=invars, params=params, outvars=outvars)
+
+    def uses_axis(self, name, params):
+        return any(jaxpr_uses_axis(params[k], name) for k in ("cond_jaxpr", "body_jaxpr"))
+
+    def pretty_params(self, params):
+        return {k: v for k, v in params.items() if k != "checkpoints" or v is not None}
+
+
+while_p = While()
+
+
+def bind_while(
+    cond: Jaxpr,
+    body: Jaxpr,
+    cond_consts: Sequence[Any],
+    body_consts: Sequence[Any],
+    init: Sequence[Any],
+    params: dict,
+) -> list:
+    """Apply while to its operands in groups; of `params`, checkpoints is kept."""
+    params = while_params(cond, body, len(cond_consts), len(body_consts), params)
+    return while_p.bind(*cond_consts, *body_consts, *init, **params)
+
+
+def while_params(cond: Jaxpr, body: Jaxpr, n_cond: int, n_body: int, params: dict) -> dict:
+    """The parameters of a while, in the order in which they are printed."""
+    return {
+        "body_jaxpr": body,
+        "body_nconsts": n_body,
+        "checkpoints": params.get("checkpoints"),
+        "cond_jaxpr": cond,
+        "cond_nconsts": n_cond,
+    }
+
+
+def run_loop(cond: Callable, body: Callable, init: Sequence[Any]) -> list:
+    """A while of flat Python functions that may close over traced values."""
+    avals = [typeof(x) for x in init]
+    cond_jaxpr, cond_consts = stage_closed(lambda *xs: [cond(*xs)], avals)
+    body_jaxpr, body_consts = stage_closed(body, avals)
+    return bind_while(cond_jaxpr, body_jaxpr, cond_consts, body_consts, init, {})
+
+
+def groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
+    """Something that there is one of for each operand: of cond_consts, body_consts, init."""
+    n = params["cond_nconsts"]
+    m = n + params["body_nconsts"]
+    return list(xs[:n]), list(xs[n:m]), list(xs[m:])
+
+
+def moving(dots: Sequence[Any]) -> tuple[bool, ...]:
+    """Which tangents or cotangents are not Zero."""
+    return tuple([type(t) is not Zero for t in dots])
+
+
+def tangents_of(ys: Sequence[Any], dots: Sequence[Any], moved: Sequence[bool]) -> list:
+    """A tangent for each result: the given ones where it moves, else Zero."""
+    given = iter(dots)
+    return [
+        next(given) if m else Zero(typeof(y).to_tangent()) for y, m in zip(ys, moved, strict=True)
+    ]
+
+
+def is_linear(xs: Sequence[Any]) -> list[bool]:
+    """Which operands a transpose rule solves for."""
+    return [type(x) is Linear for x in xs]
+
+
+def at_front(dims: Sequence[int | None]) -> tuple[int | None, ...]:
+    """Dimensions after mapped axes have been moved to the front."""
+    return tuple([None if d is None else 0 for d in dims])
+
+
+def flipped(mask: Sequence[bool]) -> tuple[bool, ...]:
+    """Its complement."""
+    return tuple([not m for m in mask])
+
+
+def kept(mask: Sequence[bool], xs: Sequence[Any]) -> list:
+    """Those of `xs` where the mask is True."""
+    return [x for x, m in zip(xs, mask, strict=True) if m]
+
+
+def fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence]) -> tuple:
+    """The least mask that holds `mask` and all that `follow` says of it."""
+    while True:
+        grown = tuple([a or b for a, b in zip(mask, follow(tuple(mask)), strict=True)])
+        if grown == tuple(mask):
+            return grown
+        mask = grown
+
+
+# --------------------------------------------------------------------------------------------
+# Programs made of bodies and predicates. The inputs of a body are consts, then the carry, of which
+# there is as much as there are results.
+
+
+@memo_jaxpr
+def unchanged(body: Jaxpr) -> list[bool]:
+    """Which of the carry a body hands on as it is."""
+    n = len(body.outvars)
+    carry = body.invars[len(body.invars) - n :]
+    return [v is o for v, o in zip(carry, body.outvars, strict=True)]
+
+
+@memo_jaxpr
+def without(jaxpr: Jaxpr, dropped: tuple[bool, ...]) -> Jaxpr:
+    """A program without inputs that it does not read."""
+    return jaxpr.replace(invars=partition(dropped, jaxpr.invars)[0])
+
+
+@memo_jaxpr
+def widened(cond: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+    """A predicate that is given more, and does not look at it."""
+    return cond.replace(invars=[*cond.invars, *map(Var, avals)])
+
+
+@memo_jaxpr
+def counting(body: Jaxpr) -> Jaxpr:
+    """A body that also counts its steps, last in the carry."""
+    i, after = Var(COUNT), Var(COUNT)
+    step = Eqn(add_p, [i, Literal(1, COUNT)], {}, [after])
+    return body.replace(
+        invars=[*body.invars, i], outvars=[*body.outvars, after], eqns=[step, *body.eqns]
+    )
+
+
+@memo_jaxpr
+def below(body: Jaxpr) -> Jaxpr:
+    """The predicate (n, *carry) -> carry[-1] < n, for the carry of a body."""
+    n, carry, pred = Var(COUNT), [Var(a) for a in body.out_avals], Var(TRUTH)
+    return Jaxpr((), [n, *carry], [pred], [Eqn(lt_p, [carry[-1], n], {}, [pred])])
+
+
+@memo_jaxpr
+def jvp_loop(body: Jaxpr, sizes: tuple[int, ...], moved: tuple[bool, ...]) -> tuple[Jaxpr, list]:
+    """The derivative of a body as a body, and which of the carry moves.
+
+    Its inputs come in groups of `sizes`, of which the last is the carry; the derivative takes and
+    gives each group followed by the tangents of those that move.
+    """
+    n = len(moved) - sizes[-1]
+    consts, carry = moved[:n], moved[n:]
+    carry = fixpoint(carry, lambda c: jvp_jaxpr(body, (*consts, *c), c)[1])
+    jaxpr, _ = jvp_jaxpr(body, (*consts, *carry), carry)
+    dots = iter(jaxpr.invars[len(moved) :])
+    masked = list(zip(jaxpr.invars, (*consts, *carry), strict=False))
+    invars = []
+    for size in sizes:
+        group, masked = masked[:size], masked[size:]
+        invars += [v for v, _ in group]
+        invars += [next(dots) for _, m in group if m]
+    return jaxpr.replace(invars=invars), list(carry)
+
+
+@memo_jaxpr
+def batch_loop(
+    body: Jaxpr, axis: Axis, const_dims: tuple[int | None, ...], dims: tuple[int | None, ...]
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """A body mapped over `axis`, which is in front in its carry; and which of that is mapped."""
+
+    def mapped(carry: tuple[bool, ...]) -> tuple[Jaxpr, list]:
+        carry_dims = [0 if m else None for m in carry]
+        return batch_jaxpr(body, axis, (*const_dims, *carry_dims), carry)
+
+    carry = fixpoint([d is not None for d in dims], lambda c: [d is not None for d in mapped(c)[1]])
+    return mapped(carry)[0], carry
+
+
+@memo_jaxpr
+def halting_body(body: Jaxpr, cond: Jaxpr, n_cond: int, n_body: int) -> Jaxpr:
+    """(cond_consts, body_consts, carry) -> what body gives where cond holds, else carry."""
+    still = unchanged(body)
+
+    def fun(*args: Any) -> list:
+        consts, carry = args[:n_cond], args[n_cond + n_body :]
+        (go,) = cond(*consts, *carry)
+        outs = body(*args[n_cond:])
+        return [x if s else select(go, y, x) for x, y, s in zip(carry, outs, still, strict=True)]
+
+    return stage_whole(fun, [*cond.in_avals[:n_cond], *body.in_avals], body.name)
+
+
+@memo_jaxpr
+def any_jaxpr(cond: Jaxpr, axis: Axis, dims: tuple[int | None, ...]) -> Jaxpr:
+    """A predicate mapped over `axis`, true where it is for any element."""
+    mapped, _ = batch_jaxpr(cond, axis, dims)
+    return stage_whole(lambda *xs: [reduce_or(mapped(*xs)[0], (0,))], mapped.in_avals, cond.name)
+
+
+@memo_jaxpr
+def known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
+    """The part of a body that its known inputs determine; `unknown` is a fixpoint."""
+    early, _, out_unknown, _ = split_jaxpr(body, unknown)
+    n = out_unknown.count(False)
+    wanted = [i < n for i in range(len(early.outvars))]
+    return dce_jaxpr(early, wanted)[0]
+
+
+@memo_jaxpr
+def part_of(body: Jaxpr, live: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """A body for the `live` part of its carry and what that needs, and which inputs it takes."""
+    n = len(body.invars) - len(live)
+    live = fixpoint(live, lambda c: dce_jaxpr(body, c)[1][n:])
+    out, used = dce_jaxpr(body, live)
+    kept = (*used[:n], *live)
+    if all(kept):
+        return out, kept
+    return out.replace(invars=[v for v, k in zip(out.invars, kept, strict=True) if k]), kept
+
+
+def narrowed(args: Sequence[Any], params: dict, live: Sequence[bool]) -> tuple[list, dict, tuple]:
+    """Operands and parameters of a while whose `live` results are wanted, and all those it has."""
+    n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
+    cond, reads = dce_jaxpr(params["cond_jaxpr"])
+    live = [a or b for a, b in zip(live, reads[n_cond:], strict=True)]
+    body, kept = part_of(params["body_jaxpr"], tuple(live))
+    live = kept[n_body:]
+    taken = (*reads[:n_cond], *kept)
+    if all(taken) and body is params["body_jaxpr"] and cond is params["cond_jaxpr"]:
+        return list(args), params, live
+    cond = without(cond, tuple([not k for k in (*reads[:n_cond], *live)]))
+    params = while_params(cond, body, sum(reads[:n_cond]), sum(kept[:n_body]), params)
+    return [x for x, k in zip(args, taken, strict=True) if k], params, live
+
+
+# --------------------------------------------------------------------------------------------
+# How many steps a loop takes.
+
+
+@memo_jaxpr
+def counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, Any] | None:
+    """Where a loop that counts has its counter, among the carry, and its bound; else None.
+
+    Such a loop runs while i < n, where each step adds 1 to the integer i and leaves n alone. The
+    bound is a Literal or the place of an operand among (cond_consts, carry).
+    """
+    if (
+        len(cond.eqns) != 1
+        or cond.eqns[0].primitive is not lt_p
+        or cond.outvars[0] not in cond.eqns[0].outvars
+    ):
+        return None
+    i, bound = cond.eqns[0].invars
+    places = {v: k for k, v in enumerate(cond.invars)}
+    at = places.get(i, -1) - n_cond  # type: ignore[arg-type]
+    if at < 0 or not dtypes.is_integer(i.aval.dtype):
+        return None
+    if type(bound) is not Literal:
+        place = places[bound]  # type: ignore[index]
+        if place >= n_cond and not unchanged(body)[place - n_cond]:
+            return None
+        bound = place
+    before, after = body.invars[n_body + at], body.outvars[at]
+    for eqn in body.eqns:
+        if after in eqn.outvars:
+            adds = eqn.primitive is add_p and eqn.invars[0] is before
+            one = eqn.invars[-1]
+            return (at, bound) if adds and type(one) is Literal and one.val == 1 else None
+    return None
+
+
+def steps_taken(args: Sequence[Any], params: dict) -> Any:
+    """How many steps a loop takes, by its bounds where it counts, else by running it."""
+    cond_consts, body_consts, init = groups(args, params)
+    body, cond = params["body_jaxpr"], params["cond_jaxpr"]
+    found = counter(body, cond, len(body_consts), len(cond_consts))
+    if found is None:
+        params = while_params(
+            widened(cond, (COUNT,)), counting(body), len(cond_consts), len(body_consts), params
+        )
+        args = [*args, INT.type(0)]
+        args, params, _ = narrowed(args, params, [False] * len(init) + [True])
+        return while_p.bind(*args, **params)[-1]
+    at, bound = found
+    last = bound.val if type(bound) is Literal else [*cond_consts, *init][bound]
+    first = init[at]
+    if typeof(first).dtype.itemsize < 4:  # may not hold the difference
+        first, last = convert(first, INT), convert(last, INT)
+    return convert(sub(max(first, last), first), INT)
+
+
+# --------------------------------------------------------------------------------------------
+# Reverse mode.
+
+
+class Reversal(Primitive):
+    """ys after `ys = pull(pull_consts, x_i, ys)` for i = count - 1, ..., 0.
+
+    The states x_i begin with x_0 = xs and go on by x_i+1 = advance(advance_consts, x_i). Operands:
+    count, advance_consts, pull_consts, xs, ys. `checkpoints` is how many states are stored at a
+    time. Source: see `Sweep` in reversal.py, which `lower` writes.
+    """
+
+    name = "reversal"
+    memoize_type = False
+
+    def abstract_eval(self, *avals, pull_jaxpr, **params):
+        return pull_jaxpr.out_avals
+
+    def impl(self, *args, **params):
+        return run_compiled(self, args, params, params["pull_jaxpr"])
+
+    def lower(self, hlo, *args, **params):
+        return lower_jaxpr(hlo, sweep_jaxpr(**params), args)
+
+    def jvp(self, primals, tangents, *, advance_jaxpr, pull_jaxpr, **params):
+        _, *dots = parted(tangents, params, advance_jaxpr)
+        count, *parts = parted(primals, params, advance_jaxpr)
+        sizes = [len(part) for part in parts]
+        advance_dots, pull_dots, x_dots, y_dots = dots
+        moved = moving([*advance_dots, *x_dots])
+        advance, x_moved = jvp_loop(advance_jaxpr, (sizes[0], sizes[2]), moved)
+        moved = (*moving(pull_dots), *x_moved, *moving(y_dots))
+        pull, y_moved = jvp_loop(pull_jaxpr, tuple(sizes[1:]), moved)
+        masks = moving(advance_dots), moving(pull_dots), x_moved, y_moved
+        operands = [
+            [*part, *[instantiate(t) for t, m in zip(group, mask, strict=True) if m]]
+            for part, group, mask in zip(parts, dots, masks, strict=True)
+        ]
+        outs = bind_reversal(count[0], advance, pull, *operands, params["checkpoints"])
+        n = sizes[3]
+        return outs[:n], tangents_of(outs[:n], outs[n:], y_moved)
+
+    def batch(self, axis, args, dims, *, advance_jaxpr, pull_jaxpr, **params):
+        (count,), *parts = parted(args, params, advance_jaxpr)
+        (count_dim,), *part_dims = parted(dims, params, advance_jaxpr)
+        if count_dim is not None:  # all walk as far as the longest; each stands still at its end
+            sizes = [len(part) for part in parts]
+            pull_jaxpr = halting_pull(pull_jaxpr, *sizes[1:])
+            advance_jaxpr = halting_advance(advance_jaxpr, sizes[0])
+            firsts = [(count, 0), (count, 0), (INT.type(0), None)]
+            for part, group, (x, d) in zip(parts, part_dims, firsts, strict=False):
+                part.insert(0, x)
+                group.insert(0, d)
+            count = reduce_max(count, (0,))
+        advance_dims, pull_dims, x_dims, y_dims = map(tuple, part_dims)
+        advance, x_mapped = batch_loop(advance_jaxpr, axis, advance_dims, at_front(x_dims))
+        pull_dims = (*pull_dims, *[0 if m else None for m in x_mapped])
+        pull, y_mapped = batch_loop(pull_jaxpr, axis, pull_dims, at_front(y_dims))
+        for k, mapped in ((2, x_mapped), (3, y_mapped)):
+            parts[k] = [
+                batched_at_front(x, d, axis.size) if m else x
+                for x, d, m in zip(parts[k], part_dims[k], mapped, strict=True)
+            ]
+        outs = bind_reversal(count, advance, pull, *parts, params["checkpoints"])
+        return outs, [0 if m else None for m in y_mapped]
+
+    def partial_eval(self, trace, unknown, args, params):
+        return sweep_jaxpr(**params)(*args)  # its loops are weft's, and know what to do
+
+    def transpose(self, cts, *args, **params):
+        return backward(sweep_jaxpr(**params), (), args, cts)
+
+    def dce(self, eqn, live):
+        advance, pull = eqn.params["advance_jaxpr"], eqn.params["pull_jaxpr"]
+        count, *parts = parted(eqn.invars, eqn.params, advance)
+        n_advance, n_pull, n_xs, _ = map(len, parts)
+        m = n_pull + n_xs
+        ys = fixpoint(live, lambda c: dce_jaxpr(pull, c)[1][m:])
+        pull, pulled = dce_jaxpr(pull, ys)
+        xs = fixpoint(pulled[n_pull:m], lambda c: dce_jaxpr(advance, c)[1][n_advance:])
+        advance, advanced = dce_jaxpr(advance, xs)
+        masks = advanced[:n_advance], pulled[:n_pull], xs, ys
+        return eqn.replace(
+            invars=[
+                *count,
+                *[a for part, mask in zip(parts, masks, strict=True) for a in kept(mask, part)],
+            ],
+            params={
+                "advance_jaxpr": without(advance, flipped((*masks[0], *xs))),
+                "advance_nconsts": sum(masks[0]),
+                "checkpoints": eqn.params["checkpoints"],
+                "pull_jaxpr": without(pull, flipped((*masks[1], *xs, *ys))),
+                "pull_nconsts": sum(masks[1]),
+            },
+            outvars=kept(ys, eqn.outvars),
+        )
+
+    def uses_axis(self, name, params):
+        return any(jaxpr_uses_axis(params[k], name) for k in ("advance_jaxpr", "pull_jaxpr"))
+
+
+reversal_p = Reversal()
+
+
+def bind_reversal(
+    count: Any,
+    advance: Jaxpr,
+    pull: Jaxpr,
+    advance_consts: Sequence[Any],
+    pull_consts: Sequence[Any],
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    checkpoints: int,
+) -> list:
+    """Apply reversal to its operands in groups."""
+    return reversal_p.bind(
+        count,
+        *advance_consts,
+        *pull_consts,
+        *xs,
+        *ys,
+        advance_jaxpr=advance,
+        advance_nconsts=len(advance_consts),
+        checkpoints=checkpoints,
+        pull_jaxpr=pull,
+        pull_nconsts=len(pull_consts),
+    )
+
+
+def parted(args: Sequence[Any], params: dict, advance: Jaxpr) -> list[list]:
+    """Something that there is one of for each operand of reversal, in its five groups."""
+    rest, out = list(args), []
+    for size in (1, params["advance_nconsts"], params["pull_nconsts"], len(advance.outvars)):
+        out.append(rest[:size])
+        rest = rest[size:]
+    return [*out, rest]
+
+
+def sweep_jaxpr(*, pull_jaxpr: Jaxpr, **params: Any) -> Jaxpr:
+    """The program of a reversal, in whiles."""
+    return swept(pull_jaxpr, *params.items())
+
+
+@memo_jaxpr
+def swept(pull: Jaxpr, *items: Any) -> Jaxpr:
+    """See `sweep_jaxpr`."""
+    params = dict(items)
+    advance, n_advance = params["advance_jaxpr"], params["advance_nconsts"]
+    n_pull = params["pull_nconsts"]
+    still = unchanged(advance)
+
+    def fun(*args: Any) -> list:
+        (count,), advance_consts, pull_consts, states, ys = parted(args, params, advance)
+        xs, fixed = partition(still, states)
+
+        def step(*xs: Any) -> list:
+            return partition(still, advance(*advance_consts, *merge(still, xs, fixed)))[0]
+
+        def undo(*both: Any) -> list:
+            states = merge(still, both[: len(xs)], fixed)
+            return pull(*pull_consts, *states, *both[len(xs) :])
+
+        return Sweep(run_loop, step, undo, params["checkpoints"])(count, xs, ys)
+
+    n_states = len(pull.invars) - len(pull.outvars)
+    consts = advance.in_avals[:n_advance], pull.in_avals[:n_pull]
+    rest = pull.in_avals[n_pull:]
+    assert n_states == n_pull + len(advance.outvars)
+    return dce_jaxpr(stage_whole(fun, [COUNT, *consts[0], *consts[1], *rest], pull.name))[0]
+
+
+@memo_jaxpr
+def pull_loop(
+    body: Jaxpr, n: int, linear: tuple[bool, ...], moved: tuple[bool, ...]
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """The transpose of a body with n consts in its `linear` inputs, as a body.
+
+    It takes the inputs that are not linear, sums of the cotangents of consts, and cotangents of the
+    carry, and gives the last two. Also returned: which of the carry, and of the consts, have any;
+    `moved` is where it starts from.
+    """
+    n_consts = sum(linear[:n])
+
+    def pulled(carry: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
+        force = (*[False] * n_consts, *kept(linear[n:], carry))
+        back, out_moved = backward_jaxpr(body, linear, carry, force)
+        return back, merge(linear, [False] * linear.count(False), out_moved)
+
+    carry = fixpoint(moved, lambda c: pulled(c)[1][n:])
+    back, out_moved = pulled(carry)
+    const_moved = out_moved[:n]
+    grads = back.outvars[: sum(const_moved)]
+    sums, totals = [Var(v.aval) for v in grads], [Var(v.aval) for v in grads]
+    adds = [Eqn(add_p, [s, g], {}, [t]) for s, g, t in zip(sums, grads, totals, strict=True)]
+    at = linear.count(False)
+    pull = back.replace(
+        invars=[*back.invars[:at], *sums, *back.invars[at:]],
+        outvars=[*totals, *back.outvars[len(grads) :]],
+        eqns=[*back.eqns, *adds],
+    )
+    return pull, list(carry), const_moved
+
+
+@memo_jaxpr
+def halting_advance(advance: Jaxpr, n: int) -> Jaxpr:
+    """(limit, consts, step, xs) -> step + 1 and, where step < limit, the advance of xs, else xs."""
+
+    def fun(limit: Any, *args: Any) -> list:
+        consts, step, xs = args[:n], args[n], args[n + 1 :]
+        go, outs = lt(step, limit), advance(*consts, *xs)
+        return [add(step, 1), *[select(go, y, x) for x, y in zip(xs, outs, strict=True)]]
+
+    avals = [COUNT, *advance.in_avals[:n], COUNT, *advance.in_avals[n:]]
+    return stage_whole(fun, avals, advance.name)
+
+
+@memo_jaxpr
+def halting_pull(pull: Jaxpr, n: int, n_xs: int, n_ys: int) -> Jaxpr:
+    """(limit, consts, step, xs, ys) -> where step < limit, the pull of ys, else ys."""
+
+    def fun(limit: Any, *args: Any) -> list:
+        consts, step, xs, ys = args[:n], args[n], args[n + 1 : -n_ys], args[len(args) - n_ys :]
+        go, outs = lt(step, limit), pull(*consts, *xs, *ys)
+        return [select(go, y, x) for x, y in zip(ys, outs, strict=True)]
+
+    avals = [COUNT, *pull.in_avals[:n], COUNT, *pull.in_avals[n:]]
+    return stage_whole(fun, avals, pull.name)

@@ -1,0 +1,121 @@
+"""Running a loop backwards in little memory: which of its states are kept, and when.
+
+The state before a step that is reversed is computed again from one of a few that are stored, placed
+by the binomial rule. That the loops here are weft's own, and so can be differentiated again, is
+loop.py's doing; docs/design/005-while-reverse.md has the reasons and the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.core.aval import typeof
+from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
+from weft.primitives.elementwise import add, clamp, div, eq, gt, lt, min, mul, sub
+from weft.primitives.layout import convert, full
+
+SLOTS = 64  # states kept where the user says nothing: up to 2,144 steps are walked along twice
+INT = np.dtype(np.int32)
+FLOAT = np.dtype(np.float32)
+
+
+class Sweep(NamedTuple):
+    """ys after `ys = pull(*x_i, *ys)` for i = count - 1 ... 0, where x_i+1 = advance(*x_i).
+
+    States are in a stack of slots + 1 arrays; `steps[j]` says before which step the jth is, and a
+    state on the stack is one that the states after it are computed from. `loop(cond, body, init)`
+    runs a loop on flat lists.
+
+    With s slots, at most C(s + t, t) steps are reversed by walking along each at most t times;
+    where count <= slots + 1, that is once. Source: Griewank and Walther, Algorithm 799: Revolve
+    (ACM TOMS 26, 2000), section 2.
+    """
+
+    loop: Callable
+    advance: Callable
+    pull: Callable
+    slots: int
+
+    def __call__(self, count: Any, xs: Sequence[Any], ys: Sequence[Any]) -> list:
+        """Walk from the end to the start, beginning with the first state, xs."""
+        if not xs:
+            undo = lambda i, *ys: [sub(i, 1), *self.pull(*ys)]
+            return self.loop(lambda i, *_: gt(i, 0), undo, [count, *ys])[1:]
+        n = len(xs)
+        steps = full((self.slots + 1,), 0, INT)
+        stack = [put(full((self.slots + 1, *x.shape), 0, x.dtype), x, 0) for x in map(typed, xs)]
+
+        def down_and_up(end: Any, top: Any, steps: Any, *rest: Any) -> list:
+            top, steps, *stack = self.descend(end, top, steps, rest[:n])
+            end, top, *ys = self.ascend(end, top, steps, stack, rest[n:])
+            return [end, top, steps, *stack, *ys]
+
+        init = [count, INT.type(0), steps, *stack, *ys]
+        return self.loop(lambda end, *_: gt(end, 0), down_and_up, init)[3 + n :]
+
+    def descend(self, end: Any, top: Any, steps: Any, stack: Sequence[Any]) -> list:
+        """Store states until the one before step `end` is on top."""
+
+        def further(top: Any, steps: Any, *stack: Any) -> list:
+            here = at(steps, top)
+            ahead = stride(self.loop, sub(end, here), sub(INT.type(self.slots), top))
+            xs = [at(s, top) for s in stack]
+            walk = lambda i, *xs: [add(i, 1), *self.advance(*xs)]
+            _, *xs = self.loop(lambda i, *_: lt(i, ahead), walk, [INT.type(0), *xs])
+            top = add(top, 1)
+            stack = [put(s, x, top) for s, x in zip(stack, xs, strict=True)]
+            return [top, put(steps, add(here, ahead), top), *stack]
+
+        before = lambda top, steps, *_: lt(add(at(steps, top), 1), end)
+        return self.loop(before, further, [top, steps, *stack])
+
+    def ascend(
+        self, end: Any, top: Any, steps: Any, stack: Sequence[Any], ys: Sequence[Any]
+    ) -> list:
+        """Reverse the steps whose states are on top, one after the other."""
+
+        def undo(end: Any, top: Any, *ys: Any) -> list:
+            xs = [at(s, top) for s in stack]
+            return [sub(end, 1), sub(top, 1), *self.pull(*xs, *ys)]
+
+        reached = lambda end, top, *_: eq(add(at(steps, top), 1), end)
+        return self.loop(reached, undo, [end, top, *ys])
+
+
+def stride(loop: Callable, length: Any, slots: Any) -> Any:
+    """How far to walk before storing a state, where `length` > 1 steps are to be reversed.
+
+    Let t be the least number of walks that is enough, reach = C(slots + t, t) >= length. What is
+    left of the new state has as many slots and may be walked along t - 1 times, what is right of it
+    has a slot less and t times. In floats, which do not overflow; any stride in 1 ... length - 1 is
+    right, so rounding costs a little work at most.
+    """
+    slots, length = convert(slots, FLOAT), convert(length, FLOAT)
+
+    def grow(t: Any, reach: Any) -> list:
+        t = add(t, 1.0)
+        return [t, div(mul(reach, add(slots, t)), t)]
+
+    t, reach = loop(lambda t, reach: lt(reach, length), grow, [FLOAT.type(1), add(slots, 1.0)])
+    left = div(mul(reach, t), add(slots, t))
+    right = div(mul(left, slots), sub(add(slots, t), 1.0))
+    best = clamp(FLOAT.type(1), min(left, sub(length, right)), sub(length, 1.0))
+    return convert(add(best, 0.5), INT)
+
+
+def typed(x: Any) -> Any:
+    """A value that has a shape: a number as a NumPy scalar."""
+    return x if hasattr(x, "shape") else typeof(x).dtype.type(x)
+
+
+def at(stack: Any, i: Any) -> Any:
+    """The ith element; the first where i is negative."""
+    return dynamic_index_in_dim(stack, i, keepdims=False, allow_negative_indices=False)
+
+
+def put(stack: Any, x: Any, i: Any) -> Any:
+    """The stack with `x` as its ith element."""
+    return dynamic_update_index_in_dim(stack, x, i, 0, allow_negative_indices=False)
