@@ -86,6 +86,8 @@ HOMES = {
         "igammac igammac_p lgamma lgamma_p polygamma polygamma_p random_gamma_grad "
         "regularized_incomplete_beta_p zeta zeta_p"
     ),
+    "weft.control.loop": ("while_p"),
+    "weft.loops": ("fori_loop while_loop"),
     "weft.control.custom": ("stop_gradient_p"),
     "weft.control.scan": ("scan_p"),
     "weft.scans": ("associative_scan map scan"),
