@@ -46,8 +46,8 @@ def checkpoint(
     *,
     prevent_cse: bool | Sequence[bool] = True,
     policy: Callable | None = None,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
     concrete: bool = False,
 ) -> Any:
     """A function whose derivative keeps its arguments, and computes all else again when needed.
@@ -85,7 +85,7 @@ def checkpoint(
     check_callable("checkpoint", fun)
     if policy is not None:
         check_callable("checkpoint policy", policy)
-    static = resolve(fun, static_argnums or None, static_argnames or None, "static_argnums")
+    static = resolve(fun, static_argnums, static_argnames, "static_argnums")
     made = Checkpointed(fun, *static, (), (), JitSpec(fun_name(fun)), None, False)
     barrier = prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
 
@@ -126,7 +126,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name: name must be a str; got {name!r}.")
-    avals_of("checkpoint_name", *flatten(x), checkpoint_name)
+    avals_of("checkpoint_name", *flatten(((x,), {})), checkpoint_name)
     return tree_map(lambda leaf: name_p.bind(leaf, name=name)[0], x)
 
 

@@ -21,8 +21,9 @@ from weft.core.trace import Tracer, use
 from weft.primitives.elementwise import add_p
 from weft.primitives.layout import batched_at_front, instantiate, moved_to_front, zeros
 from weft.transforms.batch import Axis, batch_jaxpr, unmapped_aval
+from weft.transforms.check import threaded_jaxpr, unfailed
 from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import split_jaxpr
+from weft.transforms.linearize import saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
@@ -127,6 +128,12 @@ class Scan(Primitive):
             for x, g in zip(args, grads, strict=True)
         ]
 
+    def checked(self, trace, args, params):
+        consts, carry, xs = groups(args, params)
+        program = threaded_jaxpr(params["jaxpr"], trace.errors, len(consts))
+        outs = bind_scan(program.jaxpr, consts, [*unfailed(program), *carry], xs, params)
+        return trace.absorb(program, outs)
+
     def transpose_unknown(self, cts, args, linear, params):
         """The transpose where some of the carry is no function of what is solved for."""
         _, late_args, late_params, halves = known_part(linear, args, params)
@@ -134,6 +141,13 @@ class Scan(Primitive):
         grads = self.transpose(late_cts, *late_args, **late_params)
         given = {id(x): g for x, g in zip(late_args, grads, strict=True) if type(x) is Linear}
         return [given.get(id(x)) if lin else None for x, lin in zip(args, linear, strict=True)]
+
+    def saving(self, params, policy):
+        early, late, saved = saving_jaxpr(params["jaxpr"], policy)
+        if not saved:
+            return None
+        linear = (*params["linear"], *[False] * saved)  # what is saved is stacked, as ys and xs
+        return {**params, "jaxpr": early}, {**params, "jaxpr": late, "linear": linear}
 
     def dce(self, eqn, live):
         params = eqn.params
