@@ -19,11 +19,11 @@ FILES = sorted(ROOT.rglob("*.py"))
 # The layers, lowest first; a file imports only from files before it. A folder stands for all of its
 # files that are not named. `weft.numpy` and the doors after it are one layer each.
 ORDER = """
-weft.util weft.errors weft.options weft.pytrees weft.tree_util weft.tree weft.dtypes
+weft.util weft.monitoring weft.errors weft.options weft.pytrees weft.tree_util weft.tree weft.dtypes
 weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
 weft.core.pretty weft.core.passes weft.core.stage weft.core
-weft.xla.client weft.xla.array weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo weft.xla.lower
-weft.xla.fastpath weft.xla.nans weft.xla.eager weft.xla
+weft.xla.client weft.xla.array weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
+weft.xla.lower weft.xla.fastpath weft.xla.nans weft.xla.eager weft.xla
 weft.primitives.layout weft.primitives.constant weft.primitives.elementwise
 weft.primitives.transcendental weft.primitives.slicing
 weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
@@ -47,8 +47,8 @@ weft.extend weft
 # The spine: all but the primitives and the doors users open.
 DOORS = (
     "primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental",
-    "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "custom_batching.py",
-    "checkpoint_policies.py", "ad_checkpoint.py",
+    "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "monitoring.py",
+    "custom_batching.py", "checkpoint_policies.py", "ad_checkpoint.py",
 )  # fmt: skip
 SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]
 

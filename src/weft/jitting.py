@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, monitoring
 from weft.control.jit import JitSpec, build, jit_p
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.primitive import forget_types
@@ -223,9 +223,11 @@ class JitFunction:
         jaxpr, consts = stage(flat.without_float0(hidden), shown, self.spec.name, names)
         # a NumPy array is taken as it is now
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
+        seconds = time.perf_counter() - start
+        monitoring.record_work(monitoring.TRACE, seconds, fun_name=self.spec.name)
         if config.log_compiles:
-            ms = (time.perf_counter() - start) * 1e3
-            logger.warning("traced %s for %s in %.1f ms", self.spec.name, list(avals), ms)
+            types = ", ".join(map(str, avals))
+            logger.warning("traced %s for (%s) in %.1f ms", self.spec.name, types, seconds * 1e3)
         closed = ClosedJaxpr(jaxpr, consts)
         gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
         spec = self.spec._replace(donated=tuple(gone))

@@ -35,13 +35,13 @@ def directory(tmp_path):
 def compiled(monkeypatch):
     """The list that grows with each compilation."""
     made = []
-    real = compiling.timed_compile
+    real = compiling.compile_now
 
     def noted(*args):
         made.append(1)
         return real(*args)
 
-    monkeypatch.setattr(compiling, "timed_compile", noted)
+    monkeypatch.setattr(compiling, "compile_now", noted)
     return made
 
 
@@ -120,7 +120,7 @@ def test_an_executable_that_cannot_be_kept_runs(directory, compiled, monkeypatch
         def serialize(self):
             raise JaxRuntimeError("UNIMPLEMENTED: serialize")
 
-    monkeypatch.setattr(compiling, "timed_compile", lambda *args: Loaded())
+    monkeypatch.setattr(compiling, "compile_now", lambda *args: Loaded())
     assert type(compile_text(MODULE.format(name="f", op="sqrt"), weft.devices()[0])) is Loaded
     assert entries(directory) == []
 

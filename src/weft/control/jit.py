@@ -6,9 +6,11 @@ and the public `jit` are api.py's; the C++ call path is xla/fastpath.py's.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from weft import monitoring
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.passes import check_jaxpr, dce_jaxpr
@@ -17,6 +19,7 @@ from weft.core.trace import current
 from weft.options import config
 from weft.primitives.constant import write_consts
 from weft.transforms.batch import batch_jaxpr
+from weft.transforms.check import checked_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
@@ -99,6 +102,10 @@ class Jit(Primitive):
     def batch(self, axis, args, dims, *, jaxpr, **params):
         mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
         return self.bind(*args, jaxpr=mapped, **params), out_dims
+
+    def checked(self, trace, args, params):
+        program = checked_jaxpr(params["jaxpr"], trace.errors)
+        return trace.absorb(program, self.bind(*args, **{**params, "jaxpr": program.jaxpr}))
 
     def saving(self, params, policy):
         early, late, saved = saving_jaxpr(params["jaxpr"], policy)
@@ -195,7 +202,10 @@ def build(
     jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, device: Any, committed: bool
 ) -> Executable:
     """From a closed jaxpr (whose first parameters are the consts) to a program that runs."""
+    start = time.perf_counter()
     (text, host_calls), kept, consts = lower_program(jaxpr, consts, spec)
+    seconds = time.perf_counter() - start
+    monitoring.record_work(monitoring.LOWER, seconds, fun_name=f"jit({spec.name})")
     loaded = compile_text(text, device, compile_options(spec), len(host_calls))
     taken = None if all(kept) else kept
     return Executable(loaded, jaxpr.out_avals, device, committed, consts, taken, host_calls)

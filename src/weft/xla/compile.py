@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax
 
+from weft import monitoring
 from weft.core.aval import ShapedArray
 from weft.errors import JaxRuntimeError
 from weft.options import config
@@ -42,12 +43,25 @@ def compile_text(text: str, device: Any, options: Any = None, host_calls: int = 
 
     `host_calls` is how many Python functions it calls; the executable knows them by index alone.
     """
-    options = options or _jax.CompileOptions()
+    start = time.perf_counter()
+    loaded, how = found_or_compiled(text, device, options or _jax.CompileOptions(), host_calls)
+    seconds = time.perf_counter() - start
+    name = module_name(text)
+    monitoring.record_work(monitoring.COMPILE, seconds, fun_name=f"jit({name})")
+    if config.log_compiles:
+        logger.warning("%s %s in %.1f ms", how, name, seconds * 1e3)
+    return loaded
+
+
+def found_or_compiled(text: str, device: Any, options: Any, host_calls: int) -> tuple[Any, str]:
+    """The loaded executable, and how it was had."""
     options.device_assignment = _jax.DeviceAssignment.create(np.array([[device.id]], np.int32))
     devices = device_list(device)
     entries = [[entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:
-        return timed_compile(text, devices, options, *entries)
+        return compile_now(text, devices, options, *entries), "compiled"
+    monitoring.record_event(monitoring.CACHE_REQUEST)
+    start = time.perf_counter()
     disk = disk_cache(config.compilation_cache_dir)
     key = cache_key(
         text, options.SerializeAsString(), fingerprint(), f"{device.platform} {device.id}"
@@ -55,15 +69,19 @@ def compile_text(text: str, device: Any, options: Any = None, host_calls: int = 
     blob = disk.get(key)
     if blob is not None:
         try:
-            return client().deserialize_executable(blob, devices, options, *entries)
+            loaded = client().deserialize_executable(blob, devices, options, *entries)
+            monitoring.record_event(monitoring.CACHE_HIT)
+            monitoring.record_work(monitoring.CACHE_RETRIEVAL, time.perf_counter() - start)
+            return loaded, "loaded from the disk cache"
         except Exception as e:  # whatever is odd about an entry is a recompile
             logger.info("compile cache: an entry did not load (%s); compiling again", e)
-    loaded = timed_compile(text, devices, options, *entries)
+    monitoring.record_event(monitoring.CACHE_MISS)
+    loaded = compile_now(text, devices, options, *entries)
     try:
         disk.put(key, loaded.serialize())
     except Exception as e:  # a platform without serialization
         logger.debug("compile cache: an executable was not kept (%s)", e)
-    return loaded
+    return loaded, "compiled"
 
 
 def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
@@ -73,21 +91,22 @@ def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
     return options
 
 
-def timed_compile(text: str, devices: Any, options: Any, *entries: list) -> Any:
-    """Compile, with a line in the log where the option asks for it."""
-    name = text[8 : text.index(" ", 8)].removeprefix("jit_")
-    start = time.perf_counter()
+def module_name(text: str) -> str:
+    """The name of the function that a module was made of."""
+    return text[8 : text.index(" ", 8)].removeprefix("jit_")
+
+
+def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
+    """Compile a module."""
     try:
         module = parsed(text) if entries else text
-        loaded = client().compile_and_load(module, devices, options, *entries)
+        return client().compile_and_load(module, devices, options, *entries)
     except (JaxRuntimeError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
         raise JaxRuntimeError(
-            f"{name}: must be a program that XLA compiles for {devices[0].platform}; got {said}"
+            f"{module_name(text)}: must be a program that XLA compiles for "
+            f"{devices[0].platform}; got {said}"
         ) from error
-    if config.log_compiles:
-        logger.warning("compiled %s in %.1f ms", name, (time.perf_counter() - start) * 1e3)
-    return loaded
 
 
 # Before 0.11, jaxlib's handler calls a hook of JAX's array class unless told to skip the checks.
