@@ -22,7 +22,8 @@ from weft.options import config
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import gt, select_n
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
-from weft.transforms.batch import batch_jaxpr
+from weft.transforms.batch import batch_jaxpr, check_repeatable
+from weft.transforms.check import INT, Checked, Failure, checked_jaxpr, slots_for
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
@@ -59,9 +60,9 @@ class Cond(Primitive):
         last = len(branches) - 1
         if index.scalar is not None:  # known: no branch is left
             return lower_jaxpr(hlo, branches[min(max(int(index.scalar), 0), last)], args)
-        regions = [hlo.block([], lambda b=b: lower_jaxpr(hlo, b, args)) for b in branches]
+        regions = [lambda b=b: lower_jaxpr(hlo, b, args) for b in branches]
         avals = joined_avals([b.out_avals for b in branches])
-        return hlo.op("stablehlo.case", [index], avals, regions=regions)
+        return hlo.case(index, regions, avals, any(b.ordered for b in branches))
 
     def jvp(self, primals, tangents, *, branches):
         moved = tuple(type(t) is not Zero for t in tangents[1:])
@@ -118,6 +119,7 @@ class Cond(Primitive):
     def batch(self, axis, args, dims, *, branches):
         (index, *args), (index_dim, *dims) = args, dims
         if index_dim is not None:
+            check_repeatable(self.name, branches)
             rows = []
             for b in branches:
                 program, out_dims = batch_jaxpr(b, axis, tuple(dims))
@@ -127,6 +129,10 @@ class Cond(Primitive):
         made, out_mapped = alike(batch_jaxpr, branches, axis, tuple(dims), mask=mapped)
         outs = self.bind(index, *args, branches=tuple(program for program, _ in made))
         return outs, [0 if m else None for m in out_mapped]
+
+    def checked(self, trace, args, params):
+        branches, program = checked_branches(params["branches"], trace.errors)
+        return trace.absorb(program, self.bind(*args, branches=branches))
 
     def saving(self, params, policy):
         parts = [saving_jaxpr(b, policy) for b in params["branches"]]
@@ -218,6 +224,32 @@ def chosen(
     cases = [batched_at_front(x, d, size) for x, d in column]
     which = gt(index, 0) if len(cases) == 2 else index
     return select_n(broadcast_in_dim(which, typeof(cases[0]).shape, (0,)), *cases), 0
+
+
+def checked_branches(
+    branches: tuple[Jaxpr, ...], errors: frozenset[str]
+) -> tuple[tuple[Jaxpr, ...], Checked]:
+    """Each branch checked, with codes of its own and the slots of all; and how the first may fail,
+    with the failures of all."""
+    found, places = [], []
+    failures: list[Failure] = []
+    slots: list[ShapedArray] = []
+    for b in branches:
+        program = checked_jaxpr(b, errors, len(failures))
+        at = slots_for(program.state[1:], slots)
+        slots += [a for a, p in zip(program.state[1:], at, strict=False) if p >= len(slots)]
+        failures += [f._replace(slots=tuple(at[s] for s in f.slots)) for f in program.failures]
+        found.append(program)
+        places.append(at)
+    if not failures:
+        return tuple(p.jaxpr for p in found), found[0]
+    alike = []
+    for program, at in zip(found, places, strict=True):
+        state = [at.index(i) + 1 if i in at else aval for i, aval in enumerate(slots)]
+        code = 0 if program.size else ShapedArray((), INT)
+        rest = range(program.size, len(program.jaxpr.outvars))
+        alike.append(giving(program.jaxpr, (code, *state, *rest)))
+    return tuple(alike), Checked(alike[0], tuple(failures), 1 + len(slots))
 
 
 def split_branches(

@@ -15,11 +15,12 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.stage import stage, stage_closed
-from weft.core.trace import current
+from weft.core.trace import Tracer, current
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
 from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
+from weft.transforms.check import CheckTrace, unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 from weft.xla.lower import lower_jaxpr
@@ -59,6 +60,14 @@ def batch_sparse(
     ]
 
 
+def look_into(trace: CheckTrace, call: Callable, args: Sequence[Any]) -> list:
+    """Call a flat function to find what goes wrong in it. Derivatives do not go through it."""
+    moves = [isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in args]
+    return trace.run(
+        call, [stop_gradient_p.bind(x)[0] if m else x for x, m in zip(args, moves, strict=True)]
+    )
+
+
 class CustomCall(Primitive):
     """A family: call the flat function `call_jaxpr`, whose derivative the other params give.
 
@@ -90,6 +99,13 @@ class CustomCall(Primitive):
 
     def inlined(self, eqn):
         return eqn.params["call_jaxpr"]
+
+    def checked(self, trace, args, params):
+        outs = look_into(trace, params["call_jaxpr"], args)
+        if not any(isinstance(x, Tracer) for x in args):
+            return outs  # nothing asks for derivatives
+        functions = {k: unchecked(v) for k, v in params.items() if callable(v)}
+        return self.bind(*args, **{**params, **functions})
 
     def uses_axis(self, name, params):
         call = params["call_jaxpr"]  # what Python will do is not known

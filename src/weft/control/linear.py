@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.control.custom import look_into
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
@@ -17,6 +18,7 @@ from weft.options import config
 from weft.primitives.elementwise import neg, sub
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.batch import batch_jaxpr
+from weft.transforms.check import unchecked
 from weft.transforms.jvp import jvp_jaxpr
 from weft.xla.lower import lower_jaxpr
 
@@ -108,6 +110,12 @@ class LinearSolve(Primitive):
                 params[name] = batch_jaxpr(params[name], axis, in_dims, True)[0]
         outs = self.bind(*args[:n], *b, **params)
         return outs, [0] * len(outs)
+
+    def checked(self, trace, args, params):
+        consts, b = split_operands(args, params["counts"])
+        look_into(trace, params["solve"], [*consts[2], *b])
+        programs = {name: unchecked(params[name]) for name in PROGRAMS if params[name] is not None}
+        return self.bind(*args, **{**params, **programs})
 
     def uses_axis(self, name, params):
         programs = [params[p] for p in PROGRAMS if params[p] is not None]

@@ -530,21 +530,13 @@ def write_scan(hlo: Any, consts: list, carry: list, xs: list, params: dict) -> l
             after = steps(i, chunk, list(now[: len(carry)]), list(now[len(carry) :]))
             return [*hlo.like("add", i, hlo.constant(chunk, index)), *after]
 
-        _, *state = while_loop(
-            hlo,
+        _, *state = hlo.while_loop(
+            [start, *state],
             lambda i, *_: [hlo.compare("LT", i, hlo.constant(limit, index))],
             body,
-            [start, *state],
+            jaxpr.ordered,
         )
     return steps(length - rest, rest, state[: len(carry)], state[len(carry) :])
-
-
-def while_loop(hlo: Any, cond: Any, body: Any, values: list) -> list:
-    """Write a while loop over `values`."""
-    avals = [v.aval for v in values]
-    return hlo.op(
-        "stablehlo.while", values, avals, [hlo.block(avals, cond), hlo.block(avals, body)]
-    )
 
 
 def place(hlo: Any, start: Any, k: int, params: dict) -> Any:
