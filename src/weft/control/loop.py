@@ -25,9 +25,10 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, add_p, lt, lt_p, max, select, sub
 from weft.primitives.layout import batched_at_front, convert, instantiate, zeros
 from weft.primitives.reduction import reduce_max, reduce_or
-from weft.transforms.batch import Axis, batch_jaxpr
+from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
+from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked, unfailed
 from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import split_jaxpr
+from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward, backward_jaxpr
 from weft.util import merge, partition
 from weft.xla.lower import lower_jaxpr
@@ -56,19 +57,20 @@ class While(Primitive):
         cond_consts, body_consts, init = groups(args, params)
         still = unchanged(body_jaxpr)  # a region names these from outside
         start, fixed = partition(still, init)
-        if not start:
+        ordered = body_jaxpr.ordered or cond_jaxpr.ordered
+        if not start and not body_jaxpr.effects:
             return init
-        avals = [x.aval for x in start]
 
         def region(jaxpr: Jaxpr, consts: list, dropped: Sequence[bool]) -> Callable:
             def write(*xs: Any) -> list:
                 outs = lower_jaxpr(hlo, jaxpr, [*consts, *merge(still, xs, fixed)])
                 return partition(dropped, outs)[0]
 
-            return hlo.block(avals, write)
+            return write
 
-        regions = [region(cond_jaxpr, cond_consts, [False]), region(body_jaxpr, body_consts, still)]
-        return merge(still, hlo.op("stablehlo.while", start, avals, regions), fixed)
+        condition = region(cond_jaxpr, cond_consts, [False])
+        body = region(body_jaxpr, body_consts, still)
+        return merge(still, hlo.while_loop(start, condition, body, ordered), fixed)
 
     def jvp(self, primals, tangents, **params):
         cond_consts, body_consts, init = groups(primals, params)
@@ -89,7 +91,9 @@ class While(Primitive):
         mapped_body, mapped = batch_loop(body, axis, tuple(body_dims), at_front(init_dims))
         dims = (*cond_dims, *[0 if m else None for m in mapped])
         mapped_cond, out_dims = batch_jaxpr(cond, axis, dims)
-        if out_dims != [None]:  # while any element goes on, the others stand still
+        if out_dims != [None]:
+            # while any element goes on, the others stand still
+            check_repeatable(self.name, [body, cond])
             still = unchanged(body)
             start = [0 if not s or m else None for s, m in zip(still, mapped, strict=True)]
             body_consts = [*cond_consts, *body_consts]
@@ -150,6 +154,18 @@ class While(Primitive):
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
             for x, g in zip((*consts, *init), grads, strict=True)
         ]
+
+    def checked(self, trace, args, params):
+        cond_consts, body_consts, init = groups(args, params)
+        program, cond, looks = checked_loop(
+            params["body_jaxpr"], params["cond_jaxpr"], len(cond_consts), trace.errors
+        )
+        trace.absorb(looks, looks.jaxpr(*cond_consts, *init))
+        body_consts = [*cond_consts, *body_consts]
+        init = [*unfailed(program), *init]
+        return trace.absorb(
+            program, bind_while(cond, program.jaxpr, cond_consts, body_consts, init, params)
+        )
 
     def dce(self, eqn, live):
         invars, params, live = narrowed(eqn.invars, eqn.params, live)
@@ -272,6 +288,33 @@ def without(jaxpr: Jaxpr, dropped: tuple[bool, ...]) -> Jaxpr:
 def widened(cond: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr:
     """A predicate that is given more, and does not look at it."""
     return cond.replace(invars=[*cond.invars, *map(Var, avals)])
+
+
+@memo_jaxpr
+def checked_loop(
+    body: Jaxpr, cond: Jaxpr, n_cond: int, errors: frozenset[str]
+) -> tuple[Checked, Jaxpr, Checked]:
+    """The checked body, a predicate that goes with it, and the checked predicate.
+
+    The body takes the predicate's consts before its own, and looks also into the predicate, which
+    is about to be computed of its results.
+    """
+    looks = checked_jaxpr(cond, errors)
+    n_carry = len(body.outvars)
+
+    def both(*args: Any) -> list:
+        outs = body(*args[n_cond:])
+        if looks.size:
+            cond(*args[:n_cond], *outs)
+        return outs
+
+    at = n_cond + len(body.invars) - n_carry
+    whole = stage_whole(both, [*cond.in_avals[:n_cond], *body.in_avals], body.name)
+    program = threaded_jaxpr(whole, errors, at)
+    plain = unchecked(cond)
+    state = map(Var, program.state)
+    plain = plain.replace(invars=[*plain.invars[:n_cond], *state, *plain.invars[n_cond:]])
+    return program, plain, looks
 
 
 @memo_jaxpr
@@ -620,26 +663,34 @@ def pull_loop(
     carry, and gives the last two. Also returned: which of the carry, and of the consts, have any;
     `moved` is where it starts from.
     """
-    n_consts = sum(linear[:n])
+    early, late, _, sources = split_jaxpr(body, linear, linear[n:])
+    n_residuals, n_linear = len(sources), sum(linear)
+    n_new, n_known = sources.count(None), linear.count(False)
+    solved = (*[False] * n_residuals, *[True] * n_linear)
 
-    def pulled(carry: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
-        force = (*[False] * n_consts, *kept(linear[n:], carry))
-        back, out_moved = backward_jaxpr(body, linear, carry, force)
-        return back, merge(linear, [False] * linear.count(False), out_moved)
+    def pulled(carry: Sequence[bool]) -> tuple[Jaxpr, list[bool]]:
+        cts_moved = tuple(kept(linear[n:], carry))
+        force = (*[False] * sum(linear[:n]), *cts_moved)
+        back, out_moved = backward_jaxpr(late, solved, cts_moved, force)
+        return back, merge(linear, [False] * n_known, out_moved)
 
     carry = fixpoint(moved, lambda c: pulled(c)[1][n:])
     back, out_moved = pulled(carry)
-    const_moved = out_moved[:n]
-    grads = back.outvars[: sum(const_moved)]
-    sums, totals = [Var(v.aval) for v in grads], [Var(v.aval) for v in grads]
-    adds = [Eqn(add_p, [s, g], {}, [t]) for s, g, t in zip(sums, grads, totals, strict=True)]
-    at = linear.count(False)
-    pull = back.replace(
-        invars=[*back.invars[:at], *sums, *back.invars[at:]],
-        outvars=[*totals, *back.outvars[len(grads) :]],
-        eqns=[*back.eqns, *adds],
-    )
-    return pull, list(carry), const_moved
+    n_sums = sum(out_moved[:n])
+
+    def fun(*args: Any) -> list:
+        known, sums, cts = (
+            args[:n_known],
+            args[n_known : n_known + n_sums],
+            args[n_known + n_sums :],
+        )
+        outs = early(*known)
+        grads = back(*residual_values(sources, known, outs[len(outs) - n_new :]), *cts)
+        return [*map(add, sums, grads), *grads[n_sums:]]
+
+    known_avals = [a for a, lin in zip(body.in_avals, linear, strict=True) if not lin]
+    avals = [*known_avals, *back.out_avals[:n_sums], *kept(carry, body.out_avals)]
+    return stage_whole(fun, avals, body.name), list(carry), out_moved[:n]
 
 
 @memo_jaxpr

@@ -178,6 +178,15 @@ def batch_jaxpr(
     return stage_whole(fun, avals, jaxpr.name), out_dims
 
 
+def check_repeatable(op: str, jaxprs: Sequence[Jaxpr]) -> None:
+    """Raise where programs that will run for every element do what must be done for some alone."""
+    for effect in (e for jaxpr in jaxprs for e in jaxpr.effects if not e.repeatable):
+        raise NotImplementedError(
+            f"{op}: under vmap with a mapped predicate, what is not chosen is computed too, and so "
+            f"must have no effects; got {effect}. Hint: lax.map in place of vmap, or debug.callback."
+        )
+
+
 def unmapped_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:
     """The type of a stack of `size` values of this type along axis `dim`."""
     shape = (*aval.shape[:dim], size, *aval.shape[dim:])
