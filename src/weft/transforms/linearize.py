@@ -96,13 +96,13 @@ def split_jaxpr(
     ]
     with staging(early):
         outs = run_partial(lambda: jaxpr(*args), later)
-    forced = force or (False,) * len(outs)
-    out_unknown = [
-        f or (type(x) is StagedTracer and x.owner is later)
-        for x, f in zip(outs, forced, strict=True)
-    ]
-    known_outs, unknown_outs = partition(out_unknown, outs)
-    late, residuals = without_fills(*later.finish(unknown_outs), early.eqns)
+        forced = force or (False,) * len(outs)
+        out_unknown = [
+            f or (type(x) is StagedTracer and x.owner is later)
+            for x, f in zip(outs, forced, strict=True)
+        ]
+        known_outs, unknown_outs = partition(out_unknown, outs)
+        late, residuals = without_fills(*later.finish(unknown_outs), early.eqns)
     position = {id(x.variable): i for i, x in enumerate(a for a in args if a.owner is early)}
     sources = [position.get(id(r.variable)) if type(r) is StagedTracer else None for r in residuals]
     new = [r for r, s in zip(residuals, sources, strict=True) if s is None]
