@@ -14,11 +14,12 @@ import numpy as np
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
 from weft.core.source import source_line, source_text
+from weft.core.trace import current
 from weft.primitives.dynamic_slicing import dynamic_slice_p
 from weft.primitives.layout import batched_at_front, reshape
 from weft.primitives.reduction import argmax
 from weft.pytrees import unflatten
-from weft.transforms.check import INT, Failure
+from weft.transforms.check import INT, Failure, outside_text
 
 
 class JaxRuntimeError(ValueError):
@@ -30,32 +31,32 @@ def message(failure: Failure, slots: Sequence[Any]) -> str:
     values = [np.asarray(slots[i])[()] for i in failure.slots]
     args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
     text = failure.text.format(*args, **kwargs) if values else failure.text
+    code = "`check` failed" if failure.kind == "user" else f"`{source_text(failure.source)}`"
     place = source_line(failure.source)
-    if failure.kind == "user":
-        return f"{text} (`check` failed{' at ' + place if place else ''})"
-    return f"{text} (`{source_text(failure.source)}` at {place})" if place else text
+    where = " at ".join(x for x in (code, place) if x not in ("", "``"))
+    return f"{text} ({where})" if where else text
 
 
 class Check(Primitive):
     """Fail with `failures[code - 1]` where `bad` holds; `values` are what its message shows.
 
-    It must run where values are known, or be turned into a value by checkify; `debug` says that
-    elsewhere it is to be passed over.
+    It must run where values are known, or be turned into a value by checkify, which looks for
+    `kind`; with `debug` it is passed over elsewhere.
     """
 
     name = "check"
     memoize_type = False
     effect = "check"
 
-    def abstract_eval(self, bad, code, *values, failures, debug):
+    def abstract_eval(self, bad, code, *values, **params):
         return []
 
-    def impl(self, bad, code, *values, failures, debug):
+    def impl(self, bad, code, *values, failures, debug, kind):
         if not debug and bool(bad):
             raise JaxRuntimeError(message(failures[int(code) - 1], values))
         return []
 
-    def lower(self, hlo, bad, code, *values, failures, debug):
+    def lower(self, hlo, bad, code, *values, failures, debug, kind):
         if debug:
             return []
         raise ValueError(
@@ -73,7 +74,7 @@ class Check(Primitive):
 
     def checked(self, trace, args, params):
         bad, code, *values = args
-        if params["failures"][0].kind in trace.errors:
+        if params["kind"] in trace.errors:
             trace.fail(bad, params["failures"], code, values)
         return []
 
@@ -94,3 +95,10 @@ def one_failing(args: Sequence[Any]) -> list:
         (row,) = dynamic_slice_p.bind(x, *starts, slice_sizes=(1, *shape[1:]))
         out.append(reshape(row, shape[1:]))
     return out
+
+
+def check_index(shape: Sequence[int], axis: int, index: int) -> None:
+    """Let checkify know of an index that is out of bounds and known now."""
+    text = outside_text(shape, axis, index)
+    failure = Failure("index", text, current.source or current.capture())
+    check_p.bind(True, np.int32(1), failures=(failure,), debug=True, kind="index")

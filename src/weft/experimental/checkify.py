@@ -15,9 +15,10 @@ import numpy as np
 from weft.control.checks import JaxRuntimeError, check_p, message, one_failing
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer, current
-from weft.custom_derivatives import stop_gradient
+from weft.custom_rules import stop_gradient
 from weft.errors import ConcretizationTypeError
 from weft.flat import check_callable
+from weft.options import config
 from weft.primitives.elementwise import bitwise_not, ne
 from weft.pytrees import flatten, register_pytree_node
 from weft.transforms.check import Failure, run_checked
@@ -118,9 +119,13 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
             f"got {sorted(map(str, errors))}. Hint: errors=checkify.float_checks"
         )
 
+    # what is out of bounds is then an error of the program
+    bounds = {"check_bounds": False} if "index" in errors else {}
+
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        trace, out = run_checked(lambda: f(*args, **kwargs), (), errors)
+        with config.scope(**bounds):
+            trace, out = run_checked(lambda: f(*args, **kwargs), (), errors)
         return Error(trace.code, trace.slots, tuple(trace.failures)), out
 
     return checked
@@ -150,7 +155,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     source = current.source or current.capture()
     failure = Failure("user", msg, source, tuple(range(len(values))), tree)
     bad = bitwise_not(pred) if hasattr(pred, "aval") else not pred
-    check_p.bind(bad, np.int32(1), *values, failures=(failure,), debug=debug)
+    check_p.bind(bad, np.int32(1), *values, failures=(failure,), debug=debug, kind="user")
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
@@ -169,7 +174,8 @@ def check_error(error: Error) -> None:
         state = [error._code, *error._slots]
         while typeof(state[0]).ndim:
             state = one_failing([ne(state[0], 0), *state])[1:]
-        check_p.bind(ne(state[0], 0), *state, failures=error._failures, debug=False)
+        bad = ne(state[0], 0)
+        check_p.bind(bad, *state, failures=error._failures, debug=False, kind="user")
 
 
 class Anything:

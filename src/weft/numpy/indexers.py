@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.control.checks import check_index
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import Tracer
 from weft.errors import (
@@ -505,12 +506,10 @@ def check_places(x: ShapedArray, plan: Plan) -> None:
     """Raise where a number is out of bounds and the option does not forbid it."""
     if not plan.inside:
         for e in plan.entries:
-            if (
-                type(e) is Place
-                and not 0 <= e.index < e.size
-                and (e.size == 0 or config.check_bounds)
-            ):
-                raise out_of_bounds(x, e.index - e.size if e.index < 0 else e.index, e)
+            if type(e) is Place and not 0 <= e.index < e.size:
+                if e.size == 0 or config.check_bounds:
+                    raise out_of_bounds(x, e.index - e.size if e.index < 0 else e.index, e)
+                check_index(x.shape, e.axis, e.index)
 
 
 def out_of_bounds(x: ShapedArray, index: int, e: Place | Lookup) -> IndexingError:

@@ -88,7 +88,7 @@ def places(a: Any, size: int, fill_value: tuple) -> tuple:
         layout.reshape(rank, (a.size, 1)),
         layout.broadcasted_iota(INT32, (a.size,), 0),
         ScatterDimensionNumbers((), (0,), (0,)),
-        mode=GatherScatterMode.FILL_OR_DROP,
+        mode=GatherScatterMode.ONE_HOT,
     )
     found = lt(layout.broadcasted_iota(INT32, (size,), 0), number)
     dtype = dtypes.default_int()

@@ -90,7 +90,7 @@ class ScatterDimensionNumbers(NamedTuple):
 class GatherScatterMode(enum.Enum):
     """What happens to windows that reach out of the operand.
 
-    CLIP moves them inside; FILL_OR_DROP gives the fill value for them and drops their updates;
+    CLIP moves them inside; FILL_OR_DROP gives the fill value and drops their updates;
     PROMISE_IN_BOUNDS says there are none; ONE_HOT reads zeros and drops.
     """
 
@@ -501,9 +501,9 @@ class Scatter(Primitive):
         return hlo.like("dynamic_update_slice", x, after, *starts)[0]
 
     def checked(self, trace, args, params):
-        dims, (x, updates) = params["dimension_numbers"], map(typeof, (args[0], args[2]))
-        axes = dims.scatter_dims_to_operand_dims
-        trace.check_indices(x.shape, args[1], window_sizes(x, updates, dims), axes)
+        if params["mode"] is not _ONE_HOT:  # whose drops are meant
+            dims, x, updates = params["dimension_numbers"], typeof(args[0]), typeof(args[2])
+            trace.check_indices(x.shape, args[1], window_sizes(x, updates, dims), dims[2])
         return trace.apply(self, args, params)
 
     def batch(self, axis, args, dims, *, dimension_numbers, **params):

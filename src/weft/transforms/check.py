@@ -159,16 +159,20 @@ class CheckTrace(Trace):
         outside = bitwise_or(lt(indices, literal(0, aval.dtype)), gt(indices, limits))
         place = argmax(reshape(outside, (aval.size,)), 0, INT)
         (value,) = dynamic_slice_p.bind(reshape(indices, (aval.size,)), place, slice_sizes=(1,))
-        text = f"out-of-bounds indexing for array of shape {tuple(shape)}: index {{}} is out of "
         self.fail(
             any_of(outside),
-            [
-                self.failure("index", f"{text}bounds for axis {d} with size {shape[d]}.", 1)
-                for d in axes
-            ],
+            [self.failure("index", outside_text(shape, d, "{}"), 1) for d in axes],
             add(rem(place, len(axes)), 1) if len(axes) > 1 else 1,
             [reshape(value, ())],
         )
+
+
+def outside_text(shape: Sequence[int], axis: int, index: Any) -> str:
+    """What to say of an index that reaches out of an axis."""
+    return (
+        f"out-of-bounds indexing for array of shape {tuple(shape)}: index {index} is out of bounds "
+        f"for axis {axis} with size {shape[axis]}."
+    )
 
 
 def any_of(x: Any) -> Any:
