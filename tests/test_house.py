@@ -21,7 +21,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 ORDER = """
 weft.util weft.monitoring weft.errors weft.options weft.pytrees weft.tree_util weft.tree weft.dtypes
 weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
-weft.core.pretty weft.core.passes weft.core.stage weft.core
+weft.core.leaks weft.core.pretty weft.core.passes weft.core.stage weft.core
 weft.xla.client weft.xla.array weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
 weft.xla.lower weft.xla.fastpath weft.xla.nans weft.xla.eager weft.xla
 weft.primitives.layout weft.primitives.constant weft.primitives.elementwise
@@ -36,8 +36,8 @@ weft.transforms
 weft.control.jit weft.control.cond weft.control.scan weft.control.loop weft.control.reversal
 weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
 weft.control.effects weft.control.checks weft.control
-weft.structs weft.flat weft.stages weft.jitting weft.bodies weft.custom_derivatives weft.closures
-weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
+weft.structs weft.flat weft.stages weft.jitting weft.bodies weft.custom_rules
+weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
 weft.lax weft.numpy weft.debug weft.profiler weft.experimental weft.cache weft.interpreters

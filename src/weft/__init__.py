@@ -28,7 +28,7 @@ from weft.contexts import (
 )
 from weft.core.aval import typeof
 from weft.core.trace import ensure_compile_time_eval
-from weft.custom_derivatives import custom_jvp, custom_vjp
+from weft.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from weft.devices import (
     Device,
     block_until_ready,
@@ -68,9 +68,13 @@ __all__ = [
     "config",
     "copy_to_host_async",
     "core",
+    "custom_batching",
+    "custom_derivatives",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "clear_caches",
+    "closure_convert",
     "debug_infs",
     "debug_nans",
     "default_backend",
@@ -132,6 +136,7 @@ __getattr__, _ = importing_later(
     {
         "weft.ad_checkpoint": "checkpoint remat",
         "weft.checkpoint_policies": "",
+        "weft.custom_batching": "",
         "weft.extend": "",
     },
 )

@@ -210,8 +210,8 @@ def sums(f):
         (lambda f: grad(sums(lambda x: vmap(lambda y, z: f(y)(z))(A, x)))(A), A),
         (lambda f: grad(sums(lambda x: vmap(lambda y: f(y)(x))(A)))(1.0), 6.0),
         (lambda f: grad(lambda x: lax.scan(lambda c, y: (f(y)(c), None), x, A)[0])(1.0), 6.0),
-        (lambda f: jit(vmap(lambda y: grad(
-            lambda x: lax.scan(lambda c, _: (f(y)(c), None), x, None, length=3)[0])(1.0)))(A), A**3),
+        (lambda f: jit(vmap(lambda y: grad(lambda x: lax.scan(
+            lambda c, _: (f(y)(c), None), x, None, length=3)[0])(1.0)))(A), A**3),
         (lambda f: grad(lambda x: lax.cond(x > 0, f(lax.stop_gradient(x)), lax.sin, x))(3.0), 3.0),
     ],
 )  # fmt: skip

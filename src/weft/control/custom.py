@@ -1,7 +1,7 @@
 """Functions that bring their own derivative: `custom_jvp_call`, `custom_vjp_call`, `stop_gradient`.
 
 Ordinary primitives whose parameters are flat functions, Python or IR. Pytrees, checks and the
-decorators users know are in custom_derivatives.py; what the functions close over, in hoist.py.
+decorators users know are in custom_rules.py; what the functions close over, in hoist.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer, current
 from weft.primitives.constant import stage_whole
-from weft.primitives.elementwise import Elementwise
+from weft.primitives.elementwise import Elementwise, add
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
 from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
 from weft.transforms.check import CheckTrace, unchecked
@@ -159,7 +159,7 @@ class CustomJVP(CustomCall):
 
 
 def batched_jvp(rule: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
-    """A rule `(primals, tangents) -> (outs, tangents)` mapped over `axis`; `dims` of the primals."""
+    """A rule, (primals, tangents) -> (outs, tangents), mapped; `dims` are those of the primals."""
     n = len(dims)
 
     def flat(*xs: Any) -> list:
@@ -282,7 +282,7 @@ def ct_with_axis_at(ct: Any, dim: int) -> Any:
 def pullback_of_moving(
     pull: Callable, count: int, moves: list[bool], out_avals: list[ShapedArray]
 ) -> Callable:
-    """`pull`, of the first `count` residuals, for primals that move and outputs not float0 alone."""
+    """`pull`, on `count` residuals, for the primals that move and outputs that are not float0."""
 
     def of_moving(residuals: Sequence, cts: Sequence) -> list:
         given = iter(cts)
@@ -334,10 +334,14 @@ class CustomLinear(Primitive):
 
     def jvp(self, primals, tangents, **params):
         n = params["num_residuals"]
-        if all(type(t) is Zero for t in tangents[:n]):
-            dots = self.bind(*primals[:n], *map(instantiate, tangents[n:]), **params)
-            return self.bind(*primals, **params), dots
-        return jvp(lambda *xs: self.impl(*xs, **params), primals, tangents)
+        parts = []  # of the tangent: from the linear operands, and from the residuals
+        if not all(type(t) is Zero for t in tangents[n:]):
+            parts.append(self.bind(*primals[:n], *map(instantiate, tangents[n:]), **params))
+        if not all(type(t) is Zero for t in tangents[:n]):
+            of_residuals = lambda *residuals: self.impl(*residuals, *primals[n:], **params)
+            parts.append(jvp(of_residuals, primals[:n], tangents[:n])[1])
+        dots = parts[0] if len(parts) == 1 else [*map(add_tangents, *parts)]
+        return self.bind(*primals, **params), dots
 
     def transpose(self, cts, *args, **params):
         n, bwd = params["num_residuals"], params["bwd"]
@@ -447,6 +451,13 @@ def forward_for_remat(
     both = remat_opt_p.bind(*primals, fwd_jaxpr=flat, num_fwd_consts=0, **params)
     count, pull = found
     return both[:count], both[count:], pull
+
+
+def add_tangents(s: Any, t: Any) -> Any:
+    """The sum of two tangents, each maybe Zero."""
+    if type(s) is Zero or type(t) is Zero:
+        return t if type(s) is Zero else s
+    return add(s, t)
 
 
 def is_float0(t: Any) -> bool:

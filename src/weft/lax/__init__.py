@@ -6,7 +6,7 @@ Each is defined, with its rules, in the module named here, and fetched when it i
 from weft.util import importing_later
 
 HOMES = {
-    "weft.custom_derivatives": ("stop_gradient"),
+    "weft.custom_rules": ("stop_gradient"),
     "weft.conditionals": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
     "weft.solves": ("custom_linear_solve custom_root"),
