@@ -162,7 +162,7 @@ def bounded(cond: Jaxpr, bound: int) -> Jaxpr:
     i, below, both = Var(COUNT), Var(TRUTH), Var(TRUTH)
     eqns = [
         *cond.eqns,
-        Eqn(lt_p, [i, Literal(bound, COUNT)], {}, [below]),
+        Eqn(lt_p, [i, Literal(COUNT.dtype.type(bound), COUNT)], {}, [below]),
         Eqn(and_p, [cond.outvars[0], below], {}, [both]),
     ]
     return cond.replace(invars=[*cond.invars, i], outvars=[both], eqns=eqns)

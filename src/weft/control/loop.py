@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.control.jit import jaxpr_uses_axis, run_compiled
-from weft.control.reversal import INT, SLOTS, Sweep
+from weft.control.reversal import INT, ONE, SLOTS, ZERO, Sweep
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.passes import dce_jaxpr
@@ -122,12 +122,12 @@ class While(Primitive):
         counts = counter(body, cond, len(body_consts), len(cond_consts)) is not None
         if not counts:  # then this run counts the steps, and the later one takes as many
             early, early_cond = counting(early), widened(early_cond, (COUNT,))
-            known[1].append(INT.type(0))
+            known[1].append(ZERO)
         with use(trace.parent):
             outs = bind_while(early_cond, early, cond_consts, *known, params)
         if not counts:
             counted = counting(body)
-            args = [outs.pop(), *body_consts, *init, INT.type(0)]
+            args = [outs.pop(), *body_consts, *init, ZERO]
             params = while_params(below(counted), counted, 1, len(body_consts), params)
         later = trace.later.process(self, args, params)
         return merge(carry, outs, [y for y, u in zip(later, carry, strict=False) if u])
@@ -160,7 +160,8 @@ class While(Primitive):
         program, cond, looks = checked_loop(
             params["body_jaxpr"], params["cond_jaxpr"], len(cond_consts), trace.errors
         )
-        trace.absorb(looks, looks.jaxpr(*cond_consts, *init))
+        if looks.size:
+            trace.absorb(looks, looks.jaxpr(*cond_consts, *init))
         body_consts = [*cond_consts, *body_consts]
         init = [*unfailed(program), *init]
         return trace.absorb(
@@ -321,7 +322,7 @@ def checked_loop(
 def counting(body: Jaxpr) -> Jaxpr:
     """A body that also counts its steps, last in the carry."""
     i, after = Var(COUNT), Var(COUNT)
-    step = Eqn(add_p, [i, Literal(1, COUNT)], {}, [after])
+    step = Eqn(add_p, [i, Literal(ONE, COUNT)], {}, [after])
     return body.replace(
         invars=[*body.invars, i], outvars=[*body.outvars, after], eqns=[step, *body.eqns]
     )
@@ -393,7 +394,9 @@ def any_jaxpr(cond: Jaxpr, axis: Axis, dims: tuple[int | None, ...]) -> Jaxpr:
 @memo_jaxpr
 def known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
     """The part of a body that its known inputs determine; `unknown` is a fixpoint."""
-    early, _, out_unknown, _ = split_jaxpr(body, unknown)
+    early, _, out_unknown, _ = split_jaxpr(
+        body, unknown, unknown[len(unknown) - len(body.outvars) :]
+    )
     n = out_unknown.count(False)
     wanted = [i < n for i in range(len(early.outvars))]
     return dce_jaxpr(early, wanted)[0]
@@ -471,7 +474,7 @@ def steps_taken(args: Sequence[Any], params: dict) -> Any:
         params = while_params(
             widened(cond, (COUNT,)), counting(body), len(cond_consts), len(body_consts), params
         )
-        args = [*args, INT.type(0)]
+        args = [*args, ZERO]
         args, params, _ = narrowed(args, params, [False] * len(init) + [True])
         return while_p.bind(*args, **params)[-1]
     at, bound = found
@@ -531,7 +534,7 @@ class Reversal(Primitive):
             sizes = [len(part) for part in parts]
             pull_jaxpr = halting_pull(pull_jaxpr, *sizes[1:])
             advance_jaxpr = halting_advance(advance_jaxpr, sizes[0])
-            firsts = [(count, 0), (count, 0), (INT.type(0), None)]
+            firsts = [(count, 0), (count, 0), (ZERO, None)]
             for part, group, (x, d) in zip(parts, part_dims, firsts, strict=False):
                 part.insert(0, x)
                 group.insert(0, d)
@@ -700,7 +703,7 @@ def halting_advance(advance: Jaxpr, n: int) -> Jaxpr:
     def fun(limit: Any, *args: Any) -> list:
         consts, step, xs = args[:n], args[n], args[n + 1 :]
         go, outs = lt(step, limit), advance(*consts, *xs)
-        return [add(step, 1), *[select(go, y, x) for x, y in zip(xs, outs, strict=True)]]
+        return [add(step, ONE), *[select(go, y, x) for x, y in zip(xs, outs, strict=True)]]
 
     avals = [COUNT, *advance.in_avals[:n], COUNT, *advance.in_avals[n:]]
     return stage_whole(fun, avals, advance.name)

@@ -20,6 +20,7 @@ from weft.primitives.layout import convert, full
 SLOTS = 64  # states kept where the user says nothing: up to 2,144 steps are walked along twice
 INT = np.dtype(np.int32)
 FLOAT = np.dtype(np.float32)
+ZERO, ONE = INT.type(0), INT.type(1)
 
 
 class Sweep(NamedTuple):
@@ -42,8 +43,8 @@ class Sweep(NamedTuple):
     def __call__(self, count: Any, xs: Sequence[Any], ys: Sequence[Any]) -> list:
         """Walk from the end to the start, beginning with the first state, xs."""
         if not xs:
-            undo = lambda i, *ys: [sub(i, 1), *self.pull(*ys)]
-            return self.loop(lambda i, *_: gt(i, 0), undo, [count, *ys])[1:]
+            undo = lambda i, *ys: [sub(i, ONE), *self.pull(*ys)]
+            return self.loop(lambda i, *_: gt(i, ZERO), undo, [count, *ys])[1:]
         n = len(xs)
         steps = full((self.slots + 1,), 0, INT)
         stack = [put(full((self.slots + 1, *x.shape), 0, x.dtype), x, 0) for x in map(typed, xs)]
@@ -53,8 +54,8 @@ class Sweep(NamedTuple):
             end, top, *ys = self.ascend(end, top, steps, stack, rest[n:])
             return [end, top, steps, *stack, *ys]
 
-        init = [count, INT.type(0), steps, *stack, *ys]
-        return self.loop(lambda end, *_: gt(end, 0), down_and_up, init)[3 + n :]
+        init = [count, ZERO, steps, *stack, *ys]
+        return self.loop(lambda end, *_: gt(end, ZERO), down_and_up, init)[3 + n :]
 
     def descend(self, end: Any, top: Any, steps: Any, stack: Sequence[Any]) -> list:
         """Store states until the one before step `end` is on top."""
@@ -63,13 +64,13 @@ class Sweep(NamedTuple):
             here = at(steps, top)
             ahead = stride(self.loop, sub(end, here), sub(INT.type(self.slots), top))
             xs = [at(s, top) for s in stack]
-            walk = lambda i, *xs: [add(i, 1), *self.advance(*xs)]
-            _, *xs = self.loop(lambda i, *_: lt(i, ahead), walk, [INT.type(0), *xs])
-            top = add(top, 1)
+            walk = lambda i, *xs: [add(i, ONE), *self.advance(*xs)]
+            _, *xs = self.loop(lambda i, *_: lt(i, ahead), walk, [ZERO, *xs])
+            top = add(top, ONE)
             stack = [put(s, x, top) for s, x in zip(stack, xs, strict=True)]
             return [top, put(steps, add(here, ahead), top), *stack]
 
-        before = lambda top, steps, *_: lt(add(at(steps, top), 1), end)
+        before = lambda top, steps, *_: lt(add(at(steps, top), ONE), end)
         return self.loop(before, further, [top, steps, *stack])
 
     def ascend(
@@ -79,9 +80,9 @@ class Sweep(NamedTuple):
 
         def undo(end: Any, top: Any, *ys: Any) -> list:
             xs = [at(s, top) for s in stack]
-            return [sub(end, 1), sub(top, 1), *self.pull(*xs, *ys)]
+            return [sub(end, ONE), sub(top, ONE), *self.pull(*xs, *ys)]
 
-        reached = lambda end, top, *_: eq(add(at(steps, top), 1), end)
+        reached = lambda end, top, *_: eq(add(at(steps, top), ONE), end)
         return self.loop(reached, undo, [end, top, *ys])
 
 
@@ -96,14 +97,16 @@ def stride(loop: Callable, length: Any, slots: Any) -> Any:
     slots, length = convert(slots, FLOAT), convert(length, FLOAT)
 
     def grow(t: Any, reach: Any) -> list:
-        t = add(t, 1.0)
+        t = add(t, FLOAT.type(1))
         return [t, div(mul(reach, add(slots, t)), t)]
 
-    t, reach = loop(lambda t, reach: lt(reach, length), grow, [FLOAT.type(1), add(slots, 1.0)])
+    t, reach = loop(
+        lambda t, reach: lt(reach, length), grow, [FLOAT.type(1), add(slots, FLOAT.type(1))]
+    )
     left = div(mul(reach, t), add(slots, t))
-    right = div(mul(left, slots), sub(add(slots, t), 1.0))
-    best = clamp(FLOAT.type(1), min(left, sub(length, right)), sub(length, 1.0))
-    return convert(add(best, 0.5), INT)
+    right = div(mul(left, slots), sub(add(slots, t), FLOAT.type(1)))
+    best = clamp(FLOAT.type(1), min(left, sub(length, right)), sub(length, FLOAT.type(1)))
+    return convert(add(best, FLOAT.type(0.5)), INT)
 
 
 def typed(x: Any) -> Any:
