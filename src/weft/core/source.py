@@ -92,11 +92,16 @@ def transposed_source(source: Any) -> Any:
     return SourceInfo(source.traceback, (*around, TRANSPOSE, *scope[shared:]))
 
 
+def is_own_file(name: str) -> bool:
+    """Whether a file is one of weft's."""
+    return name.startswith(_OWN)
+
+
 def user_frames(source: Any) -> list:
     """The frames of a traceback that are not weft's own, innermost first."""
     if source is None:
         return []
-    return [f for f in source.frames if not f.file_name.startswith(_OWN)]
+    return [f for f in source.frames if not is_own_file(f.file_name)]
 
 
 def source_line(source: Any) -> str:
@@ -110,7 +115,7 @@ def source_line(source: Any) -> str:
 def user_code(source: Any) -> tuple[CodeType, int] | None:
     """The user's innermost code object and the offset of the instruction in it."""
     for code, offset in zip(*source.raw_frames(), strict=True) if source is not None else ():
-        if not code.co_filename.startswith(_OWN):
+        if not is_own_file(code.co_filename):
             return code, offset
     return None
 
@@ -166,7 +171,7 @@ def trimmed(traceback: TracebackType | None) -> TracebackType | None:
 
 def is_own(row: TracebackType) -> bool:
     """Whether an entry of a traceback is in weft's code."""
-    return row.tb_frame.f_code.co_filename.startswith(_OWN)
+    return is_own_file(row.tb_frame.f_code.co_filename)
 
 
 def boundary(fun: Callable, like: Callable | None = None) -> Callable:

@@ -1,0 +1,17 @@
+"""Looking into programs while they run: `weft.debug.print`, `callback`, `log`, `breakpoint`.
+
+What these call is printing.py and prompt.py; the effects are control/effects.py's.
+"""
+
+from weft.control.effects import DebugEffect, OrderedDebugEffect
+from weft.debug.printing import callback, log, print
+from weft.debug.prompt import breakpoint
+
+__all__ = [
+    "DebugEffect",
+    "OrderedDebugEffect",
+    "breakpoint",
+    "callback",
+    "log",
+    "print",
+]

@@ -1,0 +1,209 @@
+"""`callback`, `print` and `log` for debugging: Python called by a program with its values.
+
+The prompt of `breakpoint` is prompt.py's; calls that matter to the program are callbacks.py's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import re
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.control.effects import (
+    debug_callback_p,
+    debug_print_p,
+    ordered_debug_callback_p,
+    ordered_debug_print_p,
+)
+from weft.core.aval import ShapedArray, is_valid_value
+from weft.flat import check_callable
+from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.util import Logger, fun_name, inserted
+from weft.xla.array import put
+
+__all__ = ["callback", "log", "print"]
+
+logger = Logger("weft.debug")
+
+
+class Shown:
+    """A call of a function with a program's values; leaves that are no arrays are kept in it."""
+
+    __slots__ = ("fun", "in_tree", "kept")
+
+    def __init__(self, fun: Callable, in_tree: PyTreeDef, kept: dict[int, Any]):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.kept = kept
+
+    def __call__(self, result_avals: Sequence[ShapedArray], *leaves: Any) -> list:
+        args, kwargs = unflatten(self.in_tree, inserted(map(put, leaves), self.kept))
+        self.fun(*args, **kwargs)
+        return []
+
+    @property
+    def __name__(self) -> str:
+        return fun_name(self.fun)
+
+    @property
+    def fmt(self) -> str:
+        """The format, where the function is one of those of this file that say something."""
+        return self.fun.args[0]  # type: ignore[attr-defined]
+
+
+def show(fun: Callable, args: tuple, kwargs: dict, bind: Callable, partitioned: bool) -> None:
+    """Bind a primitive that calls `fun` with the values of these arguments."""
+    leaves, in_tree = flatten((args, kwargs))
+    kept = {i: x for i, x in enumerate(leaves) if not is_valid_value(x)}
+    values = [x for i, x in enumerate(leaves) if i not in kept]
+    shown = Shown(fun, in_tree, kept)
+    bind(*values, callback=shown, partitioned=partitioned, result_avals=())
+
+
+def callback(
+    callback: Callable | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function with the values that a program has here; what it returns is dropped.
+
+    Under `grad` it gets the primal values, once; under `vmap` it is called for each element. The
+    call may be repeated or left out where a program is transformed: see `io_callback` for one that
+    matters. Calls with `ordered` are made in the order they are written in.
+
+    `callback(ordered=True)(fun, *args)` is another way to write it.
+
+    >>> import weft
+    >>> @weft.jit
+    ... def f(x):
+    ...     weft.debug.callback(lambda v: builtins.print("x is", v), x)
+    ...     return x + 1
+    >>> y = f(2.0)
+    x is 2.0
+    """
+    if callback is None:
+        return functools.partial(_callback, ordered, partitioned)
+    return _callback(ordered, partitioned, callback, *args, **kwargs)
+
+
+def _callback(
+    ordered: bool, partitioned: bool, fun: Callable, /, *args: Any, **kwargs: Any
+) -> None:
+    check_callable("debug.callback", fun)
+    prim = ordered_debug_callback_p if ordered else debug_callback_p
+    show(fun, args, kwargs, prim.bind, partitioned)
+
+
+def print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Print values, also in a compiled program: `debug.print("x is {} and y {y:.3f}", x, y=y)`.
+
+    The format is that of `str.format`, not an f-string, whose values would be tracers. When, how
+    often and in what order, see `debug.callback`.
+
+    >>> import weft
+    >>> @weft.jit
+    ... def f(x):
+    ...     weft.debug.print("x is {}, twice that {y:.1f}", x, y=2 * x)
+    ...     return x + 1
+    >>> y = f(2.0)
+    x is 2.0, twice that 4.0
+    """
+    if fmt is None:
+        return functools.partial(_say, "print", ordered, partitioned, skip_format_check)
+    return _say("print", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
+
+
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """As `debug.print`, to the logger `weft.debug` at level INFO."""
+    if fmt is None:
+        return functools.partial(_say, "log", ordered, partitioned, skip_format_check)
+    return _say("log", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
+
+
+def _say(
+    how: str,
+    ordered: bool,
+    partitioned: bool,
+    skip_format_check: bool,
+    fmt: str,
+    /,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    if not isinstance(fmt, str):
+        raise TypeError(
+            f"debug.{how}: the format must be a string; got {type(fmt).__name__}. "
+            f'Hint: debug.{how}("{{}}", x).'
+        )
+    if not skip_format_check:
+        Checker(f"debug.{how}", fmt).vformat(fmt, args, kwargs)
+    prim = ordered_debug_print_p if ordered else debug_print_p
+    said = functools.partial(printed if how == "print" else logged, fmt)
+    show(said, args, kwargs, prim.bind, partitioned)
+
+
+def printed(fmt: str, *args: Any, **kwargs: Any) -> None:
+    """Print a format filled with values."""
+    builtins.print(fmt.format(*args, **kwargs))
+
+
+def logged(fmt: str, *args: Any, **kwargs: Any) -> None:
+    """Log a format filled with values."""
+    logger.info("%s", fmt.format(*args, **kwargs))
+
+
+class Checker(string.Formatter):
+    """Formats nothing, and raises where a format and its arguments do not fit together."""
+
+    def __init__(self, op: str, fmt: str):
+        self.op = op
+        self.fmt = fmt
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        first = re.split(r"[.\[]", field_name, maxsplit=1)[0]
+        key = int(first) if first.isdigit() else first
+        if isinstance(key, int) and key >= len(args):
+            raise IndexError(
+                f"{self.op}: there must be an argument for each field of the format; got "
+                f"{len(args)} positional for {self.fmt!r}."
+            )
+        if isinstance(key, str) and key not in kwargs:
+            raise KeyError(
+                f"{self.op}: there must be an argument for each field of the format; got none "
+                f"named {key} for {self.fmt!r}. Hint: {self.op}({self.fmt!r}, {key}=...)."
+            )
+        return "", key
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return value
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused = [k for k in (*range(len(args)), *kwargs) if k not in used_args]
+        if unused:
+            listed = ", ".join(f"argument {k}" if isinstance(k, int) else k for k in unused)
+            raise ValueError(
+                f"{self.op}: there must be a field of the format for each argument; got none for "
+                f"{listed} in {self.fmt!r}. Hint: a plain string with {{}}, not an f-string."
+            )

@@ -1,0 +1,219 @@
+"""`breakpoint`: a prompt in the middle of a program, with the values that the local names have.
+
+The frames are looked at while the program is traced; the prompt opens when it runs.
+"""
+
+from __future__ import annotations
+
+import cmd
+import linecache
+import pprint
+import sys
+from bdb import BdbQuit
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NamedTuple, TextIO
+
+from weft.control.effects import debug_callback_p, ordered_debug_callback_p
+from weft.core.source import is_own_file
+from weft.core.trace import Tracer
+from weft.debug.printing import show
+from weft.pytrees import tree_map
+
+__all__ = ["breakpoint"]
+
+NEAR = 5  # lines shown around the current one
+
+
+class Frame(NamedTuple):
+    """Where the program was in one function, and what the names there stood for."""
+
+    file: str
+    line: int
+    function: str
+    names: dict[str, Any]
+    outside: dict[str, Any]  # the globals
+
+
+def frames_above(frame: FrameType | None, filter_frames: bool, num_frames: int | None) -> list:
+    """The frames from `frame` outwards, the innermost first; weft's own are left out."""
+    found: list[Frame] = []
+    while frame is not None and (num_frames is None or len(found) < num_frames):
+        code = frame.f_code
+        if not (filter_frames and is_own_file(code.co_filename)):
+            names = dict(frame.f_locals)
+            found.append(
+                Frame(code.co_filename, frame.f_lineno, code.co_name, names, frame.f_globals)
+            )
+        frame = frame.f_back
+    return found
+
+
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    stdin: TextIO | None = None,
+    stdout: TextIO | None = None,
+) -> Any:
+    """Open a prompt when the program comes here, also in a compiled one: `help` says what it knows.
+
+    The local names of the functions around have the values that they have in this run. `c` goes
+    on, `q` stops the program with `bdb.BdbQuit`.
+
+    Args:
+      backend: "cli", the only one, or None.
+      filter_frames: leave out the frames of weft itself.
+      num_frames: how many frames to keep; None keeps all.
+      ordered: in order with what else is ordered.
+      token: arrays to have been computed before; they are returned.
+      stdin, stdout: where commands come from and answers go, in place of the terminal.
+    """
+    if backend not in (None, "cli"):
+        raise ValueError(f"debug.breakpoint: backend must be 'cli' or None; got {backend!r}.")
+    frames = frames_above(sys._getframe(1), filter_frames, num_frames)
+    places: list[Any] = []  # where there are values of the program, one place for each
+
+    def place(x: Any) -> Any:
+        if not isinstance(x, Tracer) or not x.is_live():
+            return x
+        places.append(x)
+        return Traced(len(places) - 1)
+
+    frames = [f._replace(names={k: placed(x, place) for k, x in f.names.items()}) for f in frames]
+
+    def prompt(values: list, token: Any) -> None:
+        fill = lambda x: values[x.index] if type(x) is Traced else x
+        filled = [f._replace(names={k: placed(x, fill) for k, x in f.names.items()}) for f in frames]
+        Prompt(filled, stdin, stdout).run()
+
+    prim = ordered_debug_callback_p if ordered else debug_callback_p
+    show(prompt, (places, token), {}, prim.bind, False)
+    return token
+
+
+class Traced:
+    """Stands in a pytree for a value that is known when the program runs."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int):
+        self.index = index
+
+
+def placed(x: Any, change: Any) -> Any:
+    """A pytree with its leaves changed; what only looks like one is left alone."""
+    try:
+        return tree_map(change, x)
+    except Exception:  # a class registered as a node need not take any leaves
+        return x
+
+
+class Prompt(cmd.Cmd):
+    """The commands of a debugger, on frames that do not run."""
+
+    prompt = "(weft) "
+
+    def __init__(self, frames: Sequence[Frame], stdin: TextIO | None, stdout: TextIO | None):
+        super().__init__(stdin=stdin, stdout=stdout)
+        self.use_rawinput = stdin is None
+        self.frames = frames
+        self.at = 0
+
+    def run(self) -> None:
+        """Read commands until one goes on."""
+        if self.frames:
+            self.do_where("")
+        self.cmdloop()
+
+    @property
+    def frame(self) -> Frame:
+        """The frame that names are looked up in."""
+        return self.frames[self.at] if self.frames else Frame("", 0, "", {}, {})
+
+    def say(self, text: str) -> None:
+        """A line of an answer."""
+        print(text, file=self.stdout)
+
+    def value(self, text: str) -> Any:
+        """What an expression is in the frame, in a 1-tuple; None, after saying why, if nothing."""
+        try:
+            names = {**self.frame.outside, **self.frame.names}
+            return (eval(text, names),)
+        except Exception as error:
+            self.say(f"*** {type(error).__name__}: {error}")
+            return None
+
+    def do_p(self, text: str) -> None:
+        """p expression: print its value."""
+        for x in self.value(text) or ():
+            self.say(repr(x))
+
+    def do_pp(self, text: str) -> None:
+        """pp expression: print its value, laid out in lines."""
+        for x in self.value(text) or ():
+            self.say(pprint.pformat(x))
+
+    def do_locals(self, _: str) -> None:
+        """locals: the local names and their values."""
+        for name, x in self.frame.names.items():
+            self.say(f"{name} = {x!r}")
+
+    def do_where(self, _: str) -> None:
+        """w(here), bt: the frames, the innermost last; the arrow is where names are looked up."""
+        for i in reversed(range(len(self.frames))):
+            f = self.frames[i]
+            self.say(f"{'>' if i == self.at else ' '} {f.file}({f.line}){f.function}()")
+            text = linecache.getline(f.file, f.line).strip()
+            if text:
+                self.say(f"-> {text}")
+
+    def do_list(self, _: str) -> None:
+        """l(ist): the source around the current line."""
+        f = self.frame
+        for n in range(max(1, f.line - NEAR), f.line + NEAR + 1):
+            text = linecache.getline(f.file, n).rstrip()
+            if text or n <= f.line:
+                self.say(f"{n:4}{' ->' if n == f.line else '   '} {text}")
+
+    def do_up(self, _: str) -> None:
+        """u(p): to the function that called this one."""
+        self.move(1, "Oldest frame")
+
+    def do_down(self, _: str) -> None:
+        """d(own): to the function that this one called."""
+        self.move(-1, "Newest frame")
+
+    def move(self, step: int, end: str) -> None:
+        """Another frame, or a word that there is none."""
+        if not 0 <= self.at + step < len(self.frames):
+            return self.say(f"*** {end}")
+        self.at += step
+        f = self.frame
+        return self.say(f"> {f.file}({f.line}){f.function}()")
+
+    def do_continue(self, _: str) -> bool:
+        """c(ontinue): go on with the program."""
+        return True
+
+    def do_quit(self, _: str) -> None:
+        """q(uit), and the end of the input: stop the program, with bdb.BdbQuit."""
+        raise BdbQuit
+
+    def emptyline(self) -> bool:
+        """An empty line does nothing."""
+        return False
+
+    def default(self, line: str) -> None:
+        """Anything else is an expression to print."""
+        self.do_p(line)
+
+    do_bt = do_w = do_where
+    do_l = do_list
+    do_u, do_d = do_up, do_down
+    do_c = do_cont = do_continue
+    do_q = do_exit = do_EOF = do_quit  # noqa: N815
+    do_args = do_a = do_locals
