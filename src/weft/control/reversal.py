@@ -59,19 +59,26 @@ class Sweep(NamedTuple):
 
     def descend(self, end: Any, top: Any, steps: Any, stack: Sequence[Any]) -> list:
         """Store states until the one before step `end` is on top."""
+        n = len(stack)
+        free = lambda top: sub(INT.type(self.slots), top)
 
         def further(top: Any, steps: Any, *stack: Any) -> list:
             here = at(steps, top)
-            ahead = stride(self.loop, sub(end, here), sub(INT.type(self.slots), top))
-            xs = [at(s, top) for s in stack]
+            ahead = stride(self.loop, sub(end, here), free(top))
             walk = lambda i, *xs: [add(i, ONE), *self.advance(*xs)]
-            _, *xs = self.loop(lambda i, *_: lt(i, ahead), walk, [ZERO, *xs])
+            xs = self.loop(lambda i, *_: lt(i, ahead), walk, [ZERO, *[at(s, top) for s in stack]])
             top = add(top, ONE)
-            stack = [put(s, x, top) for s, x in zip(stack, xs, strict=True)]
-            return [top, put(steps, add(here, ahead), top), *stack]
+            return [top, put(steps, add(here, ahead), top), *map(put, stack, xs[1:], [top] * n)]
 
-        before = lambda top, steps, *_: lt(add(at(steps, top), ONE), end)
-        return self.loop(before, further, [top, steps, *stack])
+        def record(here: Any, top: Any, steps: Any, *rest: Any) -> list:
+            here, top, xs = add(here, ONE), add(top, ONE), self.advance(*rest[:n])
+            return [here, top, put(steps, here, top), *xs, *map(put, rest[n:], xs, [top] * n)]
+
+        far = lambda top, steps, *_: gt(sub(end, at(steps, top)), add(free(top), ONE))
+        top, steps, *stack = self.loop(far, further, [top, steps, *stack])
+        near = [at(steps, top), top, steps, *[at(s, top) for s in stack], *stack]
+        _, top, steps, *rest = self.loop(lambda here, *_: lt(add(here, ONE), end), record, near)
+        return [top, steps, *rest[n:]]
 
     def ascend(
         self, end: Any, top: Any, steps: Any, stack: Sequence[Any], ys: Sequence[Any]
