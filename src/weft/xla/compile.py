@@ -44,7 +44,7 @@ def compile_text(text: str, device: Any, options: Any = None, host_calls: int = 
     `host_calls` is how many Python functions it calls; the executable knows them by index alone.
     """
     start = time.perf_counter()
-    loaded, how = found_or_compiled(text, device, options or _jax.CompileOptions(), host_calls)
+    loaded, how = found_or_compiled(text, device, options or engine_options(), host_calls)
     seconds = time.perf_counter() - start
     name = module_name(text)
     monitoring.record_work(monitoring.COMPILE, seconds, fun_name=f"jit({name})")
@@ -84,11 +84,37 @@ def found_or_compiled(text: str, device: Any, options: Any, host_calls: int) -> 
     return loaded, "compiled"
 
 
-def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
+# XLA:CPU compiles a while loop as one function, in place of a list of kernels to start in each
+# turn, if a turn touches no more bytes than this; its own limit, 1024, is too low for a body of
+# sixty scalars, which it makes eight times slower. Far above this one, matrix products suffer.
+SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
+
+
+def engine_options(settings: Sequence[tuple[str, Any]] = ()) -> Any:
     """The engine's compile options with XLA flags set, as in `compiler_options` of jit."""
-    options = _jax.CompileOptions()
+    options = _jax.CompileOptions.ParseFromString(default_options())
     options.env_option_overrides = list(settings)
     return options
+
+
+@functools.cache
+def default_options() -> bytes:
+    """The engine's defaults and SMALL_LOOP, as a CompileOptionsProto.
+
+    Source: xla/pjrt/proto/compile_options.proto: field 3 of it holds ExecutableBuildOptionsProto,
+    whose field 3 is DebugOptions, whose field 500 maps names of options to values.
+    """
+    name, value = SMALL_LOOP
+    given = proto_field(1, name.encode()) + proto_field(2, value.encode())
+    for number in (500, 3, 3):
+        given = proto_field(number, given)
+    return _jax.CompileOptions().SerializeAsString() + given  # what is repeated is merged
+
+
+def proto_field(number: int, payload: bytes) -> bytes:
+    """A field of a protocol buffer that holds bytes; number and length below 2**14."""
+    tag, size = ((x & 127 | 128, x >> 7) for x in (number << 3 | 2, len(payload)))
+    return bytes([*tag, *size]) + payload
 
 
 def module_name(text: str) -> str:
