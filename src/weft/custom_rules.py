@@ -104,6 +104,36 @@ def shown(t: Any) -> Any:
     return SymbolicZero(t.aval) if type(t) is Zero else t
 
 
+# --- arguments ----------------------------------------------------------------------------------
+
+
+def signature_of(fun: Callable) -> inspect.Signature | None:
+    """The signature of a function; None for those of C that do not tell."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+def positional(name: str, signature: inspect.Signature | None, args: tuple, kwargs: dict) -> tuple:
+    """All arguments of a call by position, as rules take them, defaults filled in."""
+    if signature is None:
+        if kwargs:
+            raise TypeError(
+                f"{name}: must have a signature to take arguments by name; "
+                f"got {', '.join(kwargs)}. Hint: pass them by position."
+            )
+        return args
+    bound = signature.bind(*args, **kwargs)
+    if bound.kwargs:
+        raise TypeError(
+            f"{name}: keyword-only arguments have no place in its rules; "
+            f"got {', '.join(bound.kwargs)}. Hint: make them positional."
+        )
+    bound.apply_defaults()
+    return bound.args
+
+
 # --- the decorators -----------------------------------------------------------------------------
 
 
@@ -127,10 +157,7 @@ class _CustomFunction:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)
-        try:
-            self._signature: inspect.Signature | None = inspect.signature(fun)
-        except (TypeError, ValueError):
-            self._signature = None
+        self._signature = signature_of(fun)
         nums = as_tuple(nondiff_argnums)
         for name in as_tuple(nondiff_argnames):
             order = list(self._signature.parameters) if self._signature else []
@@ -184,30 +211,12 @@ class _CustomFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None and self.fwd is None:
             raise self._unset()
-        call = _Call(self, self._positional(args, kwargs))
+        call = _Call(self, positional(self.__name__, self._signature, args, kwargs))
         outs = call.bind()
         return unflatten(call.out_tree, outs)
 
     def _unset(self) -> AttributeError:
         raise NotImplementedError
-
-    def _positional(self, args: tuple, kwargs: dict) -> tuple:
-        """All arguments by position, defaults filled in."""
-        if self._signature is None:
-            if kwargs:
-                raise TypeError(
-                    f"{self.__name__}: must have a signature to take arguments by name; "
-                    f"got {', '.join(kwargs)}. Hint: pass them by position."
-                )
-            return args
-        bound = self._signature.bind(*args, **kwargs)
-        if bound.kwargs:
-            raise TypeError(
-                f"{self.__name__}: keyword-only arguments have no derivative; "
-                f"got {', '.join(bound.kwargs)}. Hint: make them positional."
-            )
-        bound.apply_defaults()
-        return bound.args
 
     def _nondiff(self, count: int) -> list[int]:
         """The positions without a derivative among `count` arguments."""

@@ -28,6 +28,7 @@ from weft.xla.lower import lower_jaxpr
 stop_gradient_p = Elementwise(
     "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
 )
+stop_gradient_p.makes_nan = False
 
 
 def batched_call(call: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxlib import _jax
@@ -34,7 +34,7 @@ class Trace:
     """One interpretation of primitives. `parent` is the one that its rules act under."""
 
     __slots__ = ("__weakref__", "live", "parent")
-    known: ClassVar[Any] = ()  # ids of the tracers it has values for: see control/hoist.py
+    known: Any = ()  # ids of the tracers it has values for: see control/hoist.py
 
     def __init__(self, parent: Trace | None):
         self.parent = parent
@@ -103,8 +103,8 @@ class FoldTrace(Trace):
     def process(self, prim: Any, args: Any, params: dict) -> list:
         known = not any(isinstance(x, Tracer) for x in args)
         try:
-            current.trace = _Current.trace if known else self.parent
-            return prim.bind(*args, **params)
+            trace = current.trace = _Current.trace if known else self.parent
+            return trace.process(prim, args, params)
         finally:
             current.trace = self
 

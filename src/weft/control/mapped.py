@@ -1,0 +1,143 @@
+"""`custom_vmap_call`: a function that brings its own batching rule.
+
+The rule, flat, is `rule(axis_size, in_batched, *operands) -> (outs, out_batched)`, the mapped axis
+in front. Pytrees, checks and the decorator users know are in custom_batching.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.core.aval import typeof
+from weft.core.passes import dce_jaxpr
+from weft.core.primitive import Primitive, Zero
+from weft.core.trace import current
+from weft.options import config
+from weft.primitives.layout import batched_at_front, instantiate
+from weft.transforms.jvp import jvp, jvp_jaxpr
+from weft.transforms.transpose import backward
+from weft.xla.lower import lower_jaxpr
+
+
+class CustomVmap(Primitive):
+    """Call `call`, which `vmap` maps by asking `rule`.
+
+    `primal` is the (call, rule) of which this call is the derivative: its first results.
+    """
+
+    name = "custom_vmap_call"
+    memoize_type = False
+
+    def abstract_eval(self, *avals, call, **params):
+        return call.out_avals
+
+    def impl(self, *args, **params):
+        if config.disable_jit:
+            return params["call"](*args)
+        return run_compiled(self, args, params, params["call"])
+
+    def lower(self, hlo, *args, call, **params):
+        return lower_jaxpr(hlo, call, args)
+
+    def jvp(self, primals, tangents, **params):
+        call = params["call"]
+        moved = tuple(type(t) is not Zero for t in tangents)
+        both, out_moved = jvp_jaxpr(call, moved)
+        outs = self.bind(
+            *primals,
+            *[t for t in tangents if type(t) is not Zero],
+            call=both,
+            rule=JVPRule(params["rule"], moved, tuple(out_moved)),
+            primal=tuple(params.items()),
+        )
+        n = len(call.outvars)
+        dots = iter(outs[n:])
+        return outs[:n], [
+            next(dots) if m else Zero(a.to_tangent())
+            for m, a in zip(out_moved, call.out_avals, strict=True)
+        ]
+
+    def partial_eval(self, trace, unknown, args, params):
+        # What is known of a derivative is the call it is of, under the same rule; the rest is
+        # linear, and mapped as what it is made of.
+        primal = dict(params["primal"] or ())
+        n = len(primal["call"].invars) if primal else 0
+        if not primal or any(unknown[:n]):
+            return params["call"](*args)
+        try:
+            current.trace = trace.parent
+            outs = self.bind(*args[:n], **primal)
+        finally:
+            current.trace = trace
+        moved = [i >= len(outs) for i in range(len(params["call"].outvars))]
+        return [*outs, *dce_jaxpr(params["call"], moved)[0](*args)]
+
+    def transpose(self, cts, *args, call, **params):
+        return backward(call, (), args, cts)
+
+    def batch(self, axis, args, dims, **params):
+        operands = [
+            x if d is None else batched_at_front(x, d, axis.size)
+            for x, d in zip(args, dims, strict=True)
+        ]
+        current.source = None  # what the user's rule writes has lines of its own
+        outs, batched = params["rule"](axis.size, [d is not None for d in dims], *operands)
+        return outs, [0 if b else None for b in batched]
+
+    def inlined(self, eqn):
+        return eqn.params["call"]
+
+    def uses_axis(self, name, params):
+        return jaxpr_uses_axis(params["call"], name)
+
+    def pretty_params(self, params):
+        return {"call": params["call"], "rule": params["rule"]}
+
+
+@dataclass(frozen=True)
+class JVPRule:
+    """The batching rule of the derivative of a call: the derivative of its batching rule."""
+
+    rule: Any
+    moved: tuple[bool, ...]
+    out_moved: tuple[bool, ...]
+
+    __name__ = "jvp_of_rule"
+
+    def __call__(self, size: int, in_batched: Sequence[bool], *operands: Any) -> tuple:
+        n = len(self.moved)
+        given = iter(range(n, len(operands)))
+        places = [next(given) if m else None for m in self.moved]
+        batched = [
+            b or (k is not None and in_batched[k])
+            for b, k in zip(in_batched[:n], places, strict=True)
+        ]
+
+        def fitting(i: int, like: int) -> Any:
+            """Operand i, repeated along the axis where a value or its tangent is mapped."""
+            repeated = batched[like] and not in_batched[i]
+            return batched_at_front(operands[i], None, size) if repeated else operands[i]
+
+        primals = [fitting(i, i) for i in range(n)]
+        tangents = [
+            Zero(typeof(x).to_tangent()) if k is None else fitting(k, i)
+            for i, (x, k) in enumerate(zip(primals, places, strict=True))
+        ]
+        out_batched: list[bool] = []
+
+        def mapped(*xs: Any) -> list:
+            outs, out_batched[:] = self.rule(size, batched, *xs)
+            return outs
+
+        outs, dots = jvp(mapped, primals, tangents)
+        moving = [i for i, m in enumerate(self.out_moved) if m]
+        return (
+            [*outs, *[instantiate(dots[i]) for i in moving]],
+            [*out_batched, *[out_batched[i] for i in moving]],
+        )
+
+
+custom_vmap_p = CustomVmap()
