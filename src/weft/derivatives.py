@@ -87,7 +87,6 @@ def linearized(
     """(outputs, derivative, residuals) of a flat function at values of the given types."""
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
     outs, jaxpr, residuals, out_moved = linearize_flat(flat, leaves, moved)
-    flat.settle_aux()
     out_avals = [typeof(x) for x in outs]
     return outs, Derivative(jaxpr, avals, moved, out_avals, out_moved), residuals
 
@@ -357,7 +356,6 @@ def jvp(
     avals = avals_of("jvp", leaves, in_tree, fun)
     dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), in_tree, avals)
     outs, out_dots = jvp_flat(flat, leaves, dots)
-    flat.settle_aux()
     value, tangent = flat.result(outs), flat.result([tangent_value(t) for t in out_dots])
     return (value, tangent, flat.aux) if has_aux else (value, tangent)
 

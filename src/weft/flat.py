@@ -14,6 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.stage import StagedTracer
+from weft.core.trace import current
 from weft.errors import DtypeError
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.structs import ShapeDtypeStruct
@@ -51,7 +52,8 @@ class FlatFun:
                     f"{self.op}: with has_aux=True the function must return a pair (output, aux); "
                     f"got {type(out).__name__}."
                 )
-            out, self.aux = out
+            out, aux = out
+            self.aux = tree_map(settled, aux)
         outs, self.out_tree = flatten(out)
         for x in outs:
             if type(x) not in _PLAIN and not is_valid_value(x):
@@ -73,19 +75,14 @@ class FlatFun:
 
         return visible
 
-    def settle_aux(self) -> None:
-        """Take the derivative off what `aux` holds, once the forward pass is over."""
-        if self.has_aux:
-            self.aux = tree_map(settled, self.aux)
-
     def result(self, outs: Sequence[Any]) -> Any:
         """The pytree of results from its leaves."""
         return unflatten(self.out_tree, outs)
 
 
 def settled(x: Any) -> Any:
-    """A value without the tangent it carried in a forward pass that is over."""
-    return x.primal if type(x) is JVPTracer and not x.owner.live else x
+    """A value of the function that is being differentiated, without its tangent."""
+    return x.primal if type(x) is JVPTracer and x.owner is current.trace else x
 
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:

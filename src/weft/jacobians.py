@@ -78,7 +78,6 @@ def jacfwd(
 
         def push(*tangents: Any) -> list:
             outs, dots = jvp_flat(flat, leaves, tangents)
-            flat.settle_aux()
             return [
                 zeros(typeof(x)) if type(t) is Zero else t for x, t in zip(outs, dots, strict=True)
             ]

@@ -167,7 +167,11 @@ class JitFunction:
         except TypeError:
             raise self.unhashable(static) from None
         if program is None or not all(is_live(c) for c in program.consts):
-            program = self.programs.add(key, self.stage(fun, in_tree, avals, donated))
+            program = self.stage(fun, in_tree, avals, donated)
+            if not (
+                config.check_tracer_leaks and any(isinstance(c, Tracer) for c in program.consts)
+            ):
+                self.programs.add(key, program)
         return program, program.visible(leaves)
 
     def split(self, args: tuple, kwargs: dict) -> tuple[tuple, tuple, Callable, dict]:

@@ -63,8 +63,8 @@ class Primitive:
     inlined: ClassVar[Any] = None  # (eqn) -> closed Jaxpr or None: what may stand in its place
     # (params, policy) -> params, params or None: see transforms/linearize.py's `saving_jaxpr`
     saving: ClassVar[Any] = None
-    # (*args, **params): a generator of the (closed jaxpr, args) that are run one after another, sent
-    # the results of each; `repeats` says whether that is in a loop.
+    # (*args, **params): a generator of the (closed jaxpr, args) that run one after another; it is
+    # sent the results of each; `repeats` says whether they are turns of a loop.
     steps: ClassVar[Any] = None
     repeats: ClassVar[bool] = False
     # Printing: alter the parameters shown, (params) -> params; a call's program takes the caller's

@@ -1,7 +1,8 @@
 """Where an equation was written: the user's frames of a traceback, and short texts of them.
 
 Tracebacks are jaxlib's, kept whole and cheap; text is made of one only when somebody looks. Where
-a named scope is open, a `SourceInfo` holds the traceback and the names. `boundary` takes weft's own frames out of the traceback of an error on its way to the user.
+a named scope is open, a `SourceInfo` holds the traceback and the names. `boundary` takes weft's own
+frames out of the traceback of an error on its way to the user.
 """
 
 from __future__ import annotations

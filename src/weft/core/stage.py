@@ -13,10 +13,11 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.core.leaks import check_leaks
 from weft.core.primitive import Primitive
 from weft.core.source import made_by
 from weft.core.trace import Trace, Tracer, current, get_traceback
-from weft.options import surroundings
+from weft.options import config, surroundings
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -158,7 +159,11 @@ def stage(
     trace.arg_names = arg_names
     with staging(trace):
         outs = fun(*[trace.new_arg(a) for a in in_avals])
-        return trace.finish(outs)
+        program = trace.finish(outs)
+    if config.check_tracer_leaks:
+        del outs
+        check_leaks(trace, name or fun)
+    return program
 
 
 def stage_closed(

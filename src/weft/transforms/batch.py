@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.leaks import check_leaks
 from weft.core.primitive import Primitive
 from weft.core.source import VMAP, made_by
 from weft.core.trace import Trace, Tracer, current
-from weft.options import named_axes
+from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
 
@@ -91,7 +92,7 @@ class BatchTrace(Trace):
         try:
             current.trace = self.parent
             if not mapped and (axis.name is None or not prim.uses_axis(axis.name, params)):
-                return prim.bind(*values, **params)
+                return self.parent.process(prim, values, params)  # type: ignore[union-attr]
             outs, out_dims = prim.batch(axis, values, dims, **params)
         finally:
             current.trace = self
@@ -130,6 +131,9 @@ def batch(
         mine = type(x) is BatchTracer and x.owner is trace
         outs.append(x.value if mine else x)
         out_dims.append(x.dim if mine else None)
+    if config.check_tracer_leaks:
+        del boxed, results, x
+        check_leaks(trace, fun)
     return outs, out_dims
 
 

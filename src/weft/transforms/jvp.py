@@ -11,10 +11,12 @@ from typing import Any
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.leaks import check_leaks
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import JVP, made_by
 from weft.core.stage import StagedTracer
 from weft.core.trace import Trace, Tracer, current
+from weft.options import config
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
 
@@ -120,6 +122,9 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
         else:
             outs.append(x)
             dots.append(Zero(typeof(x).to_tangent()))
+    if config.check_tracer_leaks:
+        del args, results, x
+        check_leaks(trace, fun)
     return outs, dots
 
 

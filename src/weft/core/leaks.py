@@ -1,0 +1,145 @@
+"""The leak check: traced values that something still holds when their function has returned.
+
+Python's garbage collector knows who refers to what, so that nothing need be kept for the check
+while it is off; `check_leaks` is called where a trace ends. What an equation holds is no leak: a
+derivative rule may name values around it.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from weft.core.jaxpr import Eqn
+from weft.core.trace import Trace, Tracer
+from weft.errors import LeakedTracerError
+from weft.util import fun_name
+
+_DEEPEST = 8  # holders of holders that are looked at
+_MOST = 400  # of each
+
+
+def check_leaks(trace: Trace, fun: Any) -> None:
+    """Raise LeakedTracerError where a value of a trace that is over is still held.
+
+    `fun` is the function that was traced, or its name.
+    """
+    if not tracers_of(trace):
+        return
+    gc.collect()
+    leaked = tracers_of(trace)
+    for x in leaked:
+        holder = held_by(x, {id(leaked)})
+        if holder:
+            name = fun if isinstance(fun, str) else fun_name(getattr(fun, "fun", fun))
+            raise LeakedTracerError(
+                f"{name}: traced values must not outlive their function; got {x.aval} "
+                f"{x.origin()}, which is still {holder}. Hint: return the value from the function "
+                "instead of storing it."
+            )
+
+
+def tracers_of(trace: Trace) -> list[Tracer]:
+    """The values of a trace that are alive."""
+    return [x for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x.owner is trace]
+
+
+def held_by(x: Any, ours: set[int]) -> str:
+    """How the user's program holds a value: `element 0 of a list, the global cache of model`.
+
+    Empty where only equations do; `ours` are objects that do not count.
+    """
+    texts: dict[int, str] = {id(x): ""}
+    level: list[Any] = [x]
+    found = ""
+    for _ in range(_DEEPEST):
+        above: list[Any] = []
+        ours = ours | {id(texts), id(level), id(above)}
+        for held in level:
+            for holder in holders(held, ours):
+                if type(holder) is Eqn:
+                    return ""
+                if id(holder) in texts or len(above) >= _MOST:
+                    continue
+                text, is_root = said(holder, held)
+                texts[id(holder)] = whole = ", ".join(filter(None, (texts[id(held)], text)))
+                found = found or (whole if is_root else "")
+                if not is_root:
+                    above.append(holder)
+        if not above or found:
+            break
+        level = above
+    return found or next(filter(None, texts.values()), "held by a running function")
+
+
+def holders(x: Any, ours: set[int]) -> Iterator[Any]:
+    """What refers to a value, but for this search itself."""
+    for holder in gc.get_referrers(x):
+        is_search = isinstance(holder, types.FrameType) and holder.f_globals is globals()
+        if not is_search and id(holder) not in ours and not isinstance(holder, type):
+            yield holder
+
+
+def said(holder: Any, held: Any) -> tuple[str, bool]:
+    """How `holder` holds a value, in words, and whether that is a name users know it by."""
+    if isinstance(held, types.CellType) or getattr(holder, "__closure__", None) is held:
+        return "", False  # the variable has been named
+    if isinstance(holder, list | tuple):
+        kind = type(holder).__name__
+        return f"held by element {index_of(holder, held)} of a {kind}", False
+    if isinstance(holder, dict):
+        key = next((k for k, v in list(holder.items()) if v is held), None)
+        module = module_of(holder)
+        if module:
+            return f"the global `{key}` of {module}", True
+        for owner in gc.get_referrers(holder):
+            if getattr(owner, "__dict__", None) is holder:
+                return f"held by the attribute `{key}` of a {type(owner).__qualname__}", False
+        return f"held by the item {key!r} of a dict", False
+    if isinstance(holder, types.CellType):
+        return said_of_cell(holder)
+    if isinstance(holder, types.FunctionType):
+        return f"held by the function {holder.__qualname__}", False
+    if isinstance(holder, types.FrameType):
+        code = holder.f_code
+        place = f"{code.co_filename.rsplit('/', 1)[-1]}:{holder.f_lineno}"
+        return f"held by a variable of {code.co_name} at {place}, which has not ended", True
+    if isinstance(holder, Tracer) or getattr(holder, "__dict__", None) is held:
+        return "", False
+    name = next((n for n, v in attributes(holder) if v is held), None)
+    kind = type(holder).__qualname__
+    return f"held by {f'the attribute `{name}` of ' if name else ''}a {kind}", False
+
+
+def said_of_cell(cell: types.CellType) -> tuple[str, bool]:
+    """Which variable of which function a cell is."""
+    for closure in gc.get_referrers(cell):
+        for fun in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
+            if isinstance(fun, types.FunctionType) and fun.__closure__ is closure:
+                name = fun.__code__.co_freevars[index_of(closure, cell)]
+                return f"the variable `{name}` that {fun.__qualname__} closes over", False
+    return "held by a variable that a function closes over", False
+
+
+def index_of(xs: Any, x: Any) -> int:
+    """Where a value itself, not an equal one, stands in a sequence."""
+    return next((i for i, y in enumerate(xs) if y is x), 0)
+
+
+def module_of(namespace: dict) -> str:
+    """The name of the module whose globals a dict is; empty for any other."""
+    name = namespace.get("__name__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    return str(name) if module is not None and vars(module) is namespace else ""
+
+
+def attributes(x: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes that an object itself has."""
+    yield from getattr(x, "__dict__", {}).items()
+    for cls in type(x).__mro__:
+        for name in getattr(cls, "__slots__", ()):
+            if hasattr(x, name):
+                yield name, getattr(x, name)
