@@ -15,7 +15,7 @@ from weft import dtypes
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
-from weft.core.passes import dce_jaxpr, dependences
+from weft.core.passes import dce_jaxpr, dependences, has_effects
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import Tracer, use
 from weft.primitives.elementwise import add_p
@@ -397,7 +397,8 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
             outvars.append(var)
         places.append(("y", j))
     step = [kind in ("x", "y") for kind, _ in places]
-    invariant = early.replace(invars=early.invars[:k], outvars=fixed)
+    pure = [e for e in early.eqns if not has_effects(e)]
+    invariant = early.replace(invars=early.invars[:k], outvars=fixed, eqns=pure)
     residuals, held = cut(late.invars, (len(places),))
     res_consts, res_xs = partition(step, residuals)
     held_consts, held_carry, held_xs = cut(held, (n - k, m - c))
@@ -435,7 +436,7 @@ def known_part(
         for u, g in zip(cut(halves.unknown, (n, m)), groups(args, params), strict=True)
     ]
     outs: list = []
-    if halves.early.outvars:
+    if halves.early.outvars or halves.early.effects:
         outs = bind_scan(halves.early, consts, carry, xs, params)
     ys = outs[len(carry) :]
     fixed = dce_jaxpr(halves.invariant)[0](*consts)
