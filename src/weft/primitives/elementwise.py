@@ -140,6 +140,8 @@ class Elementwise(Primitive):
             if type(x) is not Linear:
                 outs.append(None)
                 continue
+            if adjoint is None:
+                raise not_linear(self.name, args)
             g = adjoint(ct, *args, **params)
             shape = typeof(g).shape
             if shape != x.aval.shape:
@@ -182,6 +184,22 @@ def no_derivative(op: str, operand: str) -> Callable:
         )
 
     return deriv
+
+
+def fixed(op: str, x: Any) -> Any:
+    """The operand that a product holds while it is linear in the other."""
+    if type(x) is Linear:
+        raise not_linear(op, (x, x))
+    return x
+
+
+def not_linear(op: str, args: Sequence[Any]) -> TypeError:
+    """The error for a transpose where the operation is not linear in what is asked for."""
+    kinds = ("a linear value" if type(x) is Linear else "a fixed one" for x in args)
+    return TypeError(
+        f"{op}: must be linear in what is transposed; got {' and '.join(kinds)}. "
+        "Hint: linear_transpose takes linear functions; vjp serves for others."
+    )
 
 
 def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
@@ -249,7 +267,7 @@ mul_p = Elementwise(
     "mul",
     "multiply",
     [lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)],
-    [lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)],
+    [lambda ct, x, y: mul(ct, fixed("mul", y)), lambda ct, x, y: mul(fixed("mul", x), ct)],
     doc="x * y.",
 )
 
@@ -268,7 +286,7 @@ div_p = Quotient(
     # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand; negated first, so that the
     # transposes for x and y both start with ct/y
     [lambda t, z, x, y: div(t, y), lambda t, z, x, y: div(mul(neg(t), z), y)],
-    [lambda ct, x, y: div(ct, y), None],
+    [lambda ct, x, y: div(ct, fixed("div", y)), None],
     doc="x / y; of integers, rounded towards zero. Integer division by zero is -1.",
 )
 rem_p = Elementwise(

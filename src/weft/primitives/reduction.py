@@ -535,6 +535,20 @@ def monoid_of(jaxpr: Jaxpr) -> Monoid | None:
     return None
 
 
+def monoids_of(jaxpr: Jaxpr) -> list[Monoid]:
+    """For a program of n + n scalars that combines each pair apart, its monoids; else nothing."""
+    n = len(jaxpr.outvars)
+    makers = {v: e for e in jaxpr.eqns for v in e.outvars}
+    found = []
+    for x, y, out in zip(jaxpr.invars[:n], jaxpr.invars[n:], jaxpr.outvars, strict=True):
+        eqn = None if type(out) is Literal else makers.get(out)
+        monoid = None if eqn is None else monoid_of(Jaxpr((), [x, y], [out], [eqn]))
+        if monoid is None:
+            return []
+        found.append(monoid)
+    return found
+
+
 def starting_values(op: str, xs: Sequence[Any], init_values: Any, tree: Any) -> list:
     """The scalars that start a reduction of `xs`, of their dtypes."""
     inits, init_tree = flatten(init_values)
@@ -566,23 +580,30 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
+    out_sharding: Any = None,
 ) -> Any:
     """Reduce an array, or a tree of arrays together, over `dimensions` by a user's function.
 
     `computation(a, b)` takes two scalars (or trees of them); it must be associative and
-    commutative. A function that is one of weft's own, such as lax.add, runs as that reduction.
+    commutative. A function that is one of weft's own, such as lax.add, runs as that reduction, and
+    so does one that applies such a function to each leaf.
     """
     xs, tree = flatten(operands)
+    if not xs:
+        raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
     dimensions = tuple(map(operator.index, dimensions))
     jaxpr = reducer_jaxpr("reduce", computation, [typeof(x) for x in xs], tree)
-    found = monoid_of(jaxpr)
-    if found is not None:
-        (out,) = found.reduction.bind(xs[0], axes=dimensions)
-        if not is_identity(inits[0], found.identity(typeof(out).dtype)):
-            (out,) = found.combine.bind(inits[0], out)
-        return unflatten(tree, [out])
-    return unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
+    monoids = monoids_of(jaxpr)
+    if not monoids or len({typeof(x).shape for x in xs}) > 1:
+        return unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
+    outs = []
+    for monoid, x, init in zip(monoids, xs, inits, strict=True):
+        (out,) = monoid.reduction.bind(x, axes=dimensions)
+        if not is_identity(init, monoid.identity(typeof(out).dtype)):
+            (out,) = monoid.combine.bind(init, out)
+        outs.append(out)
+    return unflatten(tree, outs)
 
 
 # --- rounding -------------------------------------------------------------------------------
