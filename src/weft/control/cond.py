@@ -55,6 +55,9 @@ class Cond(Primitive):
         if config.disable_jit:
             return branches[min(max(int(index), 0), len(branches) - 1)](*args)
         return run_compiled(self, (index, *args), {"branches": branches}, branches[0])
+    def steps(self, index, *args, branches):
+        yield branches[min(max(int(index), 0), len(branches) - 1)], args
+
 
     def lower(self, hlo, index, *args, branches):
         last = len(branches) - 1

@@ -81,6 +81,9 @@ class CustomCall(Primitive):
     def impl(self, *args, call_jaxpr, **params):
         return call_jaxpr(*args)
 
+    def steps(self, *args, call_jaxpr, **params):
+        yield call_jaxpr, args
+
     def staged(self, args, params):
         call = params["call_jaxpr"]
         if isinstance(call, Jaxpr):

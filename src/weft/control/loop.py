@@ -46,9 +46,15 @@ class While(Primitive):
 
     name = "while"
     memoize_type = False
+    repeats = True
 
     def abstract_eval(self, *avals, body_jaxpr, **params):
         return body_jaxpr.out_avals
+
+    def steps(self, *args, **params):
+        cond_consts, body_consts, carry = groups(args, params)
+        while params["cond_jaxpr"](*cond_consts, *carry)[0]:
+            carry = yield params["body_jaxpr"], [*body_consts, *carry]
 
     def impl(self, *args, **params):
         return run_compiled(self, args, params, params["body_jaxpr"])

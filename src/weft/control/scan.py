@@ -41,10 +41,18 @@ class Scan(Primitive):
 
     name = "scan"
     memoize_type = False
+    repeats = True
 
     def abstract_eval(self, *avals, jaxpr, length, num_carry, **params):
         carry, ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
         return [*carry, *[unmapped_aval(y, length, 0) for y in ys]]
+
+    def steps(self, *args, **params):
+        consts, carry, xs = groups(args, params)
+        order = range(params["length"])
+        for i in reversed(order) if params["reverse"] else order:
+            outs = yield params["jaxpr"], [*consts, *carry, *[x[i] for x in xs]]
+            carry = outs[: len(carry)]
 
     def impl(self, *args, **params):
         return run_compiled(self, args, params, params["jaxpr"])

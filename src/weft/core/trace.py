@@ -26,7 +26,6 @@ from weft.errors import (
     UnexpectedTracerError,
 )
 
-
 get_traceback = _jax.Traceback.get_traceback
 
 

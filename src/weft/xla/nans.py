@@ -101,10 +101,12 @@ def check_program(
     with config.scope(debug_nans=False, debug_infs=False):
         origin = hunt(found, jaxpr, args)
     if isinstance(origin, Made):
-        places = "".join(f" in {place}" for place in (*origin.inside, name))
+        places = [*origin.inside, name]
+        if len(places) > 1 and places[-2].endswith(name):  # an eager call of what holds programs
+            places.pop()
         source = origin.eqn.source or current.source or current.capture()
         made = made_by(source, origin.eqn.primitive.name)
-        got = f"{origin.flaw}, {made}{places}{of_operands(origin.operands)}"
+        got = f"{origin.flaw}, {made}{of_operands(origin.operands)}, in {' in '.join(places)}"
         raise found.error(origin.eqn.primitive.name, got)
     got = f"{found.flaw(outs[which])} as result {which} of {name}"
     if origin is not None:
