@@ -1,0 +1,385 @@
+"""weft.custom_derivatives: both rules on one function, symbolic zeros, what is built on the two."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import (
+    checkpoint,
+    closure_convert,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jit,
+    jvp,
+    lax,
+    linearize,
+    make_jaxpr,
+    vmap,
+)
+from weft import custom_derivatives as cd
+from weft.dtypes import float0
+
+A = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def checked():
+    """Every program that a pass makes is checked."""
+    with weft.enable_checks(True):
+        yield
+
+
+# --- both rules on one function -----------------------------------------------------------------
+
+
+def with_both(kind):
+    """sin, said to have the derivative x^3 in forward mode, and x^2 in reverse mode."""
+    f = kind(lambda x: jnp.sin(x))
+    f.defjvp(lambda p, t: (jnp.sin(p[0]), t[0] * p[0] ** 3))
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * x**2,))
+    return f
+
+
+@pytest.mark.parametrize("kind", [custom_jvp, custom_vjp])
+@pytest.mark.parametrize(
+    "program, want",
+    [
+        (lambda f: grad(f), 9),
+        (lambda f: jit(grad(jit(f))), 9),
+        (lambda f: lambda x: jvp(f, (x,), (1.0,))[1], 27),
+        (lambda f: jit(lambda x: jvp(jit(f), (x,), (1.0,))[1]), 27),
+        (lambda f: lambda x: linearize(jit(f), x)[1](1.0), 27),
+        (lambda f: lambda x: weft.linear_transpose(linearize(f, x)[1], 1.0)(1.0)[0], 9),
+        (lambda f: jacfwd(grad(f)), 6),
+        (lambda f: hessian(jit(f)), 6),
+        (lambda f: jit(jacrev(jacrev(f))), 6),
+        (lambda f: jacfwd(jacfwd(f)), 27),
+        (lambda f: jit(jacrev(jacfwd(f))), 27),
+        (lambda f: grad(checkpoint(f)), 9),
+    ],
+)
+def test_forward_mode_takes_the_one_rule_and_reverse_mode_the_other(kind, program, want):
+    assert float(program(with_both(kind))(3.0)) == pytest.approx(want)
+
+
+@pytest.mark.parametrize("kind", [custom_jvp, custom_vjp])
+def test_both_rules_mapped_and_in_loops(kind):
+    f = with_both(kind)
+    np.testing.assert_allclose(vmap(lambda x: jvp(f, (x,), (1.0,))[1])(A), A**3, rtol=1e-5)
+    np.testing.assert_allclose(jit(lambda x: jvp(vmap(f), (x,), (x,))[1])(A), A**4, rtol=1e-5)
+    np.testing.assert_allclose(jacfwd(vmap(f))(A), np.diag(A**3), rtol=1e-5)
+    np.testing.assert_allclose(jacrev(vmap(f))(A), np.diag(A**2), rtol=1e-5)
+    twice = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+    s = np.sin(3.0)
+    np.testing.assert_allclose(jvp(twice, (3.0,), (1.0,))[1], 27 * s**3, rtol=1e-5)
+    np.testing.assert_allclose(grad(twice)(3.0), 9 * s**2, rtol=1e-5)
+
+
+# --- symbolic zeros -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("around", [lambda f: f, jit, lambda f: jit(jit(f))])
+def test_symbolic_zeros_of_custom_jvp(around):
+    f = custom_jvp(lambda x, y, i: (x * y, y))
+    seen = []
+
+    def rule(primals, tangents):
+        x, y, _ = primals
+        tx, ty, ti = tangents
+        seen.append((type(tx) is cd.SymbolicZero, ty, ti))
+        return (x * y, y), (tx * y, ty)
+
+    f.defjvp(rule, symbolic_zeros=True)
+    _, (dx, dy) = jvp(around(lambda x: f(x, 2.0, 3)), (1.0,), (1.0,))
+    assert float(dx) == 2.0 and float(dy) == 0.0
+    ((moving_is_zero, ty, ti),) = seen
+    assert not moving_is_zero and ty == cd.SymbolicZero.from_primal_value(2.0)
+    assert (ty.shape, ty.dtype, ti.dtype) == ((), np.float32, float0)
+    mapped = vmap(around(lambda x: f(x, 2.0, 3)[0]))
+    np.testing.assert_array_equal(grad(lambda x: mapped(x).sum())(A), [2, 2, 2])
+    assert type(seen[-1][1]) is cd.SymbolicZero
+
+
+@pytest.mark.parametrize("around", [lambda f: f, jit])
+def test_symbolic_zeros_of_custom_vjp(around):
+    f = custom_vjp(lambda x, p: (x * p["y"], x))
+    seen = []
+
+    def fwd(x, p):
+        seen.append((x.perturbed, p["y"].perturbed))
+        values = cd.custom_vjp_primal_tree_values(p)
+        return (x.value * values["y"], x.value), values["y"]
+
+    def bwd(y, ct):
+        seen.append(type(ct[1]) is cd.SymbolicZero)
+        return ct[0] * y, {"y": ct[1]}
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    g = around(lambda x: f(x, {"y": 2.0})[0])
+    assert float(grad(g)(1.0)) == 2.0 and seen == [(True, False), True]
+    np.testing.assert_array_equal(vmap(grad(g))(A), [2, 2, 2])
+    np.testing.assert_array_equal(grad(lambda x: vmap(g)(x).sum())(A), [2, 2, 2])
+    assert set(seen) == {(True, False), True}
+
+
+def test_what_stands_for_zero():
+    zero = cd.zero_from_primal(A, symbolic_zeros=True)
+    assert repr(zero) == "SymbolicZero(f32[3])" and len({zero, cd.SymbolicZero(zero.aval)}) == 1
+    np.testing.assert_array_equal(cd.zero_from_primal(A), np.zeros(3))
+    assert cd.zero_from_primal(1, True).dtype == float0
+    with pytest.raises(AttributeError, match="has no attribute 'T'. Hint: zeros"):
+        zero.T
+
+
+# --- arguments and types ------------------------------------------------------------------------
+
+
+def test_nondiff_arguments_may_be_traced_functions_and_names():
+    f = custom_vjp(lambda h, n, x: h(x) * n, nondiff_argnums=0, nondiff_argnames="n")
+    f.defvjp(lambda h, n, x: (h(x) * n, None), lambda h, n, _, ct: (ct * n * 10,))
+    outer = lambda n: grad(jit(lambda x: f(lambda z: z * n, n, x)))(2.0)
+    for transformed in (outer, jit(outer)):
+        assert float(transformed(3.0)) == 30.0
+    np.testing.assert_array_equal(vmap(outer)(A), 10 * A)
+    assert float(grad(lambda n: grad(f, 2)(lambda z: z, n, n))(3.0)) == 10.0
+
+
+def test_methods_of_objects_that_hold_traced_values():
+    class Layer:
+        def __init__(self, w):
+            self.w = w
+
+        @functools.partial(custom_vjp, nondiff_argnums=0)
+        def apply(self, x):
+            return self.w * x
+
+        def fwd(self, x):
+            return self.w * x, None
+
+        def bwd(self, _, ct):
+            return (ct * self.w * 2,)
+
+        apply.defvjp(fwd, bwd)
+
+    outer = lambda w: grad(jit(Layer(w).apply))(1.0)
+    assert float(jit(outer)(3.0)) == 6.0
+    np.testing.assert_array_equal(vmap(outer)(A), 2 * A)
+    with pytest.raises(TypeError, match="must not close over values that are differentiated"):
+        grad(lambda w: Layer(w).apply(1.0))(3.0)
+
+
+def test_complex_and_narrow_types():
+    f = custom_vjp(lambda z: z * z)
+    f.defvjp(lambda z: (z * z, z), lambda z, ct: (ct * 3 * z,))
+    z = np.complex64(1 + 2j)
+    assert complex(weft.vjp(f, z)[1](z)[0]) == 3 * z * z
+    g = custom_vjp(lambda x: x * 1)
+    g.defvjp(lambda x: (x * 1, None), lambda _, ct: (ct.astype(jnp.float32) * 2,))
+    got = grad(lambda x: g(x).sum() + x.sum())(jnp.ones(3, jnp.bfloat16))
+    assert got.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(got.astype(np.float32), [3, 3, 3])
+
+
+def test_rules_are_not_run_where_nothing_is_differentiated():
+    calls = []
+    f = custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: calls.append("fwd") or (x, None), lambda _, ct: calls.append("bwd") or (ct,))
+    f.defjvp(lambda p, t: calls.append("jvp") or (p[0], t[0]))
+    jit(vmap(jit(f)))(A)
+    f(A)
+    assert calls == []
+    jit(grad(lambda x: jit(f)(x)))(1.0)
+    assert calls == ["fwd", "bwd"]
+
+
+def test_the_rules_are_named_in_the_program():
+    f = with_both(custom_vjp)
+    text = str(make_jaxpr(f)(1.0))
+    assert "custom_vjp_call[" in text and "name=<lambda>" in text
+    (eqn,) = make_jaxpr(lambda x: jvp(f, (x,), (x,))[1])(1.0).eqns[-1:]
+    assert eqn.primitive.name == "custom_linear"
+    assert make_jaxpr(custom_gradient(squared))(1.0).eqns[0].primitive is cd.custom_vjp_call_p
+    assert cd.custom_jvp_call_p.name == "custom_jvp_call"
+
+
+# --- rematerialization --------------------------------------------------------------------------
+
+
+def test_optimize_remat_calls_the_function_where_no_residual_is_needed():
+    f = custom_vjp(lambda x: jnp.sin(x))
+    f.defvjp(lambda x: (jnp.tanh(x), jnp.exp(x)), lambda r, ct: (ct * r,), optimize_remat=True)
+    g = grad(checkpoint(lambda x: f(f(x))))
+    early, late = make_jaxpr(g)(1.0).eqns
+    assert [e.primitive.name for e in early.params["jaxpr"].eqns] == ["custom_vjp_call"] * 2
+    assert late.params["jaxpr"].eqns[0].primitive is cd.remat_opt_p
+    want = np.exp(1.0) * np.exp(np.tanh(1.0))
+    for transformed in (g, jit(g), lambda x: vmap(g)(x * A)[0]):
+        np.testing.assert_allclose(transformed(1.0), want, rtol=1e-5)
+    np.testing.assert_allclose(grad(f)(1.0), np.exp(1.0), rtol=1e-6)
+    np.testing.assert_allclose(jit(hessian(f))(1.0), np.exp(1.0), rtol=1e-6)
+    np.testing.assert_allclose(grad(lambda x: vmap(f)(x).sum())(A), np.exp(A), rtol=1e-6)
+    assert np.isfinite(grad(g)(1.0))
+
+
+# --- custom_gradient ----------------------------------------------------------------------------
+
+
+def squared(x):
+    return x**2, lambda ct: ct * x
+
+
+@pytest.mark.parametrize("around", [lambda f: f, jit, lambda f: jit(jit(f))])
+def test_custom_gradient(around):
+    f = around(custom_gradient(squared))
+    assert [float(g(3.0)) for g in (f, grad(f), grad(grad(f)), jit(grad(f)))] == [9, 3, 1, 3]
+    np.testing.assert_array_equal(vmap(grad(f))(A), A)
+    np.testing.assert_array_equal(grad(lambda x: vmap(f)(x).sum())(A), A)
+    twice = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+    assert float(grad(twice)(3.0)) == 27.0
+
+
+def test_custom_gradient_takes_pytrees_and_keywords():
+    @custom_gradient
+    def f(p, n=2.0):
+        return ({"o": p["a"] * n}, 3), lambda ct: ({"a": ct[0]["o"] * 7}, None)
+
+    assert float(grad(lambda p: f(p, n=5.0)[0]["o"])({"a": 1.0})["a"]) == 7.0
+
+
+# --- closure_convert ----------------------------------------------------------------------------
+
+
+def test_closure_convert():
+    def loss(y):
+        converted, consts = closure_convert(lambda x: x * y + jnp.arange(3.0), A)
+        assert len(consts) == isinstance(y, weft.core.Tracer)
+        return converted(A, *consts).sum()
+
+    assert float(loss(2.0)) == float(jit(loss)(2.0)) == 15.0
+    assert float(grad(loss)(2.0)) == float(jit(grad(loss))(2.0)) == 6.0
+    np.testing.assert_array_equal(vmap(grad(loss))(A), [6, 6, 6])
+
+
+def test_closure_convert_makes_a_rule_that_takes_functions_differentiable():
+    def apply(fun, x):
+        converted, consts = closure_convert(fun, x)
+        return called(converted, x, *consts)
+
+    @functools.partial(custom_vjp, nondiff_argnums=0)
+    def called(fun, x, *consts):
+        return fun(x, *consts)
+
+    def called_bwd(fun, residuals, ct):
+        return tuple(weft.vjp(fun, *residuals)[1](ct))
+
+    called.defvjp(lambda fun, x, *consts: (fun(x, *consts), (x, *consts)), called_bwd)
+    f = lambda y: apply(lambda x: x * y, 5.0)
+    assert float(grad(f)(2.0)) == float(jit(grad(jit(f)))(2.0)) == 5.0
+
+
+# --- linear_call --------------------------------------------------------------------------------
+
+
+def scaled(r, x):
+    """r x, whose transpose is said to be ten times too large."""
+    return cd.linear_call(lambda r, x: r * x, lambda r, ct: 10 * r * ct, r, x)
+
+
+def test_linear_call():
+    assert float(scaled(2.0, 3.0)) == float(jit(scaled)(2.0, 3.0)) == 6.0
+    assert float(jvp(lambda x: scaled(2.0, x), (3.0,), (1.0,))[1]) == 2.0
+    for f in (scaled, jit(scaled)):
+        assert float(grad(f, 1)(2.0, 3.0)) == 20.0
+        assert float(grad(f, 0)(2.0, 3.0)) == 3.0  # the residual has the function's derivative
+    assert float(grad(lambda r: scaled(r, r))(2.0)) == 22.0
+    assert float(grad(lambda r: grad(scaled, 1)(r, 3.0))(2.0)) == 10.0
+    once = lambda ct: weft.linear_transpose(lambda x: scaled(2.0, x), 1.0)(ct)[0]
+    assert [float(once(1.0)), float(weft.linear_transpose(once, 1.0)(1.0)[0])] == [20.0, 2.0]
+
+
+def test_linear_call_mapped_and_closed():
+    np.testing.assert_array_equal(vmap(scaled)(A, A), A * A)
+    mapped = lambda dims: lambda r, x: vmap(scaled, dims)(r, x).sum()
+    np.testing.assert_array_equal(grad(mapped((None, 0)), 1)(2.0, A), [20, 20, 20])
+    assert float(jit(grad(mapped((0, None)), 1))(A, 2.0)) == 60.0
+
+    def closed(y):
+        f = lambda x: cd.linear_call(lambda r, x: y * x, lambda r, ct: 10 * ct * y, None, x)
+        return grad(jit(f))(3.0)
+
+    assert float(jit(closed)(2.0)) == 20.0
+    assert float(grad(closed)(2.0)) == 10.0
+
+
+# --- what they refuse ---------------------------------------------------------------------------
+
+
+def pulled(bwd=lambda x, ct: (ct,), fwd=lambda x: (x * 2, x), fun=lambda x: x * 2):
+    f = custom_vjp(fun)
+    f.defvjp(fwd, bwd)
+    return lambda x: jnp.sum(jit(f)(x))
+
+
+def pushed(rule, fun=lambda x: (x, x)):
+    f = custom_jvp(fun)
+    f.defjvp(rule)
+    return lambda x: jvp(jit(f), (x,), (x,))
+
+
+def few_rules():
+    f = custom_jvp(lambda x, y: x * y)
+    f.defjvps(lambda t, out, x, y: t)
+    return jvp(f, (1.0, 1.0), (1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda: grad(pulled(fwd=lambda x: (x.sum(), x)))(A), ValueError,
+         "fwd of <lambda> must return an output of the function's type; got f32[] where the "
+         "function gives f32[3]."),
+        (lambda: grad(pulled(fwd=lambda x: (x.astype(int), x)))(A), TypeError, "got i32[3] where"),
+        (lambda: grad(pulled(fwd=lambda x: (x, "abc")))(A), TypeError,
+         "residuals must be arrays or numbers; got 'abc' of type str at residuals of <lambda>"),
+        (lambda: grad(pulled(bwd=lambda x, ct: (ct * 1j,)))(A), TypeError,
+         "got c64[3] for argument 0, which is f32[3]"),
+        (lambda: pushed(lambda p, t: ((p[0], p[0].sum()), (t[0], t[0].sum())))(A), ValueError,
+         "got f32[] where the function gives f32[3] at output[1]."),
+        (lambda: pushed(lambda p, t: ((p[0], p[0]), (t[0], t[0].astype(jnp.int8))))(A), TypeError,
+         "must have the type of its output; got i8[3] for an output f32[3] at output[1]."),
+        (few_rules, ValueError, "one rule for each argument of <lambda>; got 1 for 2. Hint: None"),
+        (lambda: custom_jvp(jnp.sin, nondiff_argnames="z"), ValueError,
+         "nondiff_argnames must name arguments of sin; got 'z'."),
+        (lambda: with_rule(custom_jvp(lambda x: x, nondiff_argnums=3))(1.0), ValueError,
+         "nondiff_argnums must be positions of arguments of <lambda>, called with 1; got 3."),
+        (lambda: jvp(pulled(), (A,), (A,)), TypeError, "Hint: give it one with <lambda>.defjvp("),
+        (lambda: custom_gradient(lambda x: x)(1.0), TypeError, "must return a pair (value, vjp f"),
+        (lambda: grad(custom_gradient(lambda x: (x, lambda ct: (ct, ct))))(1.0), TypeError,
+         "one cotangent for each of 1 arguments; got 2."),
+        (lambda: closure_convert(lambda x: x, 1.0)[0]({"a": 1.0}), TypeError,
+         "must be given arguments like the examples, then 0 consts; got"),
+        (lambda: grad(lambda x: cd.linear_call(lambda r, x: x, lambda r, ct: [ct], 1.0, x))(1.0),
+         TypeError, "the transpose of <lambda> must return what linear_args are like; got"),
+        (lambda: grad(lambda x: cd.linear_call(lambda r, x: x, lambda r, ct: A, 1.0, x))(1.0),
+         ValueError, "cotangents of the types of linear_args; got f32[3] where there is f32[]."),
+        (lambda: custom_gradient(3.0), TypeError, "custom_gradient: needs a function"),
+        (lambda: cd.linear_call(lambda r, x: x, None, 1.0, 1.0), TypeError, "linear_call: needs"),
+    ],
+)  # fmt: skip
+def test_what_they_refuse(call, kind, text):
+    with pytest.raises(kind) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def with_rule(f):
+    f.defjvp(lambda p, t: (p[0], t[0]))
+    return f
