@@ -1,30 +1,37 @@
 """`scan`: a loop of known length that carries values, reads arrays and stacks what it makes.
 
 Each rule transforms the body and binds it again; which of the carry moves, is mapped or is unknown
-is found by fixpoints on the body. Pytrees and checks are scans.py's.
+is found on the body, in scan_bodies.py. Pytrees and checks are scans.py's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from weft import dtypes
 from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.scan_bodies import (
+    Halves,
+    backward_body,
+    batch_body,
+    carry_to_consts,
+    cut,
+    jvp_body,
+    linear_inputs,
+    split_body,
+)
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
-from weft.core.passes import dce_jaxpr, dependences, has_effects
+from weft.core.jaxpr import Jaxpr
+from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import Tracer, use
-from weft.primitives.elementwise import add_p
 from weft.primitives.layout import batched_at_front, instantiate, moved_to_front, zeros
-from weft.transforms.batch import Axis, batch_jaxpr, unmapped_aval
+from weft.primitives.slicing import lower_slice
+from weft.transforms.batch import unmapped_aval
 from weft.transforms.check import threaded_jaxpr, unfailed
-from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import saving_jaxpr, split_jaxpr
-from weft.transforms.transpose import backward_jaxpr
+from weft.transforms.linearize import saving_jaxpr
 from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
 from weft.xla.hlo import i64s
@@ -237,202 +244,6 @@ def groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
     return list(xs[:n]), list(xs[n : n + m]), list(xs[n + m :])
 
 
-def carried(
-    needs: Sequence[int], marked: Sequence[bool], num_consts: int, num_carry: int
-) -> list[bool]:
-    """Which inputs of a body are marked once marks have gone around the loop.
-
-    `needs` has, for each result, the inputs that give it a mark; a carried result marks the input.
-    """
-    bits = sum(1 << i for i, m in enumerate(marked) if m)
-    before = -1
-    while bits != before:
-        before = bits
-        for i in range(num_carry):
-            if needs[i] & bits:
-                bits |= 1 << (num_consts + i)
-    return [bool(bits >> i & 1) for i in range(len(marked))]
-
-
-@memo_jaxpr
-def carry_to_consts(jaxpr: Jaxpr, num_consts: int, fixed: tuple[bool, ...]) -> Jaxpr:
-    """The body with the `fixed` part of the carry among the consts."""
-    n, m = num_consts, len(fixed)
-    carry, handed_on = partition(fixed, jaxpr.invars[n : n + m])
-    return jaxpr.replace(
-        invars=[*jaxpr.invars[:n], *handed_on, *carry, *jaxpr.invars[n + m :]],
-        outvars=[*partition(fixed, jaxpr.outvars[:m])[0], *jaxpr.outvars[m:]],
-    )
-
-
-@memo_jaxpr
-def jvp_body(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, moved: tuple[bool, ...]
-) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
-    """The body of the derivative at `moved` inputs: each group is followed by its tangents.
-
-    Also which inputs move in it, for more of the carry may, and which results do.
-    """
-    guess = carried(dependences(jaxpr), moved, num_consts, num_carry)
-    inexact = [dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals]
-    moves = tuple(g and x for g, x in zip(guess, inexact, strict=True))
-    body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
-    # what only depends on what moves through functions without derivative does not move
-    sizes = [sum(g) for g in cut(moves, (num_consts, num_carry))]
-    marks = [False] * len(moves)
-    started = [a for a, m in zip(moved, moves, strict=True) if m]
-    flags = interleaved([*marks, *started], *group_sizes(moves, num_consts, num_carry))
-    flags = carried(dependences(body), flags, num_consts + sizes[0], num_carry + sizes[1])
-    start = 2 * num_carry + num_consts + sizes[0] - num_carry
-    settled = flags[start : start + sizes[1]]
-    if not all(settled):
-        rest = iter(settled)
-        moves = tuple(
-            next(rest) if m and num_consts <= i < num_consts + num_carry else m
-            for i, m in enumerate(moves)
-        )
-        body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
-    return body, moves, out_moved
-
-
-def moving_body(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, moves: tuple[bool, ...]
-) -> tuple[Jaxpr, list[bool]]:
-    """As `jvp_jaxpr`, each group followed by its tangents; the carry moves as it does going in."""
-    n, m = num_consts, num_carry
-    force = (*moves[n : n + m], *[False] * (len(jaxpr.outvars) - m))
-    both, out_moved = jvp_jaxpr(jaxpr, moves, force)
-    invars = interleaved(both.invars, *group_sizes(moves, n, m))
-    outvars = interleaved(both.outvars, *group_sizes(out_moved, m))
-    return both.replace(invars=invars, outvars=outvars), out_moved
-
-
-def cut(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
-    """`xs` in pieces of the given sizes, and one of what is left."""
-    out = []
-    for size in sizes:
-        out.append(xs[:size])
-        xs = xs[size:]
-    return [*out, xs]
-
-
-def group_sizes(mask: Sequence[bool], *sizes: int) -> tuple[list[int], list[int]]:
-    """The sizes of all groups of a list, and how many of each are True."""
-    pieces = cut(mask, sizes)
-    return [len(p) for p in pieces], [sum(p) for p in pieces]
-
-
-def interleaved(xs: Sequence[Any], sizes: Sequence[int], more: Sequence[int]) -> list:
-    """From all groups of one kind, then those of another: each with its counterpart after it."""
-    pieces = cut(xs, (*sizes, *more))
-    pairs = zip(pieces[: len(sizes)], pieces[len(sizes) :], strict=False)
-    return [x for first, second in pairs for x in (*first, *second)]
-
-
-@memo_jaxpr
-def batch_body(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, axis: Axis, dims: tuple[int | None, ...]
-) -> tuple[Jaxpr, list[bool], list[int | None]]:
-    """The body mapped over `axis`; which of the carry is mapped, in front; where results are."""
-    n, m = num_consts, num_carry
-    mapped = carried(dependences(jaxpr), [d is not None for d in dims], n, m)[n : n + m]
-    while True:
-        force = (*mapped, *[False] * (len(jaxpr.outvars) - m))
-        inner = (*dims[:n], *[0 if x else None for x in mapped], *dims[n + m :])
-        body, out_dims = batch_jaxpr(jaxpr, axis, inner, force)
-        found = [d is not None for d in out_dims[:m]]
-        if found == mapped:
-            return body, mapped, out_dims
-        mapped = found  # a collective made it so
-
-
-class Halves(NamedTuple):
-    """A body cut in two: what is known now, and the rest.
-
-    `invariant` gives, from the known consts, residuals that are the same in every step; `early` is
-    the body of what is known, whose last `num_new` ys are residuals; `late` is the rest.
-    """
-
-    invariant: Jaxpr
-    early: Jaxpr
-    late: Jaxpr
-    unknown: list[bool]  # inputs
-    out_unknown: list[bool]
-    late_consts: list[tuple[str, int]]  # where each residual of `late` comes from
-    late_xs: list[tuple[str, int]]
-
-
-@memo_jaxpr
-def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]) -> Halves:
-    """Cut a body in two by which of its inputs are unknown at first.
-
-    A residual that is a const, or computed of consts alone, is a const of `late`; one that is an x
-    is passed as it is; one that is a result of `early` anyway is not stacked a second time.
-    """
-    n, m = num_consts, num_carry
-    unknown = tuple(carried(dependences(jaxpr, False), unknown, n, m))
-    while True:
-        force = (*unknown[n : n + m], *[False] * (len(jaxpr.outvars) - m))
-        early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown, force)
-        settled = (*unknown[:n], *out_unknown[:m], *unknown[n + m :])
-        if settled == unknown:
-            break
-        unknown = settled
-    known_sizes = [len(g) - sum(g) for g in cut(unknown, (n, m))]
-    k, c = known_sizes[0], known_sizes[1]
-    needs = dependences(early)
-    n_out = len(out_unknown) - sum(out_unknown)
-    outvars = early.outvars[:n_out]  # known carry, known ys
-    fixed: list[Any] = []
-    places: list[tuple[str, int]] = []
-    new = iter(range(n_out, len(early.outvars)))
-    for source in sources:
-        if source is not None and source < k:
-            places.append(("const", source))
-            continue
-        if source is not None and source >= k + c:
-            places.append(("x", source - k - c))
-            continue
-        at = next(new) if source is None else None
-        var = early.invars[source] if at is None else early.outvars[at]
-        if at is not None and needs[at] >> k == 0:
-            places.append(("invariant", len(fixed)))
-            fixed.append(var)
-            continue
-        ys = outvars[c:]
-        j = next((j for j, y in enumerate(ys) if y is var), len(ys))
-        if j == len(ys):
-            outvars.append(var)
-        places.append(("y", j))
-    step = [kind in ("x", "y") for kind, _ in places]
-    pure = [e for e in early.eqns if not has_effects(e)]
-    invariant = early.replace(invars=early.invars[:k], outvars=fixed, eqns=pure)
-    residuals, held = cut(late.invars, (len(places),))
-    res_consts, res_xs = partition(step, residuals)
-    held_consts, held_carry, held_xs = cut(held, (n - k, m - c))
-    late = late.replace(invars=[*res_consts, *held_consts, *held_carry, *res_xs, *held_xs])
-    const_places, x_places = partition(step, places)
-    return Halves(
-        invariant,
-        dce_jaxpr(early.replace(outvars=outvars))[0],
-        late,
-        list(unknown),
-        out_unknown,
-        const_places,
-        x_places,
-    )
-
-
-def linear_inputs(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, linear: tuple[bool, ...]
-) -> tuple[bool, ...]:
-    """Which inputs of a body hold functions of the linear ones, once they went around the loop."""
-    marked = carried(dependences(jaxpr, False), linear, num_consts, num_carry)
-    if all(marked[num_consts : num_consts + num_carry]):
-        return tuple(marked)
-    return tuple(split_body(jaxpr, num_consts, num_carry, linear).unknown)
-
-
 def known_part(
     unknown: Sequence[bool], args: Sequence[Any], params: dict
 ) -> tuple[list, list, dict, Halves]:
@@ -447,7 +258,7 @@ def known_part(
     if halves.early.outvars or halves.early.effects:
         outs = bind_scan(halves.early, consts, carry, xs, params)
     ys = outs[len(carry) :]
-    fixed = dce_jaxpr(halves.invariant)[0](*consts)
+    fixed = halves.invariant(*consts)
     values = {"const": consts, "invariant": fixed, "x": xs, "y": ys}
     residual_consts = [values[kind][i] for kind, i in halves.late_consts]
     residual_xs = [values[kind][i] for kind, i in halves.late_xs]
@@ -459,52 +270,6 @@ def known_part(
     )
     known = len(halves.out_unknown) - sum(halves.out_unknown)
     return outs[:known], late_args, late_params, halves
-
-
-@memo_jaxpr
-def backward_body(
-    jaxpr: Jaxpr,
-    num_consts: int,
-    num_carry: int,
-    linear: tuple[bool, ...],
-    moved: tuple[bool, ...],
-) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """The body that goes back through a linear one, given which results' cotangents are not Zero.
-
-    It takes the consts that are not linear; sums for the cotangents of those that are, and the
-    cotangents of the carry; the xs that are not linear, and the cotangents of ys. It gives sums,
-    cotangents of the carry, and those of linear xs. Also: which inputs have cotangents that are
-    not Zero; which of the carry do.
-    """
-    n, m = num_consts, num_carry
-    needs = dependences(jaxpr)
-    moves = list(moved)
-    before: list[bool] = []
-    while moves != before:
-        before = list(moves)
-        reached = 0
-        for need, x in zip(needs, moves, strict=True):
-            reached |= need if x else 0
-        moves[:m] = [x or bool(reached >> (n + i) & 1) for i, x in enumerate(moves[:m])]
-    grads_forced = [False] * sum(linear[:n]) + moves[:m] + [False] * sum(linear[n + m :])
-    back, back_moved = backward_jaxpr(jaxpr, linear, tuple(moves), tuple(grads_forced))
-    moving = iter(back_moved)
-    grads_moved = [lin and next(moving) for lin in linear]
-    n_sums, n_carry = sum(grads_moved[:n]), sum(moves[:m])
-    res_consts, res_xs, ct_carry, ct_ys = cut(
-        back.invars, (n - sum(linear[:n]), len(linear) - sum(linear) - n + sum(linear[:n]), n_carry)
-    )
-    sums = [Var(v.aval) for v in back.outvars[:n_sums]]
-    totals = [Var(v.aval) for v in sums]
-    adds = [
-        Eqn(add_p, [s, g], {}, [t]) for s, g, t in zip(sums, back.outvars, totals, strict=False)
-    ]
-    body = back.replace(
-        invars=[*res_consts, *sums, *ct_carry, *res_xs, *ct_ys],
-        outvars=[*totals, *back.outvars[n_sums:]],
-        eqns=[*back.eqns, *adds],
-    )
-    return body, grads_moved, moves[:m]
 
 
 # --------------------------------------------------------------------------------------------
@@ -562,15 +327,12 @@ def read_at(hlo: Any, x: Any, at: Any) -> Any:
     """The element of `x` at a place along its first axis."""
     shape = x.aval.shape
     row = ShapedArray((1, *shape[1:]), x.aval.dtype)
+    behind = (0,) * (len(shape) - 1)
     if isinstance(at, int):
-        limits, ones = i64s((at + 1, *shape[1:])), i64s([1] * len(shape))
-        starts = i64s((at, *[0] * (len(shape) - 1)))
-        (y,) = hlo.op(
-            "stablehlo.slice", [x], [row], start_indices=starts, limit_indices=limits, strides=ones
-        )
+        ones = (1,) * len(shape)
+        y = lower_slice(hlo, x, (at, *behind), (at + 1, *shape[1:]), ones, row)
     else:
-        zero = hlo.constant(0, at.aval)
-        starts = [at, *[zero] * (len(shape) - 1)]
+        starts = [at, *[hlo.constant(0, at.aval)] * len(behind)]
         (y,) = hlo.op("stablehlo.dynamic_slice", [x, *starts], [row], slice_sizes=i64s(row.shape))
     return hlo.op("stablehlo.reshape", [y], [ShapedArray(shape[1:], row.dtype)])[0]
 

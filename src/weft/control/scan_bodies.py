@@ -1,0 +1,269 @@
+"""The bodies of loops of known length, as each transformation makes them anew.
+
+Which of the carry moves, is mapped, is unknown or has a cotangent follows from the body: a mark on
+an input goes to the results that depend on it, and from the carry around the loop. All is
+remembered on the body. The rules that bind these bodies are scan.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from weft import dtypes
+from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
+from weft.core.passes import dce_jaxpr, dependences, has_effects
+from weft.primitives.elementwise import add_p
+from weft.transforms.batch import Axis, batch_jaxpr
+from weft.transforms.jvp import jvp_jaxpr
+from weft.transforms.linearize import split_jaxpr
+from weft.transforms.transpose import backward_jaxpr
+from weft.util import partition
+
+
+def carried(
+    needs: Sequence[int], marked: Sequence[bool], num_consts: int, num_carry: int
+) -> list[bool]:
+    """Which inputs of a body are marked once marks have gone around the loop.
+
+    `needs` has, for each result, the inputs that give it a mark; a carried result marks the input.
+    """
+    bits = sum(1 << i for i, m in enumerate(marked) if m)
+    before = -1
+    while bits != before:
+        before = bits
+        for i in range(num_carry):
+            if needs[i] & bits:
+                bits |= 1 << (num_consts + i)
+    return [bool(bits >> i & 1) for i in range(len(marked))]
+
+
+@memo_jaxpr
+def carry_to_consts(jaxpr: Jaxpr, num_consts: int, fixed: tuple[bool, ...]) -> Jaxpr:
+    """The body with the `fixed` part of the carry among the consts."""
+    n, m = num_consts, len(fixed)
+    carry, handed_on = partition(fixed, jaxpr.invars[n : n + m])
+    return jaxpr.replace(
+        invars=[*jaxpr.invars[:n], *handed_on, *carry, *jaxpr.invars[n + m :]],
+        outvars=[*partition(fixed, jaxpr.outvars[:m])[0], *jaxpr.outvars[m:]],
+    )
+
+
+@memo_jaxpr
+def jvp_body(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, moved: tuple[bool, ...]
+) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
+    """The body of the derivative at `moved` inputs: each group is followed by its tangents.
+
+    Also which inputs move in it, for more of the carry may, and which results do.
+    """
+    guess = carried(dependences(jaxpr), moved, num_consts, num_carry)
+    inexact = [dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals]
+    moves = tuple(g and x for g, x in zip(guess, inexact, strict=True))
+    body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
+    # what only depends on what moves through functions without derivative does not move
+    sizes = [sum(g) for g in cut(moves, (num_consts, num_carry))]
+    marks = [False] * len(moves)
+    started = [a for a, m in zip(moved, moves, strict=True) if m]
+    flags = interleaved([*marks, *started], *group_sizes(moves, num_consts, num_carry))
+    flags = carried(dependences(body), flags, num_consts + sizes[0], num_carry + sizes[1])
+    start = 2 * num_carry + num_consts + sizes[0] - num_carry
+    settled = flags[start : start + sizes[1]]
+    if not all(settled):
+        rest = iter(settled)
+        moves = tuple(
+            next(rest) if m and num_consts <= i < num_consts + num_carry else m
+            for i, m in enumerate(moves)
+        )
+        body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
+    return body, moves, out_moved
+
+
+def moving_body(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, moves: tuple[bool, ...]
+) -> tuple[Jaxpr, list[bool]]:
+    """As `jvp_jaxpr`, each group followed by its tangents; the carry moves as it does going in."""
+    n, m = num_consts, num_carry
+    force = (*moves[n : n + m], *[False] * (len(jaxpr.outvars) - m))
+    both, out_moved = jvp_jaxpr(jaxpr, moves, force)
+    invars = interleaved(both.invars, *group_sizes(moves, n, m))
+    outvars = interleaved(both.outvars, *group_sizes(out_moved, m))
+    return both.replace(invars=invars, outvars=outvars), out_moved
+
+
+def cut(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
+    """`xs` in pieces of the given sizes, and one of what is left."""
+    out = []
+    for size in sizes:
+        out.append(xs[:size])
+        xs = xs[size:]
+    return [*out, xs]
+
+
+def group_sizes(mask: Sequence[bool], *sizes: int) -> tuple[list[int], list[int]]:
+    """The sizes of all groups of a list, and how many of each are True."""
+    pieces = cut(mask, sizes)
+    return [len(p) for p in pieces], [sum(p) for p in pieces]
+
+
+def interleaved(xs: Sequence[Any], sizes: Sequence[int], more: Sequence[int]) -> list:
+    """From all groups of one kind, then those of another: each with its counterpart after it."""
+    pieces = cut(xs, (*sizes, *more))
+    pairs = zip(pieces[: len(sizes)], pieces[len(sizes) :], strict=False)
+    return [x for first, second in pairs for x in (*first, *second)]
+
+
+@memo_jaxpr
+def batch_body(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, axis: Axis, dims: tuple[int | None, ...]
+) -> tuple[Jaxpr, list[bool], list[int | None]]:
+    """The body mapped over `axis`; which of the carry is mapped, in front; where results are."""
+    n, m = num_consts, num_carry
+    mapped = carried(dependences(jaxpr), [d is not None for d in dims], n, m)[n : n + m]
+    while True:
+        force = (*mapped, *[False] * (len(jaxpr.outvars) - m))
+        inner = (*dims[:n], *[0 if x else None for x in mapped], *dims[n + m :])
+        body, out_dims = batch_jaxpr(jaxpr, axis, inner, force)
+        found = [d is not None for d in out_dims[:m]]
+        if found == mapped:
+            return body, mapped, out_dims
+        mapped = found  # a collective made it so
+
+
+class Halves(NamedTuple):
+    """A body cut in two: `early` is what is known, `late` the rest, which takes residuals.
+
+    `invariant` gives, from the known consts, the residuals that are the same in every step; new
+    ones are further ys of `early`. `late_consts` and `late_xs` say where each residual comes from:
+    "const" and "x", the known operands; "invariant" and "y", the results of these programs.
+    """
+
+    invariant: Jaxpr
+    early: Jaxpr
+    late: Jaxpr
+    unknown: tuple[bool, ...]  # inputs of the body
+    out_unknown: list[bool]
+    late_consts: list[tuple[str, int]]
+    late_xs: list[tuple[str, int]]
+
+
+@memo_jaxpr
+def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]) -> Halves:
+    """Cut a body in two by which of its inputs are unknown at first."""
+    early, late, unknown, out_unknown, sources = settled_split(
+        jaxpr, num_consts, num_carry, unknown
+    )
+    known = [len(g) - sum(g) for g in cut(unknown, (num_consts, num_carry))]
+    invariant, early, places = place_residuals(early, known, out_unknown.count(False), sources)
+    stepwise = [kind in ("x", "y") for kind, _ in places]
+    residuals, *held = cut(late.invars, (len(places), num_consts - known[0], num_carry - known[1]))
+    late_consts, late_xs = partition(stepwise, places)
+    consts, xs = partition(stepwise, residuals)
+    late = late.replace(invars=[*consts, *held[0], *held[1], *xs, *held[2]])
+    return Halves(invariant, early, late, unknown, out_unknown, late_consts, late_xs)
+
+
+def settled_split(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]
+) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...], list[bool], list[int | None]]:
+    """As `split_jaxpr`, where what comes out unknown of the carry goes in unknown too."""
+    n, m = num_consts, num_carry
+    unknown = tuple(carried(dependences(jaxpr, False), unknown, n, m))
+    while True:
+        force = (*unknown[n : n + m], *[False] * (len(jaxpr.outvars) - m))
+        early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown, force)
+        settled = (*unknown[:n], *out_unknown[:m], *unknown[n + m :])
+        if settled == unknown:
+            return early, late, unknown, out_unknown, sources
+        unknown = settled
+
+
+def place_residuals(
+    early: Jaxpr, known: Sequence[int], num_outs: int, sources: Sequence[int | None]
+) -> tuple[Jaxpr, Jaxpr, list[tuple[str, int]]]:
+    """Where each residual of a split body comes from, at the least cost, as `Halves` has it.
+
+    A known const or x is passed as it is, what depends on consts alone is computed once, and what
+    is a y anyway is not stacked a second time. `known` counts the inputs of `early` by groups.
+    Returned: `invariant`, `early` and the places.
+    """
+    num_consts, num_carry, _ = known
+    needs = dependences(early)
+    results = early.outvars[:num_outs]  # the known carry and ys
+    fixed: list[Any] = []
+    places: list[tuple[str, int]] = []
+    new = iter(range(num_outs, len(early.outvars)))
+    for source in sources:
+        at = next(new) if source is None else None
+        var = early.invars[source] if at is None else early.outvars[at]  # type: ignore[index]
+        if source is not None and source < num_consts:
+            places.append(("const", source))
+        elif source is not None and source >= num_consts + num_carry:
+            places.append(("x", source - num_consts - num_carry))
+        elif at is not None and needs[at] >> num_consts == 0:
+            places.append(("invariant", len(fixed)))
+            fixed.append(var)
+        else:
+            ys = results[num_carry:]
+            found = next((i for i, y in enumerate(ys) if y is var), len(ys))
+            places.append(("y", found))
+            results += [var] * (found == len(ys))
+    pure = [e for e in early.eqns if not has_effects(e)]
+    invariant = early.replace(invars=early.invars[:num_consts], outvars=fixed, eqns=pure)
+    return dce_jaxpr(invariant)[0], dce_jaxpr(early.replace(outvars=results))[0], places
+
+
+def linear_inputs(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, linear: tuple[bool, ...]
+) -> tuple[bool, ...]:
+    """Which inputs of a body hold functions of the linear ones, once they went around the loop."""
+    marked = carried(dependences(jaxpr, False), linear, num_consts, num_carry)
+    if all(marked[num_consts : num_consts + num_carry]):
+        return tuple(marked)
+    return split_body(jaxpr, num_consts, num_carry, linear).unknown
+
+
+@memo_jaxpr
+def backward_body(
+    jaxpr: Jaxpr,
+    num_consts: int,
+    num_carry: int,
+    linear: tuple[bool, ...],
+    moved: tuple[bool, ...],
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """The body that goes back through a linear one, given which results' cotangents are not Zero.
+
+    It takes the consts that are not linear; sums for the cotangents of those that are, and the
+    cotangents of the carry; the xs that are not linear, and the cotangents of ys. It gives sums,
+    cotangents of the carry, and those of linear xs. Also: which inputs have cotangents that are
+    not Zero; which of the carry do.
+    """
+    n, m = num_consts, num_carry
+    needs = dependences(jaxpr)
+    moves = list(moved)
+    before: list[bool] = []
+    while moves != before:
+        before = list(moves)
+        reached = 0
+        for need, x in zip(needs, moves, strict=True):
+            reached |= need if x else 0
+        moves[:m] = [x or bool(reached >> (n + i) & 1) for i, x in enumerate(moves[:m])]
+    grads_forced = [False] * sum(linear[:n]) + moves[:m] + [False] * sum(linear[n + m :])
+    back, back_moved = backward_jaxpr(jaxpr, linear, tuple(moves), tuple(grads_forced))
+    moving = iter(back_moved)
+    grads_moved = [lin and next(moving) for lin in linear]
+    n_sums, n_carry = sum(grads_moved[:n]), sum(moves[:m])
+    res_consts, res_xs, ct_carry, ct_ys = cut(
+        back.invars, (n - sum(linear[:n]), len(linear) - sum(linear) - n + sum(linear[:n]), n_carry)
+    )
+    sums = [Var(v.aval) for v in back.outvars[:n_sums]]
+    totals = [Var(v.aval) for v in sums]
+    adds = [
+        Eqn(add_p, [s, g], {}, [t]) for s, g, t in zip(sums, back.outvars, totals, strict=False)
+    ]
+    body = back.replace(
+        invars=[*res_consts, *sums, *ct_carry, *res_xs, *ct_ys],
+        outvars=[*totals, *back.outvars[n_sums:]],
+        eqns=[*back.eqns, *adds],
+    )
+    return body, grads_moved, moves[:m]
