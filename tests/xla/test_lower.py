@@ -41,6 +41,15 @@ def test_each_operation_stands_once():
     assert text.count("stablehlo.sine") == text.count("stablehlo.cosine") == 1
 
 
+def test_an_operation_on_one_value_is_no_model_for_those_on_several():
+    def f(p, x, y):
+        return lax.select(p, x, x), lax.select(p, x, y)
+
+    same, chosen = weft.jit(f)(True, X, 2 * X)
+    np.testing.assert_array_equal(same, X)
+    np.testing.assert_array_equal(chosen, X)
+
+
 def test_equal_constants_stand_once():
     text = text_of(lambda x: (x * 2.5 + 2.5) * 2.5, X)
     assert text.count("tensor<3xf32>}> : () ->") == 1

@@ -120,7 +120,12 @@ class Builder:
         return outs
 
     def last_line(self, operands: Sequence[Value], outs: Sequence[Value]) -> Line | None:
-        """What the last line is but for its names, if it is one operation on just `operands`."""
+        """What the last line is but for its names, if it is one operation on just `operands`.
+
+        Of operands that are the same, a line does not tell which comes first.
+        """
+        if len({v.name for v in operands}) < len(operands):
+            return None
         line = self.lines[-1]
         left = ", ".join([v.name for v in outs]) + ' = "'
         given = f'"({", ".join([v.name for v in operands])})'
