@@ -148,7 +148,7 @@ def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
     """A name for each leaf of (args, kwargs), by the function's parameters: `params['w'][0]`."""
     placeholder = unflatten(in_tree, range(in_tree.num_leaves))
     args, kwargs = placeholder
-    bound = _parameter_names(fun, len(args))
+    bound = parameter_names(fun, len(args))
     names = []
     for path, _ in flatten_with_path((args, kwargs))[0]:
         which, position, *rest = path
@@ -159,8 +159,11 @@ def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
     return names
 
 
-def _parameter_names(fun: Callable, count: int) -> list[str]:
+def parameter_names(fun: Callable, count: int) -> list[str]:
+    """Names for the first `count` positional arguments of a function."""
     names: list[str] = []
+    fixed = getattr(fun, "__weft_static__", ())  # positions that jit filled in
+    count += len(fixed)
     try:
         for p in inspect.signature(fun).parameters.values():
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
@@ -169,7 +172,8 @@ def _parameter_names(fun: Callable, count: int) -> list[str]:
                 names += [f"{p.name}[{i}]" for i in range(count - len(names))]
     except (TypeError, ValueError):
         pass
-    return names[:count] + [f"args[{i}]" for i in range(len(names), count)]
+    names = names[:count] + [f"args[{i}]" for i in range(len(names), count)]
+    return [n for i, n in enumerate(names) if i not in fixed]
 
 
 def check_callable(op: str, fun: Any) -> None:

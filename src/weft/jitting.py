@@ -27,6 +27,7 @@ from weft.flat import FlatFun, argument_origins, as_tuple, avals_of, check_calla
 from weft.options import config, trace_context
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.retracing import Call, explain
 from weft.stages import Lowered, Program, Traced
 from weft.util import Logger, fun_name
 from weft.xla.array import ArrayImpl, put
@@ -161,12 +162,15 @@ class JitFunction:
         leaves, in_tree = flatten((dynamic, kwargs))
         avals = avals_of(self.op, leaves, in_tree, fun, structs)
         donated = self.donated(args, kwargs, in_tree)
-        key = (in_tree, tuple(avals), static, donated, self.spec, trace_context())
+        key = Call(in_tree, tuple(avals), static, donated, self.spec, trace_context())
         try:
             program = self.programs.get(key)
         except TypeError:
             raise self.unhashable(static) from None
         if program is None or not all(is_live(c) for c in program.consts):
+            if config.explain_cache_misses:
+                earlier = [k for k in self.programs if type(k) is Call]
+                explain(self.fun, fun, key, earlier, program is not None)
             program = self.stage(fun, in_tree, avals, donated)
             if not (
                 config.check_tracer_leaks and any(isinstance(c, Tracer) for c in program.consts)
@@ -193,6 +197,7 @@ class JitFunction:
             whole = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
             return self.fun(*whole, **named, **more)
 
+        fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
         remaining = {k: v for k, v in kwargs.items() if k not in named}
         return static, dynamic, fun, remaining
 
