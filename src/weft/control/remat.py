@@ -14,7 +14,7 @@ from weft import dtypes
 from weft.control.jit import Jit, run_compiled
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.passes import dce_jaxpr
+from weft.core.passes import dce_jaxpr, quiet_jaxpr
 from weft.core.primitive import Primitive
 from weft.core.trace import current
 from weft.options import config
@@ -89,7 +89,7 @@ def split_to_recompute(
     saving, again, n_saved = (early, early, 0) if policy is None else saving_jaxpr(early, policy)
     n_known, n_ins = len(out_unknown) - sum(out_unknown), len(early.invars)
     is_residual = [i >= n_known for i in range(len(early.outvars))]
-    again, used = dce_jaxpr(again, is_residual, False)
+    again, used = dce_jaxpr(quiet_jaxpr(again), is_residual, False)
     kept = used[n_ins:]
     now, _ = dce_jaxpr(saving, [not r for r in is_residual] + [*kept])
 

@@ -76,6 +76,40 @@ def _dce(
     return _replaced(jaxpr, invars, outvars, eqns), used_inputs
 
 
+@memo_jaxpr
+def quiet_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` as it is computed for a second time: without what was done the first time.
+
+    Raises where a result is needed of what may happen only once.
+    """
+    live = {v for v in jaxpr.outvars if type(v) is not Literal}
+    eqns: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        effect = eqn.primitive.effect
+        if effect is not None:
+            if live.isdisjoint(eqn.outvars):
+                continue
+            if not effect.repeatable:
+                raise NotImplementedError(
+                    f"{eqn.primitive}: must happen once, but reverse mode computes its results "
+                    f"again; got {equation_text(jaxpr, jaxpr.eqns.index(eqn))}. Hint: call it "
+                    "outside of checkpoint and while_loop, and pass its results in."
+                )
+        if any(p.effects for p in jaxprs_in_params(eqn.params)):
+            eqn = eqn.replace(params={k: _quiet(x) for k, x in eqn.params.items()})
+        eqns.append(eqn)
+        live.update(a for a in eqn.invars if type(a) is not Literal)
+    eqns.reverse()
+    return dce_jaxpr(_replaced(jaxpr, jaxpr.invars, jaxpr.outvars, eqns))[0]
+
+
+def _quiet(x: Any) -> Any:
+    """A parameter with the programs that it holds made quiet."""
+    if isinstance(x, tuple):
+        return tuple(map(_quiet, x))
+    return quiet_jaxpr(x) if isinstance(x, Jaxpr) else x
+
+
 def _replaced(jaxpr: Jaxpr, invars: list, outvars: list, eqns: list) -> Jaxpr:
     """`jaxpr` itself if nothing is new, so that what is remembered on it stays of use."""
     same = len(eqns) == len(jaxpr.eqns) and all(map(_is, eqns, jaxpr.eqns))
@@ -386,4 +420,5 @@ __all__ = [
     "has_effects",
     "inline_calls",
     "jaxpr_equal",
+    "quiet_jaxpr",
 ]
