@@ -360,6 +360,7 @@ def few_rules():
          "nondiff_argnames must name arguments of sin; got 'z'."),
         (lambda: with_rule(custom_jvp(lambda x: x, nondiff_argnums=3))(1.0), ValueError,
          "nondiff_argnums must be positions of arguments of <lambda>, called with 1; got 3."),
+        (lambda: with_rule(custom_jvp(max))(x=1.0), TypeError, "max: must have a signature"),
         (lambda: jvp(pulled(), (A,), (A,)), TypeError, "Hint: give it one with <lambda>.defjvp("),
         (lambda: custom_gradient(lambda x: x)(1.0), TypeError, "must return a pair (value, vjp f"),
         (lambda: grad(custom_gradient(lambda x: (x, lambda ct: (ct, ct))))(1.0), TypeError,

@@ -17,7 +17,7 @@ from weft.control.mapped import custom_vmap_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Var
 from weft.core.source import boundary
-from weft.custom_rules import positional, signature_of
+from weft.custom_rules import Positional
 from weft.errors import PytreeError, ShapeError
 from weft.flat import avals_of, check_callable, value_error
 from weft.primitives.constant import Held
@@ -57,7 +57,7 @@ class custom_vmap:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)
-        self._signature = signature_of(fun)
+        self._positional = Positional(fun)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -75,7 +75,7 @@ class custom_vmap:
                 f"custom_vmap: the batching rule of {self.__name__} must be set before a call. "
                 f"Hint: {self.__name__}.def_vmap(rule)."
             )
-        args = positional(self.__name__, self._signature, args, kwargs)
+        args = self._positional(args, kwargs)
         leaves, args_tree = flatten(args)
         avals = avals_of("custom_vmap", leaves, flatten((args, {}))[1], self.fun)
         call, consts, out_tree = stage_body("custom_vmap", self.fun, args_tree, avals)

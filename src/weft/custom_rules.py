@@ -107,31 +107,41 @@ def shown(t: Any) -> Any:
 # --- arguments ----------------------------------------------------------------------------------
 
 
-def signature_of(fun: Callable) -> inspect.Signature | None:
-    """The signature of a function; None for those of C that do not tell."""
-    try:
-        return inspect.signature(fun)
-    except (TypeError, ValueError):
-        return None
+class Positional:
+    """Gives all arguments of a call by position, as rules take them, defaults filled in."""
 
+    def __init__(self, fun: Callable):
+        self.name = fun_name(fun)
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(fun)
+        except (TypeError, ValueError):  # of C, and does not tell
+            self.signature = None
+        kinds = {p.kind for p in self.signature.parameters.values()} if self.signature else set()
+        ordinary = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        # with so many arguments by position there is nothing to do
+        self.count = len(self.signature.parameters) if self.signature and ordinary else -1
 
-def positional(name: str, signature: inspect.Signature | None, args: tuple, kwargs: dict) -> tuple:
-    """All arguments of a call by position, as rules take them, defaults filled in."""
-    if signature is None:
-        if kwargs:
+    def __call__(self, args: tuple, kwargs: dict) -> tuple:
+        if not kwargs and (len(args) == self.count or self.signature is None):
+            return args
+        if self.signature is None:
             raise TypeError(
-                f"{name}: must have a signature to take arguments by name; "
+                f"{self.name}: must have a signature to take arguments by name; "
                 f"got {', '.join(kwargs)}. Hint: pass them by position."
             )
-        return args
-    bound = signature.bind(*args, **kwargs)
-    if bound.kwargs:
-        raise TypeError(
-            f"{name}: keyword-only arguments have no place in its rules; "
-            f"got {', '.join(bound.kwargs)}. Hint: make them positional."
-        )
-    bound.apply_defaults()
-    return bound.args
+        bound = self.signature.bind(*args, **kwargs)
+        if bound.kwargs:
+            raise TypeError(
+                f"{self.name}: keyword-only arguments have no place in its rules; "
+                f"got {', '.join(bound.kwargs)}. Hint: make them positional."
+            )
+        bound.apply_defaults()
+        return bound.args
+
+    def index(self, name: str) -> int | None:
+        """The position of an argument; None if there is none of that name."""
+        names = list(self.signature.parameters) if self.signature else []
+        return names.index(name) if name in names else None
 
 
 # --- the decorators -----------------------------------------------------------------------------
@@ -157,16 +167,16 @@ class _CustomFunction:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)
-        self._signature = signature_of(fun)
+        self._positional = Positional(fun)
         nums = as_tuple(nondiff_argnums)
         for name in as_tuple(nondiff_argnames):
-            order = list(self._signature.parameters) if self._signature else []
-            if name not in order:
+            place = self._positional.index(name)
+            if place is None:
                 raise ValueError(
                     f"{type(self).__name__}: nondiff_argnames must name arguments of "
                     f"{self.__name__}; got {name!r}."
                 )
-            nums += (order.index(name),)
+            nums += (place,)
         self.nondiff_argnums = tuple(sorted(set(nums)))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -211,7 +221,7 @@ class _CustomFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None and self.fwd is None:
             raise self._unset()
-        call = _Call(self, positional(self.__name__, self._signature, args, kwargs))
+        call = _Call(self, self._positional(args, kwargs))
         outs = call.bind()
         return unflatten(call.out_tree, outs)
 

@@ -234,17 +234,28 @@ def test_what_rules_close_over_is_found_in_objects_and_returned_as_it_is():
     assert float(jit(outer)(3.0)) == float(grad(jit(outer))(3.0)) + 2.0 == 3.0
 
 
-def test_traced_values_hidden_from_the_search_are_an_error():
-    hidden = {}
-    f = forward(lambda x: x * 2, lambda p, t: (p[0] * 2, t[0] * globals()["hidden"]["y"]))
+HIDDEN = {}  # where the search for what rules close over does not look
+
+
+@pytest.mark.parametrize(
+    "transform, inner, x, text",
+    [
+        (jit, lambda f: grad(jit(f)), 3.0, "a rule in a staged program must not close over traced"),
+        (grad, lambda f: f, 3.0, "used outside of its transformation, as in a custom rule"),
+        (vmap, lambda f: f, A, "used outside of its transformation, as in a custom rule"),
+    ],
+)
+def test_traced_values_hidden_from_the_search_are_an_error(transform, inner, x, text):
+    f = custom_vjp(lambda x: x * HIDDEN["y"])
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct * HIDDEN["y"],))
 
     def outer(y):
-        hidden["y"] = y
-        return grad(jit(f))(2.0)
+        HIDDEN["y"] = y
+        return inner(f)(2.0)
 
-    globals()["hidden"] = hidden
-    with pytest.raises(weft.errors.UnexpectedTracerError, match="Hint: pass it to the function"):
-        jit(outer)(3.0)
+    with pytest.raises(weft.errors.UnexpectedTracerError) as caught:
+        transform(outer)(x)
+    assert text in str(caught.value) and "Hint: pass it to the function" in str(caught.value)
 
 
 def test_integer_arguments_and_results():

@@ -260,7 +260,13 @@ class Tracer:
 
 
 def leak_message(x: Tracer) -> str:
-    """What to say of a tracer that outlived its function."""
+    """What to say of a tracer that outlived its function, or is used where that is not traced."""
+    if x.owner.live:
+        return (
+            "tracer: a traced value must not be used outside of its transformation, as in a custom "
+            f"rule that does not take it; got {x.aval} {x.origin()}. "
+            "Hint: pass it to the function as an argument."
+        )
     return (
         f"tracer: a traced value must not be used after its function has returned; got a leaked "
         f"{x.aval} {x.origin()}. Hint: return the value from the function instead of storing it "
