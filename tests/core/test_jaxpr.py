@@ -100,7 +100,7 @@ def test_evaluation_lets_go_of_values_after_their_last_use():
         """Stands for an array."""
 
     class Make(toys.Like):
-        def bind(self, *args, **params):
+        def impl(self, *args, **params):
             gc.collect()
             alive.append(sum(ref() is not None for ref in made))
             value = Value()

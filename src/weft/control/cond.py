@@ -44,7 +44,6 @@ class Cond(Primitive):
 
     name = "cond"
     memoize_type = False
-    multiple_results = True
 
     def abstract_eval(self, index, *avals, branches):
         if index.shape or index.dtype != np.int32:
@@ -55,9 +54,9 @@ class Cond(Primitive):
         if config.disable_jit:
             return branches[min(max(int(index), 0), len(branches) - 1)](*args)
         return run_compiled(self, (index, *args), {"branches": branches}, branches[0])
+
     def steps(self, index, *args, branches):
         yield branches[min(max(int(index), 0), len(branches) - 1)], args
-
 
     def lower(self, hlo, index, *args, branches):
         last = len(branches) - 1

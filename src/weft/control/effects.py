@@ -53,7 +53,6 @@ class HostCall(Primitive):
 
     memoize_type = False
     calls_host = True
-    multiple_results = True
 
     def abstract_eval(self, *avals, result_avals, **params):
         return list(result_avals)

@@ -36,7 +36,6 @@ class LinearSolve(Primitive):
 
     name = "custom_linear_solve"
     memoize_type = False
-    multiple_results = True
 
     def abstract_eval(self, *avals, solve, **params):
         return solve.out_avals

@@ -212,7 +212,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
         for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
             ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
             current.source = inner_source(eqn.source)
-            outs = eqn.primitive.bind(*ins, **eqn.params)
+            outs = current.trace.process(eqn.primitive, ins, eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
             for v in dead:
                 del env[v]

@@ -50,7 +50,7 @@ class Primitive:
     effect: Effect | None = None
     # Whether it calls Python functions while the compiled program runs.
     calls_host: ClassVar[bool] = False
-    multiple_results = False  # how JAX's `Primitive.bind` would return; ours returns a list
+    multiple_results = True  # as JAX says that `bind` returns a list
     # Whether results may be NaN though no operand is; not where elements are only moved or chosen.
     makes_nan: bool = True
     # What transforms/check.py runs in place of `bind`, where something is looked for.
@@ -75,6 +75,10 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> list:
         """Apply the operation to values under the current trace. Always a list."""
         return current.trace.process(self, args, params)
+
+    def get_bind_params(self, params: dict) -> tuple[list, dict]:
+        """What an interpreter passes to `bind`: no functions first, and the parameters."""
+        return [], params
 
     def type_of(self, avals: tuple, params: dict) -> list[ShapedArray]:
         """The result types, by the type rule, remembered."""

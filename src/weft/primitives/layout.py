@@ -651,7 +651,6 @@ class OptimizationBarrier(Primitive):
 
     name = "optimization_barrier"
     makes_nan = False
-    multiple_results = True
 
     def abstract_eval(self, *xs):
         return list(xs)

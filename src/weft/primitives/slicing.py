@@ -368,7 +368,6 @@ class Split(LinearPrimitive):
 
     name = "split"
     makes_nan = False
-    multiple_results = True
 
     def abstract_eval(self, x, *, sizes, axis):
         check_axes(self.name, (axis,), x.ndim)
@@ -456,7 +455,6 @@ class Unstack(LinearPrimitive):
 
     name = "unstack"
     makes_nan = False
-    multiple_results = True
 
     def abstract_eval(self, x, *, axis):
         check_axes(self.name, (axis,), x.ndim)

@@ -38,7 +38,6 @@ class Sort(Primitive):
 
     name = "sort"
     makes_nan = False
-    multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
         if not avals or any(a.shape != avals[0].shape for a in avals):
@@ -243,7 +242,6 @@ class TopK(Primitive):
 
     name = "top_k"
     makes_nan = False
-    multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):
         check_axes(self.name, (axis,), x.ndim)

@@ -196,7 +196,6 @@ class ReduceWindow(Primitive):
 
     name = "reduce_window"
     memoize_type = False
-    multiple_results = True
 
     def impl(self, *args, jaxpr, **params):
         key = ("kernel", *params.values())

@@ -39,7 +39,8 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
             for v in eqn.outvars:
                 env[v] = Linear(v.aval)
         else:
-            env.update(zip(eqn.outvars, eqn.primitive.bind(*ins, **eqn.params), strict=True))
+            outs = current.trace.process(eqn.primitive, ins, eqn.params)
+            env.update(zip(eqn.outvars, outs, strict=True))
 
     sums: dict[Var, Any] = {}
     for atom, ct in zip(jaxpr.outvars, cts, strict=True):

@@ -39,12 +39,20 @@ class EvalTrace(Trace):
         key = (prim, *params.items()) if params else prim
         kernel = _KERNELS.get(key)
         if kernel is None:
-            kernel = _KERNELS[key] = new_kernel(prim, params)
+            kernel = kernel_of(prim, params)
         try:
             return kernel(*args)
         except Exception as error:
             error.__traceback__ = trimmed(error.__traceback__)
             raise
+
+
+def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
+    """The kernel of `prim` with these parameters, made where there is none yet."""
+    key = (prim, *params.items()) if params else prim
+    if key not in _KERNELS:
+        _KERNELS[key] = new_kernel(prim, params)
+    return _KERNELS[key]
 
 
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
