@@ -14,7 +14,7 @@ from weft import dtypes
 from weft.bodies import Body, cast_to, leaf_names, stage_body
 from weft.control.linear import linear_solve_p
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import eval_jaxpr
+from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Zero
 from weft.core.source import boundary
 from weft.custom_derivatives import custom_jvp
@@ -80,23 +80,21 @@ def custom_linear_solve(
         return body
 
     forward = staged_solver("solve", solve, matvec)
-    vecmat, backward, held = None, None, []
+    vecmat, backward = None, None
     if transpose_solve is not None or symmetric:
-        n, n_consts = len(leaves), len(product.consts)
-        linear = (False,) * n_consts + (True,) * n
-        vecmat = (
-            product.jaxpr
-            if symmetric
-            else backward_jaxpr(product.jaxpr, linear, (True,) * n, (True,) * n)[0]
-        )
-        held = product.consts
+        vecmat = product.jaxpr if symmetric else transpose_of(product)
 
         def transposed(ct: Any) -> Any:
             cts, ct_tree = flatten(ct)
             return unflatten(ct_tree, vecmat(*product.consts, *cts))
 
         backward = staged_solver("transpose_solve", transpose_solve or solve, transposed)
-    parts = (product.consts, held, forward.consts, backward.consts if backward else [])
+    parts = (
+        product.consts,
+        product.consts if backward else [],
+        forward.consts,
+        backward.consts if backward else [],
+    )
     outs = linear_solve_p.bind(
         *[c for part in parts for c in part],
         *leaves,
@@ -107,6 +105,13 @@ def custom_linear_solve(
         counts=tuple(map(len, parts)),
     )
     return unflatten(forward.out_tree, outs)
+
+
+def transpose_of(product: Body) -> Jaxpr:
+    """The transpose of a staged linear function, which takes its consts first, as it does."""
+    n = len(product.out_avals)
+    linear = (False,) * len(product.consts) + (True,) * n
+    return backward_jaxpr(product.jaxpr, linear, (True,) * n, (True,) * n)[0]
 
 
 @boundary
@@ -169,22 +174,30 @@ def custom_root(
     dx = stage_body(op, tangent_system, flatten((initial_guess,) * 2)[1], x_avals * 2)
     check_like(op, "tangent_solve", dx.out_tree, dx.out_avals, tree, x_avals)
 
+    root = implicit(solver, equation, dx)
+    return unflatten(solver.out_tree, root(equation.consts, solver.consts, dx.consts, leaves))
+
+
+def implicit(solver: Body, equation: Body, tangents: Body) -> Callable:
+    """The solver as a function of what the three close over, with its derivative."""
+    n, x_avals = len(equation.out_avals), solver.out_avals
+
     @custom_jvp
-    def root(f_consts: list, solve_consts: list, dx_consts: list, guess: list) -> list:
+    def custom_root(f_consts: list, solve_consts: list, dx_consts: list, guess: list) -> list:
         return solver.jaxpr(*solve_consts, *guess)
 
-    @root.defjvp
-    def root_jvp(primals: tuple, tangents: tuple) -> tuple[list, list]:
-        outs = root(*primals)
+    @custom_root.defjvp
+    def implicit_jvp(primals: tuple, dots: tuple) -> tuple[list, list]:
+        outs = custom_root(*primals)
         f_consts, _, dx_consts, _ = primals
-        moves = [t if dtypes.is_inexact(typeof(t).dtype) else Zero(typeof(t)) for t in tangents[0]]
-        _, dots = jvp(lambda *consts: equation.jaxpr(*consts, *outs[:n]), f_consts, moves)
-        rhs = cast_to([neg(instantiate(t)) for t in dots], x_avals)
-        solved = cast_to(dx.jaxpr(*dx_consts, *outs[:n], *rhs), x_avals)
-        aux_dots = [instantiate(Zero(typeof(y).to_tangent())) for y in outs[n:]]
-        return outs, [*solved, *aux_dots]
+        x = outs[:n]
+        moves = [t if dtypes.is_inexact(typeof(t).dtype) else Zero(typeof(t)) for t in dots[0]]
+        _, changes = jvp(lambda *consts: equation.jaxpr(*consts, *x), f_consts, moves)
+        rhs = cast_to([neg(instantiate(t)) for t in changes], x_avals[:n])
+        dx = cast_to(tangents.jaxpr(*dx_consts, *x, *rhs), x_avals[:n])
+        return outs, [*dx, *[zeros(typeof(y).to_tangent()) for y in outs[n:]]]
 
-    return unflatten(solver.out_tree, root(equation.consts, solver.consts, dx.consts, leaves))
+    return custom_root
 
 
 def derivative_map(body: Body, x: Sequence[Any]) -> Callable:
@@ -207,7 +220,8 @@ def solution_tree(op: str, name: str, out_tree: PyTreeDef, has_aux: bool) -> PyT
     if not has_aux:
         return out_tree
     parts = out_tree.children()
-    if out_tree.type is not tuple or len(parts) != 2:
+    data = out_tree.node_data()
+    if data is None or data[0] is not tuple or len(parts) != 2:
         raise PytreeError(
             f"{op}: with has_aux=True {name} must return a pair (x, aux); got {out_tree}."
         )
