@@ -602,7 +602,7 @@ def reduce(
         (out,) = monoid.reduction.bind(x, axes=dimensions)
         if not is_identity(init, monoid.identity(typeof(out).dtype)):
             (out,) = monoid.combine.bind(init, out)
-        outs.append(out)
+        outs.append(out if len(xs) == 1 else convert(out, typeof(x).dtype))  # as reduce_p has it
     return unflatten(tree, outs)
 
 
