@@ -89,7 +89,7 @@ def while_loop(
     start, programs = cast_to(init, avals), (cond.jaxpr, body.jaxpr)
     if bound is not None:
         start.append(COUNT.dtype.type(0))
-        programs = bounded(cond.jaxpr, bound), counting(body.jaxpr)
+        programs = bounded(cond.jaxpr, bound), counting(body.jaxpr, ())
         slots = slots or max(bound - 1, 1)
     outs = bind_while(*programs, cond.consts, body.consts, start, {"checkpoints": slots})
     return unflatten(tree, outs[: len(avals)])

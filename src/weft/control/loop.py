@@ -17,13 +17,20 @@ from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.control.reversal import INT, ONE, SLOTS, ZERO, Sweep
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
-from weft.core.passes import dce_jaxpr
+from weft.core.passes import dce_jaxpr, quiet_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.stage import stage_closed
 from weft.core.trace import use
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, add_p, lt, lt_p, max, select, sub
-from weft.primitives.layout import batched_at_front, convert, instantiate, zeros
+from weft.primitives.layout import (
+    batched_at_front,
+    broadcast,
+    broadcast_in_dim,
+    convert,
+    instantiate,
+    zeros,
+)
 from weft.primitives.reduction import reduce_max, reduce_or
 from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
 from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked, unfailed
@@ -40,8 +47,10 @@ TRUTH = ShapedArray((), np.dtype(bool))
 class While(Primitive):
     """x = init; while cond(cond_consts, x): x = body(body_consts, x). Results: the last x.
 
-    Operands: cond_consts, body_consts, init. `checkpoints` is how many states reverse mode stores
-    at a time; None leaves it to reversal.py. Source: StableHLO, while.
+    Operands: cond_consts, body_consts, init. Where the predicate is an array, this is many loops,
+    each of which stops when its own predicate fails: the carry begins with the axes of the
+    predicate, but for what the body hands on as it is. `checkpoints` is how many states reverse
+    mode stores at a time; None leaves it to reversal.py. Source: StableHLO, while.
     """
 
     name = "while"
@@ -52,15 +61,15 @@ class While(Primitive):
         return body_jaxpr.out_avals
 
     def steps(self, *args, **params):
-        cond_consts, body_consts, carry = groups(args, params)
-        while params["cond_jaxpr"](*cond_consts, *carry)[0]:
-            carry = yield params["body_jaxpr"], [*body_consts, *carry]
+        cond, body, cond_consts, body_consts, carry = as_one(args, params)
+        while cond(*cond_consts, *carry)[0]:
+            carry = yield body, [*body_consts, *carry]
 
     def impl(self, *args, **params):
         return run_compiled(self, args, params, params["body_jaxpr"])
 
-    def lower(self, hlo, *args, body_jaxpr, cond_jaxpr, **params):
-        cond_consts, body_consts, init = groups(args, params)
+    def lower(self, hlo, *args, **params):
+        cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = as_one(args, params)
         still = unchanged(body_jaxpr)  # a region names these from outside
         start, fixed = partition(still, init)
         ordered = body_jaxpr.ordered or cond_jaxpr.ordered
@@ -94,23 +103,9 @@ class While(Primitive):
         cond_consts, body_consts, init = groups(args, params)
         cond_dims, body_dims, init_dims = groups(dims, params)
         body, cond = params["body_jaxpr"], params["cond_jaxpr"]
-        mapped_body, mapped = batch_loop(body, axis, tuple(body_dims), at_front(init_dims))
-        dims = (*cond_dims, *[0 if m else None for m in mapped])
-        mapped_cond, out_dims = batch_jaxpr(cond, axis, dims)
-        if out_dims != [None]:
-            # while any element goes on, the others stand still
-            check_repeatable(self.name, [body, cond])
-            still = unchanged(body)
-            start = [0 if not s or m else None for s, m in zip(still, mapped, strict=True)]
-            body_consts = [*cond_consts, *body_consts]
-            body = halting_body(body, cond, params["cond_nconsts"], params["body_nconsts"])
-            mapped_body, mapped = batch_loop(body, axis, (*cond_dims, *body_dims), tuple(start))
-            dims = (*cond_dims, *[0 if m else None for m in mapped])
-            mapped_cond = any_jaxpr(cond, axis, dims)
-        init = [
-            batched_at_front(x, d, axis.size) if m else x
-            for x, d, m in zip(init, init_dims, mapped, strict=True)
-        ]
+        how = axis, tuple(cond_dims), tuple(body_dims), at_front(init_dims)
+        mapped_body, mapped_cond, mapped = batch_while(body, cond, *how)
+        init = fronted(init, init_dims, mapped, axis)
         outs = bind_while(mapped_cond, mapped_body, cond_consts, body_consts, init, params)
         return outs, [0 if m else None for m in mapped]
 
@@ -127,14 +122,17 @@ class While(Primitive):
         known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
         counts = counter(body, cond, len(body_consts), len(cond_consts)) is not None
         if not counts:  # then this run counts the steps, and the later one takes as many
-            early, early_cond = counting(early), widened(early_cond, (COUNT,))
-            known[1].append(ZERO)
+            first = zeros(COUNT.update(shape=cond.out_avals[0].shape))
+            early, early_cond = counting(early, first.shape), widened(early_cond, (typeof(first),))
+            known[1].append(first)
         with use(trace.parent):
             outs = bind_while(early_cond, early, cond_consts, *known, params)
         if not counts:
-            counted = counting(body)
-            args = [outs.pop(), *body_consts, *init, ZERO]
+            counted = counting(body, first.shape)
+            args = [outs.pop(), *body_consts, *init, first]
             params = while_params(below(counted), counted, 1, len(body_consts), params)
+        if body.effects or cond.effects:  # they have happened
+            params = {k: quiet_jaxpr(x) if type(x) is Jaxpr else x for k, x in params.items()}
         later = trace.later.process(self, args, params)
         return merge(carry, outs, [y for y, u in zip(later, carry, strict=False) if u])
 
@@ -149,12 +147,9 @@ class While(Primitive):
         sums = [zeros(x.aval) for x, m in zip(consts, const_moved, strict=True) if m]
         known, states = partition(const_linear, consts)[0], partition(linear, init)[0]
         advance = known_body(body, (*const_linear, *linear))
-        slots = params["checkpoints"] or SLOTS
-        outs = iter(
-            bind_reversal(
-                steps_taken(args, params), advance, pull, known, known, states, [*sums, *ys], slots
-            )
-        )
+        slots, parts = params["checkpoints"] or SLOTS, (known, known, states, [*sums, *ys])
+        count = steps_taken(args, params)
+        outs = iter(bind_reversal(count, advance, pull, *parts, slots, len(sums)))
         grads = [next(outs) if m else None for m in (*const_moved, *moved)]
         return [None] * params["cond_nconsts"] + [
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
@@ -162,10 +157,8 @@ class While(Primitive):
         ]
 
     def checked(self, trace, args, params):
-        cond_consts, body_consts, init = groups(args, params)
-        program, cond, looks = checked_loop(
-            params["body_jaxpr"], params["cond_jaxpr"], len(cond_consts), trace.errors
-        )
+        cond, body, cond_consts, body_consts, init = as_one(args, params)
+        program, cond, looks = checked_loop(body, cond, len(cond_consts), trace.errors)
         if looks.size:
             trace.absorb(looks, looks.jaxpr(*cond_consts, *init))
         body_consts = [*cond_consts, *body_consts]
@@ -228,6 +221,16 @@ def groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
     n = params["cond_nconsts"]
     m = n + params["body_nconsts"]
     return list(xs[:n]), list(xs[n:m]), list(xs[m:])
+
+
+def as_one(args: Sequence[Any], params: dict) -> tuple[Jaxpr, Jaxpr, list, list, list]:
+    """Predicate, body and operands in groups of one loop that does what the many ones do."""
+    cond_consts, body_consts, init = groups(args, params)
+    body, cond = params["body_jaxpr"], params["cond_jaxpr"]
+    if cond.out_avals[0].shape:
+        body = halting_body(body, cond, len(cond_consts))
+        cond, body_consts = any_jaxpr(cond), [*cond_consts, *body_consts]
+    return cond, body, cond_consts, body_consts, init
 
 
 def moving(dots: Sequence[Any]) -> tuple[bool, ...]:
@@ -325,9 +328,10 @@ def checked_loop(
 
 
 @memo_jaxpr
-def counting(body: Jaxpr) -> Jaxpr:
+def counting(body: Jaxpr, shape: tuple[int, ...]) -> Jaxpr:
     """A body that also counts its steps, last in the carry."""
-    i, after = Var(COUNT), Var(COUNT)
+    aval = COUNT.update(shape=shape)
+    i, after = Var(aval), Var(aval)
     step = Eqn(add_p, [i, Literal(ONE, COUNT)], {}, [after])
     return body.replace(
         invars=[*body.invars, i], outvars=[*body.outvars, after], eqns=[step, *body.eqns]
@@ -337,7 +341,8 @@ def counting(body: Jaxpr) -> Jaxpr:
 @memo_jaxpr
 def below(body: Jaxpr) -> Jaxpr:
     """The predicate (n, *carry) -> carry[-1] < n, for the carry of a body."""
-    n, carry, pred = Var(COUNT), [Var(a) for a in body.out_avals], Var(TRUTH)
+    carry = [Var(a) for a in body.out_avals]
+    n, pred = Var(carry[-1].aval), Var(TRUTH.update(shape=carry[-1].aval.shape))
     return Jaxpr((), [n, *carry], [pred], [Eqn(lt_p, [carry[-1], n], {}, [pred])])
 
 
@@ -377,24 +382,69 @@ def batch_loop(
 
 
 @memo_jaxpr
-def halting_body(body: Jaxpr, cond: Jaxpr, n_cond: int, n_body: int) -> Jaxpr:
-    """(cond_consts, body_consts, carry) -> what body gives where cond holds, else carry."""
-    still = unchanged(body)
+def batch_while(
+    body: Jaxpr,
+    cond: Jaxpr,
+    axis: Axis,
+    cond_dims: tuple[int | None, ...],
+    body_dims: tuple[int | None, ...],
+    dims: tuple[int | None, ...],
+) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...]]:
+    """The body and the predicate of a while mapped over `axis`, and which of the carry is mapped.
 
-    def fun(*args: Any) -> list:
-        consts, carry = args[:n_cond], args[n_cond + n_body :]
-        (go,) = cond(*consts, *carry)
-        outs = body(*args[n_cond:])
-        return [x if s else select(go, y, x) for x, y, s in zip(carry, outs, still, strict=True)]
+    One predicate for all stays one. Otherwise all that changes is mapped, since it stops by itself.
+    """
+    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
+    many = cond.out_avals[0].shape != () and True in mapped
+    carry_dims = [0 if m else None for m in mapped]
+    mapped_cond, out_dims = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), many)
+    if out_dims == [None]:
+        return mapped_body, mapped_cond, mapped
+    check_repeatable("while", [body, cond])
+    dims = tuple([d if s else 0 for s, d in zip(unchanged(body), dims, strict=True)])
+    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
+    carry_dims = [0 if m else None for m in mapped]
+    mapped_cond, _ = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), True)
+    return mapped_body, mapped_cond, mapped
 
-    return stage_whole(fun, [*cond.in_avals[:n_cond], *body.in_avals], body.name)
+
+def fronted(
+    xs: Sequence[Any], dims: Sequence[int | None], mapped: Sequence[bool], axis: Axis
+) -> list:
+    """Values with the mapped axis in front where they are to have it."""
+    return [
+        batched_at_front(x, d, axis.size) if m else x
+        for x, d, m in zip(xs, dims, mapped, strict=True)
+    ]
 
 
 @memo_jaxpr
-def any_jaxpr(cond: Jaxpr, axis: Axis, dims: tuple[int | None, ...]) -> Jaxpr:
-    """A predicate mapped over `axis`, true where it is for any element."""
-    mapped, _ = batch_jaxpr(cond, axis, dims)
-    return stage_whole(lambda *xs: [reduce_or(mapped(*xs)[0], (0,))], mapped.in_avals, cond.name)
+def halting_body(body: Jaxpr, cond: Jaxpr, n: int) -> Jaxpr:
+    """(n cond_consts, body_consts, carry) -> what body gives where cond holds, else carry."""
+    still = unchanged(body)
+
+    def fun(*args: Any) -> list:
+        carry = args[len(args) - len(still) :]
+        (go,) = cond(*args[:n], *carry)
+        outs = body(*args[n:])
+        return [x if s else chosen(go, y, x) for x, y, s in zip(carry, outs, still, strict=True)]
+
+    return stage_whole(fun, [*cond.in_avals[:n], *body.in_avals], body.name)
+
+
+def chosen(go: Any, x: Any, y: Any) -> Any:
+    """x where `go` holds, else y; both begin with the axes of `go`."""
+    shape = typeof(x).shape
+    if 0 < typeof(go).ndim < len(shape):
+        go = broadcast_in_dim(go, shape, tuple(range(typeof(go).ndim)))
+    return select(go, x, y)
+
+
+@memo_jaxpr
+def any_jaxpr(cond: Jaxpr) -> Jaxpr:
+    """A predicate that holds where any element of another's does."""
+    axes = tuple(range(cond.out_avals[0].ndim))
+    return stage_whole(lambda *xs: [reduce_or(cond(*xs)[0], axes)], cond.in_avals, cond.name)
 
 
 @memo_jaxpr
@@ -477,11 +527,11 @@ def steps_taken(args: Sequence[Any], params: dict) -> Any:
     body, cond = params["body_jaxpr"], params["cond_jaxpr"]
     found = counter(body, cond, len(body_consts), len(cond_consts))
     if found is None:
-        params = while_params(
-            widened(cond, (COUNT,)), counting(body), len(cond_consts), len(body_consts), params
-        )
-        args = [*args, ZERO]
-        args, params, _ = narrowed(args, params, [False] * len(init) + [True])
+        first = zeros(COUNT.update(shape=cond.out_avals[0].shape))
+        body, cond = counting(body, first.shape), widened(cond, (typeof(first),))
+        params = while_params(cond, body, len(cond_consts), len(body_consts), params)
+        live = [False] * len(init) + [True]
+        args, params, _ = narrowed([*args, first], params, live)
         return while_p.bind(*args, **params)[-1]
     at, bound = found
     last = bound.val if type(bound) is Literal else [*cond_consts, *init][bound]
@@ -535,25 +585,17 @@ class Reversal(Primitive):
 
     def batch(self, axis, args, dims, *, advance_jaxpr, pull_jaxpr, **params):
         (count,), *parts = parted(args, params, advance_jaxpr)
-        (count_dim,), *part_dims = parted(dims, params, advance_jaxpr)
-        if count_dim is not None:  # all walk as far as the longest; each stands still at its end
-            sizes = [len(part) for part in parts]
-            pull_jaxpr = halting_pull(pull_jaxpr, *sizes[1:])
-            advance_jaxpr = halting_advance(advance_jaxpr, sizes[0])
-            firsts = [(count, 0), (count, 0), (ZERO, None)]
-            for part, group, (x, d) in zip(parts, part_dims, firsts, strict=False):
-                part.insert(0, x)
-                group.insert(0, d)
-            count = reduce_max(count, (0,))
-        advance_dims, pull_dims, x_dims, y_dims = map(tuple, part_dims)
-        advance, x_mapped = batch_loop(advance_jaxpr, axis, advance_dims, at_front(x_dims))
+        (count_dim,), advance_dims, pull_dims, x_dims, y_dims = parted(dims, params, advance_jaxpr)
+        xs_dims, ys_dims = at_front(x_dims), at_front(y_dims)
+        if count_dim is not None:  # then each stops by itself, and all that changes is mapped
+            still = unchanged(advance_jaxpr)
+            xs_dims = tuple([d if s else 0 for s, d in zip(still, xs_dims, strict=True)])
+            ys_dims = (0,) * len(ys_dims)
+        advance, x_mapped = batch_loop(advance_jaxpr, axis, tuple(advance_dims), xs_dims)
         pull_dims = (*pull_dims, *[0 if m else None for m in x_mapped])
-        pull, y_mapped = batch_loop(pull_jaxpr, axis, pull_dims, at_front(y_dims))
-        for k, mapped in ((2, x_mapped), (3, y_mapped)):
-            parts[k] = [
-                batched_at_front(x, d, axis.size) if m else x
-                for x, d, m in zip(parts[k], part_dims[k], mapped, strict=True)
-            ]
+        pull, y_mapped = batch_loop(pull_jaxpr, axis, pull_dims, ys_dims)
+        parts[2] = fronted(parts[2], x_dims, x_mapped, axis)
+        parts[3] = fronted(parts[3], y_dims, y_mapped, axis)
         outs = bind_reversal(count, advance, pull, *parts, params["checkpoints"])
         return outs, [0 if m else None for m in y_mapped]
 
@@ -604,8 +646,19 @@ def bind_reversal(
     xs: Sequence[Any],
     ys: Sequence[Any],
     checkpoints: int,
+    sums: int = 0,
 ) -> list:
-    """Apply reversal to its operands in groups."""
+    """Apply reversal to its operands in groups.
+
+    Where `count` is an array, xs and ys begin with its axes, but for the first `sums` of ys, which
+    add up what is linear in the others.
+    """
+    shape = typeof(count).shape
+    if shape:  # all walk as far as the longest; each stands still at its own end
+        pull = halting_pull(pull, shape, len(pull_consts), len(xs), sums)
+        advance = halting_advance(advance, shape, len(advance_consts))
+        advance_consts, pull_consts = [count, *advance_consts], [count, *pull_consts]
+        xs, count = [ZERO, *xs], reduce_max(count, tuple(range(len(shape))))
     return reversal_p.bind(
         count,
         *advance_consts,
@@ -703,26 +756,40 @@ def pull_loop(
 
 
 @memo_jaxpr
-def halting_advance(advance: Jaxpr, n: int) -> Jaxpr:
-    """(limit, consts, step, xs) -> step + 1 and, where step < limit, the advance of xs, else xs."""
+def halting_advance(advance: Jaxpr, shape: tuple[int, ...], n: int) -> Jaxpr:
+    """(limit, n consts, step, xs) -> step + 1 and the advance of xs where there is a next step.
+
+    So a loop stands still before its last step, a state where the body is known to have been run:
+    past it a derivative might be infinite, and nothing times that is not a number.
+    """
+    still = unchanged(advance)
 
     def fun(limit: Any, *args: Any) -> list:
-        consts, step, xs = args[:n], args[n], args[n + 1 :]
-        go, outs = lt(step, limit), advance(*consts, *xs)
-        return [add(step, ONE), *[select(go, y, x) for x, y in zip(xs, outs, strict=True)]]
+        step, xs = args[n], args[n + 1 :]
+        go = lt(broadcast(add(step, ONE), shape), limit)
+        outs = advance(*args[:n], *xs)
+        xs = [x if s else chosen(go, y, x) for x, y, s in zip(xs, outs, still, strict=True)]
+        return [add(step, ONE), *xs]
 
-    avals = [COUNT, *advance.in_avals[:n], COUNT, *advance.in_avals[n:]]
+    limit = COUNT.update(shape=shape)
+    avals = [limit, *advance.in_avals[:n], COUNT, *advance.in_avals[n:]]
     return stage_whole(fun, avals, advance.name)
 
 
 @memo_jaxpr
-def halting_pull(pull: Jaxpr, n: int, n_xs: int, n_ys: int) -> Jaxpr:
-    """(limit, consts, step, xs, ys) -> where step < limit, the pull of ys, else ys."""
+def halting_pull(pull: Jaxpr, shape: tuple[int, ...], n: int, n_xs: int, sums: int) -> Jaxpr:
+    """(limit, n consts, step, xs, ys) -> where step < limit, the pull of ys, else ys.
+
+    The first `sums` of ys add up over all loops; those past their limit add nothing.
+    """
+    first = n + 1 + n_xs + sums
 
     def fun(limit: Any, *args: Any) -> list:
-        consts, step, xs, ys = args[:n], args[n], args[n + 1 : -n_ys], args[len(args) - n_ys :]
-        go, outs = lt(step, limit), pull(*consts, *xs, *ys)
-        return [select(go, y, x) for x, y in zip(ys, outs, strict=True)]
+        go, ys = lt(broadcast(args[n], shape), limit), args[first:]
+        shown = [chosen(go, y, zeros(typeof(y))) for y in ys]
+        outs = pull(*args[:n], *args[n + 1 : first], *shown)
+        stopped = [chosen(go, z, y) for y, z in zip(ys, outs[sums:], strict=True)]
+        return [*outs[:sums], *stopped]
 
-    avals = [COUNT, *pull.in_avals[:n], COUNT, *pull.in_avals[n:]]
-    return stage_whole(fun, avals, pull.name)
+    limit = COUNT.update(shape=shape)
+    return stage_whole(fun, [limit, *pull.in_avals[:n], COUNT, *pull.in_avals[n:]], pull.name)
