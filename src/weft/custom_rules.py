@@ -221,8 +221,12 @@ class _CustomFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None and self.fwd is None:
             raise self._unset()
-        call = _Call(self, self._positional(args, kwargs))
-        outs = call.bind()
+        whole = self._positional(args, kwargs)
+        nondiff = {i: whole[i] for i in self._nondiff(len(whole))}
+        others = tuple(x for i, x in enumerate(whole) if i not in nondiff)
+        leaves, in_tree = flatten((others, {}))
+        call = _Call(self, len(whole), nondiff, in_tree, leaves)
+        outs = call.bind(leaves)
         return unflatten(call.out_tree, outs)
 
     def _unset(self) -> AttributeError:
@@ -343,17 +347,17 @@ def named(fun: Callable, like: Callable) -> Callable:
 class _Call:
     """A call: its function and rules on flat lists, and the structures that they find."""
 
-    def __init__(self, owner: _CustomFunction, args: tuple):
+    def __init__(
+        self, owner: _CustomFunction, count: int, nondiff: dict, in_tree: PyTreeDef, leaves: list
+    ):
         self.owner = owner
         self.name = owner.__name__
-        self.args = args
-        fixed = owner._nondiff(len(args))
-        self.nondiff = {i: args[i] for i in fixed}
-        others = tuple(x for i, x in enumerate(args) if i not in self.nondiff)
-        self.leaves, self.in_tree = flatten((others, {}))
-        given = self.given if fixed else owner.fun
-        self.in_avals = avals_of(self.name, self.leaves, self.in_tree, given)
-        self.flat = FlatFun(given, self.in_tree, self.name)
+        self.count = count  # of all arguments; those without a derivative are `nondiff`
+        self.nondiff = nondiff
+        self.in_tree = in_tree
+        given = self.given if self.nondiff else owner.fun
+        self.in_avals = avals_of(self.name, leaves, in_tree, given)
+        self.flat = FlatFun(given, in_tree, self.name)
         self.out_tree: PyTreeDef | None = None
         self.out_avals: list[ShapedArray] | None = None  # known once the function ran
 
@@ -364,10 +368,13 @@ class _Call:
     def whole(self, others: Sequence[Any]) -> list:
         """All arguments, from those that have a derivative."""
         rest = iter(others)
-        return [self.nondiff[i] if i in self.nondiff else next(rest) for i in range(len(self.args))]
+        return [self.nondiff[i] if i in self.nondiff else next(rest) for i in range(self.count)]
 
-    def bind(self) -> list:
-        """Apply the primitive; what the function closes over leads, then what the rules do."""
+    def bind(self, leaves: list) -> list:
+        """Apply the primitive; what the function closes over leads, then what the rules do.
+
+        The leaves are not kept, for programs hold this object.
+        """
         owner, nondiff = self.owner, list(self.nondiff.values())
         consts = closed_over(owner.fun, nondiff)
         self.closed = closed_over(owner.jvp, owner.fwd, owner.bwd, nondiff)
@@ -377,7 +384,7 @@ class _Call:
             "jvp": None if owner.jvp is None else named(self.jvp, owner.jvp),
             "num_consts": len(consts),
         }
-        operands = (*consts, *self.closed, *self.leaves)
+        operands = (*consts, *self.closed, *leaves)
         if owner.fwd is None:
             return custom_jvp_p.bind(*operands, symbolic_zeros=owner.symbolic_zeros, **params)
         return custom_vjp_p.bind(

@@ -103,7 +103,7 @@ class FoldTrace(Trace):
         known = not any(isinstance(x, Tracer) for x in args)
         try:
             trace = current.trace = _Current.trace if known else self.parent
-            return trace.process(prim, args, params)
+            return trace.process(prim, args, params)  # type: ignore[union-attr]
         finally:
             current.trace = self
 
@@ -175,7 +175,7 @@ class Tracer:
             raise UnexpectedTracerError(leak_message(self))
 
     def is_live(self) -> bool:
-        """Whether the value can be used: its function runs, or a trace in force stands in for it."""
+        """Whether it can be used: its function runs, or a trace in force has a value for it."""
         trace = None if self.owner.live else current.trace
         while trace is not None and id(self) not in trace.known:
             trace = trace.parent
