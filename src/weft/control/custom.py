@@ -14,8 +14,9 @@ from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.source import own_lines
 from weft.core.stage import stage, stage_closed
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import Elementwise, add
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
@@ -151,9 +152,9 @@ class CustomJVP(CustomCall):
     def jvp(self, primals, tangents, **params):
         self.check_consts(primals, tangents, params)
         n = params["num_consts"]
-        current.source = None  # what the user's rule writes has lines of its own
         dots = tangents[n:] if params["symbolic_zeros"] else [*map(instantiate, tangents[n:])]
-        return params["jvp"](primals[n:], dots)
+        with own_lines():
+            return params["jvp"](primals[n:], dots)
 
     def batch(self, axis, args, dims, **params):
         params["jvp"] = batched_jvp(params["jvp"], axis, dims[params["num_consts"] :])
@@ -193,11 +194,11 @@ class CustomVJP(CustomCall):
         self.check_consts(primals, tangents, params)
         n = params["num_consts"]
         moves = [type(t) is not Zero and not is_float0(t) for t in tangents[n:]]
-        current.source = None  # what the user's rule writes has lines of its own
-        if params["optimize_remat"]:
-            outs, residuals, pull = forward_for_remat(primals, moves, params)
-        else:
-            outs, residuals, pull = params["fwd"](primals[n:], moves)
+        with own_lines():
+            if params["optimize_remat"]:
+                outs, residuals, pull = forward_for_remat(primals, moves, params)
+            else:
+                outs, residuals, pull = params["fwd"](primals[n:], moves)
         out_avals = [typeof(x).to_tangent() for x in outs]
         count, rule = len(residuals), None
         if params["jvp"] is not None:
@@ -349,11 +350,9 @@ class CustomLinear(Primitive):
 
     def transpose(self, cts, *args, **params):
         n, bwd = params["num_residuals"], params["bwd"]
-        current.source = None  # what the user's function writes has lines of its own
-        if params["symbolic_zeros"]:
-            grads = bwd(args[:n], cts)
-        elif params["jvp"] is None:
-            grads = bwd(args[:n], [*map(instantiate, cts)])
+        if params["jvp"] is None or params["symbolic_zeros"]:
+            with own_lines():
+                grads = bwd(args[:n], cts if params["symbolic_zeros"] else [*map(instantiate, cts)])
         else:  # a map again, whose transpose is this one
             back = lambda residuals, given: [*map(instantiate, bwd(residuals, given))]
             turned = {**params, "bwd": params["jvp"], "jvp": back}

@@ -14,6 +14,7 @@ from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Primitive, Zero
+from weft.core.source import own_lines
 from weft.core.trace import current
 from weft.options import config
 from weft.primitives.layout import batched_at_front, instantiate
@@ -83,8 +84,8 @@ class CustomVmap(Primitive):
             x if d is None else batched_at_front(x, d, axis.size)
             for x, d in zip(args, dims, strict=True)
         ]
-        current.source = None  # what the user's rule writes has lines of its own
-        outs, batched = params["rule"](axis.size, [d is not None for d in dims], *operands)
+        with own_lines():
+            outs, batched = params["rule"](axis.size, [d is not None for d in dims], *operands)
         return outs, [0 if b else None for b in batched]
 
     def inlined(self, eqn):

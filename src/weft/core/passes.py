@@ -23,7 +23,7 @@ from weft.core.jaxpr import (
     memo_jaxpr,
 )
 from weft.core.pretty import equation_text
-from weft.core.source import source_line
+from weft.core.source import nested_source, source_line
 from weft.errors import CheckError
 
 # --------------------------------------------------------------------------------------------
@@ -194,17 +194,22 @@ def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
         if body is None:
             eqns.append(eqn)
         else:
-            outs = _splice(inline_calls(body), eqn.invars, eqns)
+            outs = _splice(inline_calls(body), eqn, eqns)
             new.update(zip(eqn.outvars, outs, strict=True))
     return jaxpr.replace(outvars=_renamed(jaxpr.outvars, new), eqns=eqns)
 
 
-def _splice(body: Jaxpr, args: Sequence[Atom], eqns: list[Eqn]) -> list[Atom]:
-    """Add the equations of `body` at `args` to `eqns`, with variables of their own; the results."""
-    new: dict[Var, Atom] = dict(zip(body.invars, args, strict=True))
+def _splice(body: Jaxpr, call: Eqn, eqns: list[Eqn]) -> list[Atom]:
+    """Add the equations of `body` to `eqns` in place of `call`, with variables of their own.
+
+    They stand in the scopes of the call. Given are the results.
+    """
+    new: dict[Var, Atom] = dict(zip(body.invars, call.invars, strict=True))
+    scope = call.source_info.scope
     for eqn in body.eqns:
         outvars = [type(v)(v.aval) for v in eqn.outvars]
-        eqns.append(eqn.replace(invars=_renamed(eqn.invars, new), outvars=outvars))
+        source = nested_source(scope, eqn.source)
+        eqns.append(eqn.replace(invars=_renamed(eqn.invars, new), outvars=outvars, source=source))
         new.update(zip(eqn.outvars, outvars, strict=True))
     return _renamed(body.outvars, new)
 

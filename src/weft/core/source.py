@@ -75,11 +75,35 @@ def scoped_source() -> SourceInfo:
 
 def inner_source(source: Any) -> Any:
     """The source of an equation that is applied here, inside the scopes that are open."""
-    if type(source) is SourceInfo:
-        return SourceInfo(source.traceback, (*current.scope, *source.scope))
-    if source is None or current.capture is get_traceback:
+    if source is None or (type(source) is not SourceInfo and current.capture is get_traceback):
         return source
-    return SourceInfo(source, current.scope)
+    return nested_source(current.scope, source)
+
+
+def nested_source(scope: tuple[str, ...], source: Any) -> Any:
+    """A source inside the given scopes."""
+    if type(source) is SourceInfo:
+        return SourceInfo(source.traceback, (*scope, *source.scope))
+    return SourceInfo(source, scope) if scope else source
+
+
+class own_lines:
+    """`with own_lines():` what a rule of the user's writes has lines of its own.
+
+    It stands in the scopes of the equation that the rule is applied to.
+    """
+
+    __slots__ = ("around",)
+
+    def __enter__(self) -> None:
+        source = current.source
+        self.around = source, current.scope, current.capture
+        current.source = None
+        if type(source) is SourceInfo:
+            current.scope, current.capture = source.scope, scoped_source
+
+    def __exit__(self, *_: Any) -> None:
+        current.source, current.scope, current.capture = self.around
 
 
 def transposed_source(source: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, Zero
-from weft.core.source import transposed_source
+from weft.core.source import inner_source, transposed_source
 from weft.core.trace import current
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
@@ -26,8 +26,26 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
-    todo = []  # the linear equations and their operands
-    for eqn in jaxpr.eqns:
+    around = current.source
+    try:
+        todo = push(jaxpr.eqns, env)
+        sums: dict[Var, Any] = {}
+        for atom, ct in zip(jaxpr.outvars, cts, strict=True):
+            if type(atom) is not Literal and type(env[atom]) is Linear:  # type: ignore[index]
+                accumulate(sums, atom, ct)
+        pull(todo, sums)
+    finally:
+        current.source = around
+    return [
+        (sums.get(v) if v in sums else Zero(v.aval)) if type(x) is Linear else None
+        for v, x in zip(jaxpr.invars, args, strict=True)
+    ]
+
+
+def push(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple[Eqn, list]]:
+    """Apply the equations that touch nothing linear; give the others, and their operands."""
+    todo = []
+    for eqn in eqns:
         ins = []
         linear = False
         for atom in eqn.invars:
@@ -39,22 +57,10 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
             for v in eqn.outvars:
                 env[v] = Linear(v.aval)
         else:
+            current.source = inner_source(eqn.source)
             outs = current.trace.process(eqn.primitive, ins, eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
-
-    sums: dict[Var, Any] = {}
-    for atom, ct in zip(jaxpr.outvars, cts, strict=True):
-        if type(atom) is not Literal and type(env[atom]) is Linear:  # type: ignore[index]
-            accumulate(sums, atom, ct)
-    around = current.source
-    try:
-        pull(todo, sums)
-    finally:
-        current.source = around
-    return [
-        (sums.get(v) if v in sums else Zero(v.aval)) if type(x) is Linear else None
-        for v, x in zip(jaxpr.invars, args, strict=True)
-    ]
+    return todo
 
 
 def pull(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:

@@ -59,6 +59,7 @@ class Builder:
         "names",
         "path",
         "platform",
+        "scoped",
         "token",
         "written",
     )
@@ -75,6 +76,7 @@ class Builder:
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.token: Any = None  # a Value of type TOKEN, in programs that call any
         self.path = ""  # what stands before the names of operations in the region being written
+        self.scoped = False  # whether a named scope is around that region
 
     def value(self, aval: ShapedArray) -> Value:
         """A fresh SSA name."""
@@ -351,8 +353,8 @@ class Builder:
     ) -> str:
         """Write a function of the module; `write` gets its arguments. Its name is returned."""
         name = self.unique(name)
-        outer = self.lines, self.constants, self.count, self.path, self.token
-        self.lines, self.constants, self.count, self.path = [], {}, 0, path
+        outer = self.lines, self.constants, self.count, self.path, self.scoped, self.token
+        self.lines, self.constants, self.count, self.path, self.scoped = [], {}, 0, path, False
         args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
         outs = list(write(*args))
         self.op("func.return", outs, [])
@@ -361,7 +363,7 @@ class Builder:
         types = ", ".join(v.aval.hlo for v in outs)
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))
-        self.lines, self.constants, self.count, self.path, self.token = outer
+        self.lines, self.constants, self.count, self.path, self.scoped, self.token = outer
         return name
 
     def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:

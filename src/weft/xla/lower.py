@@ -34,7 +34,7 @@ def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value
             outs = eqn.primitive.lower(hlo, *values, **eqn.params)
             if len(hlo.lines) == start + 1:
                 lines[key] = hlo.last_line(values, outs)
-        if type(eqn.source) is SourceInfo:
+        if type(eqn.source) is SourceInfo or hlo.scoped:
             hlo.locate(start, operation_path(hlo.path, eqn))
         for var, out in zip(eqn.outvars, outs, strict=True):
             env[var] = out
@@ -52,12 +52,13 @@ def operation_path(around: str, eqn: Eqn) -> str:
 
 def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]:
     """Write an equation that holds programs; the path of operations goes on in those."""
-    around, start = hlo.path, len(hlo.lines)
+    around, scoped, start = hlo.path, hlo.scoped, len(hlo.lines)
     hlo.path = operation_path(around, eqn)
+    hlo.scoped = scoped or type(eqn.source) is SourceInfo
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
     if any(map(has_scopes, jaxprs_in_params(eqn.params))):  # the engine puts a call's name first
         hlo.locate(start, hlo.path)
-    hlo.path = around
+    hlo.path, hlo.scoped = around, scoped
     return outs
 
 
