@@ -163,6 +163,8 @@ def branch_index(index: Any, count: int) -> Any:
     if not dtypes.is_integer(aval.dtype):
         hint = "lax.cond" if dtypes.is_bool(aval.dtype) else "index.astype(jnp.int32)"
         raise DtypeError(f"switch: the index must be an integer; got {aval}. Hint: {hint}.")
+    if count == 1:
+        return np.int32(0)
     if isinstance(index, int | np.generic):
         return np.int32(min(max(int(index), 0), count - 1))
     return clamp(0, convert(index, np.dtype(np.int32)), count - 1)

@@ -1,6 +1,6 @@
-"""The examples of the seeds in the public API, as far as they need first-order operations and jit.
+"""The examples of the seeds in the public API: first-order operations, jit, cond and switch.
 
-Those with control flow are, in the toy language, in golden/seed_typed.txt and seed_classic.txt.
+Those with control flow are, in the toy language, in golden/seed_typed.txt and seed_classic.txt too.
 """
 
 import textwrap
@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from weft import jit, make_jaxpr
+from weft import jit, lax, make_jaxpr
 from weft import numpy as jnp
 
 FUNC1_TYPED = """\
@@ -138,3 +138,69 @@ def test_jit():
             h:f32[] = convert_element_type[new_dtype=float32 weak_type=False] a
             i:f32[1] = add h c
           in (i,) }""")
+
+
+def one_of_three(index, arg):
+    return lax.switch(index, [lambda x: x + 1.0, lambda x: x - 2.0, lambda x: x + 3.0], arg)
+
+
+def func7(arg):
+    return lax.cond(arg >= 0.0, lambda xtrue: xtrue + 3.0, lambda xfalse: xfalse - 3.0, arg)
+
+
+def func7_with_five_arguments(arg):
+    return lax.cond(arg >= 0.0, arg, lambda xtrue: xtrue + 3.0, arg, lambda xfalse: xfalse - 3.0)
+
+
+def func8(arg1, arg2):  # Where `arg2` is a pair.
+    return lax.cond(
+        arg1 >= 0.0, lambda xtrue: xtrue[0], lambda xfalse: jnp.array([1]) + xfalse[1], arg2
+    )
+
+
+def test_switch():
+    assert str(make_jaxpr(one_of_three)(1, 5.0)) == textwrap.dedent("""\
+        { lambda ; a:i32[] b:f32[]. let
+            c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] a
+            d:i32[] = clamp 0 c 2
+            e:f32[] = cond[
+              branches=(
+                { lambda ; f:f32[]. let g:f32[] = add f 1.0 in (g,) }
+                { lambda ; h:f32[]. let i:f32[] = sub h 2.0 in (i,) }
+                { lambda ; j:f32[]. let k:f32[] = add j 3.0 in (k,) }
+              )
+            ] d b
+          in (e,) }""")
+
+
+def test_cond():
+    assert str(make_jaxpr(func7)(5.0)) == textwrap.dedent("""\
+        { lambda ; a:f32[]. let
+            b:bool[] = ge a 0.0
+            c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] b
+            d:f32[] = cond[
+              branches=(
+                { lambda ; e:f32[]. let f:f32[] = sub e 3.0 in (f,) }
+                { lambda ; g:f32[]. let h:f32[] = add g 3.0 in (h,) }
+              )
+            ] c a
+          in (d,) }""")
+    for arg in 5.0, -5.0:
+        assert func7_with_five_arguments(arg) == func7(arg)
+
+
+def test_cond_with_a_const_that_one_branch_reads():
+    assert str(make_jaxpr(func8)(5.0, (jnp.zeros(1), 2.0))) == textwrap.dedent("""\
+        { lambda a:i32[1]; b:f32[] c:f32[1] d:f32[]. let
+            e:bool[] = ge b 0.0
+            f:i32[] = convert_element_type[new_dtype=int32 weak_type=False] e
+            g:f32[1] = cond[
+              branches=(
+                { lambda ; h:i32[1] i:f32[1] j:f32[]. let
+                    k:f32[1] = convert_element_type[new_dtype=float32 weak_type=True] h
+                    l:f32[1] = add k j
+                  in (l,) }
+                { lambda ; m_:i32[1] n:f32[1] o:f32[]. let  in (n,) }
+              )
+            ] f a c d
+          in (g,) }""")

@@ -35,6 +35,12 @@ class DropVar(Var):
     __slots__ = ()
 
 
+class UnreadVar(Var):
+    """A parameter that a program takes only because others do; its name ends in `_`."""
+
+    __slots__ = ()
+
+
 class Literal:
     """A scalar written into the program. `val` is a Python number or a NumPy scalar."""
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, UnreadVar, Var
 from weft.core.source import source_location
 from weft.util import fun_name
 
@@ -147,7 +147,8 @@ class Scope(dict[Any, str]):
         self.fresh = fresh
 
     def __missing__(self, var: Var) -> str:
-        name = self[var] = next(self.fresh)
+        suffix = "_" if type(var) is UnreadVar else ""
+        name = self[var] = next(self.fresh) + suffix
         return name
 
 
