@@ -33,10 +33,10 @@ weft.primitives.special weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
 weft.transforms.check
 weft.transforms
-weft.control.jit weft.control.cond weft.control.scan_bodies weft.control.scan
-weft.control.loop weft.control.reversal
+weft.control.jit weft.control.checks weft.control.cond weft.control.scan_bodies weft.control.scan
+weft.control.reversal weft.control.loop_bodies weft.control.loop
 weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
-weft.control.effects weft.control.checks weft.control
+weft.control.effects weft.control
 weft.structs weft.flat weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
 weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import typeof
-from weft.core.primitive import Primitive
+from weft.core.jaxpr import Jaxpr
+from weft.core.primitive import Effect, Primitive
 from weft.core.source import source_line, source_text
 from weft.core.trace import current
 from weft.primitives.dynamic_slicing import dynamic_slice_p
+from weft.primitives.elementwise import ne
 from weft.primitives.layout import batched_at_front, reshape
 from weft.primitives.reduction import argmax
 from weft.pytrees import unflatten
-from weft.transforms.check import INT, Failure, outside_text
+from weft.transforms.batch import Axis, at_front, batch
+from weft.transforms.check import INT, CheckTrace, Failure, outside_text, run_checked
 
 
 class JaxRuntimeError(ValueError):
@@ -37,6 +40,16 @@ def message(failure: Failure, slots: Sequence[Any]) -> str:
     return f"{text} ({where})" if where else text
 
 
+class CheckEffect(Effect):
+    """Telling that something failed: not for what is not chosen."""
+
+    name = "Check"
+    repeatable = False
+
+
+CHECK = CheckEffect()
+
+
 class Check(Primitive):
     """Fail with `failures[code - 1]` where `bad` holds; `values` are what its message shows.
 
@@ -46,7 +59,7 @@ class Check(Primitive):
 
     name = "check"
     memoize_type = False
-    effect = "check"
+    effect = CHECK
 
     def abstract_eval(self, bad, code, *values, **params):
         return []
@@ -95,6 +108,40 @@ def one_failing(args: Sequence[Any]) -> list:
         (row,) = dynamic_slice_p.bind(x, *starts, slice_sizes=(1, *shape[1:]))
         out.append(reshape(row, shape[1:]))
     return out
+
+
+def holds_checks(jaxprs: Sequence[Jaxpr]) -> bool:
+    """Whether any of several programs has a check in it."""
+    return any(CHECK in jaxpr.effects for jaxpr in jaxprs)
+
+
+def batch_with_checks(
+    prim: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[int | None], params: dict
+) -> tuple[list, list[int | None]]:
+    """The batch rule of a primitive whose programs, mapped, run for elements that chose others.
+
+    Their checks must not: they become values, chosen as the others are, and then a check again.
+    """
+    found: list[CheckTrace] = []
+
+    def values(*xs: Any) -> list:
+        trace, outs = run_checked(lambda: prim.bind(*xs, **params), (), frozenset(["user"]))
+        found.append(trace)
+        return [trace.code, *trace.slots, *outs]
+
+    outs, out_dims = batch(values, args, dims, axis)
+    n = 1 + len(found[0].slots)
+    state = [at_front(x, d, axis.size) for x, d in zip(outs[:n], out_dims[:n], strict=True)]
+    bind_failures(tuple(found[0].failures), state)
+    return outs[n:], out_dims[n:]
+
+
+def bind_failures(failures: tuple[Failure, ...], state: Sequence[Any]) -> None:
+    """Check that a code is 0, where `state` is the code and the slots, perhaps of many elements."""
+    if failures:
+        while typeof(state[0]).ndim:
+            state = one_failing([ne(state[0], 0), *state])[1:]
+        check_p.bind(ne(state[0], 0), *state, failures=failures, debug=False, kind="user")
 
 
 def check_index(shape: Sequence[int], axis: int, index: int) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Var, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, UnreadVar, memo_jaxpr
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import current
@@ -119,6 +120,8 @@ class Cond(Primitive):
         ]
 
     def batch(self, axis, args, dims, *, branches):
+        if dims[0] is not None and holds_checks(branches):
+            return batch_with_checks(self, axis, args, dims, {"branches": branches})
         (index, *args), (index_dim, *dims) = args, dims
         if index_dim is not None:
             check_repeatable(self.name, branches)
@@ -303,7 +306,7 @@ def taking(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
     """A program with other parameters: its own, by position, and new ones, by type, not read."""
     if sources == tuple(range(len(jaxpr.invars))):
         return jaxpr
-    invars = [Var(s) if isinstance(s, ShapedArray) else jaxpr.invars[s] for s in sources]
+    invars = [UnreadVar(s) if isinstance(s, ShapedArray) else jaxpr.invars[s] for s in sources]
     return jaxpr.replace(invars=invars)
 
 

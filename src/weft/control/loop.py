@@ -10,38 +10,54 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from weft import dtypes
+from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.jit import jaxpr_uses_axis, run_compiled
-from weft.control.reversal import INT, ONE, SLOTS, ZERO, Sweep
-from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.control.loop_bodies import (
+    COUNT,
+    any_jaxpr,
+    at_front,
+    batch_loop,
+    batch_while,
+    below,
+    checked_loop,
+    counter,
+    counting,
+    fixpoint,
+    flipped,
+    halting_advance,
+    halting_body,
+    halting_pull,
+    jvp_loop,
+    kept,
+    known_body,
+    part_of,
+    pull_loop,
+    unchanged,
+    widened,
+    without,
+)
+from weft.control.reversal import INT, SLOTS, ZERO, Sweep
+from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr
 from weft.core.passes import dce_jaxpr, quiet_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.stage import stage_closed
 from weft.core.trace import use
 from weft.primitives.constant import stage_whole
-from weft.primitives.elementwise import add, add_p, lt, lt_p, max, select, sub
+from weft.primitives.elementwise import max, sub
 from weft.primitives.layout import (
     batched_at_front,
-    broadcast,
-    broadcast_in_dim,
     convert,
     instantiate,
     zeros,
 )
-from weft.primitives.reduction import reduce_max, reduce_or
-from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
-from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked, unfailed
-from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import residual_values, split_jaxpr
-from weft.transforms.transpose import backward, backward_jaxpr
+from weft.primitives.reduction import reduce_max
+from weft.transforms.batch import Axis
+from weft.transforms.check import unfailed
+from weft.transforms.linearize import split_jaxpr
+from weft.transforms.transpose import backward
 from weft.util import merge, partition
 from weft.xla.lower import lower_jaxpr
-
-COUNT = ShapedArray((), INT)
-TRUTH = ShapedArray((), np.dtype(bool))
 
 
 class While(Primitive):
@@ -103,6 +119,8 @@ class While(Primitive):
         cond_consts, body_consts, init = groups(args, params)
         cond_dims, body_dims, init_dims = groups(dims, params)
         body, cond = params["body_jaxpr"], params["cond_jaxpr"]
+        if holds_checks([body, cond]):
+            return batch_with_checks(self, axis, args, dims, params)
         how = axis, tuple(cond_dims), tuple(body_dims), at_front(init_dims)
         mapped_body, mapped_cond, mapped = batch_while(body, cond, *how)
         init = fronted(init, init_dims, mapped, axis)
@@ -140,7 +158,7 @@ class While(Primitive):
         body, n = params["body_jaxpr"], params["body_nconsts"]
         _, consts, init = groups(args, params)
         const_linear, linear = is_linear(consts), is_linear(init)
-        linear = fixpoint(linear, lambda c: split_jaxpr(body, (*const_linear, *c))[2])
+        linear = [*fixpoint(linear, lambda c: split_jaxpr(body, (*const_linear, *c))[2])]
         moved = [lin and type(ct) is not Zero for lin, ct in zip(linear, cts, strict=True)]
         pull, moved, const_moved = pull_loop(body, n, (*const_linear, *linear), tuple(moved))
         ys = [instantiate(ct) for ct, m in zip(cts, moved, strict=True) if m]
@@ -149,7 +167,7 @@ class While(Primitive):
         advance = known_body(body, (*const_linear, *linear))
         slots, parts = params["checkpoints"] or SLOTS, (known, known, states, [*sums, *ys])
         count = steps_taken(args, params)
-        outs = iter(bind_reversal(count, advance, pull, *parts, slots, len(sums)))
+        outs = iter(bind_reversal(count, advance, pull, parts, slots, len(sums)))
         grads = [next(outs) if m else None for m in (*const_moved, *moved)]
         return [None] * params["cond_nconsts"] + [
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
@@ -251,163 +269,6 @@ def is_linear(xs: Sequence[Any]) -> list[bool]:
     return [type(x) is Linear for x in xs]
 
 
-def at_front(dims: Sequence[int | None]) -> tuple[int | None, ...]:
-    """Dimensions after mapped axes have been moved to the front."""
-    return tuple([None if d is None else 0 for d in dims])
-
-
-def flipped(mask: Sequence[bool]) -> tuple[bool, ...]:
-    """Its complement."""
-    return tuple([not m for m in mask])
-
-
-def kept(mask: Sequence[bool], xs: Sequence[Any]) -> list:
-    """Those of `xs` where the mask is True."""
-    return [x for x, m in zip(xs, mask, strict=True) if m]
-
-
-def fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence]) -> tuple:
-    """The least mask that holds `mask` and all that `follow` says of it."""
-    while True:
-        grown = tuple([a or b for a, b in zip(mask, follow(tuple(mask)), strict=True)])
-        if grown == tuple(mask):
-            return grown
-        mask = grown
-
-
-# --------------------------------------------------------------------------------------------
-# Programs made of bodies and predicates. The inputs of a body are consts, then the carry, of which
-# there is as much as there are results.
-
-
-@memo_jaxpr
-def unchanged(body: Jaxpr) -> list[bool]:
-    """Which of the carry a body hands on as it is."""
-    n = len(body.outvars)
-    carry = body.invars[len(body.invars) - n :]
-    return [v is o for v, o in zip(carry, body.outvars, strict=True)]
-
-
-@memo_jaxpr
-def without(jaxpr: Jaxpr, dropped: tuple[bool, ...]) -> Jaxpr:
-    """A program without inputs that it does not read."""
-    return jaxpr.replace(invars=partition(dropped, jaxpr.invars)[0])
-
-
-@memo_jaxpr
-def widened(cond: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr:
-    """A predicate that is given more, and does not look at it."""
-    return cond.replace(invars=[*cond.invars, *map(Var, avals)])
-
-
-@memo_jaxpr
-def checked_loop(
-    body: Jaxpr, cond: Jaxpr, n_cond: int, errors: frozenset[str]
-) -> tuple[Checked, Jaxpr, Checked]:
-    """The checked body, a predicate that goes with it, and the checked predicate.
-
-    The body takes the predicate's consts before its own, and looks also into the predicate, which
-    is about to be computed of its results.
-    """
-    looks = checked_jaxpr(cond, errors)
-    n_carry = len(body.outvars)
-
-    def both(*args: Any) -> list:
-        outs = body(*args[n_cond:])
-        if looks.size:
-            cond(*args[:n_cond], *outs)
-        return outs
-
-    at = n_cond + len(body.invars) - n_carry
-    whole = stage_whole(both, [*cond.in_avals[:n_cond], *body.in_avals], body.name)
-    program = threaded_jaxpr(whole, errors, at)
-    plain = unchecked(cond)
-    state = map(Var, program.state)
-    plain = plain.replace(invars=[*plain.invars[:n_cond], *state, *plain.invars[n_cond:]])
-    return program, plain, looks
-
-
-@memo_jaxpr
-def counting(body: Jaxpr, shape: tuple[int, ...]) -> Jaxpr:
-    """A body that also counts its steps, last in the carry."""
-    aval = COUNT.update(shape=shape)
-    i, after = Var(aval), Var(aval)
-    step = Eqn(add_p, [i, Literal(ONE, COUNT)], {}, [after])
-    return body.replace(
-        invars=[*body.invars, i], outvars=[*body.outvars, after], eqns=[step, *body.eqns]
-    )
-
-
-@memo_jaxpr
-def below(body: Jaxpr) -> Jaxpr:
-    """The predicate (n, *carry) -> carry[-1] < n, for the carry of a body."""
-    carry = [Var(a) for a in body.out_avals]
-    n, pred = Var(carry[-1].aval), Var(TRUTH.update(shape=carry[-1].aval.shape))
-    return Jaxpr((), [n, *carry], [pred], [Eqn(lt_p, [carry[-1], n], {}, [pred])])
-
-
-@memo_jaxpr
-def jvp_loop(body: Jaxpr, sizes: tuple[int, ...], moved: tuple[bool, ...]) -> tuple[Jaxpr, list]:
-    """The derivative of a body as a body, and which of the carry moves.
-
-    Its inputs come in groups of `sizes`, of which the last is the carry; the derivative takes and
-    gives each group followed by the tangents of those that move.
-    """
-    n = len(moved) - sizes[-1]
-    consts, carry = moved[:n], moved[n:]
-    carry = fixpoint(carry, lambda c: jvp_jaxpr(body, (*consts, *c), c)[1])
-    jaxpr, _ = jvp_jaxpr(body, (*consts, *carry), carry)
-    dots = iter(jaxpr.invars[len(moved) :])
-    masked = list(zip(jaxpr.invars, (*consts, *carry), strict=False))
-    invars = []
-    for size in sizes:
-        group, masked = masked[:size], masked[size:]
-        invars += [v for v, _ in group]
-        invars += [next(dots) for _, m in group if m]
-    return jaxpr.replace(invars=invars), list(carry)
-
-
-@memo_jaxpr
-def batch_loop(
-    body: Jaxpr, axis: Axis, const_dims: tuple[int | None, ...], dims: tuple[int | None, ...]
-) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """A body mapped over `axis`, which is in front in its carry; and which of that is mapped."""
-
-    def mapped(carry: tuple[bool, ...]) -> tuple[Jaxpr, list]:
-        carry_dims = [0 if m else None for m in carry]
-        return batch_jaxpr(body, axis, (*const_dims, *carry_dims), carry)
-
-    carry = fixpoint([d is not None for d in dims], lambda c: [d is not None for d in mapped(c)[1]])
-    return mapped(carry)[0], carry
-
-
-@memo_jaxpr
-def batch_while(
-    body: Jaxpr,
-    cond: Jaxpr,
-    axis: Axis,
-    cond_dims: tuple[int | None, ...],
-    body_dims: tuple[int | None, ...],
-    dims: tuple[int | None, ...],
-) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...]]:
-    """The body and the predicate of a while mapped over `axis`, and which of the carry is mapped.
-
-    One predicate for all stays one. Otherwise all that changes is mapped, since it stops by itself.
-    """
-    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
-    many = cond.out_avals[0].shape != () and True in mapped
-    carry_dims = [0 if m else None for m in mapped]
-    mapped_cond, out_dims = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), many)
-    if out_dims == [None]:
-        return mapped_body, mapped_cond, mapped
-    check_repeatable("while", [body, cond])
-    dims = tuple([d if s else 0 for s, d in zip(unchanged(body), dims, strict=True)])
-    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
-    carry_dims = [0 if m else None for m in mapped]
-    mapped_cond, _ = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), True)
-    return mapped_body, mapped_cond, mapped
-
-
 def fronted(
     xs: Sequence[Any], dims: Sequence[int | None], mapped: Sequence[bool], axis: Axis
 ) -> list:
@@ -418,59 +279,9 @@ def fronted(
     ]
 
 
-@memo_jaxpr
-def halting_body(body: Jaxpr, cond: Jaxpr, n: int) -> Jaxpr:
-    """(n cond_consts, body_consts, carry) -> what body gives where cond holds, else carry."""
-    still = unchanged(body)
-
-    def fun(*args: Any) -> list:
-        carry = args[len(args) - len(still) :]
-        (go,) = cond(*args[:n], *carry)
-        outs = body(*args[n:])
-        return [x if s else chosen(go, y, x) for x, y, s in zip(carry, outs, still, strict=True)]
-
-    return stage_whole(fun, [*cond.in_avals[:n], *body.in_avals], body.name)
-
-
-def chosen(go: Any, x: Any, y: Any) -> Any:
-    """x where `go` holds, else y; both begin with the axes of `go`."""
-    shape = typeof(x).shape
-    if 0 < typeof(go).ndim < len(shape):
-        go = broadcast_in_dim(go, shape, tuple(range(typeof(go).ndim)))
-    return select(go, x, y)
-
-
-@memo_jaxpr
-def any_jaxpr(cond: Jaxpr) -> Jaxpr:
-    """A predicate that holds where any element of another's does."""
-    axes = tuple(range(cond.out_avals[0].ndim))
-    return stage_whole(lambda *xs: [reduce_or(cond(*xs)[0], axes)], cond.in_avals, cond.name)
-
-
-@memo_jaxpr
-def known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
-    """The part of a body that its known inputs determine; `unknown` is a fixpoint."""
-    early, _, out_unknown, _ = split_jaxpr(
-        body, unknown, unknown[len(unknown) - len(body.outvars) :]
-    )
-    n = out_unknown.count(False)
-    wanted = [i < n for i in range(len(early.outvars))]
-    return dce_jaxpr(early, wanted)[0]
-
-
-@memo_jaxpr
-def part_of(body: Jaxpr, live: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """A body for the `live` part of its carry and what that needs, and which inputs it takes."""
-    n = len(body.invars) - len(live)
-    live = fixpoint(live, lambda c: dce_jaxpr(body, c)[1][n:])
-    out, used = dce_jaxpr(body, live)
-    kept = (*used[:n], *live)
-    if all(kept):
-        return out, kept
-    return out.replace(invars=[v for v, k in zip(out.invars, kept, strict=True) if k]), kept
-
-
-def narrowed(args: Sequence[Any], params: dict, live: Sequence[bool]) -> tuple[list, dict, tuple]:
+def narrowed(
+    args: Sequence[Any], params: dict, live: Sequence[bool]
+) -> tuple[list, dict, Sequence]:
     """Operands and parameters of a while whose `live` results are wanted, and all those it has."""
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond, reads = dce_jaxpr(params["cond_jaxpr"])
@@ -483,42 +294,6 @@ def narrowed(args: Sequence[Any], params: dict, live: Sequence[bool]) -> tuple[l
     cond = without(cond, tuple([not k for k in (*reads[:n_cond], *live)]))
     params = while_params(cond, body, sum(reads[:n_cond]), sum(kept[:n_body]), params)
     return [x for x, k in zip(args, taken, strict=True) if k], params, live
-
-
-# --------------------------------------------------------------------------------------------
-# How many steps a loop takes.
-
-
-@memo_jaxpr
-def counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, Any] | None:
-    """Where a loop that counts has its counter, among the carry, and its bound; else None.
-
-    Such a loop runs while i < n, where each step adds 1 to the integer i and leaves n alone. The
-    bound is a Literal or the place of an operand among (cond_consts, carry).
-    """
-    if (
-        len(cond.eqns) != 1
-        or cond.eqns[0].primitive is not lt_p
-        or cond.outvars[0] not in cond.eqns[0].outvars
-    ):
-        return None
-    i, bound = cond.eqns[0].invars
-    places = {v: k for k, v in enumerate(cond.invars)}
-    at = places.get(i, -1) - n_cond  # type: ignore[arg-type]
-    if at < 0 or not dtypes.is_integer(i.aval.dtype):
-        return None
-    if type(bound) is not Literal:
-        place = places[bound]  # type: ignore[index]
-        if place >= n_cond and not unchanged(body)[place - n_cond]:
-            return None
-        bound = place
-    before, after = body.invars[n_body + at], body.outvars[at]
-    for eqn in body.eqns:
-        if after in eqn.outvars:
-            adds = eqn.primitive is add_p and eqn.invars[0] is before
-            one = eqn.invars[-1]
-            return (at, bound) if adds and type(one) is Literal and one.val == 1 else None
-    return None
 
 
 def steps_taken(args: Sequence[Any], params: dict) -> Any:
@@ -570,16 +345,16 @@ class Reversal(Primitive):
         count, *parts = parted(primals, params, advance_jaxpr)
         sizes = [len(part) for part in parts]
         advance_dots, pull_dots, x_dots, y_dots = dots
-        moved = moving([*advance_dots, *x_dots])
-        advance, x_moved = jvp_loop(advance_jaxpr, (sizes[0], sizes[2]), moved)
-        moved = (*moving(pull_dots), *x_moved, *moving(y_dots))
-        pull, y_moved = jvp_loop(pull_jaxpr, tuple(sizes[1:]), moved)
+        advance_moved = moving([*advance_dots, *x_dots])
+        advance, x_moved = jvp_loop(advance_jaxpr, (sizes[0], sizes[2]), advance_moved)
+        pull_moved = (*moving(pull_dots), *x_moved, *moving(y_dots))
+        pull, y_moved = jvp_loop(pull_jaxpr, tuple(sizes[1:]), pull_moved)
         masks = moving(advance_dots), moving(pull_dots), x_moved, y_moved
         operands = [
             [*part, *[instantiate(t) for t, m in zip(group, mask, strict=True) if m]]
             for part, group, mask in zip(parts, dots, masks, strict=True)
         ]
-        outs = bind_reversal(count[0], advance, pull, *operands, params["checkpoints"])
+        outs = bind_reversal(count[0], advance, pull, operands, params["checkpoints"])
         n = sizes[3]
         return outs[:n], tangents_of(outs[:n], outs[n:], y_moved)
 
@@ -596,7 +371,7 @@ class Reversal(Primitive):
         pull, y_mapped = batch_loop(pull_jaxpr, axis, pull_dims, ys_dims)
         parts[2] = fronted(parts[2], x_dims, x_mapped, axis)
         parts[3] = fronted(parts[3], y_dims, y_mapped, axis)
-        outs = bind_reversal(count, advance, pull, *parts, params["checkpoints"])
+        outs = bind_reversal(count, advance, pull, parts, params["checkpoints"])
         return outs, [0 if m else None for m in y_mapped]
 
     def partial_eval(self, trace, unknown, args, params):
@@ -641,18 +416,16 @@ def bind_reversal(
     count: Any,
     advance: Jaxpr,
     pull: Jaxpr,
-    advance_consts: Sequence[Any],
-    pull_consts: Sequence[Any],
-    xs: Sequence[Any],
-    ys: Sequence[Any],
+    parts: Sequence[Sequence[Any]],
     checkpoints: int,
     sums: int = 0,
 ) -> list:
-    """Apply reversal to its operands in groups.
+    """Apply reversal to its operands: `parts` are advance_consts, pull_consts, xs, ys.
 
     Where `count` is an array, xs and ys begin with its axes, but for the first `sums` of ys, which
     add up what is linear in the others.
     """
+    advance_consts, pull_consts, xs, ys = parts
     shape = typeof(count).shape
     if shape:  # all walk as far as the longest; each stands still at its own end
         pull = halting_pull(pull, shape, len(pull_consts), len(xs), sums)
@@ -713,83 +486,3 @@ def swept(pull: Jaxpr, *items: Any) -> Jaxpr:
     rest = pull.in_avals[n_pull:]
     assert n_states == n_pull + len(advance.outvars)
     return dce_jaxpr(stage_whole(fun, [COUNT, *consts[0], *consts[1], *rest], pull.name))[0]
-
-
-@memo_jaxpr
-def pull_loop(
-    body: Jaxpr, n: int, linear: tuple[bool, ...], moved: tuple[bool, ...]
-) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """The transpose of a body with n consts in its `linear` inputs, as a body.
-
-    It takes the inputs that are not linear, sums of the cotangents of consts, and cotangents of the
-    carry, and gives the last two. Also returned: which of the carry, and of the consts, have any;
-    `moved` is where it starts from.
-    """
-    early, late, _, sources = split_jaxpr(body, linear, linear[n:])
-    n_residuals, n_linear = len(sources), sum(linear)
-    n_new, n_known = sources.count(None), linear.count(False)
-    solved = (*[False] * n_residuals, *[True] * n_linear)
-
-    def pulled(carry: Sequence[bool]) -> tuple[Jaxpr, list[bool]]:
-        cts_moved = tuple(kept(linear[n:], carry))
-        force = (*[False] * sum(linear[:n]), *cts_moved)
-        back, out_moved = backward_jaxpr(late, solved, cts_moved, force)
-        return back, merge(linear, [False] * n_known, out_moved)
-
-    carry = fixpoint(moved, lambda c: pulled(c)[1][n:])
-    back, out_moved = pulled(carry)
-    n_sums = sum(out_moved[:n])
-
-    def fun(*args: Any) -> list:
-        known, sums, cts = (
-            args[:n_known],
-            args[n_known : n_known + n_sums],
-            args[n_known + n_sums :],
-        )
-        outs = early(*known)
-        grads = back(*residual_values(sources, known, outs[len(outs) - n_new :]), *cts)
-        return [*map(add, sums, grads), *grads[n_sums:]]
-
-    known_avals = [a for a, lin in zip(body.in_avals, linear, strict=True) if not lin]
-    avals = [*known_avals, *back.out_avals[:n_sums], *kept(carry, body.out_avals)]
-    return stage_whole(fun, avals, body.name), list(carry), out_moved[:n]
-
-
-@memo_jaxpr
-def halting_advance(advance: Jaxpr, shape: tuple[int, ...], n: int) -> Jaxpr:
-    """(limit, n consts, step, xs) -> step + 1 and the advance of xs where there is a next step.
-
-    So a loop stands still before its last step, a state where the body is known to have been run:
-    past it a derivative might be infinite, and nothing times that is not a number.
-    """
-    still = unchanged(advance)
-
-    def fun(limit: Any, *args: Any) -> list:
-        step, xs = args[n], args[n + 1 :]
-        go = lt(broadcast(add(step, ONE), shape), limit)
-        outs = advance(*args[:n], *xs)
-        xs = [x if s else chosen(go, y, x) for x, y, s in zip(xs, outs, still, strict=True)]
-        return [add(step, ONE), *xs]
-
-    limit = COUNT.update(shape=shape)
-    avals = [limit, *advance.in_avals[:n], COUNT, *advance.in_avals[n:]]
-    return stage_whole(fun, avals, advance.name)
-
-
-@memo_jaxpr
-def halting_pull(pull: Jaxpr, shape: tuple[int, ...], n: int, n_xs: int, sums: int) -> Jaxpr:
-    """(limit, n consts, step, xs, ys) -> where step < limit, the pull of ys, else ys.
-
-    The first `sums` of ys add up over all loops; those past their limit add nothing.
-    """
-    first = n + 1 + n_xs + sums
-
-    def fun(limit: Any, *args: Any) -> list:
-        go, ys = lt(broadcast(args[n], shape), limit), args[first:]
-        shown = [chosen(go, y, zeros(typeof(y))) for y in ys]
-        outs = pull(*args[:n], *args[n + 1 : first], *shown)
-        stopped = [chosen(go, z, y) for y, z in zip(ys, outs[sums:], strict=True)]
-        return [*outs[:sums], *stopped]
-
-    limit = COUNT.update(shape=shape)
-    return stage_whole(fun, [limit, *pull.in_avals[:n], COUNT, *pull.in_avals[n:]], pull.name)

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.checks import JaxRuntimeError, check_p, message, one_failing
+from weft.control.checks import JaxRuntimeError, bind_failures, check_p, message
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer, current
 from weft.custom_rules import stop_gradient
 from weft.errors import ConcretizationTypeError
 from weft.flat import check_callable
 from weft.options import config
-from weft.primitives.elementwise import bitwise_not, ne
-from weft.pytrees import flatten, register_pytree_node
+from weft.primitives.elementwise import bitwise_not
+from weft.pytrees import flatten, register_pytree_node, tree_map
 from weft.transforms.check import Failure, run_checked
+from weft.xla.array import HOST, put
 
 __all__ = [
     "Error",
@@ -107,9 +108,8 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
     ...     checkify.check(x > 0, "x must be positive, got {}", x)
     ...     return jnp.log(x)
     >>> err, y = weft.jit(checkify.checkify(f))(-1.0)
-    >>> err.throw()
-    Traceback (most recent call last):
-    weft.control.checks.JaxRuntimeError: x must be positive, got -1.0 (`check` failed at ...)
+    >>> err.get()  # doctest: +ELLIPSIS
+    'x must be positive, got -1.0 (`check` failed at ...)'
     """
     check_callable("checkify", f)
     errors = frozenset(errors)
@@ -124,6 +124,7 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
 
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        args, kwargs = tree_map(seen_array, (args, kwargs))
         with config.scope(**bounds):
             trace, out = run_checked(lambda: f(*args, **kwargs), (), errors)
         return Error(trace.code, trace.slots, tuple(trace.failures)), out
@@ -170,12 +171,12 @@ def check_error(error: Error) -> None:
             f"check_error: needs an Error, as checkify returns; got {type(error).__name__}. "
             "Hint: err, out = checkify.checkify(f)(x); checkify.check_error(err)"
         )
-    if error._failures:
-        state = [error._code, *error._slots]
-        while typeof(state[0]).ndim:
-            state = one_failing([ne(state[0], 0), *state])[1:]
-        bad = ne(state[0], 0)
-        check_p.bind(bad, *state, failures=error._failures, debug=False, kind="user")
+    bind_failures(error._failures, [error._code, *error._slots])
+
+
+def seen_array(x: Any) -> Any:
+    """A NumPy value as an array, so that what is done with it is looked at."""
+    return put(x) if isinstance(x, HOST) and is_valid_value(x) else x
 
 
 class Anything:
