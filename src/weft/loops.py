@@ -14,7 +14,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.bodies import Body, cast_to, check_carry, promoted_carry, stage_body
-from weft.control.loop import COUNT, TRUTH, bind_while, counting
+from weft.control.loop import bind_while
+from weft.control.loop_bodies import COUNT, TRUTH, counting
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr

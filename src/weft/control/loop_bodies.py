@@ -1,0 +1,347 @@
+"""Programs made of the body and the predicate of a loop, for the rules of `while` and `reversal`.
+
+The inputs of a body are consts, then the carry, of which there is as much as there are results;
+those of a predicate are consts, then the same carry. Each program is made once, and kept on the
+one that it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.control.reversal import INT, ONE
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.passes import dce_jaxpr
+from weft.primitives.constant import stage_whole
+from weft.primitives.elementwise import add, add_p, lt, lt_p, select
+from weft.primitives.layout import broadcast, broadcast_in_dim, zeros
+from weft.primitives.reduction import reduce_or
+from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
+from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked
+from weft.transforms.jvp import jvp_jaxpr
+from weft.transforms.linearize import residual_values, split_jaxpr
+from weft.transforms.transpose import backward_jaxpr
+from weft.util import merge, partition
+
+COUNT = ShapedArray((), INT)
+TRUTH = ShapedArray((), np.dtype(bool))
+
+
+def at_front(dims: Sequence[int | None]) -> tuple[int | None, ...]:
+    """Dimensions after mapped axes have been moved to the front."""
+    return tuple([None if d is None else 0 for d in dims])
+
+
+def flipped(mask: Sequence[bool]) -> tuple[bool, ...]:
+    """Its complement."""
+    return tuple([not m for m in mask])
+
+
+def kept(mask: Sequence[bool], xs: Sequence[Any]) -> list:
+    """Those of `xs` where the mask is True."""
+    return [x for x, m in zip(xs, mask, strict=True) if m]
+
+
+def fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence]) -> tuple:
+    """The least mask that holds `mask` and all that `follow` says of it."""
+    while True:
+        grown = tuple([a or b for a, b in zip(mask, follow(tuple(mask)), strict=True)])
+        if grown == tuple(mask):
+            return grown
+        mask = grown
+
+
+@memo_jaxpr
+def unchanged(body: Jaxpr) -> list[bool]:
+    """Which of the carry a body hands on as it is."""
+    n = len(body.outvars)
+    carry = body.invars[len(body.invars) - n :]
+    return [v is o for v, o in zip(carry, body.outvars, strict=True)]
+
+
+@memo_jaxpr
+def without(jaxpr: Jaxpr, dropped: tuple[bool, ...]) -> Jaxpr:
+    """A program without inputs that it does not read."""
+    return jaxpr.replace(invars=partition(dropped, jaxpr.invars)[0])
+
+
+@memo_jaxpr
+def widened(cond: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+    """A predicate that is given more, and does not look at it."""
+    return cond.replace(invars=[*cond.invars, *map(Var, avals)])
+
+
+@memo_jaxpr
+def checked_loop(
+    body: Jaxpr, cond: Jaxpr, n_cond: int, errors: frozenset[str]
+) -> tuple[Checked, Jaxpr, Checked]:
+    """The checked body, a predicate that goes with it, and the checked predicate.
+
+    The body takes the predicate's consts before its own, and looks also into the predicate, which
+    is about to be computed of its results.
+    """
+    looks = checked_jaxpr(cond, errors)
+    n_carry = len(body.outvars)
+
+    def both(*args: Any) -> list:
+        outs = body(*args[n_cond:])
+        if looks.size:
+            cond(*args[:n_cond], *outs)
+        return outs
+
+    at = n_cond + len(body.invars) - n_carry
+    whole = stage_whole(both, [*cond.in_avals[:n_cond], *body.in_avals], body.name)
+    program = threaded_jaxpr(whole, errors, at)
+    plain: Any = unchecked(cond)
+    state = map(Var, program.state)
+    plain = plain.replace(invars=[*plain.invars[:n_cond], *state, *plain.invars[n_cond:]])
+    return program, plain, looks
+
+
+@memo_jaxpr
+def counting(body: Jaxpr, shape: tuple[int, ...]) -> Jaxpr:
+    """A body that also counts its steps, last in the carry."""
+    aval = COUNT.update(shape=shape)
+    i, after = Var(aval), Var(aval)
+    step = Eqn(add_p, [i, Literal(ONE, COUNT)], {}, [after])
+    return body.replace(
+        invars=[*body.invars, i], outvars=[*body.outvars, after], eqns=[step, *body.eqns]
+    )
+
+
+@memo_jaxpr
+def below(body: Jaxpr) -> Jaxpr:
+    """The predicate (n, *carry) -> carry[-1] < n, for the carry of a body."""
+    carry = [Var(a) for a in body.out_avals]
+    n, pred = Var(carry[-1].aval), Var(TRUTH.update(shape=carry[-1].aval.shape))
+    return Jaxpr((), [n, *carry], [pred], [Eqn(lt_p, [carry[-1], n], {}, [pred])])
+
+
+@memo_jaxpr
+def counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, Any] | None:
+    """Where a loop that counts has its counter, among the carry, and its bound; else None.
+
+    Such a loop runs while i < n, where each step adds 1 to the integer i and leaves n alone. The
+    bound is a Literal or the place of an operand among (cond_consts, carry).
+    """
+    if (
+        len(cond.eqns) != 1
+        or cond.eqns[0].primitive is not lt_p
+        or cond.outvars[0] not in cond.eqns[0].outvars
+    ):
+        return None
+    i, bound = cond.eqns[0].invars
+    places = {v: k for k, v in enumerate(cond.invars)}
+    at = places.get(i, -1) - n_cond  # type: ignore[arg-type]
+    if at < 0 or not dtypes.is_integer(i.aval.dtype):
+        return None
+    if type(bound) is not Literal:
+        bound = places[bound]  # type: ignore[assignment, index]
+        if bound >= n_cond and not unchanged(body)[bound - n_cond]:  # type: ignore[operator]
+            return None
+    before, after = body.invars[n_body + at], body.outvars[at]
+    for eqn in body.eqns:
+        if after in eqn.outvars:
+            adds = eqn.primitive is add_p and eqn.invars[0] is before
+            one = eqn.invars[-1]
+            return (at, bound) if adds and type(one) is Literal and one.val == 1 else None
+    return None
+
+
+@memo_jaxpr
+def jvp_loop(body: Jaxpr, sizes: tuple[int, ...], moved: tuple[bool, ...]) -> tuple[Jaxpr, list]:
+    """The derivative of a body as a body, and which of the carry moves.
+
+    Its inputs come in groups of `sizes`, of which the last is the carry; the derivative takes and
+    gives each group followed by the tangents of those that move.
+    """
+    n = len(moved) - sizes[-1]
+    consts, carry = moved[:n], moved[n:]
+    carry = fixpoint(carry, lambda c: jvp_jaxpr(body, (*consts, *c), c)[1])
+    jaxpr, _ = jvp_jaxpr(body, (*consts, *carry), carry)
+    dots = iter(jaxpr.invars[len(moved) :])
+    masked = list(zip(jaxpr.invars, (*consts, *carry), strict=False))
+    invars = []
+    for size in sizes:
+        group, masked = masked[:size], masked[size:]
+        invars += [v for v, _ in group]
+        invars += [next(dots) for _, m in group if m]
+    return jaxpr.replace(invars=invars), list(carry)
+
+
+@memo_jaxpr
+def batch_loop(
+    body: Jaxpr, axis: Axis, const_dims: tuple[int | None, ...], dims: tuple[int | None, ...]
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """A body mapped over `axis`, which is in front in its carry; and which of that is mapped."""
+
+    def mapped(carry: tuple[bool, ...]) -> tuple[Jaxpr, list]:
+        carry_dims = [0 if m else None for m in carry]
+        return batch_jaxpr(body, axis, (*const_dims, *carry_dims), carry)
+
+    carry = fixpoint([d is not None for d in dims], lambda c: [d is not None for d in mapped(c)[1]])
+    return mapped(carry)[0], carry
+
+
+@memo_jaxpr
+def batch_while(
+    body: Jaxpr,
+    cond: Jaxpr,
+    axis: Axis,
+    cond_dims: tuple[int | None, ...],
+    body_dims: tuple[int | None, ...],
+    dims: tuple[int | None, ...],
+) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...]]:
+    """The body and the predicate of a while mapped over `axis`, and which of the carry is mapped.
+
+    One predicate for all stays one. Otherwise all that changes is mapped, since it stops by itself.
+    """
+    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
+    many = cond.out_avals[0].shape != () and True in mapped
+    carry_dims = [0 if m else None for m in mapped]
+    mapped_cond, out_dims = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), many)
+    if out_dims == [None]:
+        return mapped_body, mapped_cond, mapped
+    check_repeatable("while", [body, cond])
+    dims = tuple([d if s else 0 for s, d in zip(unchanged(body), dims, strict=True)])
+    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
+    carry_dims = [0 if m else None for m in mapped]
+    mapped_cond, _ = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), True)
+    return mapped_body, mapped_cond, mapped
+
+
+@memo_jaxpr
+def halting_body(body: Jaxpr, cond: Jaxpr, n: int) -> Jaxpr:
+    """(n cond_consts, body_consts, carry) -> what body gives where cond holds, else carry."""
+    still = unchanged(body)
+
+    def fun(*args: Any) -> list:
+        carry = args[len(args) - len(still) :]
+        (go,) = cond(*args[:n], *carry)
+        outs = body(*args[n:])
+        return [x if s else chosen(go, y, x) for x, y, s in zip(carry, outs, still, strict=True)]
+
+    return stage_whole(fun, [*cond.in_avals[:n], *body.in_avals], body.name)
+
+
+def chosen(go: Any, x: Any, y: Any) -> Any:
+    """x where `go` holds, else y; both begin with the axes of `go`."""
+    shape = typeof(x).shape
+    if 0 < typeof(go).ndim < len(shape):
+        go = broadcast_in_dim(go, shape, tuple(range(typeof(go).ndim)))
+    return select(go, x, y)
+
+
+@memo_jaxpr
+def any_jaxpr(cond: Jaxpr) -> Jaxpr:
+    """A predicate that holds where any element of another's does."""
+    axes = tuple(range(cond.out_avals[0].ndim))
+    return stage_whole(lambda *xs: [reduce_or(cond(*xs)[0], axes)], cond.in_avals, cond.name)
+
+
+@memo_jaxpr
+def known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
+    """The part of a body that its known inputs determine; `unknown` is a fixpoint."""
+    early, _, out_unknown, _ = split_jaxpr(
+        body, unknown, unknown[len(unknown) - len(body.outvars) :]
+    )
+    n = out_unknown.count(False)
+    wanted = [i < n for i in range(len(early.outvars))]
+    return dce_jaxpr(early, wanted)[0]
+
+
+@memo_jaxpr
+def part_of(body: Jaxpr, live: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """A body for the `live` part of its carry and what that needs, and which inputs it takes."""
+    n = len(body.invars) - len(live)
+    live = fixpoint(live, lambda c: dce_jaxpr(body, c)[1][n:])
+    out, used = dce_jaxpr(body, live)
+    kept = (*used[:n], *live)
+    if all(kept):
+        return out, kept
+    return out.replace(invars=[v for v, k in zip(out.invars, kept, strict=True) if k]), kept
+
+
+@memo_jaxpr
+def pull_loop(
+    body: Jaxpr, n: int, linear: tuple[bool, ...], moved: tuple[bool, ...]
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """The transpose of a body with n consts in its `linear` inputs, as a body.
+
+    It takes the inputs that are not linear, sums of the cotangents of consts, and cotangents of the
+    carry, and gives the last two. Also returned: which of the carry, and of the consts, have any;
+    `moved` is where it starts from.
+    """
+    early, late, _, sources = split_jaxpr(body, linear, linear[n:])
+    n_residuals, n_linear = len(sources), sum(linear)
+    n_new, n_known = sources.count(None), linear.count(False)
+    solved = (*[False] * n_residuals, *[True] * n_linear)
+
+    def pulled(carry: Sequence[bool]) -> tuple[Jaxpr, list[bool]]:
+        cts_moved = tuple(kept(linear[n:], carry))
+        force = (*[False] * sum(linear[:n]), *cts_moved)
+        back, out_moved = backward_jaxpr(late, solved, cts_moved, force)
+        return back, merge(linear, [False] * n_known, out_moved)
+
+    carry = fixpoint(moved, lambda c: pulled(c)[1][n:])
+    back, out_moved = pulled(carry)
+    n_sums = sum(out_moved[:n])
+
+    def fun(*args: Any) -> list:
+        known, sums, cts = (
+            args[:n_known],
+            args[n_known : n_known + n_sums],
+            args[n_known + n_sums :],
+        )
+        outs = early(*known)
+        grads = back(*residual_values(sources, known, outs[len(outs) - n_new :]), *cts)
+        return [*map(add, sums, grads), *grads[n_sums:]]
+
+    known_avals = [a for a, lin in zip(body.in_avals, linear, strict=True) if not lin]
+    avals = [*known_avals, *back.out_avals[:n_sums], *kept(carry, body.out_avals)]
+    return stage_whole(fun, avals, body.name), list(carry), out_moved[:n]
+
+
+@memo_jaxpr
+def halting_advance(advance: Jaxpr, shape: tuple[int, ...], n: int) -> Jaxpr:
+    """(limit, n consts, step, xs) -> step + 1 and the advance of xs where there is a next step.
+
+    So a loop stands still before its last step, a state where the body is known to have been run:
+    past it a derivative might be infinite, and nothing times that is not a number.
+    """
+    still = unchanged(advance)
+
+    def fun(limit: Any, *args: Any) -> list:
+        step, xs = args[n], args[n + 1 :]
+        go = lt(broadcast(add(step, ONE), shape), limit)
+        outs = advance(*args[:n], *xs)
+        next_xs = [x if s else chosen(go, y, x) for x, y, s in zip(xs, outs, still, strict=True)]
+        return [add(step, ONE), *next_xs]
+
+    limit = COUNT.update(shape=shape)
+    avals = [limit, *advance.in_avals[:n], COUNT, *advance.in_avals[n:]]
+    return stage_whole(fun, avals, advance.name)
+
+
+@memo_jaxpr
+def halting_pull(pull: Jaxpr, shape: tuple[int, ...], n: int, n_xs: int, sums: int) -> Jaxpr:
+    """(limit, n consts, step, xs, ys) -> where step < limit, the pull of ys, else ys.
+
+    The first `sums` of ys add up over all loops; those past their limit add nothing.
+    """
+    first = n + 1 + n_xs + sums
+
+    def fun(limit: Any, *args: Any) -> list:
+        go, ys = lt(broadcast(args[n], shape), limit), args[first:]
+        shown = [chosen(go, y, zeros(typeof(y))) for y in ys]
+        outs = pull(*args[:n], *args[n + 1 : first], *shown)
+        stopped = [chosen(go, z, y) for y, z in zip(ys, outs[sums:], strict=True)]
+        return [*outs[:sums], *stopped]
+
+    limit = COUNT.update(shape=shape)
+    return stage_whole(fun, [limit, *pull.in_avals[:n], COUNT, *pull.in_avals[n:]], pull.name)
