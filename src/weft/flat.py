@@ -176,12 +176,12 @@ def parameter_names(fun: Callable, count: int) -> list[str]:
     return [n for i, n in enumerate(names) if i not in fixed]
 
 
-def check_callable(op: str, fun: Any) -> None:
-    """Raise unless `fun` can be called."""
+def check_callable(op: str, fun: Any, wraps: bool = True) -> None:
+    """Raise unless `fun` can be called; `wraps` says that `op` takes a function alone."""
     if not callable(fun):
         raise TypeError(
             f"{op}: needs a function; got {fun!r} of type {type(fun).__name__}."
-            + (f" Hint: {op}(f)(x), not {op}(f(x))." if is_valid_value(fun) else "")
+            + (f" Hint: {op}(f)(x), not {op}(f(x))." if wraps and is_valid_value(fun) else "")
         )
 
 
