@@ -186,9 +186,9 @@ TAKE_ANYTHING = {
 
 
 def parameters(name):
-    """The parameter names of an operation; none for what is no operation."""
+    """The parameter names of an operation of primitives/; none for what is no such operation."""
     fun = getattr(lax, name)
-    if name.endswith("_p") or isinstance(fun, type) or not inspect.isfunction(fun):
+    if not inspect.isfunction(fun) or not fun.__module__.startswith("weft.primitives."):
         return []
     return list(inspect.signature(fun).parameters)
 

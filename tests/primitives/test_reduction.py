@@ -144,3 +144,40 @@ def test_errors(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_a_tree_reduced_leaf_by_leaf_is_a_reduction_of_each():
+    both = lambda a, b: {"sum": a["sum"] + b["sum"], "prod": a["prod"] * b["prod"]}
+    start = {"sum": 1.0, "prod": 1.0}
+
+    def f(x):
+        return red.reduce({"sum": x, "prod": x + 1}, start, both, (1,), out_sharding=None)
+
+    text = str(make_jaxpr(f)(X))
+    assert "reduce_sum" in text and "reduce_prod" in text and " reduce[" not in text
+    np.testing.assert_allclose(f(X)["sum"], X.sum(1) + 1)
+    np.testing.assert_allclose(vmap(f)(X[None])["prod"][0], (X + 1).prod(1))
+    np.testing.assert_allclose(grad(lambda x: f(x)["sum"].sum() * 2)(X), 2 * np.ones_like(X))
+
+
+def test_a_tree_whose_leaves_depend_on_each_other():
+    # composing the maps y -> a y + b, of which the operands are the coefficients
+    compose = lambda f, g: (f[0] * g[0], f[1] * g[0] + g[1])
+    run = lambda a, b: red.reduce((a, b), (1.0, 0.0), compose, (0,))[1]
+    a, b = np.array([0.5, 2.0, -1.5], np.float32), np.array([1.0, -2.0, 0.5], np.float32)
+    loop = lambda a, b: (b[0] * a[1] + b[1]) * a[2] + b[2]
+    for transform in (grad, lambda f, k: jit(grad(f, k)), weft.hessian):
+        got, want = transform(run, (0, 1))(a, b), transform(loop, (0, 1))(a, b)
+        weft.tree.map(
+            lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), got, want
+        )
+
+
+def test_what_reduce_refuses_of_trees():
+    with pytest.raises(PytreeError, match="reduce: there must be at least one operand; got"):
+        red.reduce((), (), lambda a, b: (), (0,))
+    pair = lambda a, b: (a[0] + b[0], a[1] + b[1])
+    with pytest.raises(
+        ShapeError, match=r"operands must have equal shapes; got f32\[3\], f32\[2\]"
+    ):
+        red.reduce((X[0], X[:, 0]), (0.0, 0.0), pair, (0,))
