@@ -637,6 +637,33 @@ def test_linear_solve():
     assert float(g) == 0.5 and err.get() is None
 
 
+def test_custom_vmap():
+    f = weft.custom_batching.custom_vmap(positive)
+    f.def_vmap(lambda size, batched, x: (10 * x, True))
+    assert says(error_of(f, NEGATIVE), "x must be positive, got -1.0")
+    assert says(error_of(jit(f), NEGATIVE), "x must be positive, got -1.0")
+    err, out = vmap(checkify.checkify(f))(-A)
+    assert err.get().count("\n") == 2
+    np.testing.assert_array_equal(out, -10 * A)
+
+
+def test_reverse_mode_of_a_loop_whose_length_is_not_known():
+    def f(x, limit):
+        def body(y):
+            check(y < limit, "y {}", y)
+            return y * x
+
+        return lax.while_loop(lambda y: y < 10, body, x)
+
+    x, limits = np.float32(2.0), np.array([99, 5], np.float32)
+    assert error_of(grad(f), x, limits[0]) is None
+    assert says(error_of(grad(f), x, limits[1]), "y 8.0 ")
+    for limit in limits:
+        g, err = jit(grad(lambda x: checkify.checkify(f)(x, limit)[::-1], has_aux=True))(x)
+        assert float(g) == 32.0 and (err.get() is None) == (limit == 99)  # x**4
+        assert float(checkify.checkify(grad(f))(x, limit)[1]) == 32.0
+
+
 # --- batching -----------------------------------------------------------------------------------
 
 

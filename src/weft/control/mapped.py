@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.control.custom import look_into
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Primitive, Zero
 from weft.core.source import own_lines
-from weft.core.trace import current
+from weft.core.trace import Tracer, current
 from weft.options import config
 from weft.primitives.layout import batched_at_front, instantiate
+from weft.transforms.check import unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 from weft.xla.lower import lower_jaxpr
@@ -87,6 +89,12 @@ class CustomVmap(Primitive):
         with own_lines():
             outs, batched = params["rule"](axis.size, [d is not None for d in dims], *operands)
         return outs, [0 if b else None for b in batched]
+
+    def checked(self, trace, args, params):
+        outs = look_into(trace, params["call"], args)
+        if not any(isinstance(x, Tracer) for x in args):
+            return outs
+        return self.bind(*args, **{**params, "call": unchecked(params["call"])})
 
     def inlined(self, eqn):
         return eqn.params["call"]

@@ -223,7 +223,7 @@ class Checked(NamedTuple):
 @memo_jaxpr
 def checked_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], start: int = 0) -> Checked:
     """A closed jaxpr with checks for `errors`; codes are counted from `start` + 1."""
-    found = []
+    found: list[Any] = []
 
     def fun(*args: Any) -> list:
         trace, outs = run_checked(jaxpr, args, errors, start)
