@@ -61,6 +61,18 @@ def func6(first):
     return func5(first, jnp.ones(8))
 
 
+def func11(arr, extra):
+    ones = jnp.ones(arr.shape)  # A constant
+
+    def body(carry, aelems):
+        # carry: running dot-product of the two arrays
+        # aelems: a pair with corresponding elements from the two arrays
+        ae1, ae2 = aelems
+        return (carry + ae1 * ae2 + extra, carry)
+
+    return lax.scan(body, 0.0, (arr, ones))
+
+
 def func12(arg):
     @jit
     def inner(x):
@@ -204,3 +216,31 @@ def test_cond_with_a_const_that_one_branch_reads():
               )
             ] f a c d
           in (g,) }""")
+
+
+def test_scan():
+    text = """\
+{ lambda ; a:f32[16] b:f32[]. let
+    c:f32[16] = broadcast_in_dim[
+      broadcast_dimensions=()
+      shape=(16,)
+      sharding=None
+    ] 1.0
+    d:f32[] e:f32[16] = scan[
+      _split_transpose=False
+      jaxpr={ lambda ; f:f32[] g:f32[] h:f32[] i:f32[]. let
+          j:f32[] = mul h i
+          k:f32[] = convert_element_type[new_dtype=float32 weak_type=False] g
+          l:f32[] = add k j
+          m:f32[] = convert_element_type[new_dtype=float32 weak_type=False] f
+          n:f32[] = add l m
+        in (n, g) }
+      length=16
+      linear=(False, False, False, False)
+      num_carry=1
+      num_consts=1
+      reverse=False
+      unroll=1
+    ] b 0.0 a c
+  in (d, e) }"""
+    assert str(make_jaxpr(func11)(np.ones(16), 5.0)) == text

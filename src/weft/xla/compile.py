@@ -44,7 +44,9 @@ def compile_text(text: str, device: Any, options: Any = None, host_calls: int = 
     `host_calls` is how many Python functions it calls; the executable knows them by index alone.
     """
     start = time.perf_counter()
-    loaded, how = found_or_compiled(text, device, options or engine_options(), host_calls)
+    loaded, how = found_or_compiled(
+        text, device, options or _jax.CompileOptions.ParseFromString(default_options()), host_calls
+    )
     seconds = time.perf_counter() - start
     name = module_name(text)
     monitoring.record_work(monitoring.COMPILE, seconds, fun_name=f"jit({name})")
@@ -90,7 +92,7 @@ def found_or_compiled(text: str, device: Any, options: Any, host_calls: int) -> 
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 
 
-def engine_options(settings: Sequence[tuple[str, Any]] = ()) -> Any:
+def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
     """The engine's compile options with XLA flags set, as in `compiler_options` of jit."""
     options = _jax.CompileOptions.ParseFromString(default_options())
     options.env_option_overrides = list(settings)
