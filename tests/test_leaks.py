@@ -1,0 +1,191 @@
+"""The leak check: what was kept, and what holds it, for every way to trace and to hold."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import checking_leaks, grad, jit, lax, vmap
+from weft.errors import LeakedTracerError, UnexpectedTracerError
+
+KEPT = []
+BY_NAME = {}
+
+
+class Model:
+    pass
+
+
+MODEL = Model()
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    yield
+    KEPT.clear()
+    BY_NAME.clear()
+    vars(MODEL).clear()
+    globals().pop("LAST", None)
+
+
+def keep(x):
+    KEPT.append(x * 2)
+    return x
+
+
+def raises(match):
+    return pytest.raises(LeakedTracerError, match=match)
+
+
+HELD = r"which is still held by element 0 of a list, the global `KEPT` of .*test_leaks"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jit(keep)(1.0),
+        lambda: grad(keep)(1.0),
+        lambda: weft.jvp(keep, (1.0,), (1.0,)),
+        lambda: vmap(keep)(np.ones(3)),
+        lambda: lax.scan(lambda c, x: (keep(c), None), 1.0, None, length=2),
+        lambda: lax.cond(True, keep, lambda x: x, 1.0),
+        lambda: jit(grad(keep))(1.0),
+        lambda: jit(vmap(jit(keep)))(np.ones(3)),
+        lambda: weft.make_jaxpr(keep)(1.0),
+    ],
+    ids=["jit", "grad", "jvp", "vmap", "scan", "cond", "jit_grad", "jit_vmap_jit", "make_jaxpr"],
+)
+def test_every_tracing(call):
+    said = r": traced values must not outlive their function; got f\d\d\[\] made by `x \* 2` at "
+    with checking_leaks(), raises(said + r"test_leaks.py:\d+.*" + HELD):
+        call()
+
+
+def test_holders():
+    def attribute(x):
+        MODEL.h = x + 1
+        return x
+
+    def item(x):
+        BY_NAME["k"] = (x + 1,)
+        return x
+
+    def variable(x):
+        global LAST
+        LAST = x
+        return x
+
+    def closure():
+        box = None
+
+        def f(x):
+            nonlocal box
+            box = x + 1
+            return x
+
+        return f
+
+    def suspended(x):
+        def values():
+            y = x + 1
+            yield y
+
+        KEPT.append(values())
+        next(KEPT[0])
+        return x
+
+    with checking_leaks():
+        with raises("held by the attribute `h` of a Model, the global `MODEL` of "):
+            jit(attribute)(1.0)
+        with raises("held by element 0 of a tuple, held by the item 'k' of a dict, the global"):
+            jit(item)(1.0)
+        with raises("from argument `x` of .*, which is still the global `LAST` of "):
+            jit(variable)(1.0)
+        with raises("the variable `box` that .*closure.<locals>.f closes over"):
+            jit(closure())(1.0)
+        with raises("held by a generator, held by element 0 of a list"):
+            jit(suspended)(1.0)
+
+
+def test_the_hint_and_the_class():
+    with checking_leaks(), pytest.raises(UnexpectedTracerError, match="Hint: return the value"):
+        jit(keep)(1.0)
+
+
+def test_functions_are_traced_anew_for_the_check():
+    fun = jit(keep)
+    fun(1.0)
+    KEPT.clear()
+    with checking_leaks(), raises("^keep: "):
+        fun(1.0)
+
+
+def test_off_it_does_nothing():
+    jit(keep)(1.0)
+    assert len(KEPT) == 1
+
+
+def test_garbage_in_a_cycle_is_no_leak():
+    def cyclic(x):
+        cycle = [x]
+        cycle.append(cycle)
+        return x
+
+    gc.disable()
+    try:
+        with checking_leaks():
+            assert float(jit(cyclic)(1.0)) == 1.0
+    finally:
+        gc.enable()
+
+
+def test_what_is_allowed():
+    with checking_leaks():
+        value, aux = weft.value_and_grad(lambda x: (x * x, x * 2), has_aux=True)(1.0)
+        assert float(value[1]) == 2.0 and float(aux) == 2.0
+        _, pull, aux = weft.vjp(lambda x: (x * x, x), 3.0, has_aux=True)
+        assert float(pull(1.0)[0]) == 6.0 and float(aux) == 3.0
+
+        def outer(x):
+            inner = jit(lambda y: x * y)  # closes over a value of outer
+            return inner(2.0) + inner(3.0) + lax.fori_loop(0, 3, lambda i, c: c * x, x)
+
+        assert float(jit(outer)(2.0)) == 26.0
+        assert np.isfinite(float(jit(grad(outer))(2.0)))
+
+        def rule(x):
+            @weft.custom_jvp
+            def g(y):
+                return y * y
+
+            g.defjvp(lambda p, t: (g(*p), t[0] * p[0]))
+            return g(x)
+
+        assert float(jit(grad(rule))(3.0)) == 3.0
+
+
+def test_an_aux_value_that_closes_over_an_outer_derivative():
+    def f(x):
+        _, aux = grad(lambda y: (y * x, y * x * 2), has_aux=True)(2.0)
+        return aux
+
+    assert float(grad(f)(3.0)) == 4.0
+
+
+def test_an_error_in_the_function_comes_first():
+    def broken(x):
+        KEPT.append(x)
+        raise KeyError("mine")
+
+    with checking_leaks(), pytest.raises(KeyError, match="mine"):
+        jit(broken)(1.0)
+
+
+def test_nothing_is_lost():
+    with checking_leaks():
+        with raises("keep"):
+            jit(keep)(1.0)
+        KEPT.clear()
+        assert float(jit(lambda x: jnp.sin(x))(0.0)) == 0.0
