@@ -99,6 +99,7 @@ __all__ = [
     "extend",
     "grad",
     "hessian",
+    "interpreters",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -145,6 +146,7 @@ __getattr__, _ = importing_later(
         "weft.debug": "",
         "weft.experimental": "",
         "weft.extend": "",
+        "weft.interpreters": "",
     },
 )
 

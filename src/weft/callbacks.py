@@ -1,6 +1,7 @@
 """Python functions called from compiled programs: `pure_callback`, `io_callback`.
 
-The primitives and their rules are control/effects.py's; calls for debugging are debug/printing.py's.
+The primitives and their rules are control/effects.py's; calls for debugging are in
+debug/printing.py.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ class FlatCallback:
             for x, aval, name in zip(outs, result_avals, names, strict=False)
         ]
 
-    def __repr__(self) -> str:
-        return f"_FlatCallback(callback_func={self.callback_func}, in_tree={self.in_tree})"
+    @property
+    def __name__(self) -> str:
+        return fun_name(self.callback_func)
 
 
 def pure_callback(

@@ -107,8 +107,9 @@ class MappedCallback:
                 out[i] = y
         return outs
 
-    def __repr__(self) -> str:
-        return f"{self.callback} mapped {self.size} times"
+    @property
+    def __name__(self) -> str:
+        return f"{self.callback.__name__} for each of {self.size}"
 
 
 VMAP_METHODS = (
@@ -151,13 +152,19 @@ class PureCallback(HostCall):
         return outs, [0] * len(outs)
 
 
-class IOCallback(HostCall):
-    """The results of a function called for what it does: once, where the program says."""
+class EffectCall(HostCall):
+    """A family: a call made for its effect, with an instance for each effect."""
 
-    name = "io_callback"
+    effect: Effect
 
     def __init__(self, effect: Effect):
         self.effect = effect
+
+
+class IOCallback(EffectCall):
+    """The results of a function called for what it does: once, where the program says."""
+
+    name = "io_callback"
 
     def batch(self, axis, args, dims, **params):
         if self.effect.ordered:
@@ -171,13 +178,10 @@ class IOCallback(HostCall):
         return {**params, "ordered": self.effect.ordered}
 
 
-class DebugCallback(HostCall):
+class DebugCallback(EffectCall):
     """Call a function to look at values."""
 
     name = "debug_callback"
-
-    def __init__(self, effect: Effect):
-        self.effect = effect
 
     def pretty_params(self, params):
         shown = {k: v for k, v in params.items() if k != "result_avals"}

@@ -164,8 +164,11 @@ class Jaxpr:
         """Whether the program calls Python functions while it runs, itself or in what it holds."""
         found = self.memo.get("calls_host")
         if found is None:
-            found = any(e.primitive.calls_host for e in self.eqns)
-            found = found or any(sub.calls_host for sub in subjaxprs(self))
+            found = False
+            for eqn in self.eqns:
+                found = found or eqn.primitive.calls_host
+                if not (found or eqn.primitive.memoize_type):
+                    found = any(p.calls_host for p in jaxprs_in_params(eqn.params))
             self.memo["calls_host"] = found
         return found
 

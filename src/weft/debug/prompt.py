@@ -87,7 +87,9 @@ def breakpoint(
 
     def prompt(values: list, token: Any) -> None:
         fill = lambda x: values[x.index] if type(x) is Traced else x
-        filled = [f._replace(names={k: placed(x, fill) for k, x in f.names.items()}) for f in frames]
+        filled = [
+            f._replace(names={k: placed(x, fill) for k, x in f.names.items()}) for f in frames
+        ]
         Prompt(filled, stdin, stdout).run()
 
     prim = ordered_debug_callback_p if ordered else debug_callback_p
@@ -215,5 +217,5 @@ class Prompt(cmd.Cmd):
     do_l = do_list
     do_u, do_d = do_up, do_down
     do_c = do_cont = do_continue
-    do_q = do_exit = do_EOF = do_quit  # noqa: N815
+    do_q = do_exit = do_EOF = do_quit
     do_args = do_a = do_locals

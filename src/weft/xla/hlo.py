@@ -6,6 +6,7 @@ primitive's `lower`; walking a jaxpr is lower.py's.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -275,7 +276,8 @@ class Builder:
         """Call a Python function; one that has no effect may go if its results do.
 
         It is given the token, which says what run of the program it is called from, and gives it
-        on; what is ordered takes the token that the call before it gave.
+        on: so calls with an effect are made in order here. Where that is to hold between regions
+        and functions too, these pass the token on as well.
         """
         self.host_calls.append(function)
         token, *outs = self.custom_call(
@@ -285,12 +287,12 @@ class Builder:
             f"{{index = {len(self.host_calls) - 1} : ui64}}",
             has_side_effect="false" if effect is None else "true",
         )
-        if effect is not None and effect.ordered:
+        if effect is not None:
             self.token = token
         return outs
 
     def threaded(self, write: Callable, gives: bool = True) -> Callable:
-        """`write` with the token before the values that it takes and, if it `gives`, its results."""
+        """`write` with the token before what it takes and, if it `gives`, before what it gives."""
 
         def with_token(token: Value, *args: Value) -> list[Value]:
             self.token = token
@@ -326,7 +328,7 @@ class Builder:
     ) -> list[Value]:
         """What the branch number `index` gives; with the token if what they do is `ordered`."""
         if ordered:
-            branches = [lambda write=b: [self.token, *write()] for b in branches]
+            branches = [functools.partial(self.threaded(b), self.token) for b in branches]
             out_avals = [TOKEN, *out_avals]
         regions = [self.block([], b) for b in branches]
         outs = self.op("stablehlo.case", [index], out_avals, regions)
