@@ -10,7 +10,17 @@ import weft
 import weft.lax
 import weft.numpy as jnp
 
-LATE = ("contraction", "grids", "index_tricks", "padding", "sets", "conv", "window", "extend")
+LATE = (
+    "contraction",
+    "grids",
+    "index_tricks",
+    "padding",
+    "sets",
+    "conv",
+    "window",
+    "extend",
+    "interpreters",
+)
 
 
 @pytest.mark.parametrize("home", jnp.LATER)

@@ -123,9 +123,14 @@ def first_element(hlo: Builder, x: Value) -> Value:
     """The first element of an array of floats, as f32."""
     ones = (1,) * x.aval.ndim
     if x.aval.ndim:
-        limits = dict(start_indices=i64s([0] * len(ones)), limit_indices=i64s(ones))
-        corner = ShapedArray(ones, x.aval.dtype)
-        (x,) = hlo.op("stablehlo.slice", [x], [corner], **limits, strides=i64s(ones))
+        (x,) = hlo.op(
+            "stablehlo.slice",
+            [x],
+            [ShapedArray(ones, x.aval.dtype)],
+            start_indices=i64s([0] * x.aval.ndim),
+            limit_indices=i64s(ones),
+            strides=i64s(ones),
+        )
         (x,) = hlo.op("stablehlo.reshape", [x], [ShapedArray((), x.aval.dtype)])
     return hlo.convert(x, np.dtype(np.float32))
 

@@ -1,7 +1,8 @@
 """Jaxprs, primitives and types: the names of `jax.extend.core`, the same objects as weft.core's.
 
-What differs from ours in its arguments alone is a line here. Tokens, call primitives and JAX's own
-constructor of primitives are not here.
+What differs from ours in its arguments alone is a line here. `Primitive` is the class of those that
+are defined rule by rule, as in JAX; the operations of weft are not made by it. Tokens and call
+primitives are not here.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from weft.core.aval import is_valid_value as valid_jaxtype
 from weft.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var, jaxprs_in_params, subjaxprs
 from weft.core.jaxpr import Eqn as JaxprEqn
 from weft.core.passes import check_jaxpr
-from weft.core.primitive import Primitive
+from weft.core.primitive import Effect
 from weft.core.stage import StageTrace, get_traceback
 from weft.core.trace import Trace, Tracer, current, current_trace
 from weft.core.trace import use as set_current_trace
 from weft.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from weft.errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 from weft.extend.core import primitives
+from weft.interpreters.defining import Primitive
 from weft.options import named_axes
 from weft.transforms.batch import BatchTrace
 from weft.transforms.batch import mapped_aval as element_aval
@@ -30,6 +32,7 @@ from weft.xla.array import ArrayImpl
 __all__ = [
     "ClosedJaxpr",
     "DropVar",
+    "Effect",
     "Effects",
     "InconclusiveDimensionOperation",
     "Jaxpr",

@@ -1,0 +1,133 @@
+"""Batching of primitives: the names of `jax.interpreters.batching`.
+
+    primitive_batchers[prim] = rule          rule(args, dims, **params) -> out, dim
+    fancy_primitive_batchers[prim] = rule    rule(axis, args, dims, **params) -> out, dim
+
+A dim is an int, or `not_mapped`. `axis` has a `size` and a `name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.aval import typeof
+from weft.core.primitive import Primitive
+from weft.interpreters.defining import Rules, listed, unlisted
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, transpose
+from weft.transforms.batch import Axis, BatchTrace, BatchTracer
+
+__all__ = [
+    "BatchTrace",
+    "BatchTracer",
+    "axis_primitive_batchers",
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defreducer",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "moveaxis",
+    "not_mapped",
+    "primitive_batchers",
+]
+
+not_mapped = None
+
+
+def _fancy_method(prim: Primitive, rule: Callable) -> Callable:
+    def method(axis: Axis, args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
+        out, dim = rule(axis, tuple(args), tuple(dims), **params)
+        return listed(prim, out), listed(prim, dim)
+
+    return method
+
+
+def _fancy_rule(prim: Primitive, method: Callable) -> Callable:
+    def rule(axis: Axis, args: Sequence, dims: Sequence, **params: Any) -> tuple[Any, Any]:
+        outs, out_dims = method(axis, args, dims, **params)
+        return unlisted(prim, outs), unlisted(prim, out_dims)
+
+    return rule
+
+
+def _method(prim: Primitive, rule: Callable) -> Callable:
+    return _fancy_method(prim, lambda axis, args, dims, **params: rule(args, dims, **params))
+
+
+def _rule(prim: Primitive, method: Callable) -> Callable:
+    fancy = _fancy_rule(prim, method)
+    return lambda args, dims, **params: fancy(Axis(mapped_size(args, dims)), args, dims, **params)
+
+
+def mapped_size(args: Sequence, dims: Sequence) -> int:
+    """The size of the mapped axis of some operands."""
+    return next(typeof(x).shape[d] for x, d in zip(args, dims, strict=True) if d is not not_mapped)
+
+
+primitive_batchers = Rules("batch", _method, _rule)
+fancy_primitive_batchers = Rules("batch", _fancy_method, _fancy_rule)
+axis_primitive_batchers = fancy_primitive_batchers
+
+
+def defvectorized(prim: Primitive) -> None:
+    """Batch by applying to whole arrays: operands are all mapped, along one axis."""
+
+    def batcher(args: Sequence, dims: Sequence, **params: Any) -> tuple[Any, Any]:
+        if len(set(dims)) != 1:
+            return broadcasting(prim, args, dims, params)
+        return _same_dim(prim, prim.bind(*args, **params), dims[0])
+
+    primitive_batchers[prim] = batcher
+
+
+def defbroadcasting(prim: Primitive) -> None:
+    """Batch an elementwise primitive: mapped axes go in front, what is not mapped is repeated."""
+    primitive_batchers[prim] = lambda args, dims, **params: broadcasting(prim, args, dims, params)
+
+
+def broadcasting(prim: Primitive, args: Sequence, dims: Sequence, params: dict) -> tuple[Any, Any]:
+    """Apply an elementwise primitive with the mapped axis of every operand in front."""
+    size = mapped_size(args, dims)
+    args = [batched_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    return _same_dim(prim, prim.bind(*args, **params), 0)
+
+
+def _same_dim(prim: Primitive, out: Any, dim: int) -> tuple[Any, Any]:
+    return out, [dim] * len(out) if prim.multiple_results else dim
+
+
+def defreducer(prim: Primitive, ident: Any = None) -> None:
+    """Batch a reduction of one operand over its parameter `axes`, which the result lacks.
+
+    `ident` is taken so that calls carry over from JAX.
+    """
+
+    def batcher(args: Sequence, dims: Sequence, axes: Sequence[int], **params: Any) -> tuple:
+        ((x,), (dim,)) = args, dims
+        moved = tuple(a + (a >= dim) for a in axes)
+        out = prim.bind(x, axes=moved, **params)
+        return _same_dim(prim, out, dim - sum(a < dim for a in moved))
+
+    primitive_batchers[prim] = batcher
+
+
+def moveaxis(x: Any, src: int | None, dst: int) -> Any:
+    """`x` with its axis `src` moved to `dst`."""
+    if src is not_mapped or src == dst:
+        return x
+    order = [i for i in range(typeof(x).ndim) if i != src]
+    order.insert(dst, src)
+    return transpose(x, order)
+
+
+def broadcast(x: Any, sz: int, axis: int = 0) -> Any:
+    """`x` repeated along a new axis of size `sz`."""
+    shape = typeof(x).shape
+    kept = [i for i in range(len(shape) + 1) if i != axis]
+    return broadcast_in_dim(x, (*shape[:axis], sz, *shape[axis:]), kept)
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
+    """`x` with the mapped axis in front, repeated along one if it is not mapped."""
+    return batched_at_front(x, bdim, size)

@@ -1,0 +1,129 @@
+"""Primitives and rules in JAX's form: `Primitive(name)`, and registries of rules by primitive.
+
+Both are views: such a primitive is one of weft's, and `registry[prim] = rule` sets its method. What
+differs is that JAX's rules have one result, not a list of one, where `multiple_results` is False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.core import primitive
+from weft.core.aval import ShapedArray
+from weft.core.trace import current
+from weft.errors import MissingRule
+
+# How each rule of a primitive is given.
+_GIVEN_BY = {
+    "abstract_eval": "{0}.def_abstract_eval(rule)",
+    "lower": "mlir.register_lowering({0}, rule)",
+    "jvp": "ad.primitive_jvps[{0}] = rule",
+    "transpose": "ad.primitive_transposes[{0}] = rule",
+    "batch": "batching.primitive_batchers[{0}] = rule",
+}
+
+
+def listed(prim: primitive.Primitive, out: Any) -> list:
+    """The results of a rule as a list."""
+    return list(out) if prim.multiple_results else [out]
+
+
+def unlisted(prim: primitive.Primitive, outs: list) -> Any:
+    """A list of results as a rule gives them."""
+    return list(outs) if prim.multiple_results else outs[0]
+
+
+class Primitive(primitive.Primitive):
+    """An operation defined by giving its rules one by one, as in JAX.
+
+    `bind` returns one value, or a list where `multiple_results` is set. Without `def_impl` it runs
+    what it lowers to. For the operations of weft itself `multiple_results` is True, because their
+    `bind` always returns a list.
+
+    >>> double_p = Primitive("double")
+    >>> _ = double_p.def_impl(lambda x: x + x)
+    >>> double_p.bind(2)
+    4
+    """
+
+    memoize_type = False  # a rule may be given anew
+    multiple_results = False
+    call_primitive = map_primitive = False
+
+    def __init__(self, name: str):
+        self.name = name  # type: ignore[misc]
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply to values under the current trace."""
+        return unlisted(self, current.trace.process(self, args, params))
+
+    def def_impl(self, impl: Callable) -> Callable:
+        """Set how to compute the results: `impl(*values, **params)`."""
+        self.impl = lambda *args, **params: listed(self, impl(*args, **params))  # type: ignore[misc]
+        return impl
+
+    def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable:
+        """Set the type rule: `rule(*avals, **params)` gives the aval (or avals) of the results."""
+
+        def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+            return listed(self, rule(*avals, **params))
+
+        self.abstract_eval = abstract_eval  # type: ignore[method-assign]
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Callable[..., tuple[Any, Any]]) -> Callable:
+        """Set a type rule that gives (avals, effects); an effect that is there once stays."""
+
+        def typed(*avals: ShapedArray, **params: Any) -> Any:
+            out, effects = rule(*avals, **params)
+            self.effect = next(iter(effects), self.effect)
+            return out
+
+        self.def_abstract_eval(typed)
+        return rule
+
+    def missing(self, rule: str) -> MissingRule:
+        return MissingRule(
+            f"{self.name}: has no `{rule}` rule; define {_GIVEN_BY[rule].format(self.name + '_p')}."
+        )
+
+
+class Rules:
+    """The rules of one kind, by primitive; each is kept on its primitive, as a method of it.
+
+    `ours(prim, rule)` makes the method of a rule, `theirs(prim, method)` a rule of the method of a
+    primitive that was not given one here.
+    """
+
+    def __init__(self, method: str, ours: Callable, theirs: Callable):
+        self.method = method
+        self.ours = ours
+        self.theirs = theirs
+
+    def __setitem__(self, prim: primitive.Primitive, rule: Callable) -> None:
+        made = self.ours(prim, rule)
+        made.rule = rule
+        setattr(prim, self.method, made)
+
+    def __getitem__(self, prim: primitive.Primitive) -> Callable:
+        if prim not in self:
+            raise KeyError(prim)
+        method = getattr(prim, self.method)
+        return getattr(method, "rule", None) or self.theirs(prim, method)
+
+    def __delitem__(self, prim: primitive.Primitive) -> None:
+        if self.method not in vars(prim):
+            raise KeyError(prim)
+        delattr(prim, self.method)
+
+    def __contains__(self, prim: primitive.Primitive) -> bool:
+        none = getattr(primitive.Primitive, self.method)
+        return self.method in vars(prim) or getattr(type(prim), self.method) is not none
+
+    def get(self, prim: primitive.Primitive, default: Any = None) -> Any:
+        """The rule of a primitive, or `default` where it has none."""
+        try:
+            return self[prim]
+        except KeyError:
+            return default

@@ -1,0 +1,78 @@
+"""Programs from functions, and their pruning: names of `jax.interpreters.partial_eval`.
+
+Splitting programs and what goes with it is not here: a primitive that holds programs is a class of
+weft's own, with a method `partial_eval`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
+from weft.core.passes import dce_jaxpr as pruned
+from weft.core.primitive import Primitive
+from weft.core.stage import StagedTracer as DynamicJaxprTracer
+from weft.core.stage import close_jaxpr as convert_constvars_jaxpr
+from weft.core.stage import stage
+from weft.interpreters.defining import Rules
+
+__all__ = [
+    "DynamicJaxprTracer",
+    "abstract_eval_fun",
+    "close_jaxpr",
+    "convert_constvars_jaxpr",
+    "dce_jaxpr",
+    "dce_rules",
+    "trace_to_jaxpr_dynamic",
+]
+
+
+def trace_to_jaxpr_dynamic(
+    fun: Callable, in_avals: Sequence[ShapedArray]
+) -> tuple[Jaxpr, list[ShapedArray], list]:
+    """The jaxpr of a function of values that returns a list; its result types and consts."""
+    jaxpr, consts = stage(fun, in_avals)
+    return jaxpr, jaxpr.out_avals, consts
+
+
+def abstract_eval_fun(fun: Callable, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+    """The result types of a function of values that returns a list."""
+    return trace_to_jaxpr_dynamic(lambda *xs: fun(*xs, **params), avals)[1]
+
+
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """A jaxpr without constvars, as a ClosedJaxpr."""
+    return ClosedJaxpr(jaxpr, ())
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """`jaxpr` for the used results alone, and which of its inputs it still takes.
+
+    With `instantiate` it takes all of them, or those marked.
+    """
+    if instantiate is False or instantiate is True:
+        out, used = pruned(jaxpr, used_outputs, instantiate)
+        return out, [instantiate or u for u in used]
+    out, used = pruned(jaxpr, used_outputs, True)
+    kept = [u or i for u, i in zip(used, instantiate, strict=True)]
+    return out.replace(invars=[v for v, k in zip(out.invars, kept, strict=True) if k]), kept
+
+
+def _dce_method(prim: Primitive, rule: Callable) -> Callable:
+    return lambda eqn, live: rule(list(live), eqn)[1]
+
+
+def _dce_rule(prim: Primitive, method: Callable) -> Callable:
+    def rule(used_outputs: Sequence[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
+        new = method(eqn, list(used_outputs))
+        taken = [] if new is None else list(new.invars)
+        return [any(a is b for b in taken) for a in eqn.invars], new
+
+    return rule
+
+
+dce_rules = Rules("dce", _dce_method, _dce_rule)
