@@ -83,6 +83,59 @@ def test_both_rules_mapped_and_in_loops(kind):
     np.testing.assert_allclose(grad(twice)(3.0), 9 * s**2, rtol=1e-5)
 
 
+# --- rules that are right, under two words ------------------------------------------------------
+
+WORDS = {
+    "jit": jit,
+    "grad": grad,
+    "jvp": lambda f: lambda x: jvp(f, (x,), (1.5,))[1],
+    "vmap": lambda f: lambda x: vmap(f)(jnp.stack([x, 2 * x])).sum(),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c) * 0.5, c), x, None, length=2)[0],
+    "cond": lambda f: lambda x: lax.cond(x > -9.0, f, lambda z: z, x),
+    "checkpoint": checkpoint,
+}
+
+
+def right(kind, c):
+    """2 sin(x), by rules that close over c."""
+    one = lambda: c * 0 + 1
+    fun = lambda x: jnp.sin(x) * 2
+    f = kind(fun)
+    f.defjvp(lambda p, t: (fun(p[0]), 2 * jnp.cos(p[0]) * t[0] * one()))
+    if kind is custom_vjp:
+        bwd = lambda x, ct: (2 * jnp.cos(x) * ct * one(),)
+        f.defvjp(lambda x: (fun(x.value) * one(), x.value), bwd, True, optimize_remat=True)
+    return f
+
+
+@pytest.mark.parametrize("kind", [custom_jvp, custom_vjp])
+@pytest.mark.parametrize("outer", WORDS)
+@pytest.mark.parametrize("inner", WORDS)
+def test_rules_that_are_right_are_not_noticed(kind, inner, outer):
+    def program(make):
+        f = lambda y: WORDS[inner](make(y))(y) * y
+        return WORDS[outer](f)(0.7)
+
+    want = program(lambda c: lambda x: jnp.sin(x) * 2)
+    np.testing.assert_allclose(program(lambda c: right(kind, c)), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [custom_jvp, custom_vjp])
+def test_results_that_are_not_used_are_removed(kind):
+    f = kind(lambda x: (jnp.sin(x), jnp.exp(x), jnp.tanh(x)))
+    f.defjvp(lambda p, t: ((p[0], p[0], p[0]), (2 * t[0], 3 * t[0], 5 * t[0])))
+    if kind is custom_vjp:
+        bwd = lambda _, cts: (2 * cts[0] + 3 * cts[1] + 5 * cts[2],)
+        f.defvjp(lambda x: ((x, x, x), None), bwd)
+    jaxpr, _ = weft.core.passes.dce_jaxpr(make_jaxpr(f)(1.0).jaxpr, (False, True, False))
+    (eqn,) = jaxpr.eqns
+    assert [e.primitive.name for e in eqn.params["call_jaxpr"].eqns] == ["exp"]
+    one = lambda x: jaxpr(x)[0]
+    np.testing.assert_allclose(one(1.0), np.exp(1.0), rtol=1e-6)
+    assert float(grad(one)(1.0)) == float(jvp(jit(one), (1.0,), (1.0,))[1]) == 3.0
+    np.testing.assert_array_equal(grad(lambda x: vmap(one)(x).sum())(A), [3, 3, 3])
+
+
 # --- symbolic zeros -----------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from weft import dtypes
 from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
+from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.source import own_lines
 from weft.core.stage import stage, stage_closed
@@ -105,6 +106,17 @@ class CustomCall(Primitive):
     def inlined(self, eqn):
         return eqn.params["call_jaxpr"]
 
+    def dce(self, eqn, live):
+        if all(live):
+            return eqn
+        params = dict(eqn.params)
+        params["call_jaxpr"], _ = dce_jaxpr(params["call_jaxpr"], live)
+        if params["jvp"] is not None:
+            params["jvp"] = jvp_of_live(params["jvp"], live)
+        if "fwd" in params:
+            params["fwd"] = fwd_of_live(params["fwd"], live)
+        return eqn.replace(params=params, outvars=chosen(eqn.outvars, live))
+
     def checked(self, trace, args, params):
         outs = look_into(trace, params["call_jaxpr"], args)
         if not any(isinstance(x, Tracer) for x in args):
@@ -138,6 +150,32 @@ class CustomCall(Primitive):
                 f"{self.name}: {params['name']} must not close over values that are "
                 f"differentiated; got a closed-over {closed}. Hint: pass it as an argument."
             )
+
+
+def chosen(xs: Sequence, live: Sequence[bool]) -> list:
+    """The elements that are live."""
+    return [x for x, keep in zip(xs, live, strict=True) if keep]
+
+
+def jvp_of_live(rule: Callable, live: Sequence[bool]) -> Callable:
+    """A rule (primals, tangents) -> (outs, tangents) for a call some of whose results are used."""
+    return lambda primals, tangents: tuple(chosen(xs, live) for xs in rule(primals, tangents))
+
+
+def fwd_of_live(fwd: Callable, live: Sequence[bool]) -> Callable:
+    """A forward rule for a call some of whose results are used."""
+
+    def of_live(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
+        outs, residuals, pull = fwd(primals, perturbed)
+        dead = [None if keep else Zero(typeof(x).to_tangent()) for x, keep in zip(outs, live)]
+
+        def pull_live(held: Sequence, cts: Sequence) -> list:
+            given = iter(cts)
+            return pull(held, [next(given) if z is None else z for z in dead])
+
+        return chosen(outs, live), residuals, pull_live
+
+    return of_live
 
 
 class CustomJVP(CustomCall):
@@ -419,6 +457,12 @@ class RematOpt(CustomVJP):
 
     def inlined(self, eqn):
         return eqn.params["fwd_jaxpr"]
+
+    def steps(self, *args, fwd_jaxpr, **params):
+        yield fwd_jaxpr, args
+
+    def checked(self, trace, args, params):
+        return trace.run(params["fwd_jaxpr"], args)
 
     def jvp(self, primals, tangents, *, fwd_jaxpr, **params):
         return jvp(fwd_jaxpr, primals, tangents)

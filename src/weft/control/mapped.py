@@ -42,6 +42,9 @@ class CustomVmap(Primitive):
             return params["call"](*args)
         return run_compiled(self, args, params, params["call"])
 
+    def steps(self, *args, call, **params):
+        yield call, args
+
     def lower(self, hlo, *args, call, **params):
         return lower_jaxpr(hlo, call, args)
 
