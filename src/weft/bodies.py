@@ -21,7 +21,7 @@ from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.flat import FlatFun, argument_origins
 from weft.jitting import is_live, programs_of
 from weft.options import trace_context
-from weft.primitives.layout import convert
+from weft.primitives.layout import convert, literal
 from weft.pytrees import (
     PyTreeDef,
     equality_errors_treedef,
@@ -119,6 +119,10 @@ def check_carry(
 def cast_to(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:
     """Values converted to the given types where they do not have them."""
     return [
-        x if typeof(x) is a else convert(x, a.dtype, a.weak_type)
+        x
+        if typeof(x) is a
+        else literal(x, a.dtype)
+        if type(x) in (int, float, complex)
+        else convert(x, a.dtype, a.weak_type)
         for x, a in zip(xs, avals, strict=True)
     ]

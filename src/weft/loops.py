@@ -24,7 +24,7 @@ from weft.errors import DtypeError, ShapeError, TracerBoolConversionError, Trace
 from weft.flat import avals_of, check_callable
 from weft.options import config
 from weft.primitives.elementwise import add_p, and_p, lt_p
-from weft.primitives.layout import literal
+from weft.primitives.layout import convert, literal
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
 from weft.scans import steps_per_turn
 from weft.util import fun_name
@@ -70,8 +70,8 @@ def while_loop(
     >>> def root(x):  # Newton's method
     ...     step = lambda y: 0.5 * (y + x / y)
     ...     return lax.while_loop(lambda y: abs(y * y - x) > 1e-3, step, x)
-    >>> print(weft.grad(root)(4.0))
-    0.25
+    >>> print(f"{weft.grad(root)(4.0):.4f}")
+    0.2500
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
@@ -230,9 +230,13 @@ def fori_loop(
 
 def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
     """Bounds of one type, and that type; a Python number takes the type of the other bound."""
-    bounds = [int(x) if isinstance(x, bool | np.bool_) else x for x in (lower, upper)]
-    bounds = [x[()] if isinstance(x, np.ndarray) and not x.shape else x for x in bounds]
-    low, high = avals_of("fori_loop", bounds, structure((tuple(bounds), {})), fori_loop)
+    bounds = [x[()] if isinstance(x, np.ndarray) and not x.shape else x for x in (lower, upper)]
+    avals = avals_of("fori_loop", bounds, structure((tuple(bounds), {})), fori_loop)
+    for i, aval in enumerate(avals):
+        if dtypes.is_bool(aval.dtype):
+            known = isinstance(bounds[i], bool | np.bool_)
+            bounds[i] = int(bounds[i]) if known else convert(bounds[i], dtypes.default_int(), True)
+    low, high = map(typeof, bounds)
     if low.shape or high.shape or dtypes.is_complex(low.dtype) or dtypes.is_complex(high.dtype):
         raise ShapeError(f"fori_loop: bounds must be scalar integers; got {low}, {high}.")
     if not low.weak_type and not high.weak_type and low.dtype != high.dtype:

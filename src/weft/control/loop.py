@@ -367,7 +367,7 @@ class Reversal(Primitive):
             xs_dims = tuple([d if s else 0 for s, d in zip(still, xs_dims, strict=True)])
             ys_dims = (0,) * len(ys_dims)
         advance, x_mapped = batch_loop(advance_jaxpr, axis, tuple(advance_dims), xs_dims)
-        pull_dims = (*pull_dims, *[0 if m else None for m in x_mapped])
+        pull_dims = (*pull_dims, *[0 if m else None for m in x_mapped])  # type: ignore[assignment]
         pull, y_mapped = batch_loop(pull_jaxpr, axis, pull_dims, ys_dims)
         parts[2] = fronted(parts[2], x_dims, x_mapped, axis)
         parts[3] = fronted(parts[3], y_dims, y_mapped, axis)
