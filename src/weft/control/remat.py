@@ -86,7 +86,7 @@ def split_to_recompute(
     outputs. Also returned: which outputs are unknown, and which operands the second uses.
     """
     early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown)
-    saving, again, n_saved = (early, early, 0) if policy is None else saving_jaxpr(early, policy)
+    saving, again, _ = (early, early, 0) if policy is None else saving_jaxpr(early, policy)
     n_known, n_ins = len(out_unknown) - sum(out_unknown), len(early.invars)
     is_residual = [i >= n_known for i in range(len(early.outvars))]
     again, used = dce_jaxpr(quiet_jaxpr(again), is_residual, False)
