@@ -659,7 +659,8 @@ def test_reverse_mode_of_a_loop_whose_length_is_not_known():
     assert error_of(grad(f), x, limits[0]) is None
     assert says(error_of(grad(f), x, limits[1]), "y 8.0 ")
     for limit in limits:
-        g, err = jit(grad(lambda x: checkify.checkify(f)(x, limit)[::-1], has_aux=True))(x)
+        run = jit(grad(lambda x, limit: checkify.checkify(f)(x, limit)[::-1], has_aux=True))
+        g, err = run(x, limit)
         assert float(g) == 32.0 and (err.get() is None) == (limit == 99)  # x**4
         assert float(checkify.checkify(grad(f))(x, limit)[1]) == 32.0
 
