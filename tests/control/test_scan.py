@@ -281,6 +281,34 @@ def test_what_does_not_move_has_no_tangent():
     assert scan.params["num_carry"] == 3  # the counter has no tangent
 
 
+@pytest.mark.parametrize("split, size", [(False, 3), (True, 3), (False, 8)])
+def test_products_after_the_loop(split, size):
+    """Sums of outer products are one product of stacks, where those are small or asked for."""
+    r = np.random.default_rng(0)
+    w, u, h, xs = (
+        r.normal(size=s).astype(np.float32) for s in [(size, size), (2, size), (1, size), (4, 1, 2)]
+    )
+
+    def f(scan, w, u):
+        def step(h, x):
+            return jnp.tanh(h @ w + x @ u), None
+
+        return (scan(step, h, xs)[0] ** 2).sum()
+
+    ours = functools.partial(lax.scan, _split_transpose=split)
+    pairs = np.stack([w, -w]), np.stack([u, u])
+    for transform, args in (
+        (lambda f: grad(f, (0, 1)), (w, u)),
+        (lambda f: jit(weft.hessian(f)), (w, u)),
+        (lambda f: jit(vmap(grad(f, (0, 1)))), pairs),
+    ):
+        results = (transform(functools.partial(f, scan))(*args) for scan in (ours, loop))
+        close(*results, tol=1e-3)
+    _, late = scans_of(grad(functools.partial(f, ours), (0, 1)), w, u)
+    inside = [e.primitive.name for e in late.params["jaxpr"].eqns].count("dot_general")
+    assert inside == (1 if split or size == 8 else 3)
+
+
 def test_zeros_of_cotangents_stay_symbolic():
     def f(h, xs):
         c, (ys, zs) = lax.scan(lambda c, x: (c * x, (jnp.sin(x), c)), h, xs)

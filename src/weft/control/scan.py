@@ -117,27 +117,29 @@ class Scan(Primitive):
         if not all(groups(marked, params)[1]):
             return self.transpose_unknown(cts, args, linear, params)
         moved = tuple(type(ct) is not Zero for ct in cts)
-        body, grads_moved, ct_carry_moved = backward_body(
-            params["jaxpr"], num_consts, num_carry, marked, moved
-        )
+        split = params["_split_transpose"]
+        back = backward_body(params["jaxpr"], num_consts, num_carry, marked, moved, split)
         consts, carry, xs = groups(args, params)
+        moving_consts = [x for x, g in zip(consts, back.grads_moved[:num_consts], strict=True) if g]
         sums = [
-            zeros(x.aval) for x, g in zip(consts, groups(grads_moved, params)[0], strict=True) if g
+            zeros(x.aval) for x, p in zip(moving_consts, back.products, strict=True) if p is None
         ]
         ct_carry = [
-            instantiate(ct) for ct, m in zip(cts[:num_carry], ct_carry_moved, strict=True) if m
+            instantiate(ct) for ct, m in zip(cts[:num_carry], back.carry_moved, strict=True) if m
         ]
-        ct_ys = [ct for ct in cts[num_carry:] if type(ct) is not Zero]
-        outs = iter(
-            bind_scan(
-                body,
-                [x for x in consts if type(x) is not Linear],
-                [*sums, *ct_carry],
-                [*[x for x in xs if type(x) is not Linear], *ct_ys],
-                {**params, "reverse": not params["reverse"]},
-            )
+        steps = [x for x in xs if type(x) is not Linear]
+        steps += [ct for ct in cts[num_carry:] if type(ct) is not Zero]
+        outs = bind_scan(
+            back.body,
+            [x for x in consts if type(x) is not Linear],
+            [*sums, *ct_carry],
+            steps,
+            {**params, "reverse": not params["reverse"]},
         )
-        grads = [next(outs) if m else None for m in grads_moved]
+        totals, others = cut(outs, (len(sums),))
+        stacks = {"x": steps, "y": others[len(ct_carry) :]}
+        grads = iter([*const_grads(back.products, totals, stacks), *others])
+        grads = [next(grads) if m else None for m in back.grads_moved]
         return [
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
             for x, g in zip(args, grads, strict=True)
@@ -242,6 +244,17 @@ def groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
     """What belongs to consts, to the carry and to xs."""
     n, m = counts(params)
     return list(xs[:n]), list(xs[n : n + m]), list(xs[n + m :])
+
+
+def const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dict) -> list:
+    """The cotangents of consts: sums of the loop, or products of what it stacked."""
+    sums = iter(totals)
+    return [
+        next(sums)
+        if p is None
+        else p[0].primitive.summed(*[stacks[k][i] for k, i in p[1]], **p[0].params)
+        for p in products
+    ]
 
 
 def known_part(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft import dtypes
-from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.passes import dce_jaxpr, dependences, has_effects
 from weft.primitives.elementwise import add_p
 from weft.transforms.batch import Axis, batch_jaxpr
@@ -223,6 +223,22 @@ def linear_inputs(
     return split_body(jaxpr, num_consts, num_carry, linear).unknown
 
 
+class Backward(NamedTuple):
+    """A body that goes back through a linear one.
+
+    It takes the consts that are not linear; sums for the cotangents of those that are, and the
+    cotangents of the carry; the xs that are not linear, and the cotangents of ys. It gives sums,
+    cotangents of the carry, those of linear xs, and what products after the loop take: for each
+    const whose cotangent is one of those, `products` has the equation, and where its operands are
+    among the xs and the ys.
+    """
+
+    body: Jaxpr
+    grads_moved: list[bool]  # which inputs of the linear body have cotangents that are not Zero
+    carry_moved: list[bool]  # which of its carried results have
+    products: list[tuple[Eqn, list[tuple[str, int]]] | None]  # for each const that has
+
+
 @memo_jaxpr
 def backward_body(
     jaxpr: Jaxpr,
@@ -230,40 +246,68 @@ def backward_body(
     num_carry: int,
     linear: tuple[bool, ...],
     moved: tuple[bool, ...],
-) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """The body that goes back through a linear one, given which results' cotangents are not Zero.
+    split: bool = False,
+) -> Backward:
+    """The way back through a linear body, given which results' cotangents are not Zero.
 
-    It takes the consts that are not linear; sums for the cotangents of those that are, and the
-    cotangents of the carry; the xs that are not linear, and the cotangents of ys. It gives sums,
-    cotangents of the carry, and those of linear xs. Also: which inputs have cotangents that are
-    not Zero; which of the carry do.
+    `split` takes all products that can be out of the loop, whatever memory that needs.
     """
     n, m = num_consts, num_carry
-    needs = dependences(jaxpr)
-    moves = list(moved)
-    before: list[bool] = []
-    while moves != before:
-        before = list(moves)
-        reached = 0
-        for need, x in zip(needs, moves, strict=True):
-            reached |= need if x else 0
-        moves[:m] = [x or bool(reached >> (n + i) & 1) for i, x in enumerate(moves[:m])]
-    grads_forced = [False] * sum(linear[:n]) + moves[:m] + [False] * sum(linear[n + m :])
-    back, back_moved = backward_jaxpr(jaxpr, linear, tuple(moves), tuple(grads_forced))
+    moves = moving_back(jaxpr, n, m, moved)
+    force = (*[False] * sum(linear[:n]), *moves[:m], *[False] * sum(linear[n + m :]))
+    back, back_moved = backward_jaxpr(jaxpr, linear, moves, force)
     moving = iter(back_moved)
     grads_moved = [lin and next(moving) for lin in linear]
-    n_sums, n_carry = sum(grads_moved[:n]), sum(moves[:m])
-    res_consts, res_xs, ct_carry, ct_ys = cut(
-        back.invars, (n - sum(linear[:n]), len(linear) - sum(linear) - n + sum(linear[:n]), n_carry)
-    )
-    sums = [Var(v.aval) for v in back.outvars[:n_sums]]
-    totals = [Var(v.aval) for v in sums]
-    adds = [
-        Eqn(add_p, [s, g], {}, [t]) for s, g, t in zip(sums, back.outvars, totals, strict=False)
-    ]
+    kept_consts = n - sum(linear[:n])
+    kept_xs = len(linear) - sum(linear) - kept_consts
+    consts, xs, ct_carry, ct_ys = cut(back.invars, (kept_consts, kept_xs, sum(moves[:m])))
+    grads, carry, ys = cut(back.outvars, (sum(grads_moved[:n]), sum(moves[:m])))
+    ys = list(ys)
+    steps = [*xs, *ct_ys]
+    makers = {v: eqn for eqn in back.eqns for v in eqn.outvars}
+    for _ in range(2):  # what one product has stacked may be all that another needs
+        products = [product_after(makers, g, steps, ys, split) for g in grads]
+    summed = [g for g, p in zip(grads, products, strict=True) if p is None]
+    sums, totals = ([Var(g.aval) for g in summed] for _ in range(2))
+    adds = [Eqn(add_p, [s, g], {}, [t]) for s, g, t in zip(sums, summed, totals, strict=True)]
     body = back.replace(
-        invars=[*res_consts, *sums, *ct_carry, *res_xs, *ct_ys],
-        outvars=[*totals, *back.outvars[n_sums:]],
+        invars=[*consts, *sums, *ct_carry, *steps],
+        outvars=[*totals, *carry, *ys],
         eqns=[*back.eqns, *adds],
     )
-    return body, grads_moved, moves[:m]
+    return Backward(dce_jaxpr(body)[0], grads_moved, list(moves[:m]), products)
+
+
+def moving_back(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, moved: tuple[bool, ...]
+) -> tuple[bool, ...]:
+    """Which results have cotangents that are not Zero once those went back around the loop."""
+    needs = dependences(jaxpr)
+    moves, before = moved, None
+    while moves != before:
+        before, reached = moves, 0
+        for need, x in zip(needs, moves, strict=True):
+            reached |= need if x else 0
+        carry = [x or bool(reached >> num_consts + i & 1) for i, x in enumerate(moves[:num_carry])]
+        moves = (*carry, *moves[num_carry:])
+    return moves
+
+
+def product_after(
+    makers: dict[Var, Eqn], grad: Any, xs: list, ys: list, split: bool
+) -> tuple[Eqn, list[tuple[str, int]]] | None:
+    """The equation of a product to sum over all steps at once, and where its operands are; or None.
+
+    One product of what is stacked anyway, or small against the result, is faster than a product
+    and a sum in each step. New ys are added to `ys`.
+    """
+    eqn = None if type(grad) is Literal else makers.get(grad)
+    if eqn is None or eqn.primitive.summed is None:
+        return None
+    if not all(type(a) is not Literal and (a in makers or a in xs) for a in eqn.invars):
+        return None
+    new = [a for a in dict.fromkeys(eqn.invars) if a not in xs and a not in ys]
+    if not split and 4 * sum(a.aval.size for a in new) > grad.aval.size:
+        return None
+    ys += new
+    return eqn, [("x", xs.index(a)) if a in xs else ("y", ys.index(a)) for a in eqn.invars]

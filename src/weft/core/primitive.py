@@ -55,6 +55,9 @@ class Primitive:
     makes_nan: bool = True
     # What transforms/check.py runs in place of `bind`, where something is looked for.
     checked: ClassVar[Any] = None
+    # (*stacks, **params) -> the sum of the results over the steps that the operands are stacks of,
+    # along a first axis: for primitives which give that without giving each of the results.
+    summed: ClassVar[Any] = None
     # Rules that only primitives holding programs have.
     impl: ClassVar[Any] = None
     staged: ClassVar[Any] = None

@@ -293,6 +293,14 @@ class DotGeneral(Bilinear):
         g = convert(g, x.aval.dtype)
         return [g, None] if left else [None, g]
 
+    def summed(self, lhs, rhs, *, dimension_numbers, **params):
+        """The stacked axis is one more contracting axis."""
+        (lc, rc), (lb, rb) = (
+            tuple(tuple(a + 1 for a in axes) for axes in sides) for sides in dimension_numbers
+        )
+        numbers = (((0, *lc), (0, *rc)), (lb, rb))
+        return self.bind(lhs, rhs, dimension_numbers=numbers, **params)[0]
+
     def batch(self, axis, args, dims, *, dimension_numbers, **params):
         """An axis mapped in both operands is one more batch axis, in one of them a free axis."""
         (lc, rc), (lb, rb) = dimension_numbers
