@@ -194,7 +194,7 @@ def test_results_do_not_change():
 
 def test_a_scope_ends_with_an_error_and_leaves_nothing():
     with pytest.raises(ZeroDivisionError), named_scope("a"):
-        1 / 0  # noqa: B018
+        1 / 0
     assert stacks(lambda x: jnp.sin(x), 1.0) == [("sin", "")]
 
 

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.core.jaxpr import Eqn
+from weft.core.source import is_own_file
 from weft.core.trace import Trace, Tracer
 from weft.errors import LeakedTracerError
 from weft.util import fun_name
 
-_DEEPEST = 8  # holders of holders that are looked at
+_DEEPEST = 24  # holders of holders that are looked at
 _MOST = 400  # of each
+_ITERATOR = type(iter([]))
 
 
 def check_leaks(trace: Trace, fun: Any) -> None:
@@ -50,37 +52,49 @@ def tracers_of(trace: Trace) -> list[Tracer]:
 def held_by(x: Any, ours: set[int]) -> str:
     """How the user's program holds a value: `element 0 of a list, the global cache of model`.
 
-    Empty where only equations do; `ours` are objects that do not count.
+    Empty where only equations and functions of weft do; `ours` are objects that do not count.
     """
-    texts: dict[int, str] = {id(x): ""}
+    texts: dict[int, str] = {id(x): ""}  # by holder, how it comes to hold the value
+    own: set[int] = set()  # those that hold it for a function of weft's
+    named: list[str] = []
+    ends: list[str] = []
     level: list[Any] = [x]
-    found = ""
-    for _ in range(_DEEPEST):
+    found: list[Any] = []
+    for depth in range(_DEEPEST):
         above: list[Any] = []
-        ours = ours | {id(texts), id(level), id(above)}
+        ours = ours | {id(level), id(above), id(found)}
         for held in level:
-            for holder in holders(held, ours):
+            found[:] = holders(held, ours)
+            for holder in found:
                 if type(holder) is Eqn:
                     return ""
-                if id(holder) in texts or len(above) >= _MOST:
+                if id(holder) in texts:
                     continue
                 text, is_root = said(holder, held)
-                texts[id(holder)] = whole = ", ".join(filter(None, (texts[id(held)], text)))
-                found = found or (whole if is_root else "")
-                if not is_root:
-                    above.append(holder)
-        if not above or found:
-            break
-        level = above
-    return found or next(filter(None, texts.values()), "held by a running function")
+                whole = ", ".join(filter(None, (texts[id(held)], text)))
+                texts[id(holder)] = whole
+                if is_root:
+                    return whole
+                if isinstance(holder, types.CellType) and text:
+                    named.append(whole)
+                if id(held) in own or (isinstance(holder, types.CellType) and not text):
+                    own.add(id(holder))
+                above.append(holder)
+            if (not found or depth == _DEEPEST - 1) and id(held) not in own:
+                ends.append(texts[id(held)])
+        level = above[:_MOST]
+    return next(filter(None, (*named, *ends)), "")
 
 
-def holders(x: Any, ours: set[int]) -> Iterator[Any]:
+def holders(x: Any, ours: set[int]) -> list:
     """What refers to a value, but for this search itself."""
-    for holder in gc.get_referrers(x):
-        is_search = isinstance(holder, types.FrameType) and holder.f_globals is globals()
-        if not is_search and id(holder) not in ours and not isinstance(holder, type):
-            yield holder
+    return [
+        holder
+        for holder in gc.get_referrers(x)
+        if id(holder) not in ours
+        and not isinstance(holder, type | _ITERATOR)
+        and not (isinstance(holder, types.FrameType) and holder.f_globals is globals())
+    ]
 
 
 def said(holder: Any, held: Any) -> tuple[str, bool]:
@@ -115,11 +129,13 @@ def said(holder: Any, held: Any) -> tuple[str, bool]:
 
 
 def said_of_cell(cell: types.CellType) -> tuple[str, bool]:
-    """Which variable of which function a cell is."""
+    """Which variable of which function a cell is; nothing if the function is weft's."""
     for closure in gc.get_referrers(cell):
         for fun in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
             if isinstance(fun, types.FunctionType) and fun.__closure__ is closure:
                 name = fun.__code__.co_freevars[index_of(closure, cell)]
+                if is_own_file(fun.__code__.co_filename):
+                    return "", False
                 return f"the variable `{name}` that {fun.__qualname__} closes over", False
     return "held by a variable that a function closes over", False
 
