@@ -123,7 +123,7 @@ def test_functions_are_traced_anew_for_the_check():
 
 
 def test_off_it_does_nothing():
-    jit(keep)(1.0)
+    jit(lambda x: keep(x))(1.0)
     assert len(KEPT) == 1
 
 
@@ -139,6 +139,12 @@ def test_garbage_in_a_cycle_is_no_leak():
             assert float(jit(cyclic)(1.0)) == 1.0
     finally:
         gc.enable()
+
+
+def test_a_list_of_a_running_function():
+    kept = []
+    with checking_leaks(), raises("element 0 of a list, the variable `kept` that .* closes over"):
+        jit(lambda x: kept.append(x) or x)(1.0)
 
 
 def test_what_is_allowed():

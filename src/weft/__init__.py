@@ -113,6 +113,7 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "monitoring",
     "named_call",
     "named_scope",
     "numpy",
@@ -121,6 +122,7 @@ __all__ = [
     "process_count",
     "process_index",
     "process_indices",
+    "profiler",
     "pure_callback",
     "remat",
     "stages",
@@ -147,6 +149,8 @@ __getattr__, _ = importing_later(
         "weft.experimental": "",
         "weft.extend": "",
         "weft.interpreters": "",
+        "weft.monitoring": "",
+        "weft.profiler": "",
     },
 )
 
