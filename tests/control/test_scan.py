@@ -281,6 +281,28 @@ def test_what_does_not_move_has_no_tangent():
     assert scan.params["num_carry"] == 3  # the counter has no tangent
 
 
+def test_residuals_that_are_cheap_are_computed_again():
+    def f(h, xs):
+        def step(c, x):
+            c = jnp.tanh(c) * jnp.where(x > 0, 2.0, x[0])
+            return c, None
+
+        return lax.scan(step, h, xs)[0].sum()
+
+    early, late = scans_of(grad(f), H, XS)
+    # of the mask, the slope of tanh and the factor, none: tanh(c) and x are enough
+    assert [str(v.aval) for v in early.outvars] == ["f32[3]", "f32[4,3]"]
+    assert [e.primitive.name for e in late.params["jaxpr"].eqns].count("gt") == 1
+    close(
+        grad(f)(H, XS),
+        grad(
+            lambda h: loop(lambda c, x: (jnp.tanh(c) * jnp.where(x > 0, 2.0, x[0]), 0.0), h, XS)[
+                0
+            ].sum()
+        )(H),
+    )
+
+
 @pytest.mark.parametrize("split, size", [(False, 3), (True, 3), (False, 8)])
 def test_products_after_the_loop(split, size):
     """Sums of outer products are one product of stacks, where those are small or asked for."""

@@ -154,11 +154,16 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
         jaxpr, num_consts, num_carry, unknown
     )
     known = [len(g) - sum(g) for g in cut(unknown, (num_consts, num_carry))]
-    invariant, early, places = place_residuals(early, known, out_unknown.count(False), sources)
+    num_outs = out_unknown.count(False)
+    new = iter(early.outvars[num_outs:])
+    residuals = [next(new) if i is None else early.invars[i] for i in sources]
+    if len(set(residuals)) == len(residuals):
+        residuals, late = recomputing(early, late, residuals, known, num_outs)
+    invariant, early, places = place_residuals(early, residuals, known, num_outs)
     stepwise = [kind in ("x", "y") for kind, _ in places]
-    residuals, *held = cut(late.invars, (len(places), num_consts - known[0], num_carry - known[1]))
+    takes, *held = cut(late.invars, (len(places), num_consts - known[0], num_carry - known[1]))
     late_consts, late_xs = partition(stepwise, places)
-    consts, xs = partition(stepwise, residuals)
+    consts, xs = partition(stepwise, takes)
     late = late.replace(invars=[*consts, *held[0], *held[1], *xs, *held[2]])
     return Halves(invariant, early, late, unknown, out_unknown, late_consts, late_xs)
 
@@ -178,29 +183,85 @@ def settled_split(
         unknown = settled
 
 
+def recomputing(
+    early: Jaxpr, late: Jaxpr, residuals: list[Var], known: Sequence[int], num_outs: int
+) -> tuple[list[Var], Jaxpr]:
+    """`late` with residuals computed again where that is cheap and takes nothing new from `early`.
+
+    Residuals are variables of `early`, which `late` takes first; those that are left are returned.
+    `known` counts the inputs of `early` by groups.
+    """
+    makers = {v: e for e in early.eqns for v in e.outvars}
+    carry = early.invars[known[0] : known[0] + known[1]]
+    at_hand = {v for v in early.invars if v not in carry}
+    at_hand |= {v for v in early.outvars[known[1] : num_outs] if type(v) is not Literal}
+    at_hand |= {v for v in residuals if v not in makers or not makers[v].primitive.cheap}
+    again: set[Eqn] = set()
+    for v in residuals:
+        found = None if v in at_hand else recipe(v, makers, at_hand)
+        if found is None:
+            at_hand.add(v)
+        else:
+            again |= set(found)
+    if not again:
+        return residuals, late
+    names: dict[Any, Any] = dict(zip(residuals, late.invars, strict=False))
+    left = [v for v in residuals if v in at_hand]
+    eqns = []
+    for eqn in [e for e in early.eqns if e in again]:
+        for a in eqn.invars:
+            if type(a) is not Literal and a not in names:
+                names[a] = Var(a.aval)
+                left.append(a)  # type: ignore[arg-type]
+        for v in eqn.outvars:
+            names.setdefault(v, Var(v.aval))
+        invars = [a if type(a) is Literal else names[a] for a in eqn.invars]
+        eqns.append(eqn.replace(invars=invars, outvars=[names[v] for v in eqn.outvars]))
+    invars = [*[names[v] for v in left], *late.invars[len(residuals) :]]
+    return left, late.replace(invars=invars, eqns=[*eqns, *late.eqns])
+
+
+LONGEST_RECIPE = 8  # equations, so that computing again stays cheap
+
+
+def recipe(v: Any, makers: dict[Var, Eqn], at_hand: set[Var]) -> list[Eqn] | None:
+    """The cheap equations that make a variable of those at hand, or None."""
+    eqn = makers.get(v)
+    if eqn is None or not eqn.primitive.cheap:
+        return None
+    eqns: list[Eqn] = []
+    for a in eqn.invars:
+        if type(a) is not Literal and a not in at_hand:
+            found = recipe(a, makers, at_hand)
+            if found is None or len(eqns) + len(found) >= LONGEST_RECIPE:
+                return None
+            eqns += found
+    return [*eqns, eqn]
+
+
 def place_residuals(
-    early: Jaxpr, known: Sequence[int], num_outs: int, sources: Sequence[int | None]
+    early: Jaxpr, residuals: Sequence[Var], known: Sequence[int], num_outs: int
 ) -> tuple[Jaxpr, Jaxpr, list[tuple[str, int]]]:
-    """Where each residual of a split body comes from, at the least cost, as `Halves` has it.
+    """Where each residual comes from, at the least cost, as `Halves` has it.
 
     A known const or x is passed as it is, what depends on consts alone is computed once, and what
     is a y anyway is not stacked a second time. `known` counts the inputs of `early` by groups.
     Returned: `invariant`, `early` and the places.
     """
     num_consts, num_carry, _ = known
-    needs = dependences(early)
+    operands: dict[Any, tuple[str, int]] = {}
+    for kind, group in zip(
+        ("const", "", "x"), cut(early.invars, (num_consts, num_carry)), strict=True
+    ):
+        operands |= {v: (kind, i) for i, v in enumerate(group) if kind}
+    whole = early.replace(outvars=residuals)
     results = early.outvars[:num_outs]  # the known carry and ys
     fixed: list[Any] = []
     places: list[tuple[str, int]] = []
-    new = iter(range(num_outs, len(early.outvars)))
-    for source in sources:
-        at = next(new) if source is None else None
-        var = early.invars[source] if at is None else early.outvars[at]  # type: ignore[index]
-        if source is not None and source < num_consts:
-            places.append(("const", source))
-        elif source is not None and source >= num_consts + num_carry:
-            places.append(("x", source - num_consts - num_carry))
-        elif at is not None and needs[at] >> num_consts == 0:
+    for var, need in zip(residuals, dependences(whole), strict=True):
+        if var in operands:
+            places.append(operands[var])
+        elif need >> num_consts == 0:
             places.append(("invariant", len(fixed)))
             fixed.append(var)
         else:

@@ -58,6 +58,8 @@ class Primitive:
     # (*stacks, **params) -> the sum of the results over the steps that the operands are stacks of,
     # along a first axis: for primitives which give that without giving each of the results.
     summed: ClassVar[Any] = None
+    # Whether computing a result again costs less than keeping it until it is needed.
+    cheap: ClassVar[bool] = False
     # Rules that only primitives holding programs have.
     impl: ClassVar[Any] = None
     staged: ClassVar[Any] = None

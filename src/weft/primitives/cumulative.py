@@ -20,7 +20,7 @@ from weft.core.stage import stage
 from weft.errors import DtypeError
 from weft.primitives.elementwise import (
     KINDS,
-    Elementwise,
+    Costly,
     add,
     binary_op,
     eq,
@@ -327,7 +327,7 @@ def lower_log_of_sum(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
 
 
 # A primitive, since max and min would lose the second derivative where x and y tie.
-logaddexp_p = Elementwise(
+logaddexp_p = Costly(
     "logaddexp",
     lower_log_of_sum,
     [

@@ -64,6 +64,8 @@ class Elementwise(Primitive):
     transpose in that argument. `takes` names the dtypes it is for, `result` the dtype of `out`.
     """
 
+    cheap = True
+
     def __init__(
         self,
         name: str,
@@ -270,6 +272,12 @@ mul_p = Elementwise(
     [lambda ct, x, y: mul(ct, fixed("mul", y)), lambda ct, x, y: mul(fixed("mul", x), ct)],
     doc="x * y.",
 )
+
+
+class Costly(Elementwise):
+    """Members that take far longer than a product does."""
+
+    cheap = False
 
 
 class Quotient(Elementwise):
@@ -601,6 +609,7 @@ class SelectN(Primitive):
 
     name = "select_n"
     makes_nan = False
+    cheap = True
 
     def abstract_eval(self, which, *cases):
         if not cases:

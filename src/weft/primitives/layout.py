@@ -123,6 +123,7 @@ class BroadcastInDim(LinearPrimitive):
 
     name = "broadcast_in_dim"
     makes_nan = False
+    cheap = True
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -237,6 +238,7 @@ class ConvertElementType(LinearPrimitive):
 
     name = "convert_element_type"
     makes_nan = False
+    cheap = True
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
@@ -392,6 +394,7 @@ class Reshape(LinearPrimitive):
 
     name = "reshape"
     makes_nan = False
+    cheap = True
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         size = 1

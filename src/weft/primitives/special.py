@@ -24,7 +24,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.stage import stage
 from weft.primitives.elementwise import (
-    Elementwise,
+    Costly,
     abs,
     add,
     binary_op,
@@ -136,21 +136,21 @@ def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-erf_p = Elementwise(
+erf_p = Costly(
     "erf",
     "chlo.erf",
     [lambda t, y, x: mul(t, mul(_SLOPE, exp(neg(square(x)))))],
     takes="float",
     doc="The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
 )
-erfc_p = Elementwise(
+erfc_p = Costly(
     "erfc",
     "chlo.erfc",
     [lambda t, y, x: mul(t, mul(-_SLOPE, exp(neg(square(x)))))],
     takes="float",
     doc="1 - erf(x), exact to rounding where it is small.",
 )
-erf_inv_p = Elementwise(
+erf_inv_p = Costly(
     "erf_inv",
     "chlo.erf_inv",
     [lambda t, y, x: mul(t, mul(1 / _SLOPE, exp(square(y))))],
@@ -160,21 +160,21 @@ erf_inv_p = Elementwise(
 
 # --- gamma, digamma, zeta -------------------------------------------------------------------
 
-lgamma_p = Elementwise(
+lgamma_p = Costly(
     "lgamma",
     "chlo.lgamma",
     [lambda t, y, x: mul(t, digamma(x))],
     takes="float",
     doc="log |gamma(x)|; inf at 0 and the negative integers.",
 )
-digamma_p = Elementwise(
+digamma_p = Costly(
     "digamma",
     "chlo.digamma",
     [lambda t, y, x: mul(t, polygamma(literal(1, typeof(x).dtype), x))],
     takes="float",
     doc="The derivative of log gamma(x); NaN at 0 and the negative integers.",
 )
-polygamma_p = Elementwise(
+polygamma_p = Costly(
     "polygamma",
     "chlo.polygamma",
     [
@@ -184,7 +184,7 @@ polygamma_p = Elementwise(
     takes="float",
     doc="The derivative of order m of digamma at x, m a whole number.",
 )
-zeta_p = Elementwise(
+zeta_p = Costly(
     "zeta",
     "chlo.zeta",
     [
@@ -274,14 +274,14 @@ def bessel_i1e_slope(x: Any, y: Any) -> Any:
     return select(away, slope, 0.5)
 
 
-bessel_i0e_p = Elementwise(
+bessel_i0e_p = Costly(
     "bessel_i0e",
     composed(bessel_i0e_of),
     [lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y)))],
     takes="float",
     doc="exp(-|x|) times the modified Bessel function of order 0.",
 )
-bessel_i1e_p = Elementwise(
+bessel_i1e_p = Costly(
     "bessel_i1e",
     "chlo.bessel_i1e",
     [lambda t, y, x: mul(t, bessel_i1e_slope(x, y))],
@@ -458,7 +458,7 @@ def igamma_slope(a: Any, x: Any) -> Any:
     return exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
 
 
-igamma_p = Elementwise(
+igamma_p = Costly(
     "igamma",
     lower_gamma(regularized(lower=True)),
     [
@@ -468,7 +468,7 @@ igamma_p = Elementwise(
     takes="float",
     doc="The regularized lower incomplete gamma function P(a, x).",
 )
-igammac_p = Elementwise(
+igammac_p = Costly(
     "igammac",
     lower_gamma(regularized(lower=False)),
     [
@@ -478,14 +478,14 @@ igammac_p = Elementwise(
     takes="float",
     doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
 )
-igamma_grad_a_p = Elementwise(
+igamma_grad_a_p = Costly(
     "igamma_grad_a",
     lower_gamma(finish_grad),
     [no_derivative("igamma_grad_a", "a"), no_derivative("igamma_grad_a", "x")],
     takes="float",
     doc="The derivative of P(a, x) in a.",
 )
-random_gamma_grad_p = Elementwise(
+random_gamma_grad_p = Costly(
     "random_gamma_grad",
     lower_gamma(finish_sample),
     [no_derivative("random_gamma_grad", "a"), no_derivative("random_gamma_grad", "x")],
@@ -577,7 +577,7 @@ def beta_slope(a: Any, b: Any, x: Any) -> Any:
     return exp(add(powers, norm))
 
 
-regularized_incomplete_beta_p = Elementwise(
+regularized_incomplete_beta_p = Costly(
     "regularized_incomplete_beta",
     in_full_precision(lower_beta),
     [

@@ -18,6 +18,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
+    Costly,
     Elementwise,
     add,
     binary_op,
@@ -79,7 +80,7 @@ def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
     return f"#stablehlo.result_accuracy<{bounds}mode = {mode}>"
 
 
-class Transcendental(Elementwise):
+class Transcendental(Costly):
     """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given."""
 
     def lower(self, hlo, x, accuracy=None):
@@ -195,7 +196,7 @@ logistic_p = tunable(
 # --- powers and roots -----------------------------------------------------------------------
 
 
-class Pow(Elementwise):
+class Pow(Costly):
     """x ** y. NaN for a negative real x and a y that is no integer; x ** 0 is 1.
 
     Dtypes: float or complex, the two equal; or y of any integer dtype. The derivative in x at
@@ -300,7 +301,7 @@ atanh_p = row(
     lambda t, y, x: div(t, one_minus_square(x)),
     "The inverse hyperbolic tangent.",
 )
-atan2_p = Elementwise(
+atan2_p = Costly(
     "atan2",
     "atan2",
     [
