@@ -333,6 +333,30 @@ def test_a_loop_that_has_stopped_adds_nothing_where_its_body_has_no_slope():
     close(hessian(total)(0.5), sum(map(float, curves)))
 
 
+def test_what_mapped_loops_share():
+    def loop(L, x, w, v):  # w is handed on in the carry, v is closed over
+        body = lambda c: (c[0] * c[1] + v * jnp.sin(c[0]), c[1])
+        return L.while_loop(lambda c: c[0] < 9.0, body, (x, w))
+
+    xs = jnp.array([1.0, 8.5, 3.0, 20.0])
+    total = lambda f: lambda w, v: sum(jnp.sum(y * y) for y in f(w, v))
+    mapped = total(lambda w, v: vmap(lambda x: loop(lax, x, w, v))(xs))
+    want = total(lambda w, v: [jnp.stack(loop(Python, x, w, v)) for x in xs])
+    for got, expected in zip(
+        grad(mapped, (0, 1))(1.3, 0.2), grad(want, (0, 1))(1.3, 0.2), strict=True
+    ):
+        close(got, expected)
+    close(jit(hessian(mapped))(1.3, 0.2), hessian(want)(1.3, 0.2))
+    close(jit(grad(grad(mapped)))(1.3, 0.2), hessian(want)(1.3, 0.2))
+    each = vmap(vmap(lambda x, w, v: loop(lax, x, w, v), (0, None, None)), (None, 0, None))
+    twice = lambda w, v: each(xs, jnp.stack([w, w * 1.1]), v)[0].sum()
+    loops = lambda w, v: sum(loop(Python, x, u, v)[0] for x in xs for u in (w, w * 1.1))
+    for got, expected in zip(
+        grad(twice, (0, 1))(1.3, 0.2), grad(loops, (0, 1))(1.3, 0.2), strict=True
+    ):
+        close(got, expected)
+
+
 # --------------------------------------------------------------------------------------------
 # Other transformations.
 

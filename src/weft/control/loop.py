@@ -7,6 +7,7 @@ checks are loops.py's; loops of known length are scan.py's.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,8 +167,9 @@ class While(Primitive):
         known, states = partition(const_linear, consts)[0], partition(linear, init)[0]
         advance = known_body(body, (*const_linear, *linear))
         slots, parts = params["checkpoints"] or SLOTS, (known, known, states, [*sums, *ys])
+        summed = (*[True] * len(sums), *kept(moved, unchanged(body)))
         count = steps_taken(args, params)
-        outs = iter(bind_reversal(count, advance, pull, parts, slots, len(sums)))
+        outs = iter(bind_reversal(count, advance, pull, parts, slots, summed))
         grads = [next(outs) if m else None for m in (*const_moved, *moved)]
         return [None] * params["cond_nconsts"] + [
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
@@ -226,12 +228,13 @@ def while_params(cond: Jaxpr, body: Jaxpr, n_cond: int, n_body: int, params: dic
     }
 
 
-def run_loop(cond: Callable, body: Callable, init: Sequence[Any]) -> list:
+def run_loop(cond: Callable, body: Callable, init: Sequence[Any], slots: int) -> list:
     """A while of flat Python functions that may close over traced values."""
     avals = [typeof(x) for x in init]
     cond_jaxpr, cond_consts = stage_closed(lambda *xs: [cond(*xs)], avals)
     body_jaxpr, body_consts = stage_closed(body, avals)
-    return bind_while(cond_jaxpr, body_jaxpr, cond_consts, body_consts, init, {})
+    how = {"checkpoints": slots}
+    return bind_while(cond_jaxpr, body_jaxpr, cond_consts, body_consts, init, how)
 
 
 def groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
@@ -286,14 +289,14 @@ def narrowed(
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond, reads = dce_jaxpr(params["cond_jaxpr"])
     live = [a or b for a, b in zip(live, reads[n_cond:], strict=True)]
-    body, kept = part_of(params["body_jaxpr"], tuple(live))
-    live = kept[n_body:]
-    taken = (*reads[:n_cond], *kept)
+    body, read = part_of(params["body_jaxpr"], tuple(live))
+    live = read[n_body:]
+    taken = (*reads[:n_cond], *read)
     if all(taken) and body is params["body_jaxpr"] and cond is params["cond_jaxpr"]:
         return list(args), params, live
-    cond = without(cond, tuple([not k for k in (*reads[:n_cond], *live)]))
-    params = while_params(cond, body, sum(reads[:n_cond]), sum(kept[:n_body]), params)
-    return [x for x, k in zip(args, taken, strict=True) if k], params, live
+    cond = without(cond, flipped((*reads[:n_cond], *live)))
+    params = while_params(cond, body, sum(reads[:n_cond]), sum(read[:n_body]), params)
+    return kept(taken, args), params, live
 
 
 def steps_taken(args: Sequence[Any], params: dict) -> Any:
@@ -418,17 +421,18 @@ def bind_reversal(
     pull: Jaxpr,
     parts: Sequence[Sequence[Any]],
     checkpoints: int,
-    sums: int = 0,
+    summed: tuple[bool, ...] = (),
 ) -> list:
     """Apply reversal to its operands: `parts` are advance_consts, pull_consts, xs, ys.
 
-    Where `count` is an array, xs and ys begin with its axes, but for the first `sums` of ys, which
-    add up what is linear in the others.
+    Where `count` is an array, xs and ys begin with its axes, but for what `advance` hands on as it
+    is, and for those of ys that are `summed`: they add up what is linear in the others.
     """
     advance_consts, pull_consts, xs, ys = parts
     shape = typeof(count).shape
     if shape:  # all walk as far as the longest; each stands still at its own end
-        pull = halting_pull(pull, shape, len(pull_consts), len(xs), sums)
+        summed = summed or (False,) * len(ys)
+        pull = halting_pull(pull, shape, len(pull_consts), len(xs), summed)
         advance = halting_advance(advance, shape, len(advance_consts))
         advance_consts, pull_consts = [count, *advance_consts], [count, *pull_consts]
         xs, count = [ZERO, *xs], reduce_max(count, tuple(range(len(shape))))
@@ -465,7 +469,6 @@ def swept(pull: Jaxpr, *items: Any) -> Jaxpr:
     """See `sweep_jaxpr`."""
     params = dict(items)
     advance, n_advance = params["advance_jaxpr"], params["advance_nconsts"]
-    n_pull = params["pull_nconsts"]
     still = unchanged(advance)
 
     def fun(*args: Any) -> list:
@@ -479,10 +482,9 @@ def swept(pull: Jaxpr, *items: Any) -> Jaxpr:
             states = merge(still, both[: len(xs)], fixed)
             return pull(*pull_consts, *states, *both[len(xs) :])
 
-        return Sweep(run_loop, step, undo, params["checkpoints"])(count, xs, ys)
+        slots = params["checkpoints"]  # each state of the sweep holds as many
+        loop = functools.partial(run_loop, slots=min(slots, SLOTS))
+        return Sweep(loop, step, undo, slots)(count, xs, ys)
 
-    n_states = len(pull.invars) - len(pull.outvars)
-    consts = advance.in_avals[:n_advance], pull.in_avals[:n_pull]
-    rest = pull.in_avals[n_pull:]
-    assert n_states == n_pull + len(advance.outvars)
-    return dce_jaxpr(stage_whole(fun, [COUNT, *consts[0], *consts[1], *rest], pull.name))[0]
+    avals = [COUNT, *advance.in_avals[:n_advance], *pull.in_avals]
+    return dce_jaxpr(stage_whole(fun, avals, pull.name))[0]

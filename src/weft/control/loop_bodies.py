@@ -261,10 +261,8 @@ def part_of(body: Jaxpr, live: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...
     n = len(body.invars) - len(live)
     live = fixpoint(live, lambda c: dce_jaxpr(body, c)[1][n:])
     out, used = dce_jaxpr(body, live)
-    kept = (*used[:n], *live)
-    if all(kept):
-        return out, kept
-    return out.replace(invars=[v for v, k in zip(out.invars, kept, strict=True) if k]), kept
+    taken = (*used[:n], *live)
+    return out if all(taken) else without(out, flipped(taken)), taken
 
 
 @memo_jaxpr
@@ -293,13 +291,10 @@ def pull_loop(
     n_sums = sum(out_moved[:n])
 
     def fun(*args: Any) -> list:
-        known, sums, cts = (
-            args[:n_known],
-            args[n_known : n_known + n_sums],
-            args[n_known + n_sums :],
-        )
+        known, sums = args[:n_known], args[n_known : n_known + n_sums]
         outs = early(*known)
-        grads = back(*residual_values(sources, known, outs[len(outs) - n_new :]), *cts)
+        residuals = residual_values(sources, known, outs[len(outs) - n_new :])
+        grads = back(*residuals, *args[n_known + n_sums :])
         return [*map(add, sums, grads), *grads[n_sums:]]
 
     known_avals = [a for a, lin in zip(body.in_avals, linear, strict=True) if not lin]
@@ -329,19 +324,21 @@ def halting_advance(advance: Jaxpr, shape: tuple[int, ...], n: int) -> Jaxpr:
 
 
 @memo_jaxpr
-def halting_pull(pull: Jaxpr, shape: tuple[int, ...], n: int, n_xs: int, sums: int) -> Jaxpr:
+def halting_pull(
+    pull: Jaxpr, shape: tuple[int, ...], n: int, n_xs: int, summed: tuple[bool, ...]
+) -> Jaxpr:
     """(limit, n consts, step, xs, ys) -> where step < limit, the pull of ys, else ys.
 
-    The first `sums` of ys add up over all loops; those past their limit add nothing.
+    Those of ys that are `summed` add up over all loops; what is past its limit adds nothing.
     """
-    first = n + 1 + n_xs + sums
+    first = n + 1 + n_xs
 
     def fun(limit: Any, *args: Any) -> list:
         go, ys = lt(broadcast(args[n], shape), limit), args[first:]
-        shown = [chosen(go, y, zeros(typeof(y))) for y in ys]
+        masked = list(zip(ys, summed, strict=True))
+        shown = [y if s else chosen(go, y, zeros(typeof(y))) for y, s in masked]
         outs = pull(*args[:n], *args[n + 1 : first], *shown)
-        stopped = [chosen(go, z, y) for y, z in zip(ys, outs[sums:], strict=True)]
-        return [*outs[:sums], *stopped]
+        return [z if s else chosen(go, z, y) for z, (y, s) in zip(outs, masked, strict=True)]
 
     limit = COUNT.update(shape=shape)
     return stage_whole(fun, [limit, *pull.in_avals[:n], COUNT, *pull.in_avals[n:]], pull.name)
