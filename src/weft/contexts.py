@@ -81,11 +81,10 @@ def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
 
     >>> import weft.numpy as jnp
     >>> with debug_nans():
-    ...     jnp.log(-1.0)
+    ...     jnp.log(-1.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     FloatingPointError: log: results must hold no NaN under debug_nans; got nan of type f32[],
-    made by `jnp.log(-1.0)` at <doctest ...>:2. Hint: keep operands in the domain, as in
-    jnp.log(jnp.where(x > 0, x, 1)); with weft.debug_nans(False): allows it in a block.
+    made by `jnp.log(-1.0)` at ...
     """
     return config.scope(debug_nans=new_val)
 
