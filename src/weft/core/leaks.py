@@ -21,7 +21,7 @@ from weft.util import fun_name
 
 _DEEPEST = 24  # holders of holders that are looked at
 _MOST = 400  # of each
-_ITERATOR = type(iter([]))
+_ITERATOR: type = type(iter([0]))
 
 
 def check_leaks(trace: Trace, fun: Any) -> None:

@@ -123,7 +123,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
             outs.append(x)
             dots.append(Zero(typeof(x).to_tangent()))
     if config.check_tracer_leaks:
-        args = results = x = None
+        args, results, x = [], [], None
         check_leaks(trace, fun)
     return outs, dots
 
