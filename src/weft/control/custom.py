@@ -83,9 +83,6 @@ class CustomCall(Primitive):
     def impl(self, *args, call_jaxpr, **params):
         return call_jaxpr(*args)
 
-    def steps(self, *args, call_jaxpr, **params):
-        yield call_jaxpr, args
-
     def staged(self, args, params):
         call = params["call_jaxpr"]
         if isinstance(call, Jaxpr):
@@ -457,9 +454,6 @@ class RematOpt(CustomVJP):
 
     def inlined(self, eqn):
         return eqn.params["fwd_jaxpr"]
-
-    def steps(self, *args, fwd_jaxpr, **params):
-        yield fwd_jaxpr, args
 
     def checked(self, trace, args, params):
         return trace.run(params["fwd_jaxpr"], args)

@@ -6,7 +6,7 @@ compiled program. A program whose results are bad is run again, equation by equa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,10 +167,9 @@ def bad_variable(found: Watch, atoms: Sequence[Any], read: Callable) -> Var | No
 
 def inner_hunt(found: Watch, eqn: Eqn, operands: list) -> Made | None:
     """What made a bad value inside an equation that holds programs; None where it does not say."""
-    if eqn.primitive.steps is None:
-        return None
-    runs = eqn.primitive.steps(*operands, **eqn.params)
-    place = eqn.primitive.path_name(eqn.params)
+    prim = eqn.primitive
+    runs = prim.steps(*operands, **eqn.params) if prim.steps else inlined_step(eqn, operands)
+    place = prim.path_name(eqn.params)
     step, outs = 0, None
     try:
         while True:
@@ -179,8 +178,15 @@ def inner_hunt(found: Watch, eqn: Eqn, operands: list) -> Made | None:
             if found.first_flaw(outs) is not None:
                 origin = hunt(found, jaxpr, args)
                 if isinstance(origin, Made):
-                    within = f"step {step} of {place}" if eqn.primitive.repeats else place
+                    within = f"step {step} of {place}" if prim.repeats else place
                     return origin._replace(inside=(*origin.inside, within))
             step += 1
     except StopIteration:
         return None
+
+
+def inlined_step(eqn: Eqn, operands: list) -> Generator:
+    """The program that may stand in place of an equation, as `steps` would give it."""
+    jaxpr = eqn.primitive.inlined and eqn.primitive.inlined(eqn)
+    if jaxpr is not None:
+        yield jaxpr, operands
