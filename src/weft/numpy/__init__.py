@@ -20,13 +20,16 @@ from weft.xla.array import Array as ndarray  # noqa: F401
 
 # Modules that few programs use, imported when one of their names is asked for.
 LATER = {
+    "weft.numpy.calculus": ("diff ediff1d gradient interp trapezoid unwrap"),
     "weft.numpy.contraction": ("einsum einsum_path"),
+    "weft.numpy.functional": ("apply_along_axis apply_over_axes vectorize"),
     "weft.numpy.grids": (
         "c_ diag diag_indices diag_indices_from diagflat eye fill_diagonal "
         "fromfunction identity indices mask_indices meshgrid mgrid ogrid r_ tri tril "
         "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
     ),
     "weft.numpy.index_tricks": ("index_exp ix_ ravel_multi_index s_ unravel_index"),
+    "weft.numpy.packing": ("packbits unpackbits"),
     "weft.numpy.padding": ("pad"),
     "weft.numpy.sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "

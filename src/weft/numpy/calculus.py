@@ -1,0 +1,271 @@
+"""Differences and sums along an axis as approximations of calculus, and interpolation in a table.
+
+Running sums are cumulative.py's; derivatives of functions are `grad` and its kin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.choice import clip, number, where
+from weft.numpy.elementwise import mod
+from weft.numpy.fused import fused
+from weft.numpy.indexing import PLAIN, getitem_with
+from weft.numpy.manipulation import concatenate, moveaxis, promoted
+from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, operands
+from weft.numpy.sorting import halved
+from weft.numpy.ufuncs import maximum
+from weft.primitives import elementwise as ops
+from weft.primitives.cumulative import cumsum
+from weft.primitives.layout import broadcast_in_dim, reduce_sum, reshape
+from weft.primitives.slicing import slice_in_dim
+from weft.primitives.sort import sort as sort_together
+
+__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
+
+
+# --- differences ----------------------------------------------------------------------------
+
+
+def ends(x: Any, axis: int) -> tuple[Any, Any]:
+    """The elements along an axis but for the first, and those but for the last."""
+    n = x.shape[axis]
+    return slice_in_dim(x, min(1, n), n, 1, axis), slice_in_dim(x, 0, max(n - 1, 0), 1, axis)
+
+
+@fused(static=("n", "axis"))
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The differences of neighbours along an axis, taken `n` times; of truth values, x != y.
+
+    `prepend` and `append`, arrays or numbers, are joined to the axis first.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.diff(jnp.array([1, 4, 9]), append=16)
+    Array([3, 5, 7], dtype=int32)
+    """
+    x = as_array(a, "diff")
+    if n < 0:
+        raise ValueError(f"diff: n must not be negative; got {n}.")
+    if n == 0:
+        return x
+    if not x.ndim:
+        raise ShapeError(f"diff: needs at least one axis; got {x.aval}. Hint: jnp.atleast_1d(x).")
+    axis = axis_of("diff", axis, x.ndim)
+    edge = [1 if i == axis else m for i, m in enumerate(x.shape)]
+    parts = [
+        broadcast_in_dim(p, edge, ()) if not p.ndim else p
+        for p in (as_array(p, "diff") for p in (prepend, x, append) if p is not None)
+    ]
+    x = concatenate(parts, axis) if len(parts) > 1 else x
+    for _ in range(n):
+        later, earlier = ends(x, axis)
+        x = ops.ne(later, earlier) if dtypes.is_bool(x.dtype) else ops.sub(later, earlier)
+    return x
+
+
+@fused
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of neighbours in the flattened array, between what is put around them.
+
+    `to_begin` and `to_end` are converted to the dtype of the array.
+    """
+    x = as_array(ary, "ediff1d")
+    if dtypes.is_bool(x.dtype):
+        raise DtypeError(f"ediff1d: operands must be numbers; got {x.aval}. Hint: x.astype(int).")
+    later, earlier = ends(reshape(x, (x.size,)), 0)
+    around = [None if p is None else as_array(p, "ediff1d") for p in (to_begin, to_end)]
+    around = [None if p is None else reshape(ops.convert(p, x.dtype), (p.size,)) for p in around]
+    parts = [p for p in (around[0], ops.sub(later, earlier), around[1]) if p is not None]
+    return concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+@fused(static=("axis", "edge_order"))
+def gradient(
+    f: Any,
+    *varargs: Any,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Any:
+    """The slope of f along each axis, by central differences; one array for each axis asked for.
+
+    `varargs` is the distance between samples, or one for each axis, or for an axis the places of
+    its samples. At the ends differences are one-sided, of order 1 or 2 as `edge_order` says.
+    """
+    x = as_inexact("gradient", f)
+    axes = axes_of("gradient", axis, x.ndim)
+    order = 1 if edge_order is None else edge_order
+    if order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2; got {edge_order}.")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError(
+            "gradient: distances must be none, one, or one for each axis; "
+            f"got {len(varargs)} for {len(axes)} axes."
+        )
+    given = list(varargs) or [1.0]
+    spacings = given * len(axes) if len(given) < len(axes) else given
+    out = []
+    for i, spacing in zip(axes, spacings, strict=True):
+        if x.shape[i] <= order:
+            raise ShapeError(
+                f"gradient: needs at least {order + 1} elements along an axis; "
+                f"got {x.aval} for axis {i}."
+            )
+        out.append(moveaxis(slope(moveaxis(x, i, -1), as_array(spacing), order), -1, i))
+    return out[0] if axis is not None and len(out) == 1 or x.ndim == 1 else out
+
+
+def slope(x: Any, spacing: Any, order: int) -> Any:
+    """The slope along the last axis; `spacing` is a distance, or the places of samples."""
+    n = x.shape[-1]
+    if spacing.shape not in ((), (n,)):
+        raise ShapeError(
+            f"gradient: places must be a vector as long as the axis, {n}; got {spacing.aval}."
+        )
+    h = ops.convert(spacing, x.dtype)
+    h = broadcast_in_dim(h, (n - 1,), ()) if not h.ndim else ops.sub(*ends(h, 0))
+
+    def at(*places: int) -> list:
+        return [slice_in_dim(x, i, (i + 1) or n, 1, -1) for i in places]
+
+    def step(i: int) -> Any:
+        return slice_in_dim(h, i, (i + 1) or n - 1)
+
+    if order == 1:
+        ((a, b), (c, d)) = at(0, 1), at(-2, -1)
+        first, last = (b - a) / step(0), (d - c) / step(-1)
+    else:
+        first = one_sided(*at(0, 1, 2), step(0), step(1))
+        last = -one_sided(*at(-1, -2, -3), step(-1), step(-2))
+    if n < 3:
+        return concatenate([first, last], -1)
+    before, after = slice_in_dim(h, 0, n - 2), slice_in_dim(h, 1, n - 1)
+    low, mid, high = (slice_in_dim(x, i, n - 2 + i, 1, -1) for i in range(3))
+    # weighted so that each side counts as the other one is long; equal steps give (high - low) / 2h
+    inner = ((high - mid) * (before / after) + (mid - low) * (after / before)) / (before + after)
+    return concatenate([first, inner, last], -1)
+
+
+def one_sided(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:
+    """The slope at x0 of the parabola through three samples."""
+    near, far = (x1 - x0) / h0, (x2 - x1) / h1
+    return near - (far - near) * (h0 / (h0 + h1))
+
+
+# --- integrals and phases -------------------------------------------------------------------
+
+
+@fused(static=("axis",))
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of y along an axis by the trapezoidal rule; samples at `x`, or `dx` apart.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
+    Array(2., dtype=float32)
+    """
+    if x is None:
+        y = as_inexact("trapezoid", y)
+    else:
+        y, x = operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
+        dx = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
+    later, earlier = ends(moveaxis(y, axis, -1), y.ndim - 1)
+    areas = ops.add(later, earlier) * dx
+    return ops.mul(reduce_sum(areas, (areas.ndim - 1,)), number(0.5, areas))
+
+
+@fused(static=("axis",))
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+    """Angles along an axis without jumps: multiples of the period take away steps over half of it.
+
+    Steps of less than `discont` stay as they are. Integers with an integer period stay integers.
+    """
+    x = as_array(p, "unwrap")
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"unwrap: operands must be real; got {x.aval}.")
+    axis = axis_of("unwrap", axis, x.ndim)
+    dtype = dtypes.result_type(x, period)
+    x, period = ops.convert(x, dtype), ops.convert(as_array(period), dtype)
+    whole = dtypes.is_integer(dtype)
+    half = period // 2 if whole else period / 2
+    step = ops.sub(*ends(x, axis))
+    wrapped = mod(step + half, period) - half
+    ambiguous = (wrapped == -half) & (step > 0)
+    if whole:  # an odd period has no step of exactly one half
+        ambiguous = ambiguous & (mod(period, number(2, period)) == 0)
+    wrapped = where(ambiguous, half, wrapped)
+    limit = half if discont is None else discont
+    correction = where(abs(step) < limit, number(0, step), ops.sub(wrapped, step))
+    first = slice_in_dim(x, 0, min(1, x.shape[axis]), 1, axis)
+    rest = ops.add(slice_in_dim(x, min(1, x.shape[axis]), None, 1, axis), cumsum(correction, axis))
+    return concatenate([first, rest], axis)
+
+
+# --- tables ---------------------------------------------------------------------------------
+
+
+@fused(static=("left", "right"), name="interp")
+def interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, period: Any) -> Any:
+    """`interp` of arrays; the values at the `ends` are numbers there, or None."""
+    if period is not None:
+        period = abs(ops.convert(as_array(period), x.dtype))
+        x, xp = mod(x, period), mod(xp, period)
+        xp, fp = sort_together((xp, fp), 0, num_keys=1)
+        xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concatenate([fp[-1:], fp, fp[:1]])
+    last = xp.shape[0] - 1
+    i = clip(halved(xp, x, "right"), min(1, last), last)
+    x0, f0 = (getitem_with(v, maximum(i - 1, 0), PLAIN) for v in (xp, fp))
+    x1, f1 = (getitem_with(v, i, PLAIN) for v in (xp, fp))
+    width = ops.sub(x1, x0)
+    none = width == 0
+    share = where(none, number(0, width), ops.sub(x, x0) / where(none, number(1, width), width))
+    y = f0 + share * ops.sub(f1, f0)
+    if period is not None:
+        return y
+    for side, value, outside, edge in (
+        (left, ends[0], x < xp[0], fp[0]),
+        (right, ends[1], x > xp[-1], fp[-1]),
+    ):
+        if side != "extrapolate":
+            y = where(outside, edge if value is None else value, y)
+    return y
+
+
+def interp(
+    x: Any,
+    xp: Any,
+    fp: Any,
+    left: Any = None,
+    right: Any = None,
+    period: Any = None,
+) -> Any:
+    """The values at x of the line through points (xp, fp), whose `xp` ascend.
+
+    Outside of them the value is that of the nearest point, or `left` and `right`, which may also be
+    "extrapolate". With a `period`, x and xp are angles of it, and xp need not ascend.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 0.0]))
+    Array(1., dtype=float32)
+    """
+    for name, side in (("left", left), ("right", right)):
+        if isinstance(side, str) and side != "extrapolate":
+            raise ValueError(f"interp: {name} must be a value or 'extrapolate'; got {side!r}.")
+    xp, fp = as_array(xp, "interp"), as_array(fp, "interp")
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        raise ShapeError(
+            "interp: xp and fp must be vectors of the same length, 1 at least; "
+            f"got {xp.aval}, {fp.aval}."
+        )
+    x, xp = operands("interp", as_array(x, "interp"), xp, inexact=True, shaped=False)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"interp: x and xp must be real; got {x.aval}, {xp.aval}.")
+    dtype = dtypes.result_type(typeof(x).dtype, dtypes.inexact_dtype(fp.dtype))
+    (fp,) = promoted("interp", [fp], dtype)
+    names = [side if isinstance(side, str) else None for side in (left, right)]
+    values = tuple(None if isinstance(side, str) else side for side in (left, right))
+    return interpolated(x, xp, fp, *names, values, period)

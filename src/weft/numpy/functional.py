@@ -1,0 +1,187 @@
+"""Functions of numbers, vectors or axes made into functions of whole arrays.
+
+`vectorize` is `vmap` over whatever axes operands broadcast to; ufunc objects are ufunc_objects.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from weft.api import vmap
+from weft.errors import ShapeError
+from weft.numpy.manipulation import concrete_int, expand_dims, squeeze
+from weft.numpy.promotion import as_array, axis_of, broadcast_shapes
+from weft.util import fun_name
+
+__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
+
+Dims = tuple[str, ...]
+
+
+# --- vectorize ------------------------------------------------------------------------------
+
+
+def vectorize(
+    pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Callable:
+    """A function of numbers as a function of arrays that broadcast against each other.
+
+    With a `signature` such as "(n,m),(m)->(n)" it is a function of arrays of those axes, mapped
+    over all axes before them. Arguments that `excluded` names by number or name are passed as they
+    are. An axis named by a number has that size.
+
+    >>> import weft.numpy as jnp
+    >>> f = jnp.vectorize(jnp.dot, signature="(n,m),(m)->(n)")
+    >>> f(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
+    (4, 2)
+    """
+    op = f"vectorize({fun_name(pyfunc)})"
+    if any(type(e) not in (int, str) for e in excluded):
+        raise TypeError(f"vectorize: excluded must be numbers and names; got {set(excluded)!r}.")
+    if any(isinstance(e, int) and e < 0 for e in excluded):
+        raise ValueError(f"vectorize: excluded must not be negative; got {set(excluded)!r}.")
+    core = None if signature is None else parsed_signature(signature)
+
+    @functools.wraps(pyfunc)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        mapped = [i for i in range(len(args)) if i not in excluded]
+        names = [] if core else [k for k in kwargs if k not in excluded]
+        arrays = [
+            as_array(x, op) for x in (*(args[i] for i in mapped), *(kwargs[k] for k in names))
+        ]
+        inputs = core[0] if core else [()] * len(arrays)
+        if len(inputs) != len(arrays):
+            raise TypeError(
+                f"{op}: there must be an argument for each part of {signature!r}, {len(inputs)}; "
+                f"got {len(arrays)}."
+            )
+
+        def call(*values: Any) -> Any:
+            every, named = list(args), dict(kwargs)
+            for place, x in zip([*mapped, *names], values, strict=True):
+                (named if isinstance(place, str) else every)[place] = x
+            return checked(op, pyfunc(*every, **named), core[1] if core else None, sizes)
+
+        sizes = core_sizes(op, arrays, inputs)
+        return mapped_over(call, arrays, [len(dims) for dims in inputs])
+
+    return wrapped
+
+
+def parsed_signature(signature: str) -> tuple[list[Dims], list[Dims]]:
+    """The names of the axes of each argument, and of each result."""
+    part = r"\(\s*(?:\w+\s*(?:,\s*\w+\s*)*)?\)"
+    parts = rf"\s*{part}\s*(?:,\s*{part}\s*)*"
+    if not re.fullmatch(f"{parts}->{parts}", signature):
+        raise ValueError(
+            f"vectorize: signature must name axes as '(n,m),(m)->(n)'; got {signature!r}."
+        )
+    sides = [re.findall(part, side) for side in signature.split("->")]
+    inputs, outputs = ([tuple(re.findall(r"\w+", p)) for p in side] for side in sides)
+    return inputs, outputs
+
+
+def core_sizes(op: str, arrays: Sequence[Any], inputs: Sequence[Dims]) -> dict[str, int]:
+    """The sizes of the axes that a signature names."""
+    sizes: dict[str, int] = {}
+    for x, dims in zip(arrays, inputs, strict=True):
+        if x.ndim < len(dims):
+            raise ShapeError(f"{op}: an argument must have the axes {dims}; got {x.aval}.")
+        agree(op, sizes, dims, x.shape[x.ndim - len(dims) :])
+    return sizes
+
+
+def agree(op: str, sizes: dict[str, int], dims: Dims, shape: Sequence[int]) -> None:
+    """Note the sizes of named axes; raise where one is of two sizes."""
+    for name, n in zip(dims, shape, strict=True):
+        want = sizes.setdefault(name, int(name) if name.isdigit() else n)
+        if want != n:
+            raise ShapeError(f"{op}: axis {name!r} must have one size; got {want} and {n}.")
+
+
+def checked(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[str, int]) -> Any:
+    """What the function gave, as arrays of the axes that the signature says."""
+    if dims is None:
+        return outs
+    several = isinstance(outs, tuple)
+    found = [as_array(y, op) for y in (outs if several else (outs,))]
+    if several != (len(dims) > 1) or len(found) != len(dims):
+        raise TypeError(f"{op}: the function must give {len(dims)} results; got {len(found)}.")
+    for y, names in zip(found, dims, strict=True):
+        if y.ndim != len(names):
+            raise ShapeError(f"{op}: a result must have the axes {names}; got {y.aval}.")
+        agree(op, sizes, names, y.shape)
+    return tuple(found) if several else found[0]
+
+
+def mapped_over(call: Callable, arrays: Sequence[Any], core_ndims: Sequence[int]) -> Any:
+    """`call` on arrays, mapped over the axes before their last ones, which broadcast together."""
+    leading = [x.shape[: x.ndim - n] for x, n in zip(arrays, core_ndims, strict=True)]
+    shape = broadcast_shapes(*leading)
+    # an argument is mapped where it has elements of its own; where it has one, that is given
+    squeezed = [
+        squeeze(x, tuple(i for i, n in enumerate(lead) if n == 1))
+        for x, lead in zip(arrays, leading, strict=True)
+    ]
+    fun = call
+    for i in range(1, len(shape) + 1):
+        axes = [0 if len(lead) >= i and lead[-i] != 1 else None for lead in leading]
+        if any(a is not None for a in axes):
+            fun = vmap(fun, in_axes=tuple(axes))
+        else:
+            fun = one_row(fun)
+    return fun(*squeezed)
+
+
+def one_row(fun: Callable) -> Callable:
+    """A function whose results get a first axis of size 1."""
+    return lambda *xs: map_results(lambda y: expand_dims(as_array(y), 0), fun(*xs))
+
+
+def map_results(f: Callable, outs: Any) -> Any:
+    """A function of each of several results, or of the one."""
+    return tuple(map(f, outs)) if isinstance(outs, tuple) else f(outs)
+
+
+# --- along axes -----------------------------------------------------------------------------
+
+
+def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of vectors applied to every vector along an axis; its axes stand in that place.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.apply_along_axis(jnp.sum, 0, jnp.ones((2, 3)))
+    Array([2., 2., 2.], dtype=float32)
+    """
+    x = as_array(arr, "apply_along_axis")
+    axis = axis_of("apply_along_axis", axis, x.ndim)
+
+    def fun(vector: Any) -> Any:
+        return func1d(vector, *args, **kwargs)
+
+    # axes before come out in front; axes after come out behind what `func1d` gives
+    for _ in range(x.ndim - 1 - axis):
+        fun = vmap(fun, in_axes=-1, out_axes=-1)
+    for _ in range(axis):
+        fun = vmap(fun)
+    return fun(x)
+
+
+def apply_over_axes(func: Callable, a: Any, axes: int | Sequence[int]) -> Any:
+    """`func(a, axis)` for each of the axes in turn; an axis that it removes comes back of size 1."""
+    x = as_array(a, "apply_over_axes")
+    for axis in axes if isinstance(axes, Sequence) else (axes,):
+        axis = axis_of("apply_over_axes", concrete_int("apply_over_axes", axis, "axes"), x.ndim)
+        out = as_array(func(x, axis), "apply_over_axes")
+        if out.ndim == x.ndim - 1:
+            out = expand_dims(out, axis)
+        if out.ndim != x.ndim:
+            raise ShapeError(
+                "apply_over_axes: the function must give as many axes, or one less; "
+                f"got {x.aval} and then {out.aval}."
+            )
+        x = out
+    return x
