@@ -152,6 +152,15 @@ def test_a_new_function_each_time(told):
     ]
 
 
+def test_a_new_body_each_time(told):
+    def train(x):
+        return lax.scan(lambda c, _: (c * 2, None), x, None, length=2)[0]
+
+    assert told(lambda: train(1.0)) == []
+    assert told(lambda: train(1.0))[0].startswith("it is a new function object with the code at ")
+    assert told(lambda: jit(train)(1.0)) == []
+
+
 def test_partial_and_bound_methods(told):
     class Model:
         def step(self, x):

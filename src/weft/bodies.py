@@ -16,11 +16,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.stage import close_jaxpr, stage
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.flat import FlatFun, argument_origins
 from weft.jitting import is_live, programs_of
-from weft.options import trace_context
+from weft.options import config, trace_context
 from weft.primitives.layout import convert, literal
 from weft.pytrees import (
     PyTreeDef,
@@ -30,8 +30,10 @@ from weft.pytrees import (
     keystr,
     unflatten,
 )
+from weft.retracing import explain_function
 from weft.util import fun_name
 from weft.xla.array import put
+from weft.xla.eager import EVAL
 
 
 class Body(NamedTuple):
@@ -58,6 +60,8 @@ def stage_body(
     key = ("body", op, args_tree, tuple(in_avals), trace_context())
     body = programs.get(key)
     if body is None or not all(map(is_live, body.consts)):
+        if config.explain_cache_misses and not programs and current.trace is EVAL:
+            explain_function(fun)
         in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
         flat = FlatFun(fun, in_tree, op)
         names = functools.partial(argument_origins, fun, in_tree)

@@ -59,13 +59,19 @@ def explain(
         why = differences(fun, rest, call, earlier)
     else:
         why = unknown_function(fun)
+    say(fun, why)
+
+
+def explain_function(fun: Callable) -> None:
+    """Log why a function that has no programs is traced, unless it is for the first time."""
+    say(fun, unknown_function(fun))
+
+
+def say(fun: Callable, why: str) -> None:
+    """Log a reason, if there is one, with the user's line."""
     if why:
-        logger.warning("traced %s again at %s: %s", fun_name(fun), place(), why)
-
-
-def place() -> str:
-    """The user's line."""
-    return source_line(get_traceback()) or "an unknown line"
+        place = source_line(get_traceback()) or "an unknown line"
+        logger.warning("traced %s again at %s: %s", fun_name(fun), place, why)
 
 
 def unknown_function(fun: Callable) -> str:
