@@ -73,3 +73,11 @@ def test_the_derivative_of_a_program_is_a_program_made_once():
     outs = both(A, 2 * A, A)
     np.testing.assert_allclose(outs[3], 2 * A * A)
     np.testing.assert_allclose(outs[4], A)
+
+
+def test_a_tangent_may_be_forced_to_be_a_value():
+    jaxpr = stage_closed(lambda x, y: [lax.sin(x), y], [typeof(A), typeof(A)])[0]
+    both, moved = jvp_jaxpr(jaxpr, (True, False), (False, True))
+    assert moved == [True, True]
+    assert both(A, A, A)[3].tolist() == [0.0, 0.0, 0.0]
+    assert jvp_jaxpr(jaxpr, (True, False))[1] == [True, False]

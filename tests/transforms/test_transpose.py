@@ -68,6 +68,15 @@ def test_the_transpose_of_a_program_is_a_program_made_once():
     np.testing.assert_allclose(got, A * A + 0.5 * A)
 
 
+def test_a_cotangent_may_be_forced_to_be_a_value():
+    jaxpr = program(lambda x, y: [x * 2, y], A, A)
+    back, moved = backward_jaxpr(jaxpr, (True, True), (True, False), (False, True))
+    check_jaxpr(back)
+    assert moved == [True, True]
+    assert back(A)[1].tolist() == [0.0, 0.0, 0.0]
+    assert backward_jaxpr(jaxpr, (True, True), (True, False))[1] == [True, False]
+
+
 def test_calls_are_transposed_as_calls():
     jaxpr = program(lambda x: [jit(lambda x: lax.reduce_sum(x * 2, (0,)))(x)], A)
     back, _ = backward_jaxpr(jaxpr, (True,), (True,))

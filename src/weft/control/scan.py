@@ -139,10 +139,10 @@ class Scan(Primitive):
         totals, others = cut(outs, (len(sums),))
         stacks = {"x": steps, "y": others[len(ct_carry) :]}
         grads = iter([*const_grads(back.products, totals, stacks), *others])
-        grads = [next(grads) if m else None for m in back.grads_moved]
+        found = [next(grads) if m else None for m in back.grads_moved]
         return [
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
-            for x, g in zip(args, grads, strict=True)
+            for x, g in zip(args, found, strict=True)
         ]
 
     def checked(self, trace, args, params):

@@ -184,8 +184,8 @@ def settled_split(
 
 
 def recomputing(
-    early: Jaxpr, late: Jaxpr, residuals: list[Var], known: Sequence[int], num_outs: int
-) -> tuple[list[Var], Jaxpr]:
+    early: Jaxpr, late: Jaxpr, residuals: list[Any], known: Sequence[int], num_outs: int
+) -> tuple[list[Any], Jaxpr]:
     """`late` with residuals computed again where that is cheap and takes nothing new from `early`.
 
     Residuals are variables of `early`, which `late` takes first; those that are left are returned.
@@ -193,7 +193,7 @@ def recomputing(
     """
     makers = {v: e for e in early.eqns for v in e.outvars}
     carry = early.invars[known[0] : known[0] + known[1]]
-    at_hand = {v for v in early.invars if v not in carry}
+    at_hand: set[Any] = {v for v in early.invars if v not in carry}
     at_hand |= {v for v in early.outvars[known[1] : num_outs] if type(v) is not Literal}
     at_hand |= {v for v in residuals if v not in makers or not makers[v].primitive.cheap}
     again: set[Eqn] = set()
@@ -212,7 +212,7 @@ def recomputing(
         for a in eqn.invars:
             if type(a) is not Literal and a not in names:
                 names[a] = Var(a.aval)
-                left.append(a)  # type: ignore[arg-type]
+                left.append(a)
         for v in eqn.outvars:
             names.setdefault(v, Var(v.aval))
         invars = [a if type(a) is Literal else names[a] for a in eqn.invars]
@@ -240,7 +240,7 @@ def recipe(v: Any, makers: dict[Var, Eqn], at_hand: set[Var]) -> list[Eqn] | Non
 
 
 def place_residuals(
-    early: Jaxpr, residuals: Sequence[Var], known: Sequence[int], num_outs: int
+    early: Jaxpr, residuals: Sequence[Any], known: Sequence[int], num_outs: int
 ) -> tuple[Jaxpr, Jaxpr, list[tuple[str, int]]]:
     """Where each residual comes from, at the least cost, as `Halves` has it.
 
