@@ -74,6 +74,7 @@ HOMES = {
         "cumsum_p"
     ),
     "weft.primitives.sort": ("approx_max_k approx_min_k sort sort_key_val sort_p top_k top_k_p"),
+    "weft.primitives.fft": ("FftType fft fft_p"),
     "weft.primitives.bits": (
         "bitcast_convert_type bitcast_convert_type_p clz clz_p mulhi mulhi_p nextafter "
         "nextafter_p population_count population_count_p shift_left shift_left_p "

@@ -1,0 +1,147 @@
+"""Discrete Fourier transforms of one to three trailing axes: `fft` and its four kinds.
+
+Other axes, lengths, norms and any number of axes are numpy/fft.py's.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import conj, mul
+from weft.primitives.layout import LinearPrimitive, broadcast_in_dim, convert, moved_to_front
+from weft.xla.hlo import i64s
+
+
+class FftType(enum.IntEnum):
+    """The kinds of transforms: forward and inverse, of complex and of real values."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+class FFT(LinearPrimitive):
+    """out[k] = sum over n of x[n] * exp(-2 pi i (k[0] n[0] / N[0] + ...)), with N = fft_lengths.
+
+    FFT: as above. IFFT: its inverse, with exp(+...) and divided by N[0] * N[1] * ... RFFT: FFT of
+    real x, of which the first N[-1] // 2 + 1 elements along the last axis are kept, for these
+    determine the others. IRFFT: the inverse of RFFT; imaginary parts that would have to be 0 in the
+    transform of real values are ignored.
+    Shapes: the last axes of x are those of fft_lengths, the last of them N[-1] // 2 + 1 in IRFFT.
+    Dtypes: complex; RFFT takes floats, IRFFT gives them; 32 or 64 bits a part.
+    Source: StableHLO, fft.
+    """
+
+    name = "fft"
+
+    def abstract_eval(self, x, *, fft_type, fft_lengths):
+        takes, ok = "complex64 or complex128", dtypes.is_complex(x.dtype)
+        if fft_type == FftType.RFFT:
+            takes, ok = "float32 or float64", x.dtype in (np.float32, np.float64)
+        if not ok:
+            raise DtypeError(f"{self.name}: {fft_type.name} takes {takes}; got {x}.")
+        rank = len(fft_lengths)
+        if not 1 <= rank <= 3:
+            raise ShapeError(
+                f"{self.name}: fft_lengths must have one to three sizes; got {fft_lengths}. "
+                "Hint: jnp.fft.fftn transforms any number of axes."
+            )
+        half = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else 0)
+        before, after = (
+            half if fft_type == kind else fft_lengths for kind in (FftType.IRFFT, FftType.RFFT)
+        )
+        if x.shape[-rank:] != before:
+            raise ShapeError(
+                f"{self.name}: the last axes of x must be of sizes {before} for {fft_type.name} of "
+                f"fft_lengths {fft_lengths}; got {x}."
+            )
+        real = dtypes.real_dtype(x.dtype)
+        dtype = real if fft_type == FftType.IRFFT else dtypes.complex_dtype(real)
+        return [ShapedArray((*x.shape[:-rank], *after), dtype)]
+
+    def lower(self, hlo, x, *, fft_type, fft_lengths):
+        (out,) = self.type_of((x.aval,), {"fft_type": fft_type, "fft_lengths": fft_lengths})
+        if not out.size:
+            return [hlo.constant(0, out)]
+        kind = f"#stablehlo<fft_type {fft_type.name}>"
+        return hlo.op("stablehlo.fft", [x], [out], fft_type=kind, fft_length=i64s(fft_lengths))
+
+    def transpose(self, cts, x, *, fft_type, fft_lengths):
+        """FFT and IFFT are symmetric; the others keep half of what they are the whole of."""
+        (ct,) = cts
+        if fft_type in (FftType.FFT, FftType.IFFT):
+            return self.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)
+        size, dtype = math.prod(fft_lengths), typeof(ct).dtype
+        counts = occurrences(fft_lengths[-1], dtypes.real_dtype(dtype))
+        if fft_type == FftType.RFFT:
+            ct = times(conj(ct), size / counts)
+            return self.bind(ct, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
+        (g,) = self.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
+        return [conj(times(g, counts / size))]
+
+    def batch(self, axis, args, dims, *, fft_type, fft_lengths):
+        (x,), (d,) = args, dims
+        if d >= typeof(x).ndim - len(fft_lengths):
+            x, d = moved_to_front(x, d), 0
+        return self.bind(x, fft_type=fft_type, fft_lengths=fft_lengths), [d]
+
+
+def occurrences(n: int, dtype: np.dtype) -> np.ndarray:
+    """How often each element of an RFFT of length n stands in the whole transform: once or twice.
+
+    All but the first and, where n is even, the last have a conjugate among those left out.
+    """
+    k = np.arange(n // 2 + 1)
+    return np.where((k == 0) | (2 * k == n), 1, 2).astype(dtype)
+
+
+def times(x: Any, factors: np.ndarray) -> Any:
+    """x, complex, times real factors along its last axis."""
+    aval = typeof(x)
+    return mul(x, broadcast_in_dim(factors.astype(aval.dtype), aval.shape, (aval.ndim - 1,)))
+
+
+fft_p = FFT()
+
+
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+    """The discrete Fourier transform of the last axes of x, whose sizes are `fft_lengths`.
+
+    `fft_type` is a FftType, or its name: "fft", "ifft", "rfft", "irfft". Integers are taken as
+    floats, and real values as complex ones where those are needed.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> lax.fft(jnp.ones(4), "rfft", (4,))
+    Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+    """
+    kind = fft_type_of(fft_type)
+    lengths = tuple(map(operator.index, fft_lengths))
+    dtype = typeof(x).dtype
+    if not dtypes.is_inexact(dtype):
+        dtype = dtypes.default_float()
+    if kind != FftType.RFFT and dtype in (np.float32, np.float64):
+        dtype = dtypes.complex_dtype(dtype)
+    x = convert(x, dtype)
+    return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)[0] if lengths else x
+
+
+def fft_type_of(given: Any) -> FftType:
+    """A FftType, of itself or its name."""
+    if isinstance(given, FftType):
+        return given
+    if isinstance(given, str) and given.upper() in FftType.__members__:
+        return FftType[given.upper()]
+    raise ValueError(
+        f"fft: fft_type must be a FftType or one of 'fft', 'ifft', 'rfft', 'irfft'; got {given!r}."
+    )
