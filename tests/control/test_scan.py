@@ -303,6 +303,25 @@ def test_residuals_that_are_cheap_are_computed_again():
     )
 
 
+def test_broadcasts_are_not_stacked():
+    def f(w, xs):
+        def step(c, x):
+            h = jnp.tanh(x @ w)
+            h = (h - h.mean(-1, keepdims=True)) * jnp.exp(c)
+            return 0.5 * c + h.sum(0), (h * c).sum()
+
+        return lax.scan(step, jnp.zeros(3), xs)[1].sum()
+
+    early, _ = scans_of(grad(f), W, ROWS)
+    stacked = sum(v.aval.size for v in early.outvars[1:]) // len(ROWS)
+    # tanh(x @ w) of 6 numbers, its mean of 2, and c and exp(c) of 3
+    assert stacked <= 6 + 2 + 3 + 3
+    program = lambda w: f(w, ROWS)
+    eps = 1e-2 * np.ones_like(W)
+    slope = (program(W + eps) - program(W - eps)) / 2e-2
+    np.testing.assert_allclose(jnp.vdot(grad(program)(W), np.ones_like(W)), slope, rtol=1e-2)
+
+
 @pytest.mark.parametrize("split, size", [(False, 3), (True, 3), (False, 8)])
 def test_products_after_the_loop(split, size):
     """Sums of outer products are one product of stacks, where those are small or asked for."""

@@ -186,28 +186,34 @@ def settled_split(
 def recomputing(
     early: Jaxpr, late: Jaxpr, residuals: list[Any], known: Sequence[int], num_outs: int
 ) -> tuple[list[Any], Jaxpr]:
-    """`late` with residuals computed again where that is cheap and takes nothing new from `early`.
+    """`late` with residuals computed again where that is cheap and there is no more to keep for it.
 
-    Residuals are variables of `early`, which `late` takes first; those that are left are returned.
-    `known` counts the inputs of `early` by groups.
+    So a mask, a broadcast or a scaled copy is not stacked, but what it is made of. Residuals are
+    variables of `early`, which `late` takes first; those that are left are returned. `known` counts
+    the inputs of `early` by groups.
     """
     makers = {v: e for e in early.eqns for v in e.outvars}
     carry = early.invars[known[0] : known[0] + known[1]]
     at_hand: set[Any] = {v for v in early.invars if v not in carry}
     at_hand |= {v for v in early.outvars[known[1] : num_outs] if type(v) is not Literal}
-    at_hand |= {v for v in residuals if v not in makers or not makers[v].primitive.cheap}
+    needs = dependences(early.replace(outvars=residuals))
+    at_hand |= {
+        v
+        for v, need in zip(residuals, needs, strict=True)
+        if need >> known[0] == 0 or v not in makers or not makers[v].primitive.cheap
+    }
     again: set[Eqn] = set()
     for v in residuals:
-        found = None if v in at_hand else recipe(v, makers, at_hand)
-        if found is None:
-            at_hand.add(v)
-        else:
-            again |= set(found)
+        if v not in at_hand:
+            eqns, leaves = recipe(v, makers, at_hand)
+            fits = len(eqns) <= LONGEST_RECIPE and sum(map(num_bytes, leaves)) <= num_bytes(v)
+            at_hand |= leaves if fits else {v}
+            again |= eqns if fits else set()
     if not again:
         return residuals, late
     names: dict[Any, Any] = dict(zip(residuals, late.invars, strict=False))
     left = [v for v in residuals if v in at_hand]
-    eqns = []
+    copies = []
     for eqn in [e for e in early.eqns if e in again]:
         for a in eqn.invars:
             if type(a) is not Literal and a not in names:
@@ -216,27 +222,32 @@ def recomputing(
         for v in eqn.outvars:
             names.setdefault(v, Var(v.aval))
         invars = [a if type(a) is Literal else names[a] for a in eqn.invars]
-        eqns.append(eqn.replace(invars=invars, outvars=[names[v] for v in eqn.outvars]))
+        copies.append(eqn.replace(invars=invars, outvars=[names[v] for v in eqn.outvars]))
     invars = [*[names[v] for v in left], *late.invars[len(residuals) :]]
-    return left, late.replace(invars=invars, eqns=[*eqns, *late.eqns])
+    return left, late.replace(invars=invars, eqns=[*copies, *late.eqns])
 
 
 LONGEST_RECIPE = 8  # equations, so that computing again stays cheap
 
 
-def recipe(v: Any, makers: dict[Var, Eqn], at_hand: set[Var]) -> list[Eqn] | None:
-    """The cheap equations that make a variable of those at hand, or None."""
-    eqn = makers.get(v)
-    if eqn is None or not eqn.primitive.cheap:
-        return None
-    eqns: list[Eqn] = []
-    for a in eqn.invars:
-        if type(a) is not Literal and a not in at_hand:
-            found = recipe(a, makers, at_hand)
-            if found is None or len(eqns) + len(found) >= LONGEST_RECIPE:
-                return None
-            eqns += found
-    return [*eqns, eqn]
+def recipe(v: Any, makers: dict[Var, Eqn], at_hand: set) -> tuple[set[Eqn], set]:
+    """The cheap equations that make a variable, and what they take that is not at hand."""
+    eqns: set[Eqn] = set()
+    leaves, todo = set(), [v]
+    while todo and len(eqns) <= LONGEST_RECIPE:
+        v = todo.pop()
+        eqn = makers.get(v)
+        if eqn is None or not eqn.primitive.cheap:
+            leaves.add(v)
+        elif eqn not in eqns:
+            eqns.add(eqn)
+            todo += [a for a in eqn.invars if type(a) is not Literal and a not in at_hand]
+    return eqns, leaves
+
+
+def num_bytes(v: Any) -> int:
+    """What a value of a variable takes."""
+    return v.aval.size * v.aval.dtype.itemsize
 
 
 def place_residuals(
