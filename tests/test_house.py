@@ -42,8 +42,8 @@ weft.structs weft.flat weft.stages weft.retracing weft.jitting weft.bodies weft.
 weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
-weft.lax weft.numpy weft.scipy weft.debug weft.profiler weft.experimental weft.cache weft.interpreters
-weft.extend weft
+weft.lax weft.numpy weft.scipy weft.debug weft.profiler weft.experimental weft.cache
+weft.interpreters weft.extend weft
 """.split()  # noqa: SIM905
 
 # The spine: all but the primitives and the doors users open.

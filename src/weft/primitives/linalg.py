@@ -1,0 +1,512 @@
+"""Cholesky factors, triangular and tridiagonal systems, and products X X^T.
+
+Other factorizations are in factorizations.py and eigen.py, closed forms for small matrices in
+small.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.dot import Precision, dimension_text, precision_config
+from weft.primitives.elementwise import add, mul, neg, not_linear, sub
+from weft.primitives.layout import (
+    expand_dims,
+    literal,
+    moved_to_front,
+    reshape,
+    squeeze,
+    transpose,
+)
+from weft.primitives.matrices import (
+    MatrixPrimitive,
+    check_alike,
+    check_matrix,
+    conjugate,
+    lower_checked,
+    lower_part,
+    lower_swap,
+    lower_triangle,
+    product,
+    swap,
+    symmetrized,
+    times_rows,
+    upper_part,
+    zero_tangents,
+)
+from weft.primitives.slicing import pad
+from weft.xla.hlo import i64s
+from weft.xla.lapack import LETTERS, call_lapack, char, target
+
+# --- cholesky -------------------------------------------------------------------------------
+
+
+class Cholesky(MatrixPrimitive):
+    """The lower triangular L, of positive diagonal, for which L L^H = x.
+
+    Shapes: x (..., n, n). Dtypes: float32, float64, complex64, complex128. Reads the lower
+    triangle of x; NaN where x is not positive definite. Derivatives are those in the space of
+    Hermitian matrices. Source: LAPACK potrf; derivative: Murray, "Differentiation of the Cholesky
+    decomposition" (2016), equation 9.
+    """
+
+    name = "cholesky"
+
+    def abstract_eval(self, x):
+        check_matrix(self.name, x, square=True)
+        return [x]
+
+    def write(self, hlo, outs, x):
+        (out,) = outs
+        if hlo.platform != "cpu":
+            y = hlo.op("stablehlo.cholesky", [x], [out], lower="true")[0]
+            return [lower_triangle(hlo, y, "GE")]
+        # The transpose, which costs nothing to pass, is U^H U of the same memory as L.
+        info = ShapedArray(out.shape[:-2], np.int32)
+        y, failed = call_lapack(
+            hlo,
+            target("potrf", out.dtype),
+            [lower_swap(hlo, x)],
+            [out, info],
+            out.ndim - 2,
+            {0: 0},
+            uplo=char("U"),
+        )
+        (y,) = lower_checked(hlo, failed, [lower_swap(hlo, y)])
+        return [lower_triangle(hlo, y, "GE")]
+
+    def jvp(self, primals, tangents):
+        (y,) = self.bind(*primals)
+        (t,) = tangents
+        inner = triangular_solve(y, t, left_side=True, lower=True)
+        inner = triangular_solve(y, inner, lower=True, transpose_a=True, conjugate_a=True)
+        return [y], [product(y, halved_triangle(inner))]
+
+
+def halved_triangle(x: Any) -> Any:
+    """The lower triangle of x, half of its diagonal."""
+    return mul(add(lower_part(x), lower_part(x, -1)), 0.5)
+
+
+cholesky_p = Cholesky()
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangular factor L of positive definite matrices, L L^H = x.
+
+    x (..., n, n) is made Hermitian first, as (x + x^H) / 2, unless `symmetrize_input` says not to:
+    then only its lower triangle is read. NaN where x is not positive definite.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> print(lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]])))
+    [[2. 0.]
+     [1. 2.]]
+    """
+    check_matrix("cholesky", typeof(x, "cholesky"), square=True)
+    return cholesky_p.bind(symmetrized(x) if symmetrize_input else x)[0]
+
+
+class CholeskyUpdate(MatrixPrimitive):
+    """The upper triangular S, of the sign of r's diagonal, for which S^T S = r^T r + w w^T.
+
+    Shapes: r (..., n, n) upper triangular, w (..., n). Dtypes: real. By n Givens rotations, which
+    are stable. Source: Golub and Van Loan, "Matrix Computations", section 6.5.4.
+    """
+
+    name = "cholesky_update"
+
+    def abstract_eval(self, r, w):
+        check_matrix(self.name, r, True, ("float32", "float64"))
+        check_alike(self.name, r, w)
+        if w.shape != r.shape[:-1]:
+            raise ShapeError(
+                f"{self.name}: the vector must have the size of the matrix, (..., n) for "
+                f"(..., n, n); got {r}, {w}."
+            )
+        return [ShapedArray(r.shape, r.dtype, r.weak_type and w.weak_type)]
+
+    def write(self, hlo, outs, r, w):
+        (out,) = outs
+        n = out.shape[-1]
+        count = ShapedArray((), np.int32)
+        step = lambda i, r, w: rotated(hlo, i, r, w)
+        going = lambda i, r, w: [hlo.compare("LT", i, hlo.constant(n, count))]
+        start = hlo.constant(0, count)
+        return [hlo.while_loop([start, r, w], going, step)[1]]
+
+    def jvp(self, primals, tangents):
+        """S'^T S + S^T S' is the derivative of the right side."""
+        (y,) = self.bind(*primals)
+        (r, w), (dr, dw) = primals, tangents
+        half = []
+        if not isinstance(dr, Zero):
+            half.append(product(swap(r), upper_part(dr)))
+        if not isinstance(dw, Zero):
+            half.append(outer(w, dw))
+        moved = half[0] if len(half) == 1 else add(*half)
+        inner = add(moved, swap(moved))
+        inner = triangular_solve(y, inner, left_side=True, transpose_a=True)
+        inner = triangular_solve(y, inner)
+        return [y], [product(swap(halved_triangle(swap(inner))), y)]
+
+
+def outer(x: Any, y: Any) -> Any:
+    """x y^T for vectors."""
+    n = typeof(x).ndim
+    return product(expand_dims(x, (n,)), expand_dims(y, (n - 1,)))
+
+
+def rotated(hlo: Any, i: Any, r: Any, w: Any) -> list:
+    """Write one step of a Cholesky update: row i of r and w, rotated so that w[i] becomes 0."""
+    lead = r.aval.shape[:-2]
+    row = r.aval.update(shape=(*lead, 1, r.aval.shape[-1]))
+    cell = w.aval.update(shape=(*lead, 1))
+    zero, one = hlo.constant(0, i.aval), hlo.constant(1, cell)
+    starts = [zero] * len(lead)
+
+    def apply(name: str, *xs: Any) -> Any:
+        return hlo.like(name, *xs)[0]
+
+    def at(x: Any, where: list, out: ShapedArray) -> Any:
+        sizes = i64s(out.shape)
+        return hlo.op("stablehlo.dynamic_slice", [x, *where], [out], slice_sizes=sizes)[0]
+
+    def scaled(x: Any, factor: Any) -> Any:
+        dims = i64s(range(len(cell.shape)))
+        (factor,) = hlo.op(
+            "stablehlo.broadcast_in_dim", [factor], [w.aval], broadcast_dimensions=dims
+        )
+        return apply("multiply", factor, x)
+
+    (old,) = hlo.op("stablehlo.reshape", [at(r, [*starts, i, zero], row)], [w.aval])
+    a, b = at(old, [*starts, i], cell), at(w, [*starts, i], cell)
+    # Scaled, so that squares neither overflow nor vanish; nothing turns where b is 0.
+    scale = apply("maximum", apply("abs", a), apply("abs", b))
+    a, b = apply("divide", a, scale), apply("divide", b, scale)
+    norm = apply("sqrt", apply("add", apply("multiply", a, a), apply("multiply", b, b)))
+    still = hlo.compare("EQ", at(w, [*starts, i], cell), hlo.constant(0, cell))
+    choose = lambda x, y: hlo.op("stablehlo.select", [still, x, y], [cell])[0]
+    cosine = choose(one, apply("divide", a, norm))
+    sine = choose(hlo.constant(0, cell), apply("divide", b, norm))
+    new = apply("add", scaled(old, cosine), scaled(w, sine))
+    w = apply("subtract", scaled(w, cosine), scaled(old, sine))
+    (new,) = hlo.op("stablehlo.reshape", [new], [row])
+    (r,) = hlo.op("stablehlo.dynamic_update_slice", [r, new, *starts, i, zero], [r.aval])
+    return [apply("add", i, hlo.constant(1, i.aval)), r, w]
+
+
+cholesky_update_p = CholeskyUpdate()
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The Cholesky factor of r^T r + w w^T, given r (..., n, n) upper triangular and w (..., n).
+
+    Real dtypes. O(n^2), where a new factorization is O(n^3).
+    """
+    return cholesky_update_p.bind(r_matrix, w_vector)[0]
+
+
+class SymmetricProduct(Primitive):
+    """alpha x x^T + beta c. Shapes: x (..., m, n), c (..., m, m). Dtypes: real floats."""
+
+    name = "symmetric_product"
+
+    def abstract_eval(self, x, c, *, alpha, beta):
+        check_alike(self.name, x, c)
+        if not dtypes.is_float(x.dtype):
+            raise DtypeError(f"{self.name}: operands must be of real float dtype; got {x}, {c}.")
+        if x.ndim < 2 or c.shape != (*x.shape[:-1], x.shape[-2]):
+            raise ShapeError(
+                f"{self.name}: operands must be of shapes (..., m, n) and (..., m, m); "
+                f"got {x}, {c}."
+            )
+        return [ShapedArray(c.shape, c.dtype, x.weak_type and c.weak_type)]
+
+    def lower(self, hlo, x, c, *, alpha, beta):
+        last = x.aval.ndim - 1
+        batch = tuple(range(last - 1))
+        (y,) = hlo.op(
+            "stablehlo.dot_general",
+            [x, x],
+            [c.aval],
+            dot_dimension_numbers=dimension_text((((last,), (last,)), (batch, batch))),
+            precision_config=precision_config((Precision.HIGHEST, Precision.HIGHEST)),
+        )
+        scaled = [
+            hlo.like("multiply", hlo.constant(k, v.aval), v)[0]
+            for k, v in ((alpha, y), (beta, c))
+            if k != 0
+        ]
+        if not scaled:
+            return [hlo.constant(0, c.aval)]
+        return hlo.like("add", *scaled) if len(scaled) == 2 else scaled
+
+    def jvp(self, primals, tangents, *, alpha, beta):
+        (y,) = self.bind(*primals, alpha=alpha, beta=beta)
+        (x, _), (dx, dc) = primals, tangents
+        dots = []
+        if not isinstance(dx, Zero) and alpha != 0:
+            half = product(x, swap(dx))
+            dots.append(mul(add(half, swap(half)), alpha))
+        if not isinstance(dc, Zero) and beta != 0:
+            dots.append(mul(dc, beta))
+        if not dots:
+            return [y], zero_tangents([y])
+        return [y], [dots[0] if len(dots) == 1 else add(*dots)]
+
+    batch = MatrixPrimitive.batch
+
+
+symmetric_product_p = SymmetricProduct()
+
+
+def symmetric_product(
+    a_matrix: Any,
+    c_matrix: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Any:
+    """alpha a a^T + beta c, for a (..., m, n) and c (..., m, m), symmetric, of real dtype.
+
+    `symmetrize_output` gives both triangles of the result the values of the lower one.
+    """
+    y = symmetric_product_p.bind(a_matrix, c_matrix, alpha=float(alpha), beta=float(beta))[0]
+    return add(lower_part(y), swap(lower_part(y, -1))) if symmetrize_output else y
+
+
+# --- triangular systems ---------------------------------------------------------------------
+
+
+class TriangularSolve(MatrixPrimitive):
+    """x for which op(a) x = b, or x op(a) = b unless `left_side`; op(a) is a, a^T, conj(a) or a^H.
+
+    Shapes: a (..., n, n), b (..., n, k), or (..., k, n) for the right side. Dtypes: float, complex;
+    half precision is computed in float32. Reads the `lower` triangle of a, or the upper one; its
+    diagonal is taken for ones where it is a `unit_diagonal`. A zero on the diagonal gives inf or
+    NaN. Source: BLAS trsm.
+    """
+
+    name = "triangular_solve"
+
+    def abstract_eval(self, a, b, *, left_side, **params):
+        check_alike(self.name, a, b)
+        check_matrix(self.name, a, True, (*LETTERS, "float16", "bfloat16"))
+        if b.shape[:-2] != a.shape[:-2] or b.ndim < 2 or b.shape[-1 - left_side] != a.shape[-1]:
+            wanted = "(..., n, k)" if left_side else "(..., k, n)"
+            raise ShapeError(
+                f"{self.name}: operands must be of shapes (..., n, n) and {wanted}; got {a}, {b}."
+            )
+        return [ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)]
+
+    def write(self, hlo, outs, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+        (out,) = outs
+        if dtypes.itemsize_bits(out.dtype) == 16:
+            a, b = (hlo.convert(x, np.dtype(np.float32)) for x in (a, b))
+        conjugate_a = conjugate_a and dtypes.is_complex(out.dtype)
+        if hlo.platform != "cpu":
+            kind = "ADJOINT" if conjugate_a else "TRANSPOSE"
+            (y,) = hlo.op(
+                "stablehlo.triangular_solve",
+                [lower_conjugate(hlo, a) if conjugate_a and not transpose_a else a, b],
+                [b.aval],
+                left_side=truth(left_side),
+                lower=truth(lower),
+                unit_diagonal=truth(unit_diagonal),
+                transpose_a=f"#stablehlo<transpose {kind if transpose_a else 'NO_TRANSPOSE'}>",
+            )
+            return [hlo.convert(y, out.dtype)]
+        if conjugate_a and not transpose_a:
+            a = lower_conjugate(hlo, a)
+        # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
+        # triangle is read.
+        a, b = lower_swap(hlo, a), lower_swap(hlo, b)
+        (y,) = call_lapack(
+            hlo,
+            target("trsm", b.aval.dtype),
+            [a, b],
+            [b.aval],
+            out.ndim - 2,
+            {0: 1},
+            side=char("R" if left_side else "L"),
+            uplo=char("U" if lower else "L"),
+            trans_x=char("N" if not transpose_a else "C" if conjugate_a else "T"),
+            diag=char("U" if unit_diagonal else "N"),
+        )
+        return [hlo.convert(lower_swap(hlo, y), out.dtype)]
+
+    def jvp(self, primals, tangents, **params):
+        """op(a) dx = db - op(da) x, with the part of da that is read."""
+        (a, _), (da, db) = primals, tangents
+        (x,) = self.bind(*primals, **params)
+        moved = db
+        if not isinstance(da, Zero):
+            left, below = params["left_side"], params["lower"]
+            offset = params["unit_diagonal"]
+            da = lower_part(da, -offset) if below else upper_part(da, offset)
+            da = swap(da) if params["transpose_a"] else da
+            da = conjugate(da) if params["conjugate_a"] else da
+            pushed = product(da, x) if left else product(x, da)
+            moved = neg(pushed) if isinstance(db, Zero) else sub(db, pushed)
+        return [x], self.bind(a, moved, **params)
+
+    def transpose(self, cts, a, b, *, transpose_a, **params):
+        """Linear in b; the transpose of op(a) is op of a^T."""
+        if isinstance(a, Linear):
+            raise not_linear(self.name, (a, b))
+        return [None, *self.bind(a, cts[0], transpose_a=not transpose_a, **params)]
+
+    def batch(self, axis, args, dims, *, left_side, **params):
+        """Where one matrix serves all, what is mapped is more columns (or rows) of b."""
+        (a, b), (i, j) = args, dims
+        if i is not None:
+            return super().batch(axis, args, dims, left_side=left_side, **params)
+        b = moved_to_front(b, j)
+        shape = typeof(b).shape[1:]
+        at = len(shape) - 1 if left_side else len(shape) - 2  # the axis of columns, or rows
+        order = (*range(1, at + 1), 0, *range(at + 1, len(shape) + 1))
+        merged = (*shape[:at], axis.size * shape[at], *shape[at + 1 :])
+        b = reshape(transpose(b, order), merged)
+        (x,) = self.bind(a, b, left_side=left_side, **params)
+        return [reshape(x, (*shape[:at], axis.size, *shape[at:]))], [at]
+
+
+def truth(x: bool) -> str:
+    """A bool attribute."""
+    return "true" if x else "false"
+
+
+def lower_conjugate(hlo: Any, x: Any) -> Any:
+    """Write the conjugate of a complex array."""
+    part = x.aval.update(dtype=dtypes.real_dtype(x.aval.dtype))
+    (re,), (im,) = (hlo.op(f"stablehlo.{name}", [x], [part]) for name in ("real", "imag"))
+    return hlo.op("stablehlo.complex", [re, hlo.like("negate", im)[0]], [x.aval])[0]
+
+
+triangular_solve_p = TriangularSolve()
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """Solve x op(a) = b, or op(a) x = b where a is on the `left_side`, for triangular a.
+
+    a (..., n, n); b (..., k, n), or (..., n, k) for the left side, or one vector less, (..., n).
+    op(a) is a, its transpose, its conjugate or both; `lower` says which triangle is read.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> a = jnp.array([[2., 0.], [1., 4.]])
+    >>> print(lax.linalg.triangular_solve(a, jnp.array([2., 9.]), left_side=True, lower=True))
+    [1. 2.]
+    """
+    vector = typeof(b).ndim == typeof(a).ndim - 1
+    if vector:
+        b = expand_dims(b, (typeof(b).ndim if left_side else typeof(b).ndim - 1,))
+    x = triangular_solve_p.bind(
+        a,
+        b,
+        left_side=bool(left_side),
+        lower=bool(lower),
+        transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a),
+        unit_diagonal=bool(unit_diagonal),
+    )[0]
+    return squeeze(x, (-1 if left_side else -2,)) if vector else x
+
+
+# --- tridiagonal systems --------------------------------------------------------------------
+
+
+class TridiagonalSolve(MatrixPrimitive):
+    """x for which t x = b; t has the diagonal d, dl[i] at (i, i - 1) and du[i] at (i, i + 1).
+
+    Shapes: dl, d, du (..., n), b (..., n, k); dl[0] and du[n - 1] are not read. NaN where t is
+    singular; with `perturb_singular` small pivots are made larger instead. Source: LAPACK gtsv.
+    """
+
+    name = "tridiagonal_solve"
+
+    def abstract_eval(self, dl, d, du, b, *, perturb_singular):
+        check_alike(self.name, dl, d, du, b)
+        check_matrix(self.name, b)
+        if not dl.shape == d.shape == du.shape == b.shape[:-1]:
+            raise ShapeError(
+                f"{self.name}: the diagonals must be of shape (..., n) for a right side of shape "
+                f"(..., n, k); got {dl}, {d}, {du}, {b}. Hint: b[..., None] where b is a vector."
+            )
+        return [ShapedArray(b.shape, b.dtype, all(a.weak_type for a in (dl, d, du, b)))]
+
+    def write(self, hlo, outs, dl, d, du, b, *, perturb_singular):
+        (out,), rank = outs, d.aval.ndim - 1
+        if perturb_singular:
+            name = "tridiagonal_solve_perturbed_ffi"
+            return call_lapack(hlo, name, [dl, d, du, b], [out], rank)
+        info = ShapedArray(out.shape[:-2], np.int32)
+        name = target("gtsv", out.dtype)
+        avals = [dl.aval, d.aval, du.aval, out, info]
+        aliases = {i: i for i in range(4)}
+        *_, x, failed = call_lapack(hlo, name, [dl, d, du, b], avals, rank, aliases)
+        return lower_checked(hlo, failed, [x])
+
+    def jvp(self, primals, tangents, **params):
+        """t dx = db - dt x."""
+        *diagonals, _ = primals
+        (x,) = self.bind(*primals, **params)
+        moved = tangents[3]
+        for dot, shift in zip(tangents[:3], (-1, 0, 1), strict=True):
+            if not isinstance(dot, Zero):
+                pushed = times_rows(dot, shifted(x, shift, -2))
+                moved = neg(pushed) if isinstance(moved, Zero) else sub(moved, pushed)
+        return [x], self.bind(*diagonals, moved, **params)
+
+    def transpose(self, cts, dl, d, du, b, **params):
+        """Linear in b; in t^T the outer diagonals have changed places."""
+        if any(isinstance(x, Linear) for x in (dl, d, du)):
+            raise not_linear(self.name, (dl, d, du, b))
+        above, below = shifted(du, -1, -1), shifted(dl, 1, -1)
+        return [None, None, None, *self.bind(above, d, below, cts[0], **params)]
+
+
+def shifted(x: Any, by: int, axis: int) -> Any:
+    """x[i + by] at i along an axis, 0 where there is none."""
+    n, axis = typeof(x).shape[axis], typeof(x).ndim + axis
+    if by == 0 or n == 0:
+        return x
+    config = [(0, 0, 0)] * typeof(x).ndim
+    config[axis] = (1, -1, 0) if by < 0 else (-1, 1, 0)
+    return pad(x, literal(0, typeof(x).dtype), config)
+
+
+tridiagonal_solve_p = TridiagonalSolve()
+
+
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+    """Solve tridiagonal systems t x = b, of shape (..., n, k), by elimination with pivoting.
+
+    dl, d and du, of shape (..., n), are the diagonals of t: dl[i] left of d[i] and du[i] right of
+    it; dl[0] and du[n - 1] are not read. NaN where t is singular, unless `perturb_singular`.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> one = jnp.ones(3)
+    >>> b = jnp.array([[4.], [8.], [8.]])
+    >>> print(lax.linalg.tridiagonal_solve(one, 2 * one, one, b).ravel())
+    [1. 2. 3.]
+    """
+    return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))[0]

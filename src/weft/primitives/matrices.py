@@ -1,0 +1,289 @@
+"""What operations on matrices share: the family, its checks, and small steps of their rules.
+
+The last two axes of an array are its matrices, the axes before them a batch. The operations are in
+linalg.py, factorizations.py and eigen.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero
+from weft.errors import DtypeError, MissingRule, ShapeError
+from weft.primitives.dot import Precision, batch_matmul
+from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, select, sub
+from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from weft.primitives.layout import (
+    batched_at_front,
+    broadcast_in_dim,
+    broadcasted_iota,
+    convert,
+    expand_dims,
+    full_like,
+    reduce_sum,
+    transpose,
+)
+from weft.primitives.slicing import slice_in_dim
+from weft.xla.hlo import i64s
+from weft.xla.lapack import LETTERS
+
+# --- the family -----------------------------------------------------------------------------
+
+
+class MatrixPrimitive(Primitive):
+    """A family: an operation on the last axes of its operands; all axes before them are a batch.
+
+    A member writes `write`, its lowering where no operand is empty, and `jvp` where it has one.
+    """
+
+    no_derivative = "lax.stop_gradient(x)"  # what to do where there is none
+
+    def lower(self, hlo, *values, **params):
+        outs = self.type_of(tuple(v.aval for v in values), params)
+        if not all(v.aval.size for v in values):
+            return [lower_identity(hlo, out) for out in outs]
+        return self.write(hlo, outs, *values, **params)
+
+    def write(self, hlo, outs, *values, **params):
+        raise self.missing("lower")
+
+    def jvp(self, primals, tangents, **params):
+        raise MissingRule(
+            f"{self.name}: has no derivative; got a tangent for an operand. "
+            f"Hint: {self.no_derivative}."
+        )
+
+    def batch(self, axis, args, dims, **params):
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        outs = self.bind(*args, **params)
+        return outs, [0] * len(outs)
+
+
+def check_matrix(
+    op: str, x: ShapedArray, square: bool = False, kinds: Sequence[str] = tuple(LETTERS)
+) -> None:
+    """Raise unless `x` holds matrices of a dtype that LAPACK has."""
+    if x.dtype.name not in kinds:
+        hint = "" if dtypes.is_complex(x.dtype) else " Hint: x.astype(float)."
+        raise DtypeError(f"{op}: the dtype must be one of {', '.join(kinds)}; got {x}.{hint}")
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        wanted = "square matrices, of shape (..., n, n)" if square else "matrices (..., m, n)"
+        raise ShapeError(f"{op}: the operand must hold {wanted}; got {x}.")
+
+
+def check_alike(op: str, *avals: ShapedArray) -> None:
+    """Raise unless operands are of one dtype."""
+    if len({a.dtype for a in avals}) > 1:
+        raise DtypeError(
+            f"{op}: operands must have equal dtypes; got {', '.join(map(str, avals))}."
+        )
+
+
+def shaped(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
+    """A type that is weak as `like` is."""
+    return ShapedArray(shape, like.dtype if dtype is None else dtype, like.weak_type)
+
+
+def all_zero(tangents: Sequence[Any]) -> bool:
+    """Whether nothing moves."""
+    return all(isinstance(t, Zero) for t in tangents)
+
+
+def zero_tangents(outs: Sequence[Any]) -> list:
+    """Zero for each result."""
+    return [Zero(typeof(y).to_tangent()) for y in outs]
+
+
+# --- steps of rules -------------------------------------------------------------------------
+
+
+def swap(x: Any) -> Any:
+    """The transposes of matrices."""
+    n = typeof(x).ndim
+    return transpose(x, (*range(n - 2), n - 1, n - 2))
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; real arrays stay real."""
+    return conj(x) if dtypes.is_complex(typeof(x).dtype) else x
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transposes of matrices."""
+    return conjugate(swap(x))
+
+
+def symmetrized(x: Any) -> Any:
+    """(x + x^H) / 2."""
+    return div(add(x, adjoint(x)), 2)
+
+
+def product(x: Any, y: Any, *more: Any) -> Any:
+    """The product of matrices, in full precision."""
+    out = batch_matmul(x, y, Precision.HIGHEST)
+    return product(out, *more) if more else out
+
+
+def at_or_below(shape: Sequence[int], offset: int) -> Any:
+    """Which elements of a matrix are at or below the diagonal `offset`, spread over a batch."""
+    rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
+    mask = ge(add(rows, offset), columns)
+    return broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
+
+
+def lower_part(x: Any, offset: int = 0) -> Any:
+    """x with zeros above the diagonal `offset`."""
+    return select(at_or_below(typeof(x).shape, offset), x, full_like(x, 0))
+
+
+def upper_part(x: Any, offset: int = 0) -> Any:
+    """x with zeros below the diagonal `offset`."""
+    return select(at_or_below(typeof(x).shape, offset - 1), full_like(x, 0), x)
+
+
+def on_diagonal(shape: Sequence[int]) -> Any:
+    """Which elements of a matrix are on the diagonal, spread over a batch."""
+    rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
+    return broadcast_in_dim(eq(rows, columns), shape, (len(shape) - 2, len(shape) - 1))
+
+
+def identity_like(x: Any) -> Any:
+    """Identity matrices of the type of x."""
+    return convert(on_diagonal(typeof(x).shape), typeof(x).dtype)
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices, as vectors."""
+    kept = select(on_diagonal(typeof(x).shape), x, full_like(x, 0))
+    return reduce_sum(kept, (typeof(x).ndim - 1,))
+
+
+def times_rows(v: Any, x: Any) -> Any:
+    """diag(v) x: each row of a matrix times an element of a vector."""
+    return mul(broadcast_in_dim(v, typeof(x).shape, range(typeof(v).ndim)), x)
+
+
+def times_columns(x: Any, v: Any) -> Any:
+    """x diag(v): each column of a matrix times an element of a vector."""
+    n = typeof(x).ndim
+    return mul(x, broadcast_in_dim(v, typeof(x).shape, (*range(n - 2), n - 1)))
+
+
+def differences(v: Any) -> Any:
+    """v[j] - v[i] as a matrix, for vectors."""
+    shape = typeof(v).shape
+    n = len(shape)
+    square = (*shape, shape[-1])
+    rows = broadcast_in_dim(v, square, range(n))
+    return sub(broadcast_in_dim(v, square, (*range(n - 1), n)), rows)
+
+
+def imaginary_part(x: Any) -> Any:
+    """i Im(x)."""
+    part = imag(x)
+    return complex(full_like(part, 0), part)
+
+
+def take_rows(x: Any, order: Any) -> Any:
+    """Matrices with their rows in the given order, which holds vectors of row numbers."""
+    shape = typeof(x).shape
+    batch = tuple(range(len(shape) - 2))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(len(shape) - 1,),
+        collapsed_slice_dims=(len(shape) - 2,),
+        start_index_map=(len(shape) - 2,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+    )
+    return gather(
+        x,
+        as_column(order),
+        numbers,
+        (1,) * (len(shape) - 1) + shape[-1:],
+        unique_indices=True,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
+
+
+def as_column(v: Any) -> Any:
+    """Vectors as matrices of one column."""
+    return expand_dims(v, (typeof(v).ndim,))
+
+
+def rows(x: Any, start: int | None, stop: int | None) -> Any:
+    """Some rows of matrices."""
+    return slice_in_dim(x, start, stop, axis=-2)
+
+
+def columns(x: Any, start: int | None, stop: int | None) -> Any:
+    """Some columns of matrices."""
+    return slice_in_dim(x, start, stop, axis=-1)
+
+
+# --- steps of lowerings ---------------------------------------------------------------------
+
+
+def lower_identity(hlo: Any, out: ShapedArray) -> Any:
+    """Write what an operation on empty matrices gives: identity matrices, and 0, 1, 2, ..."""
+    if not out.size:
+        return hlo.constant(0, out.strong())
+    if not dtypes.is_inexact(out.dtype):
+        return hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")[0]
+    return hlo.convert(hlo.compare("EQ", *lower_numbers(hlo, out)), out.dtype)
+
+
+def lower_numbers(hlo: Any, out: ShapedArray) -> list:
+    """Write the number of its row, and of its column, for each element of matrices."""
+    number = ShapedArray(out.shape, np.int32)
+    return [
+        hlo.op("stablehlo.iota", [], [number], iota_dimension=f"{i} : i64")[0]
+        for i in (out.ndim - 2, out.ndim - 1)
+    ]
+
+
+def lower_triangle(hlo: Any, x: Any, direction: str) -> Any:
+    """Write x with zeros but where its row's number compares so with its column's."""
+    mask = hlo.compare(direction, *lower_numbers(hlo, x.aval))
+    return hlo.op("stablehlo.select", [mask, x, hlo.constant(0, x.aval)], [x.aval])[0]
+
+
+def lower_swap(hlo: Any, x: Any) -> Any:
+    """Write the transposes of matrices."""
+    n = x.aval.ndim
+    out = x.aval.update(shape=(*x.aval.shape[:-2], *x.aval.shape[:-3:-1]))
+    order = i64s((*range(n - 2), n - 1, n - 2))
+    return hlo.op("stablehlo.transpose", [x], [out], permutation=order)[0]
+
+
+def lower_spread(hlo: Any, x: Any, shape: Sequence[int]) -> Any:
+    """Write x, which has leading axes alone, repeated along the others."""
+    if x.aval.shape == tuple(shape):
+        return x
+    out = x.aval.update(shape=tuple(shape))
+    dims = i64s(range(x.aval.ndim))
+    return hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)[0]
+
+
+def lower_checked(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
+    """Write results of a routine, with NaN for those of a batch where it says that it failed."""
+    good = hlo.compare("EQ", info, hlo.constant(0, info.aval))
+    return [
+        hlo.op(
+            "stablehlo.select",
+            [
+                lower_spread(hlo, good, y.aval.shape),
+                y,
+                hlo.constant(NAN[y.aval.dtype.kind], y.aval),
+            ],
+            [y.aval],
+        )[0]
+        for y in outs
+    ]
+
+
+NAN = {"f": float("nan"), "c": np.complex128(np.nan + 1j * np.nan)}
