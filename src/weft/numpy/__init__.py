@@ -22,6 +22,8 @@ from weft.xla.array import Array as ndarray  # noqa: F401
 LATER = {
     "weft.numpy.calculus": ("diff ediff1d gradient interp trapezoid unwrap"),
     "weft.numpy.contraction": ("einsum einsum_path"),
+    "weft.numpy.convolution": ("convolve correlate"),
+    "weft.numpy.fft": "",
     "weft.numpy.functional": ("apply_along_axis apply_over_axes vectorize"),
     "weft.numpy.grids": (
         "c_ diag diag_indices diag_indices_from diagflat eye fill_diagonal "
@@ -34,6 +36,10 @@ LATER = {
     "weft.numpy.sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
         "unique_inverse unique_values"
+    ),
+    "weft.numpy.windows": ("bartlett blackman hamming hanning kaiser"),
+    "weft.numpy.statistics": (
+        "corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile"
     ),
 }
 __getattr__, __dir__ = importing_later(__name__, LATER)

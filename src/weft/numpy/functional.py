@@ -171,7 +171,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
 
 
 def apply_over_axes(func: Callable, a: Any, axes: int | Sequence[int]) -> Any:
-    """`func(a, axis)` for each of the axes in turn; an axis that it removes comes back of size 1."""
+    """`func(a, axis)` for each axis in turn; an axis that it removes comes back with size 1."""
     x = as_array(a, "apply_over_axes")
     for axis in axes if isinstance(axes, Sequence) else (axes,):
         axis = axis_of("apply_over_axes", concrete_int("apply_over_axes", axis, "axes"), x.ndim)

@@ -1,0 +1,429 @@
+"""Quantiles and covariances.
+
+Means and variances are reductions.py's, counts and histograms histograms.py's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.trace import Tracer
+from weft.errors import DtypeError, ShapeError
+from weft.numpy import ufuncs
+from weft.numpy.choice import clip, where
+from weft.numpy.elementwise import abs, ceil, conj, floor, mod, real, rint
+from weft.numpy.fused import fused
+from weft.numpy.indexing import take_along_axis
+from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis, promoted
+from weft.numpy.products import matmul
+from weft.numpy.promotion import as_array, as_inexact, axes_of, no_out
+from weft.numpy.reductions import all, any, average, sum
+from weft.numpy.selection import smallest
+from weft.primitives import elementwise as ops
+from weft.primitives import layout
+from weft.primitives.cumulative import cumsum
+from weft.primitives.sort import sort as sort_together
+from weft.xla.array import ArrayImpl
+
+__all__ = [
+    "corrcoef",
+    "cov",
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
+
+Axis = int | Sequence[int] | None
+
+
+# --- quantiles ------------------------------------------------------------------------------
+
+
+class Device:
+    """NumPy's names of what places are computed with, for arrays."""
+
+    floor, ceil, rint, clip, mod = map(staticmethod, (floor, ceil, rint, clip, mod))
+    where, float64 = staticmethod(where), None
+
+
+def between(low: float, high: float) -> Callable:
+    """Where quantile q of n elements is, by Hyndman and Fan: plotting positions low and high."""
+    return lambda xp, n, q: n * q + (low + q * (1 - low - high) - 1)
+
+
+def linear(xp: Any, n: Any, q: Any) -> Any:
+    """Where quantile q of n elements is: 0 is the first, 1 the last."""
+    return (n - 1) * q
+
+
+def to_even(xp: Any, n: Any, q: Any) -> Any:
+    """The observation nearest to nq; of two, that of even number, counted from 1."""
+    h = n * q - 1.5
+    down = (h == xp.floor(h)) & (xp.mod(xp.floor(h), 2) == 1)
+    return xp.where(down, h, xp.floor(h) + 1)
+
+
+def averaged(xp: Any, n: Any, q: Any) -> Any:
+    """The first observation that at least nq are not above; between two if just nq are."""
+    h = n * q - 1
+    return xp.where(h == xp.floor(h), h + 0.5, xp.ceil(h))
+
+
+# The place of quantile q among n sorted elements, counted from 0: numpy.quantile's methods.
+METHODS: dict[str, Callable] = {
+    "linear": linear,
+    "lower": lambda xp, n, q: xp.floor(linear(xp, n, q)),
+    "higher": lambda xp, n, q: xp.ceil(linear(xp, n, q)),
+    "nearest": lambda xp, n, q: xp.rint(linear(xp, n, q)),
+    "midpoint": lambda xp, n, q: 0.5 * (xp.floor(linear(xp, n, q)) + xp.ceil(linear(xp, n, q))),
+    "inverted_cdf": lambda xp, n, q: xp.ceil(n * q - 1),
+    "averaged_inverted_cdf": averaged,
+    "closest_observation": to_even,
+    "interpolated_inverted_cdf": between(0, 1),
+    "hazen": between(0.5, 0.5),
+    "weibull": between(0, 0),
+    "median_unbiased": between(1 / 3, 1 / 3),
+    "normal_unbiased": between(3 / 8, 3 / 8),
+}
+
+
+def places(xp: Any, method: str, n: Any, q: Any) -> tuple[Any, Any]:
+    """The place before quantile q of n elements, and the share of the way to the next one."""
+    h = xp.clip(METHODS[method](xp, n, q), 0, n - 1)
+    low = xp.floor(h)
+    return low, h - low
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """The value that the share q of the elements over `axis` does not exceed; NaN where one is.
+
+    `method` is any of numpy.quantile's; `weights`, of a's shape or along the one axis, need
+    "inverted_cdf". The axes of q come first in the result. Numbers q are exact; arrays q have the
+    accuracy of their dtype, and beyond [0, 1] give the first or last element.
+    It takes a few passes over the data where others sort: on a CPU 1e6 elements take 10 ms.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.quantile(jnp.array([3.0, 1.0, 2.0, 4.0]), 0.25)
+    Array(1.75, dtype=float32)
+    """
+    check_fresh("quantile", out, overwrite_input)
+    return quantile_of("quantile", a, q, 1, axis, method, keepdims, weights, False)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As quantile, of what is not NaN; NaN where all is."""
+    check_fresh("nanquantile", out, overwrite_input)
+    return quantile_of("nanquantile", a, q, 1, axis, method, keepdims, weights, True)
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As quantile, with q in percent."""
+    check_fresh("percentile", out, overwrite_input)
+    return quantile_of("percentile", a, q, 100, axis, method, keepdims, weights, False)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As percentile, of what is not NaN; NaN where all is."""
+    check_fresh("nanpercentile", out, overwrite_input)
+    return quantile_of("nanpercentile", a, q, 100, axis, method, keepdims, weights, True)
+
+
+def median(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The middle element over `axis`, or the mean of the middle two; NaN where one is."""
+    check_fresh("median", out, overwrite_input)
+    return quantile_of("median", a, 0.5, 1, axis, "linear", keepdims, None, False)
+
+
+def nanmedian(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """As median, of what is not NaN; NaN where all is."""
+    check_fresh("nanmedian", out, overwrite_input)
+    return quantile_of("nanmedian", a, 0.5, 1, axis, "linear", keepdims, None, True)
+
+
+def check_fresh(op: str, out: Any, overwrite_input: bool) -> None:
+    """Refuse to write to arrays."""
+    no_out(op, out)
+    if overwrite_input:
+        raise NotImplementedError(
+            f"{op}: overwrite_input must be False, for arrays do not change; got True."
+        )
+
+
+def quantile_of(
+    op: str,
+    a: Any,
+    q: Any,
+    whole: int,
+    axis: Axis,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    skip_nan: bool,
+) -> Any:
+    """What all quantiles do: places are found by the host where q and the number are known."""
+    if method not in METHODS:
+        raise ValueError(f"{op}: method must be one of {', '.join(METHODS)}; got {method!r}.")
+    x = as_array(a, op)
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"{op}: operands must be real; got {x.aval}. Hint: jnp.real(x).")
+    axes = axes_of(op, axis, x.ndim)
+    n = math.prod([x.shape[i] for i in axes])
+    if not n:
+        raise ShapeError(f"{op}: needs at least one element; got {x.aval} over axes {axes}.")
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise NotImplementedError(
+                f'{op}: with weights, method must be "inverted_cdf"; got {method!r}.'
+            )
+        weights = weights_of(op, x, as_array(weights, op), axes, axis)
+    if isinstance(q, Tracer | ArrayImpl):
+        q = as_inexact(op, q) / whole
+        share = None
+    else:
+        q = np.asarray(as_host(op, q), np.float64) / whole
+        if not ((q >= 0) & (q <= 1)).all():
+            raise ValueError(f"{op}: q must be in [0, {whole}]; got {q * whole}.")
+        share = None
+        if not skip_nan and weights is None:
+            q, share = places(np, method, n, q)
+            q, share = q.astype(np.int32), share.astype(np.float64)
+    return quantiles(x, q, share, weights, axes, method, bool(keepdims), skip_nan)
+
+
+def as_host(op: str, q: Any) -> Any:
+    """q as NumPy reads it, if that is numbers."""
+    host = np.asarray(q)
+    if not np.issubdtype(host.dtype, np.number) or np.iscomplexobj(host):
+        raise DtypeError(f"{op}: q must be real numbers; got {q!r:.60}.")
+    return host
+
+
+def weights_of(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis: Axis) -> Any:
+    """Weights in the shape of x."""
+    if weights.shape == x.shape:
+        return weights
+    if axis is None or weights.shape != tuple(x.shape[i] for i in axes):
+        raise ShapeError(
+            f"{op}: weights must have the shape of x, or of its axes that are reduced; "
+            f"got {x.aval}, {weights.aval}, axis {axis}."
+        )
+    shape = [x.shape[i] if i in axes else 1 for i in range(x.ndim)]
+    moved = layout.transpose(weights, np.argsort(axes).tolist())
+    return broadcast_to(layout.reshape(moved, shape), x.shape)
+
+
+@fused(static=("axes", "method", "keepdims", "skip_nan"), name="quantile")
+def quantiles(
+    x: Any,
+    q: Any,
+    share: Any,
+    weights: Any,
+    axes: tuple[int, ...],
+    method: str,
+    keepdims: bool,
+    skip_nan: bool,
+) -> Any:
+    """Quantiles of an array over axes; with `share`, q is the place before each of them."""
+    (x,) = promoted("quantile", [x], dtypes.canonicalize(dtypes.inexact_dtype(x.dtype)))
+    shape = x.shape
+    x = rows_of(x, axes)
+    q = as_array(q)
+    lead, flat = q.shape, layout.reshape(q, (q.size,))
+    nan = x != x
+    if weights is not None:
+        y = weighted(x, flat, rows_of(weights, axes), nan, skip_nan)
+    else:
+        if share is None:
+            flat = ops.convert(flat, np.promote_types(flat.dtype, np.float32))
+            n = x.shape[-1] - sum(nan, -1, keepdims=True) if skip_nan else x.shape[-1]
+            n = ops.convert(as_array(n), flat.dtype)
+            low, share = places(Device, method, n, flat)
+        else:
+            low, share = flat, layout.reshape(share, (flat.size,))
+        y = interpolated(x, low, share)
+    missing = all(nan, -1, keepdims=True) if skip_nan else any(nan, -1, keepdims=True)
+    y = where(missing, math.nan, y)
+    kept = [1 if i in axes else n for i, n in enumerate(shape)] if keepdims else x.shape[:-1]
+    return layout.reshape(moveaxis(y, -1, 0), (*lead, *kept))
+
+
+def rows_of(x: Any, axes: tuple[int, ...]) -> Any:
+    """The elements over `axes` as the last axis."""
+    others = [i for i in range(x.ndim) if i not in axes]
+    kept = [x.shape[i] for i in others]
+    moved = layout.transpose(x, (*others, *axes))
+    return layout.reshape(moved, (*kept, math.prod([x.shape[i] for i in axes])))
+
+
+def interpolated(x: Any, low: Any, share: Any) -> Any:
+    """The value at a place among sorted elements, and a share of the way to the next one."""
+    shape = (*x.shape[:-1], low.shape[-1])
+    here, following = smallest(x, broadcast_to(ops.convert(low, np.int32), shape))
+    wide = np.promote_types(x.dtype, np.float32)
+    share = ops.convert(share, wide)
+    here, following = ops.convert(here, wide), ops.convert(following, wide)
+    following = where(share == 0, here, following)  # of an infinity nothing is no number
+    between_ = here * (1 - share) + following * share
+    return ops.convert(where(share != share, share, between_), x.dtype)
+
+
+def weighted(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> Any:
+    """The first elements, in ascending order, up to which weights come to the share q of all."""
+    weights = as_inexact("quantile", weights)
+    weights = where(nan, 0, weights) if skip_nan else weights
+    x, weights = sort_together((x, weights), -1, num_keys=1)
+    reached = cumsum(weights, x.ndim - 1)
+    # none of the weight is reached by what has no weight
+    enough = q[:, None] * reached[..., None, -1:]
+    before = (reached[..., None, :] < enough) | (reached[..., None, :] == 0)
+    place = clip(sum(before, -1), 0, x.shape[-1] - 1)
+    return take_along_axis(x, place, -1)
+
+
+# --- covariances ----------------------------------------------------------------------------
+
+
+@fused(static=("rowvar", "bias", "ddof", "dtype"))
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The covariances of variables: the rows of m (and of y), or with rowvar=False its columns.
+
+    Sums are divided by n - ddof, by default n - 1, or n with `bias`. `fweights` counts how often
+    each observation is repeated, `aweights` how much it is worth.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    tables = [as_array(v, "cov") for v in (m, y) if v is not None]
+    if max(v.ndim for v in tables) > 2:
+        got = ", ".join(str(v.aval) for v in tables)
+        raise ShapeError(f"cov: operands must have 2 axes at most; got {got}.")
+    if dtype is None:
+        found = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(*tables)))
+    else:
+        found = dtypes.check_user_dtype(dtype, "cov")
+    tables = [layout.reshape(v, (1, v.size)) if v.ndim < 2 else v for v in tables]
+    tables = [v if rowvar or v.shape[0] == 1 else v.T for v in promoted("cov", tables, found)]
+    if any_differ([v.shape[1] for v in tables]):
+        got = ", ".join(str(v.aval) for v in tables)
+        raise ShapeError(f"cov: operands must have as many observations each; got {got}.")
+    x = concatenate(tables) if len(tables) > 1 else tables[0]
+    n = x.shape[1]
+    if not x.shape[0]:
+        return layout.reshape(x, (0, 0))
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    weights, divisor = observation_weights(n, fweights, aweights, ddof)
+    center, total = average(x, 1, weights, True)
+    divisor = (n - ddof if n else math.nan) if weights is None else divisor(total[0])
+    x = x - center[:, None]
+    right = x if weights is None else x * weights
+    products = matmul(x, conj(right).T)
+    return promoted("cov", [(products / divisor).squeeze()], found)[0]
+
+
+def any_differ(xs: Sequence[Any]) -> bool:
+    """Whether not all are equal."""
+    return len(set(xs)) > 1
+
+
+def observation_weights(
+    n: int, fweights: Any, aweights: Any, ddof: float
+) -> tuple[Any, Callable | None]:
+    """The weights of observations, or None, and what their total says to divide by."""
+    counts, worths = (None if w is None else as_array(w, "cov") for w in (fweights, aweights))
+    for name, w in (("fweights", counts), ("aweights", worths)):
+        if w is not None and w.shape != (n,):
+            raise ShapeError(f"cov: {name} must be a vector of length {n}; got {w.aval}.")
+    if counts is not None and not dtypes.is_integer(counts.dtype):
+        raise DtypeError(f"cov: fweights must be integers; got {counts.aval}.")
+    if worths is None:
+        return (None, None) if counts is None else (abs(counts), lambda total: total - ddof)
+    worths = abs(worths)
+    weights = worths if counts is None else worths * abs(counts)
+    if ddof == 0:
+        return weights, lambda total: total
+    return weights, lambda total: total - ddof * sum(weights * worths) / total
+
+
+@fused(static=("rowvar", "dtype"))
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlations of variables, in [-1, 1]: their covariances over standard deviations."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return c / c
+    deviation = ufuncs.sqrt(real(c.diagonal()))
+    c = c / deviation[:, None] / deviation
+    if dtypes.is_complex(c.dtype):
+        return ops.complex(clip(c.real, -1, 1), clip(c.imag, -1, 1))
+    return clip(c, -1, 1)
