@@ -183,10 +183,11 @@ def differences(v: Any) -> Any:
     return sub(broadcast_in_dim(v, square, (*range(n - 1), n)), rows)
 
 
-def imaginary_part(x: Any) -> Any:
-    """i Im(x)."""
+def imaginary_diagonal(x: Any) -> Any:
+    """i times the imaginary part of the diagonal of square complex matrices, as matrices."""
     part = imag(x)
-    return complex(full_like(part, 0), part)
+    none = full_like(part, 0)
+    return complex(none, select(on_diagonal(typeof(part).shape), part, none))
 
 
 def take_rows(x: Any, order: Any) -> Any:

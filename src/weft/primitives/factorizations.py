@@ -1,0 +1,420 @@
+"""LU and QR factorizations, and the products of Householder reflections that QR is made of.
+
+Decompositions by eigenvalues and singular values are in eigen.py, closed forms for small matrices
+in small.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import add, neg, sub
+from weft.primitives.layout import full_like
+from weft.primitives.linalg import triangular_solve
+from weft.primitives.matrices import (
+    MatrixPrimitive,
+    adjoint,
+    check_alike,
+    check_matrix,
+    columns,
+    identity_like,
+    imaginary_diagonal,
+    lower_part,
+    lower_triangle,
+    product,
+    rows,
+    shaped,
+    swap,
+    take_rows,
+    upper_part,
+    zero_tangents,
+)
+from weft.primitives.slicing import concatenate
+from weft.xla.hlo import i64s
+from weft.xla.lapack import call_lapack, target
+
+# --- LU -------------------------------------------------------------------------------------
+
+
+class Lu(MatrixPrimitive):
+    """The factors of P x = L U in one matrix, below and from the diagonal; pivots; P as an order.
+
+    L has a unit diagonal that is not stored. In step i, rows i and pivots[i] change places, for the
+    largest pivot; row i of P x is row permutation[i] of x. Shapes: x (..., m, n), pivots
+    (..., min(m, n)), permutation (..., m). Singular x gives zeros in the diagonal of U. Source:
+    LAPACK getrf; derivative: Walter and Lehmann, "Algorithmic differentiation of linear algebra
+    functions" (2010), section on the LU decomposition, extended to rectangular x.
+    """
+
+    name = "lu"
+
+    def abstract_eval(self, x):
+        check_matrix(self.name, x)
+        *batch, m, n = x.shape
+        pivots, order = shaped(x, (*batch, min(m, n)), np.int32), shaped(x, (*batch, m), np.int32)
+        return [x, pivots, order]
+
+    def write(self, hlo, outs, x):
+        out, pivots, order = outs
+        info = ShapedArray(out.shape[:-2], np.int32)
+        y, swaps, _ = call_lapack(
+            hlo, target("getrf", out.dtype), [x], [out, pivots, info], out.ndim - 2, {0: 0}
+        )
+        (swaps,) = hlo.like("subtract", swaps, hlo.constant(1, pivots))
+        return [y, swaps, lower_permutation(hlo, swaps, order)]
+
+    def jvp(self, primals, tangents):
+        """With M = L^-1 P dx U^-1: dL = L tril(M, -1), dU = triu(M) U."""
+        outs = self.bind(*primals)
+        y, _, order = outs
+        (t,) = tangents
+        *_, m, n = typeof(y).shape
+        k = min(m, n)
+        # Square L and U: the columns, or rows, that they lack are those of the identity.
+        corner = columns(y, 0, k)
+        left = add(lower_part(corner, -1), identity_like(corner))
+        left = grown(left, m - k, right=True)
+        right = grown(upper_part(rows(y, 0, k)), n - k, right=False)
+        inner = triangular_solve(
+            left, take_rows(t, order), left_side=True, lower=True, unit_diagonal=True
+        )
+        inner = triangular_solve(right, inner)
+        dot = add(product(left, lower_part(inner, -1)), product(upper_part(inner), right))
+        return outs, [dot, *zero_tangents(outs[1:])]
+
+
+def grown(x: Any, by: int, right: bool) -> Any:
+    """x with `by` more columns on its right (or rows below), those of a square identity."""
+    if not by:
+        return x
+    shape = typeof(x).shape
+    size = shape[-2] if right else shape[-1]
+    square = full_like(x, 0, shape=(*shape[:-2], size, size))
+    part = (columns if right else rows)(identity_like(square), size - by, size)
+    return concatenate([x, part], len(shape) - 1 if right else len(shape) - 2)
+
+
+lu_p = Lu()
+
+
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """The LU factors of P x = L U with pivots and the permutation: (lu, pivots, permutation).
+
+    For x (..., m, n), `lu` holds L below the diagonal, without the ones that are on it, and U. In
+    step i rows i and pivots[i] were exchanged; x[permutation] is P x.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> factors, pivots, permutation = lax.linalg.lu(jnp.array([[1., 2.], [4., 6.]]))
+    >>> print(factors, pivots, permutation)
+    [[4.   6.  ]
+     [0.25 0.5 ]] [1 1] [1 0]
+    """
+    factors, pivots, permutation = lu_p.bind(x)
+    return factors, pivots, permutation
+
+
+class LuPivotsToPermutation(MatrixPrimitive):
+    """The order that exchanging elements i and pivots[i] of 0, 1, ..., one i after another, gives.
+
+    Shapes: pivots (..., k); out (..., permutation_size). Dtypes: int32.
+    """
+
+    name = "lu_pivots_to_permutation"
+
+    def abstract_eval(self, pivots, *, permutation_size):
+        if pivots.dtype != np.int32:
+            raise DtypeError(f"{self.name}: pivots must be int32; got {pivots}.")
+        if pivots.ndim < 1 or pivots.shape[-1] > permutation_size:
+            raise ShapeError(
+                f"{self.name}: pivots must be vectors, no longer than the permutation; "
+                f"got {pivots} for size {permutation_size}."
+            )
+        return [shaped(pivots, (*pivots.shape[:-1], permutation_size))]
+
+    def write(self, hlo, outs, pivots, *, permutation_size):
+        return [lower_permutation(hlo, pivots, outs[0])]
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        return outs, zero_tangents(outs)
+
+
+def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
+    """Write the order that pivots stand for: a loop of exchanges, all of a batch at once."""
+    if not pivots.aval.size:
+        return hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")[0]
+    cell = out.update(shape=(*out.shape[:-1], 1))
+    count = ShapedArray((), np.int32)
+    zero = hlo.constant(0, count)
+    (start,) = hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")
+
+    def at(x: Any, i: Any) -> Any:
+        where = [hlo.constant(0, count)] * (out.ndim - 1)
+        sizes = i64s(cell.shape)
+        return hlo.op("stablehlo.dynamic_slice", [x, *where, i], [cell], slice_sizes=sizes)[0]
+
+    def spread(x: Any) -> Any:
+        dims = i64s(range(out.ndim))
+        return hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)[0]
+
+    def step(i: Any, pivots: Any, order: Any, places: Any) -> list:
+        chosen = hlo.compare("EQ", places, spread(at(pivots, i)))
+        other = hlo.op("stablehlo.select", [chosen, order, hlo.constant(0, out)], [out])[0]
+        total = hlo.op(
+            "stablehlo.reduce",
+            [other, hlo.constant(0, count)],
+            [out.update(shape=out.shape[:-1])],
+            [hlo.scalar_block("add", count)],
+            dimensions=i64s([out.ndim - 1]),
+        )
+        (value,) = hlo.op("stablehlo.reshape", total, [cell])
+        (moved,) = hlo.op("stablehlo.select", [chosen, spread(at(order, i)), order], [out])
+        where = [hlo.constant(0, count)] * (out.ndim - 1)
+        # The last to write: where i is its own pivot, the value is what was there.
+        (order,) = hlo.op("stablehlo.dynamic_update_slice", [moved, value, *where, i], [out])
+        return [hlo.like("add", i, hlo.constant(1, count))[0], pivots, order, places]
+
+    def going(i: Any, *_: Any) -> list:
+        return [hlo.compare("LT", i, hlo.constant(pivots.aval.shape[-1], count))]
+
+    return hlo.while_loop([zero, pivots, start, start], going, step)[2]
+
+
+lu_pivots_to_permutation_p = LuPivotsToPermutation()
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutation that LU's `pivots` (..., k) stand for, as an order of `permutation_size`."""
+    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=int(permutation_size))[0]
+
+
+def lu_solve(factors: Any, permutation: Any, b: Any) -> Any:
+    """x for which A x = b, from the LU factors of A (..., n, n) and b (..., n, k)."""
+    y = take_rows(b, permutation)
+    y = triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
+    return triangular_solve(factors, y, left_side=True)
+
+
+# --- QR -------------------------------------------------------------------------------------
+
+
+class HouseholderProduct(MatrixPrimitive):
+    """The first n columns of H_1 H_2 ... H_k, where H_i = I - taus[i] v_i v_i^H.
+
+    v_i is column i of a below the diagonal, 1 on it and 0 above. Shapes: a (..., m, n) with m >= n,
+    taus (..., k) with k <= n. Source: LAPACK orgqr.
+    """
+
+    name = "householder_product"
+    no_derivative = "lax.linalg.qr, which has one"
+
+    def abstract_eval(self, a, taus):
+        check_matrix(self.name, a)
+        check_reflections(self.name, a, taus)
+        if a.shape[-2] < a.shape[-1] or taus.shape[-1] > a.shape[-1]:
+            raise ShapeError(
+                f"{self.name}: there must be at least as many rows as columns, and as many columns "
+                f"as reflections; got {a}, {taus}."
+            )
+        return [ShapedArray(a.shape, a.dtype, a.weak_type and taus.weak_type)]
+
+    def write(self, hlo, outs, a, taus):
+        return [lower_product(hlo, a, taus)]
+
+
+def check_reflections(op: str, a: ShapedArray, taus: ShapedArray) -> None:
+    """Raise unless `taus` goes with `a`."""
+    check_alike(op, a, taus)
+    if taus.shape[:-1] != a.shape[:-2] or taus.ndim < 1:
+        raise ShapeError(
+            f"{op}: operands must be of shapes (..., m, n) and (..., k); got {a}, {taus}."
+        )
+
+
+def lower_product(hlo: Any, a: Any, taus: Any) -> Any:
+    """Write the product of reflections."""
+    name = target("orgqr", a.aval.dtype)
+    return call_lapack(hlo, name, [a, taus], [a.aval], a.aval.ndim - 2, {0: 0})[0]
+
+
+householder_product_p = HouseholderProduct()
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The product of Householder reflections as a matrix of a's shape: Q, from LAPACK's geqrf.
+
+    Reflection i is I - taus[i] v v^H, where v is column i of a (..., m, n) below the diagonal, with
+    1 on it and 0 above. Without a derivative.
+    """
+    return householder_product_p.bind(a, taus)[0]
+
+
+class Ormqr(MatrixPrimitive):
+    """Q c, or c Q where it is not `left`; Q^H in place of Q to `transpose`; Q = H_1 H_2 ... H_k.
+
+    Shapes: a (..., r, k), taus (..., k) as of `householder_product`, c (..., m, n) with m = r, or
+    n = r for the right side. Source: LAPACK ormqr.
+    """
+
+    name = "ormqr"
+    no_derivative = "lax.linalg.qr, which has one, and a product"
+
+    def abstract_eval(self, a, taus, c, *, left, transpose):
+        check_matrix(self.name, a)
+        check_reflections(self.name, a, taus)
+        check_alike(self.name, a, c)
+        size = c.shape[-2 if left else -1] if c.ndim > 1 else None
+        if c.shape[:-2] != a.shape[:-2] or size != a.shape[-2] or taus.shape[-1] > size:
+            wanted = "(..., r, n)" if left else "(..., m, r)"
+            raise ShapeError(
+                f"{self.name}: operands must be of shapes (..., r, k), (..., k) and {wanted} with "
+                f"k <= r; got {a}, {taus}, {c}."
+            )
+        return [ShapedArray(c.shape, c.dtype, a.weak_type and taus.weak_type and c.weak_type)]
+
+    def lower(self, hlo, a, taus, c, *, left, transpose):
+        if not (a.aval.size and taus.aval.size and c.aval.size):
+            return [c]  # the product of no reflections is the identity
+        options = {"left": str(bool(left)).lower(), "transpose": str(bool(transpose)).lower()}
+        name = target("ormqr", c.aval.dtype)
+        return call_lapack(hlo, name, [a, taus, c], [c.aval], c.aval.ndim - 2, {0: 2}, **options)
+
+
+ormqr_p = Ormqr()
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """c times the unitary Q that reflections give, without forming Q: Q c, Q^H c, c Q or c Q^H.
+
+    a (..., r, k) and taus (..., k) are LAPACK's, as `householder_product` takes them. Without a
+    derivative.
+    """
+    return ormqr_p.bind(a, taus, c, left=bool(left), transpose=bool(transpose))[0]
+
+
+class Qr(MatrixPrimitive):
+    """x = Q R, or x[:, p] = Q R with `pivoting`: Q unitary, R upper triangular with real diagonal.
+
+    Shapes: x (..., m, n); Q (..., m, k), R (..., k, n) where k = min(m, n), or m with
+    `full_matrices`; p (..., n). With pivoting |R[i, i]| descends. Source: LAPACK geqrf, geqp3,
+    orgqr; derivative: Walter and Lehmann (2010), section on the QR decomposition. The columns that
+    `full_matrices` adds to Q are moved as the first ones demand, and not among themselves.
+    """
+
+    name = "qr"
+
+    def abstract_eval(self, x, *, pivoting, full_matrices, use_magma):
+        check_matrix(self.name, x)
+        *batch, m, n = x.shape
+        k = m if full_matrices else min(m, n)
+        outs = [shaped(x, (*batch, m, k)), shaped(x, (*batch, k, n))]
+        return [*outs, shaped(x, (*batch, n), np.int32)] if pivoting else outs
+
+    def write(self, hlo, outs, x, *, pivoting, full_matrices, use_magma):
+        q, r, *order = outs
+        *batch, m, n = x.aval.shape
+        taus = ShapedArray((*batch, min(m, n)), x.aval.dtype)
+        rank = len(batch)
+        if pivoting:
+            free = hlo.constant(0, order[0].strong())
+            y, places, taus = call_lapack(
+                hlo,
+                target("geqp3", x.aval.dtype),
+                [x, free],
+                [x.aval, free.aval, taus],
+                rank,
+                {0: 0, 1: 1},
+            )
+            order = hlo.like("subtract", places, hlo.constant(1, free.aval))
+        else:
+            name = target("geqrf", x.aval.dtype)
+            y, taus = call_lapack(hlo, name, [x], [x.aval, taus], rank, {0: 0})
+        k = q.shape[-1]
+        upper = lower_corner(hlo, y, r.shape[-2], n)
+        return [
+            lower_product(hlo, lower_corner(hlo, y, m, k), taus),
+            lower_triangle(hlo, upper, "LE"),
+            *order,
+        ]
+
+    def jvp(self, primals, tangents, **params):
+        """Q^H dQ is skew-Hermitian; what is below the diagonal of Q^H dx R^-1 decides it."""
+        outs = self.bind(*primals, **params)
+        q, r, *order = outs
+        (t,) = tangents
+        if order:
+            t = swap(take_rows(swap(t), order[0]))
+        *_, m, n = typeof(t).shape
+        k = min(m, n)
+        moved = triangular_solve(columns(rows(r, 0, k), 0, k), columns(t, 0, k))
+        inner = product(adjoint(q), moved)
+        top = rows(inner, 0, k)
+        below = lower_part(top, -1)
+        turn = sub(below, adjoint(below))
+        if dtypes.is_complex(typeof(turn).dtype):
+            turn = add(turn, imaginary_diagonal(top))
+        if typeof(q).shape[-1] == k < m:
+            dq = add(moved, product(q, sub(turn, top)))
+        else:
+            turn = skew_completed(turn, rows(inner, k, None)) if m > k else turn
+            dq = product(q, turn)
+        dr = upper_part(sub(product(adjoint(q), t), product(turn, r)))
+        return outs, [dq, dr, *zero_tangents(order)]
+
+
+def skew_completed(x: Any, below: Any) -> Any:
+    """[[x, -below^H], [below, 0]]: a skew-Hermitian matrix from its first columns."""
+    right = neg(adjoint(below))
+    corner = full_like(below, 0, shape=(*typeof(below).shape[:-1], typeof(below).shape[-2]))
+    n = typeof(x).ndim
+    return concatenate([concatenate([x, right], n - 1), concatenate([below, corner], n - 1)], n - 2)
+
+
+def lower_corner(hlo: Any, x: Any, m: int, n: int) -> Any:
+    """Write the first m rows and n columns of x, or x with more of them, zeros."""
+    *batch, p, q = x.aval.shape
+    if (p, q) == (m, n):
+        return x
+    out = x.aval.update(shape=(*batch, m, n))
+    none = [0] * len(batch)
+    return hlo.op(
+        "stablehlo.pad",
+        [x, hlo.constant(0, ShapedArray((), out.dtype))],
+        [out],
+        edge_padding_low=i64s([*none, 0, 0]),
+        edge_padding_high=i64s([*none, m - p, n - q]),
+        interior_padding=i64s([*none, 0, 0]),
+    )[0]
+
+
+qr_p = Qr()
+
+
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple:
+    """x = Q R with unitary Q and upper triangular R; (Q, R), or (Q, R, p) with `pivoting`.
+
+    For x (..., m, n), Q has min(m, n) columns, or m with `full_matrices`. With pivoting
+    x[:, p] = Q R, and the diagonal of R descends in size. `use_magma` says something on GPU alone.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> q, r = lax.linalg.qr(jnp.array([[3., 1.], [4., 2.]]))
+    >>> print(abs(q @ r - jnp.array([[3., 1.], [4., 2.]])).max() < 1e-6)
+    True
+    """
+    return tuple(
+        qr_p.bind(
+            x,
+            pivoting=bool(pivoting),
+            full_matrices=bool(full_matrices),
+            use_magma=use_magma,
+        )
+    )
