@@ -1,4 +1,4 @@
-"""Rows for primitives/fft.py. Errors, printing and lax.fft's conversions: tests/numpy/test_fft.py."""
+"""Rows for primitives/fft.py. Errors and the conversions of lax.fft: tests/numpy/test_fft.py."""
 
 from __future__ import annotations
 
