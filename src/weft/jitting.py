@@ -58,7 +58,7 @@ class Programs(dict):
     def __reduce__(self) -> tuple:
         return dict, ()
 
-    def add(self, key: Any, program: Program) -> Program:
+    def add(self, key: Any, program: Any) -> Any:
         """Keep a program."""
         while len(self) >= MOST_PROGRAMS:
             self.pop(next(iter(self)), None)
