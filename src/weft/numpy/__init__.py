@@ -30,6 +30,7 @@ LATER = {
         "fromfunction identity indices mask_indices meshgrid mgrid ogrid r_ tri tril "
         "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
     ),
+    "weft.numpy.histograms": ("bincount histogram histogram2d histogram_bin_edges histogramdd"),
     "weft.numpy.index_tricks": ("index_exp ix_ ravel_multi_index s_ unravel_index"),
     "weft.numpy.packing": ("packbits unpackbits"),
     "weft.numpy.padding": ("pad"),

@@ -26,7 +26,7 @@ from weft.primitives.sort import sort as sort_together
 
 INT32 = np.dtype(np.int32)
 # Of fewer elements, or for more places than this many, sorting is faster.
-SMALL, MANY = 64, 6
+SMALL, MANY = 16, 4
 
 
 @custom_jvp
