@@ -27,7 +27,8 @@ weft.xla.lapack weft.xla.lower weft.xla.fastpath weft.xla.nans weft.xla.eager we
 weft.primitives.layout weft.primitives.constant weft.primitives.elementwise
 weft.primitives.transcendental weft.primitives.slicing
 weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
-weft.primitives.window weft.primitives.dot weft.primitives.conv weft.primitives.cumulative
+weft.primitives.window weft.primitives.dot weft.primitives.channelwise weft.primitives.conv
+weft.primitives.cumulative
 weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.matrices
 weft.primitives.small weft.primitives.linalg weft.primitives.factorizations weft.primitives.eigen
 weft.primitives.special weft.primitives
@@ -42,15 +43,16 @@ weft.structs weft.flat weft.stages weft.retracing weft.jitting weft.bodies weft.
 weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
-weft.lax weft.numpy weft.scipy weft.debug weft.profiler weft.experimental weft.cache
-weft.interpreters weft.extend weft
+weft.lax weft.numpy weft.scipy weft.ops weft.image weft.flatten_util weft.dlpack weft.debug
+weft.profiler weft.experimental weft.cache weft.interpreters weft.extend weft
 """.split()  # noqa: SIM905
 
 # The spine: all but the primitives and the doors users open.
 DOORS = (
     "primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental",
     "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "monitoring.py",
-    "custom_batching.py", "checkpoint_policies.py", "ad_checkpoint.py",
+    "custom_batching.py", "checkpoint_policies.py", "ad_checkpoint.py", "ops.py", "image.py",
+    "flatten_util.py", "dlpack.py",
 )  # fmt: skip
 SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]
 

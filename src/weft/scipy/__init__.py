@@ -6,7 +6,14 @@ Each module is imported when it is first asked for.
 from weft.util import importing_later
 
 MODULES = {
+    "weft.scipy.cluster": "",
     "weft.scipy.fft": "",
+    "weft.scipy.integrate": "",
+    "weft.scipy.interpolate": "",
+    "weft.scipy.ndimage": "",
+    "weft.scipy.optimize": "",
     "weft.scipy.signal": "",
+    "weft.scipy.sparse": "",
+    "weft.scipy.spatial": "",
 }
 __getattr__, __dir__ = importing_later(__name__, MODULES)

@@ -1,0 +1,104 @@
+"""`ravel_pytree`: all numbers of a pytree as one vector, and the way back.
+
+For solvers and samplers that know vectors only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array
+from weft.primitives.elementwise import convert
+from weft.primitives.layout import empty, reshape
+from weft.primitives.slicing import concatenate, split
+from weft.pytrees import PyTreeDef, flatten, unflatten
+
+__all__ = ["ravel_pytree"]
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
+    """(flat, unravel): a vector of all the elements of a pytree, and the function back.
+
+    The vector is of the dtype that the leaves' promote to, none of them weak; of no leaves, it is
+    empty and of the default float. `unravel` takes a vector of that shape and dtype and gives every
+    leaf its own back. Where all leaves are of one dtype it takes a vector of any other too, and
+    keeps it.
+
+    >>> import weft
+    >>> flat, unravel = ravel_pytree({"a": 1.0, "b": (2.0, 3.0)})
+    >>> print(flat, weft.tree.map(float, unravel(flat * 2)))
+    [1. 2. 3.] {'a': 2.0, 'b': (4.0, 6.0)}
+    """
+    leaves, tree = flatten(pytree)
+    arrays = [as_array(x, "ravel_pytree") for x in leaves]
+    flat = raveled(arrays)
+    avals = tuple(ShapedArray(x.shape, x.dtype) for x in arrays)
+    return flat, Unravel(tree, avals, ShapedArray(flat.shape, flat.dtype))
+
+
+@fused
+def raveled(arrays: Sequence[Any]) -> Any:
+    """Arrays end to end, in the dtype they promote to."""
+    if not arrays:
+        return empty((0,), dtypes.default_float())
+    if len({x.dtype for x in arrays}) > 1:
+        dtype, _ = dtypes.promote(tuple([(x.dtype, False) for x in arrays]), "ravel_pytree")
+        arrays = [convert(x, dtype) for x in arrays]
+    pieces = [reshape(x, (x.size,)) for x in arrays]
+    return concatenate(pieces, 0) if len(pieces) > 1 else pieces[0]
+
+
+@fused(static=("avals", "convert_all"))
+def unraveled(flat: Any, avals: tuple[ShapedArray, ...], convert_all: bool) -> list:
+    """The arrays that `raveled` made a vector of."""
+    sizes = [a.size for a in avals]
+    pieces = split(flat, sizes) if len(sizes) > 1 else [flat] * len(sizes)
+    shaped = [reshape(p, a.shape) for p, a in zip(pieces, avals, strict=True)]
+    if not convert_all:
+        return shaped
+    return [convert(x, a.dtype) for x, a in zip(shaped, avals, strict=True)]
+
+
+class Unravel:
+    """From a vector to the pytree it was made of. Equal to another that does the same."""
+
+    __slots__ = ("avals", "flat", "tree")
+
+    def __init__(self, tree: PyTreeDef, avals: tuple[ShapedArray, ...], flat: ShapedArray):
+        self.tree = tree
+        self.avals = avals
+        self.flat = flat
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is Unravel and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def key(self) -> tuple:
+        """What decides what this does."""
+        return self.tree, self.avals, self.flat
+
+    def __repr__(self) -> str:
+        return f"Unravel({self.flat} -> {self.tree})"
+
+    def __call__(self, flat: Any) -> Any:
+        """The pytree whose elements are those of a vector."""
+        x = as_array(flat, "unravel")
+        if x.shape != self.flat.shape:
+            raise ShapeError(
+                f"unravel: the vector must be of the shape that ravel_pytree made, "
+                f"{self.flat.str_short()}; got {x.aval}."
+            )
+        one_dtype = all(a.dtype == self.flat.dtype for a in self.avals)
+        if not one_dtype and x.dtype != self.flat.dtype:
+            raise DtypeError(
+                f"unravel: the vector must be of the dtype that ravel_pytree made, "
+                f"{self.flat.dtype}; got {x.aval}. Hint: flat.astype(jnp.{self.flat.dtype})."
+            )
+        return unflatten(self.tree, unraveled(x, self.avals, not one_dtype))

@@ -1,0 +1,241 @@
+"""Reductions over segments: rows of one array, grouped by the numbers in another.
+
+`segment_sum` and its kin; and `index_update` and its kin, the functions that `x.at[...]` replaced.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.source import boundary
+from weft.errors import DtypeError, ShapeError, TracerError
+from weft.numpy import elementwise, reductions
+from weft.numpy.creation import arange, full
+from weft.numpy.fused import fused
+from weft.numpy.index_tricks import index_exp as index
+from weft.numpy.promotion import as_array, broadcast_shapes
+from weft.numpy.updates import At
+
+__all__ = [
+    "index",
+    "index_add",
+    "index_max",
+    "index_min",
+    "index_mul",
+    "index_update",
+    "segment_max",
+    "segment_min",
+    "segment_prod",
+    "segment_sum",
+]
+
+
+def lowest(dtype: np.dtype) -> Any:
+    """The number of a dtype that no other is below."""
+    if dtypes.is_bool(dtype):
+        return False
+    return -np.inf if dtypes.is_inexact(dtype) else int(dtypes.iinfo(dtype).min)
+
+
+def highest(dtype: np.dtype) -> Any:
+    """The number of a dtype that no other is above."""
+    if dtypes.is_bool(dtype):
+        return True
+    return np.inf if dtypes.is_inexact(dtype) else int(dtypes.iinfo(dtype).max)
+
+
+# For each function: the method of x.at that gathers rows, what reduces buckets, what stands in a
+# segment that has no rows.
+REDUCTIONS: dict[str, tuple[str, Callable, Callable[[np.dtype], Any]]] = {
+    "segment_sum": ("add", reductions.sum, lambda dtype: 0),
+    "segment_prod": ("multiply", reductions.prod, lambda dtype: 1),
+    "segment_max": ("max", reductions.max, lowest),
+    "segment_min": ("min", reductions.min, highest),
+}
+
+
+def segment_reduction(op: str, doc: str) -> Callable:
+    """One function of the family."""
+
+    def reduction(
+        data: Any,
+        segment_ids: Any,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Any = None,
+        out_sharding: Any = None,
+    ) -> Any:
+        data, ids = as_array(data, op), as_array(segment_ids, op)
+        check_segments(op, data, ids)
+        count = segment_count(op, num_segments, ids)
+        bucket = None if bucket_size is None else natural(op, "bucket_size", bucket_size, 1)
+        sorted_ids, unique_ids = bool(indices_are_sorted), bool(unique_indices)
+        return reduced(data, ids, op, count, bucket, sorted_ids, unique_ids, mode or "drop")
+
+    reduction.__name__ = reduction.__qualname__ = op
+    reduction.__doc__ = doc
+    return boundary(reduction)
+
+
+def check_segments(op: str, data: Any, ids: Any) -> None:
+    """Raise unless there is an integer for each row of the data."""
+    if not dtypes.is_integer(ids.dtype):
+        raise DtypeError(
+            f"{op}: segment_ids must be integers; got {ids.aval}. "
+            "Hint: segment_ids.astype(jnp.int32)."
+        )
+    if dtypes.is_bool(data.dtype) and op in ("segment_sum", "segment_prod"):
+        other = "max" if op == "segment_sum" else "min"
+        raise DtypeError(
+            f"{op}: data must be numbers; got {data.aval}. "
+            f"Hint: data.astype(jnp.int32), or segment_{other} for truth values."
+        )
+    want = ids.shape + data.shape[1:]
+    try:
+        fits = broadcast_shapes(data.shape, want) == want
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"{op}: data must have a row for each of segment_ids; got {data.aval}, {ids.aval}."
+        )
+
+
+def natural(op: str, name: str, n: Any, least: int) -> int:
+    """An integer that is known now and not less than `least`."""
+    try:
+        n = operator.index(n)
+    except (TypeError, TracerError):
+        raise TypeError(
+            f"{op}: {name} must be an integer known now; got {n!r}. "
+            f"Hint: mark it static in jit (static_argnames={name!r})."
+        ) from None
+    if n < least:
+        raise ValueError(f"{op}: {name} must be at least {least}; got {n}.")
+    return n
+
+
+def segment_count(op: str, num_segments: Any, ids: Any) -> int:
+    """How many segments there are: as many as is said, or one more than the largest number."""
+    if num_segments is not None:
+        return natural(op, "num_segments", num_segments, 0)
+    try:
+        return int(reductions.max(ids, initial=-1)) + 1 if ids.size else 0
+    except TracerError:
+        raise TracerError(
+            f"{op}: num_segments must be given where segment_ids are traced, for it decides a "
+            f"shape; got None. Hint: {op}(data, segment_ids, num_segments=10)."
+        ) from None
+
+
+@fused(static=("op", "count", "bucket", "sorted_ids", "unique_ids", "mode"))
+def reduced(
+    data: Any,
+    ids: Any,
+    op: str,
+    count: int,
+    bucket: int | None,
+    sorted_ids: bool,
+    unique_ids: bool,
+    mode: Any,
+) -> Any:
+    """A segment reduction of checked arguments."""
+    method, reduce, identity = REDUCTIONS[op]
+    how = {
+        "mode": mode,
+        "indices_are_sorted": sorted_ids,
+        "unique_indices": unique_ids,
+        "wrap_negative_indices": False,
+    }
+    shape, place = (count, *data.shape[1:]), ids
+    if bucket is not None:  # rows of a bucket go to a copy of their own: sums of fewer terms each
+        rows = ids.shape[0] if ids.ndim else 1
+        shape = (-(-rows // bucket), *shape)
+        place = elementwise.floor_divide(arange(rows), bucket), ids
+    empty = full(shape, identity(data.dtype), data.dtype)
+    out = getattr(At(empty)[place], method)(data, **how)
+    return out if bucket is None else reduce(out, axis=0)
+
+
+segment_sum = segment_reduction(
+    "segment_sum",
+    """The sum of the rows of `data` in each segment: out[i] is that of rows with segment_ids == i.
+
+    Rows with a number below 0, or not below `num_segments`, are left out (`mode` says otherwise);
+    a segment without rows is 0.
+
+    Args:
+      data: an array; its rows are along the first axis.
+      segment_ids: an integer for each row. They need not be sorted.
+      num_segments: how many segments there are. If None, one more than the largest number, which
+        has to be known: under jit say how many.
+      indices_are_sorted: a promise that `segment_ids` ascend.
+      unique_indices: a promise that no number comes twice.
+      bucket_size: reduce so many rows at a time, and then what these give. A long sum of float16
+        or bfloat16 is more exact so.
+      mode: what becomes of numbers out of range, as in `x.at[...]`.
+
+    >>> import weft.numpy as jnp
+    >>> print(segment_sum(jnp.array([1.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
+    [3. 0. 4.]
+    """,
+)
+segment_prod = segment_reduction(
+    "segment_prod",
+    """The product of the rows of `data` in each segment; 1 where there are none. See `segment_sum`.
+
+    >>> import weft.numpy as jnp
+    >>> print(segment_prod(jnp.array([3.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
+    [6. 1. 4.]
+    """,
+)
+segment_max = segment_reduction(
+    "segment_max",
+    """The largest of the rows of `data` in each segment, elementwise. See `segment_sum`.
+
+    A segment without rows is the lowest of the dtype: -inf, for floats.
+
+    >>> import weft.numpy as jnp
+    >>> print(segment_max(jnp.array([3, 2, 4]), jnp.array([0, 0, 1])))
+    [3 4]
+    """,
+)
+segment_min = segment_reduction(
+    "segment_min",
+    """The smallest of the rows of `data` in each segment, elementwise. See `segment_sum`.
+
+    A segment without rows is the highest of the dtype: inf, for floats.
+
+    >>> import weft.numpy as jnp
+    >>> print(segment_min(jnp.array([3, 2, 4]), jnp.array([0, 0, 1])))
+    [2 4]
+    """,
+)
+
+
+def index_function(name: str, method: str, doc: str) -> Callable:
+    """A function of an array, an index and values, which does what a method of x.at does."""
+
+    def fun(
+        x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False
+    ) -> Any:
+        write = getattr(At(as_array(x, name))[idx], method)
+        return write(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = f"{doc} The same as x.at[idx].{method}(y); `index[...]` makes an idx of slices."
+    return boundary(fun)
+
+
+index_update = index_function("index_update", "set", "x with y at an index.")
+index_add = index_function("index_add", "add", "x with y added at an index.")
+index_mul = index_function("index_mul", "multiply", "x with y multiplied in at an index.")
+index_min = index_function("index_min", "min", "x with the smaller of it and y at an index.")
+index_max = index_function("index_max", "max", "x with the larger of it and y at an index.")

@@ -1,0 +1,176 @@
+"""`RegularGridInterpolator`: values between the points of a rectangular grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.core.source import boundary
+from weft.core.trace import Tracer
+from weft.errors import ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, operands
+from weft.scipy.ndimage import weighted_sum
+
+__all__ = ["RegularGridInterpolator"]
+
+METHODS = ("linear", "nearest")
+
+
+class RegularGridInterpolator:
+    """A function through values on a rectangular grid, which need not be evenly spaced.
+
+    Differentiable in where it is evaluated, in the values and in the grid.
+
+    Args:
+      points: N vectors, the coordinates of the grid along each axis, strictly ascending or
+        descending. Traced ones are taken to ascend.
+      values: an array whose first N axes are those of the grid.
+      method: "linear", or "nearest" for the value of the nearest point.
+      bounds_error: must be False, for compiled code raises nothing.
+      fill_value: the result outside of the grid; None extrapolates.
+
+    >>> import weft.numpy as jnp
+    >>> x, y = jnp.array([0.0, 1.0, 3.0]), jnp.array([0.0, 2.0])
+    >>> f = RegularGridInterpolator((x, y), x[:, None] + y)
+    >>> print(f(jnp.array([[0.5, 1.0], [2.0, 2.0], [9.0, 0.0]])))
+    [1.5 4.  nan]
+    """
+
+    def __init__(
+        self,
+        points: Sequence[Any],
+        values: Any,
+        method: str = "linear",
+        bounds_error: bool = False,
+        fill_value: Any = np.nan,
+    ):
+        op = "RegularGridInterpolator"
+        check_method(method)
+        if bounds_error:
+            raise NotImplementedError(
+                f"{op}: bounds_error must be False, for compiled code raises nothing; got "
+                f"{bounds_error}. Hint: bounds_error=False gives fill_value outside of the grid."
+            )
+        self.method = method
+        self.bounds_error = bounds_error
+        self.fill_value = None if fill_value is None else jnp.asarray(fill_value)
+        values = as_array(values, op)
+        if len(points) > values.ndim:
+            raise ShapeError(
+                f"{op}: values must have an axis for each of the points; got {values.aval} "
+                f"for {len(points)} vectors of points."
+            )
+        grid = []
+        for axis, p in enumerate(points):
+            p = as_array(p, op)
+            if p.ndim != 1 or p.shape[0] != values.shape[axis]:
+                raise ShapeError(
+                    f"{op}: points[{axis}] must be a vector as long as axis {axis} of values; "
+                    f"got {p.aval}, {values.aval}."
+                )
+            if descends(axis, p):
+                p, values = jnp.flip(p), jnp.flip(values, axis)
+            grid.append(p)
+        self.grid = tuple(grid)
+        self.values = values
+
+    def __call__(self, xi: Any, method: str | None = None) -> Any:
+        """The values at points xi[..., N], or at N arrays of coordinates that broadcast together.
+
+        The shape of the result is that of the points and then what axes `values` has besides those
+        of the grid.
+        """
+        method = self.method if method is None else method
+        check_method(method)
+        return evaluate(self.grid, self.values, xi, self.fill_value, method)
+
+    def __repr__(self) -> str:
+        grid = ", ".join(str(p.aval) for p in self.grid)
+        return f"RegularGridInterpolator(({grid}), {self.values.aval}, method={self.method!r})"
+
+
+def check_method(method: Any) -> None:
+    """Raise unless a method is one of those there are."""
+    if method not in METHODS:
+        raise ValueError(
+            f"RegularGridInterpolator: method must be 'linear' or 'nearest'; got {method!r}."
+        )
+
+
+def descends(axis: int, p: Any) -> bool:
+    """Whether the points of an axis descend; an error where they do neither."""
+    if isinstance(p, Tracer) or p.size < 2:
+        return False
+    steps = np.diff(np.asarray(p))
+    if not (np.all(steps > 0) or np.all(steps < 0)):
+        raise ValueError(
+            f"RegularGridInterpolator: points[{axis}] must be strictly ascending or descending; "
+            f"got {np.asarray(p)}. Hint: sort them, and values with them."
+        )
+    return bool(steps[0] < 0)
+
+
+@boundary
+def evaluate(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
+    """An interpolator at points in any form."""
+    if isinstance(xi, tuple | list):
+        xi = jnp.stack(jnp.broadcast_arrays(*[jnp.asarray(c) for c in xi]), -1)
+    xi = as_array(xi, "RegularGridInterpolator")
+    if xi.ndim == 1:
+        xi = xi[:, None] if len(grid) == 1 else xi[None]
+    if not xi.ndim or xi.shape[-1] != len(grid):
+        raise ShapeError(
+            "RegularGridInterpolator: the last axis of xi must have a coordinate for each axis of "
+            f"the grid, {len(grid)}; got {xi.aval}."
+        )
+    return interpolated(grid, values, xi, fill_value, method=method)
+
+
+@fused(static=("method",), name="interpolate")
+def interpolated(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
+    """`evaluate` of checked arguments."""
+    extra = values.ndim - len(grid)
+    corners, weights, outside = [], [], []
+    for axis, points in enumerate(grid):
+        p, x = operands("interpolate", points, xi[..., axis], inexact=True, shaped=False)
+        last = p.shape[0] - 1
+        low = jnp.clip(jnp.searchsorted(p, x, side="right") - 1, 0, max(last - 1, 0))
+        high = jnp.minimum(low + 1, last)
+        width = p[high] - p[low]
+        share = (x - p[low]) / jnp.where(width == 0, 1, width)
+        outside.append((x < p[0]) | (x > p[last]) | jnp.isnan(x))
+        if method == "linear":
+            corners.append((low, high))
+            weights.append([jnp.expand_dims(w, axes_after(w, extra)) for w in (1 - share, share)])
+        else:
+            corners.append((jnp.where(share <= 0.5, low, high),))
+            weights.append([None])
+
+    def value(*choice: int) -> Any:
+        return values[tuple([pair[k] for pair, k in zip(corners, choice, strict=True)])]
+
+    out = weighted_sum(value, weights)
+    beyond = sum_of(outside)
+    if fill_value is None:
+        if not dtypes.is_inexact(out.dtype):
+            return out
+        beyond, fill_value = sum_of([jnp.isnan(xi[..., i]) for i in range(len(grid))]), np.nan
+    return jnp.where(jnp.expand_dims(beyond, axes_after(beyond, extra)), fill_value, out)
+
+
+def axes_after(x: Any, count: int) -> tuple[int, ...]:
+    """Where `expand_dims` puts so many axes after those of x."""
+    return tuple(range(x.ndim, x.ndim + count))
+
+
+def sum_of(flags: Sequence[Any]) -> Any:
+    """Whether any of the flags holds."""
+    total = flags[0]
+    for f in flags[1:]:
+        total = total | f
+    return total

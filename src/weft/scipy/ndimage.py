@@ -1,0 +1,140 @@
+"""`map_coordinates`: the values of an array between its elements."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.core.source import boundary
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, as_inexact
+
+__all__ = ["map_coordinates"]
+
+
+def mirrored(i: Any, n: int) -> Any:
+    """Reflection at the centres of the outermost elements: c b | a b c | b a."""
+    period = max(2 * (n - 1), 1)
+    i = jnp.mod(i, period)
+    return jnp.minimum(i, period - i)
+
+
+def reflected(i: Any, n: int) -> Any:
+    """Reflection at the outer edges of the outermost elements: b a | a b c | c b."""
+    i = jnp.mod(i, 2 * n)
+    return jnp.minimum(i, 2 * n - 1 - i)
+
+
+# For each mode, the element that stands at an index out of range; None where none does.
+EXTENSIONS: dict[str, Callable[[Any, int], Any] | None] = {
+    "constant": None,
+    "nearest": lambda i, n: jnp.clip(i, 0, n - 1),
+    "wrap": lambda i, n: jnp.mod(i, n),
+    "mirror": mirrored,
+    "reflect": reflected,
+    "grid-constant": None,
+    "grid-wrap": lambda i, n: jnp.mod(i, n),
+    "grid-mirror": reflected,
+}
+
+
+@boundary
+def map_coordinates(
+    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
+) -> Any:
+    """The values of `input` at `coordinates`, between its elements, by interpolation.
+
+    Differentiable in both; the derivative in a coordinate is the slope between its neighbours.
+
+    Args:
+      input: an array of rank N. A result of integers is rounded to the nearest.
+      coordinates: N arrays of indices, not integers in general, which broadcast together to the
+        shape of the result; or one array with N of them along its first axis.
+      order: 0 takes the nearest element, 1 interpolates linearly between neighbours.
+      mode: what stands beyond the edges. "constant": `cval`; "nearest": the last element; "wrap":
+        the array, again; "mirror" and "reflect": the array backwards, without and with its last
+        element. SciPy calls this "constant" and this "wrap" "grid-constant" and "grid-wrap"; those
+        names, and "grid-mirror" for "reflect", are taken too.
+      cval: the value beyond the edges for "constant".
+
+    >>> import weft.numpy as jnp
+    >>> x = jnp.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> print(map_coordinates(x, [jnp.array([0.5, 1.0]), jnp.array([0.5, 2.0])], 1, "nearest"))
+    [1.5 3. ]
+    """
+    op = "map_coordinates"
+    x = as_array(input, op)
+    points = [jnp.asarray(c) for c in coordinates]
+    if len(points) != x.ndim:
+        raise ShapeError(
+            f"{op}: coordinates must be one array for each axis of input; got {len(points)} "
+            f"for {x.aval}."
+        )
+    for c in points:
+        if dtypes.is_complex(c.dtype):
+            raise DtypeError(f"{op}: coordinates must be real; got {c.aval}.")
+    if mode not in EXTENSIONS:
+        raise NotImplementedError(
+            f"{op}: mode must be one of {', '.join(EXTENSIONS)}; got {mode!r}."
+        )
+    if operator.index(order) not in (0, 1):
+        raise NotImplementedError(f"{op}: order must be 0 or 1; got {order}.")
+    if 0 in x.shape and EXTENSIONS[mode] is not None:
+        raise ShapeError(f"{op}: input must have elements; got {x.aval}. Hint: mode='constant'.")
+    return mapped(x, points, cval, order=operator.index(order), mode=mode)
+
+
+@fused(static=("order", "mode"), name="map_coordinates")
+def mapped(x: Any, points: list, cval: Any, order: int, mode: str) -> Any:
+    """`map_coordinates` of checked arguments."""
+    extend = EXTENSIONS[mode]
+    neighbours, inside = [], []
+    for c, n in zip(points, x.shape, strict=True):
+        steps = neighbours_of(as_inexact("map_coordinates", c), order)
+        inside.append([(i >= 0) & (i < n) if extend is None else None for i, _ in steps])
+        clipped = EXTENSIONS["nearest"] if extend is None else extend
+        neighbours.append([(clipped(i, n), w) for i, w in steps])
+    cval = jnp.asarray(cval).astype(x.dtype)
+
+    def value(*choice: int) -> Any:
+        valid = [flags[k] for flags, k in zip(inside, choice, strict=True) if flags[k] is not None]
+        if 0 in x.shape:
+            return cval
+        y = x[tuple([pairs[k][0] for pairs, k in zip(neighbours, choice, strict=True)])]
+        for flags in valid:
+            y = jnp.where(flags, y, cval)
+        return y
+
+    out = weighted_sum(value, [[w for _, w in pairs] for pairs in neighbours])
+    if dtypes.is_integer(x.dtype):  # halves away from 0, as SciPy rounds
+        out = jnp.trunc(out + jnp.copysign(0.5, out)) if order else out
+    return out.astype(x.dtype)
+
+
+def neighbours_of(c: Any, order: int) -> list[tuple[Any, Any]]:
+    """(index, weight) for each element that takes part at a coordinate."""
+    count = dtypes.default_int()
+    if order == 0:
+        return [(jnp.floor(c + 0.5).astype(count), None)]
+    low = jnp.floor(c)
+    i, above = low.astype(count), c - low
+    return [(i, 1 - above), (i + 1, above)]
+
+
+def weighted_sum(value: Callable, weights: Sequence[Sequence[Any]]) -> Any:
+    """The sum over corners of `value(k, l, ...)` times the weights of these choices, one an axis.
+
+    A weight None is 1.
+    """
+    total = None
+    for choice in itertools.product(*[range(len(w)) for w in weights]):
+        term = value(*choice)
+        for factor in [w[k] for w, k in zip(weights, choice, strict=True)]:
+            term = term if factor is None else term * factor
+        total = term if total is None else total + term
+    return total
