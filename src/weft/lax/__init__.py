@@ -92,6 +92,7 @@ HOMES = {
     "weft.control.custom": ("stop_gradient_p"),
     "weft.control.scan": ("scan_p"),
     "weft.scans": ("associative_scan map scan"),
+    "weft.lax.linalg": "",
 }
 __all__ = [name for names in HOMES.values() for name in names.split()]
 __getattr__, __dir__ = importing_later(__name__, HOMES)

@@ -16,7 +16,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.dot import Precision, batch_matmul
-from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, select, sub
+from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, select
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import (
     batched_at_front,
@@ -174,13 +174,12 @@ def times_columns(x: Any, v: Any) -> Any:
     return mul(x, broadcast_in_dim(v, typeof(x).shape, (*range(n - 2), n - 1)))
 
 
-def differences(v: Any) -> Any:
-    """v[j] - v[i] as a matrix, for vectors."""
+def pairs(v: Any) -> tuple[Any, Any]:
+    """For vectors, the matrices whose elements (i, j) are v[j], and v[i]."""
     shape = typeof(v).shape
     n = len(shape)
     square = (*shape, shape[-1])
-    rows = broadcast_in_dim(v, square, range(n))
-    return sub(broadcast_in_dim(v, square, (*range(n - 1), n)), rows)
+    return tuple(broadcast_in_dim(v, square, (*range(n - 1), at)) for at in (n, n - 1))
 
 
 def imaginary_diagonal(x: Any) -> Any:

@@ -1,0 +1,645 @@
+"""Decompositions by eigenvalues and singular values, and the reductions on the way to them.
+
+LU, QR and Cholesky factors are elsewhere (factorizations.py, linalg.py).
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.errors import MissingRule, ShapeError
+from weft.primitives.elementwise import (
+    abs,
+    add,
+    bitwise_not,
+    complex,
+    div,
+    eq,
+    imag,
+    mul,
+    ne,
+    neg,
+    real,
+    select,
+    sub,
+)
+from weft.primitives.factorizations import lu, lu_solve
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    convert,
+    full_like,
+    reduce_sum,
+)
+from weft.primitives.matrices import (
+    MatrixPrimitive,
+    adjoint,
+    check_matrix,
+    columns,
+    conjugate,
+    diagonal,
+    imaginary_diagonal,
+    lower_checked,
+    lower_swap,
+    on_diagonal,
+    pairs,
+    product,
+    rows,
+    shaped,
+    symmetrized,
+    times_columns,
+    times_rows,
+)
+from weft.primitives.reduction import argmax
+from weft.primitives.slicing import concatenate, lower_slice, slice_in_dim
+from weft.xla.lapack import call_lapack, char, target
+
+
+class EigImplementation(enum.Enum):
+    """Who computes eigenvalues: LAPACK on CPU; the others on GPU alone."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """How eigenvalues of Hermitian matrices are computed: QR on CPU; the others elsewhere."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(enum.Enum):
+    """How singular values are computed. DEFAULT divides and conquers on CPU, where QR is slower.
+
+    JACOBI and POLAR are for other platforms.
+    """
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+    def __str__(self) -> str:
+        return f"SvdAlgorithm.{self.name}"
+
+
+def check_choice(op: str, choice: Any, kind: type, *known: Any) -> None:
+    """Raise unless the implementation asked for is one that this platform has."""
+    if choice is not None and choice not in known:
+        if not isinstance(choice, kind):
+            raise TypeError(f"{op}: the choice must be a {kind.__name__} or None; got {choice!r}.")
+        raise NotImplementedError(
+            f"{op}: on CPU the choice must be one of {', '.join(map(str, known))}; got {choice}."
+        )
+
+
+def reciprocal_where(x: Any, kept: Any) -> Any:
+    """1 / x where `kept`, else 0; safe to differentiate where x is 0 there."""
+    one = full_like(x, 1)
+    return select(kept, div(one, select(kept, x, one)), full_like(x, 0))
+
+
+# --- Hermitian ------------------------------------------------------------------------------
+
+
+class Eigh(MatrixPrimitive):
+    """x = V diag(w) V^H for Hermitian x: unitary V, real w ascending; the results are V, w.
+
+    Shapes: x (..., n, n), V (..., n, k), w (..., k): k = n, or the eigenvalues `subset_by_index`
+    [start, stop) only. Reads the `lower` triangle of x, or the upper one. NaN where it does not
+    converge. Derivatives are those in the space of Hermitian matrices; those of eigenvectors of
+    equal eigenvalues are inf or NaN. Source: LAPACK syevd; derivative: Giles (2008), section 3.1.
+    """
+
+    name = "eigh"
+
+    def abstract_eval(self, x, *, subset_by_index, **params):
+        check_matrix(self.name, x, square=True)
+        n = subset_size(self.name, subset_by_index, x.shape[-1])
+        vectors = shaped(x, (*x.shape[:-1], n))
+        return [vectors, shaped(x, (*x.shape[:-2], n), dtypes.real_dtype(x.dtype))]
+
+    def write(self, hlo, outs, x, *, lower, subset_by_index, **params):
+        batch, n = x.aval.shape[:-2], x.aval.shape[-1]
+        values = ShapedArray((*batch, n), dtypes.real_dtype(x.aval.dtype))
+        v, w, failed = call_lapack(
+            hlo,
+            target("syevd", x.aval.dtype),
+            [x],
+            [x.aval, values, ShapedArray(batch, np.int32)],
+            len(batch),
+            {0: 0},
+            mode=char("V"),
+            uplo=char("L" if lower else "U"),
+        )
+        start, stop = subset_by_index or (0, n)
+        cut = [lower_last(hlo, y, start, stop) for y in (v, w)]
+        return lower_checked(hlo, failed, cut)
+
+    def jvp(self, primals, tangents, *, subset_by_index, **params):
+        """With M = V^H dx V: dw = diag(M), dV = V (M / (w[j] - w[i])), 0 on the diagonal."""
+        (x,), (t,) = primals, tangents
+        v, w = self.bind(x, subset_by_index=None, **params)
+        inner = product(adjoint(v), t, v)
+        dw = diagonal(inner)
+        gap = sub(*pairs(w))
+        gap = select(on_diagonal(typeof(gap).shape), full_like(gap, np.inf), gap)
+        dv = product(v, div(inner, convert(gap, typeof(inner).dtype)))
+        dw = real(dw) if dtypes.is_complex(typeof(dw).dtype) else dw
+        if subset_by_index is None:
+            return [v, w], [dv, dw]
+        v, w, dv, dw = (slice_in_dim(y, *subset_by_index, axis=-1) for y in (v, w, dv, dw))
+        return [v, w], [dv, dw]
+
+
+def subset_size(op: str, subset: Any, n: int) -> int:
+    """How many of n values a subset [start, stop) has."""
+    if subset is None:
+        return n
+    start, stop = subset
+    if not 0 <= start < stop <= n:
+        raise ShapeError(
+            f"{op}: subset_by_index must be (start, stop) with 0 <= start < stop <= {n}; "
+            f"got {subset}."
+        )
+    return stop - start
+
+
+def subset_param(subset: Any) -> tuple[int, int] | None:
+    """A subset as a parameter."""
+    if subset is None:
+        return None
+    start, stop = subset
+    return operator.index(start), operator.index(stop)
+
+
+def lower_last(hlo: Any, x: Any, start: int, stop: int) -> Any:
+    """Write the part from start to stop of the last axis."""
+    *lead, n = x.aval.shape
+    if (start, stop) == (0, n):
+        return x
+    out = x.aval.update(shape=(*lead, stop - start))
+    return lower_slice(hlo, x, (*[0] * len(lead), start), (*lead, stop), (1,) * x.aval.ndim, out)
+
+
+eigh_p = Eigh()
+
+
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
+) -> tuple[Any, Any]:
+    """Eigenvectors (the columns of V) and eigenvalues w, ascending, of Hermitian x: (V, w).
+
+    x (..., n, n) is made Hermitian first, as (x + x^H) / 2, unless `symmetrize_input` says not to:
+    then only its `lower` (or upper) triangle is read. `subset_by_index` asks for the eigenvalues
+    from start to stop alone. NaN where it does not converge.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> v, w = lax.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]))
+    >>> print(w)
+    [1. 3.]
+    """
+    check_matrix("eigh", typeof(x, "eigh"), square=True)
+    check_choice("eigh", implementation, EighImplementation, EighImplementation.QR)
+    v, w = eigh_p.bind(
+        symmetrized(x) if symmetrize_input else x,
+        lower=bool(lower),
+        sort_eigenvalues=bool(sort_eigenvalues),
+        subset_by_index=subset_param(subset_by_index),
+        algorithm=implementation,
+    )
+    return v, w
+
+
+class Tridiagonal(MatrixPrimitive):
+    """x = Q T Q^H for Hermitian x: T real and tridiagonal, with diagonals d and e.
+
+    The results: T and the reflections that Q is made of in one matrix, d (..., n), e (..., n - 1),
+    and taus (..., n - 1). Reads the `lower` triangle of x, or the upper one. Source: LAPACK sytrd.
+    """
+
+    name = "tridiagonal"
+    no_derivative = "lax.linalg.eigh, which has one"
+
+    def abstract_eval(self, x, *, lower):
+        check_matrix(self.name, x, square=True)
+        *batch, n = x.shape[:-1]
+        part, below = dtypes.real_dtype(x.dtype), (*batch, max(n - 1, 0))
+        return [x, shaped(x, (*batch, n), part), shaped(x, below, part), shaped(x, below)]
+
+    def write(self, hlo, outs, x, *, lower):
+        info = ShapedArray(x.aval.shape[:-2], np.int32)
+        *ys, failed = call_lapack(
+            hlo,
+            target("sytrd", x.aval.dtype),
+            [x],
+            [*outs, info],
+            info.ndim,
+            {0: 0},
+            uplo=char("L" if lower else "U"),
+        )
+        return lower_checked(hlo, failed, ys)
+
+
+tridiagonal_p = Tridiagonal()
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+    """Reduce Hermitian a (..., n, n) to a tridiagonal matrix: (reflections, d, e, taus).
+
+    d and e are the diagonals of T = Q^H a Q. Q is the product of Householder reflections, kept
+    below the subdiagonal of the first result, or above the superdiagonal if not `lower`, with
+    taus, as LAPACK's sytrd has them. Without a derivative.
+    """
+    reflections, d, e, taus = tridiagonal_p.bind(a, lower=bool(lower))
+    return reflections, d, e, taus
+
+
+# --- general --------------------------------------------------------------------------------
+
+
+class Eig(MatrixPrimitive):
+    """w, and the vectors asked for, left and right: L^H x = diag(w) L^H, x V = V diag(w).
+
+    Shapes: x (..., n, n); w (..., n), L and V (..., n, n), complex. Vectors have norm 1 and a real
+    largest component. NaN where it does not converge. Derivatives suppose distinct eigenvalues;
+    those of eigenvectors must be asked for. Source: LAPACK geev; derivative: Giles (2008), section
+    3.1, and the scale of the vectors kept.
+    """
+
+    name = "eig"
+
+    def abstract_eval(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **params):
+        check_matrix(self.name, x, square=True)
+        kind = dtypes.complex_dtype(x.dtype)
+        vectors = [shaped(x, x.shape, kind)] * (
+            compute_left_eigenvectors + compute_right_eigenvectors
+        )
+        return [shaped(x, x.shape[:-1], kind), *vectors]
+
+    def write(self, hlo, outs, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
+        values, real_x = outs[0].strong(), not dtypes.is_complex(x.aval.dtype)
+        part = values.update(dtype=dtypes.real_dtype(values.dtype))
+        vectors = ShapedArray(x.aval.shape, values.dtype)
+        info = ShapedArray(x.aval.shape[:-2], np.int32)
+        *w, left, right, failed = call_lapack(
+            hlo,
+            target("geev", x.aval.dtype),
+            [x],
+            [*([part, part] if real_x else [values]), vectors, vectors, info],
+            info.ndim,
+            compute_left=char("V" if compute_left_eigenvectors else "N"),
+            compute_right=char("V" if compute_right_eigenvectors else "N"),
+        )
+        if real_x:
+            w = hlo.op("stablehlo.complex", w, [values])
+        found = [left] * compute_left_eigenvectors + [right] * compute_right_eigenvectors
+        return lower_checked(hlo, failed, [*w, *found])
+
+    def jvp(self, primals, tangents, *, enable_eigvec_derivs, **params):
+        (x,), (t,) = primals, tangents
+        left, right = (params[f"compute_{side}_eigenvectors"] for side in ("left", "right"))
+        if (left or right) and not enable_eigvec_derivs:
+            raise MissingRule(
+                "eig: derivatives of eigenvectors must be asked for, as they suppose distinct "
+                "eigenvalues and the scale that LAPACK gives vectors; got a tangent. Hint: "
+                "lax.linalg.eig(x, enable_eigvec_derivs=True)."
+            )
+        params = {
+            **params,
+            "enable_eigvec_derivs": enable_eigvec_derivs,
+            "compute_right_eigenvectors": True,
+        }
+        w, *vectors = self.bind(x, **params)
+        t = convert(t, typeof(w).dtype)
+        v = vectors[-1]
+        inner = solve(v, product(t, v))
+        dots = [diagonal(inner)]
+        if left:
+            u = vectors[0]
+            dots.append(vector_tangent(u, conjugate(w), solve(u, product(adjoint(t), u))))
+        if right:
+            dots.append(vector_tangent(v, w, inner))
+        return [w, *vectors[: left + right]], dots
+
+
+def solve(a: Any, b: Any) -> Any:
+    """a^-1 b."""
+    factors, _, permutation = lu(a)
+    return lu_solve(factors, permutation, b)
+
+
+def vector_tangent(v: Any, w: Any, inner: Any) -> Any:
+    """How eigenvectors of x move where `inner` is V^-1 dx V: of norm 1, largest component real."""
+    gap = sub(*pairs(w))
+    apart = bitwise_not(on_diagonal(typeof(gap).shape))
+    dv = product(v, mul(inner, reciprocal_where(gap, apart)))
+    axis = typeof(v).ndim - 2
+    length = reduce_sum(real(mul(conjugate(v), dv)), (axis,))
+    place = argmax(abs(v), axis, np.int32)
+    numbers = broadcasted_iota(np.int32, typeof(v).shape, axis)
+    largest = eq(numbers, broadcast_in_dim(place, typeof(v).shape, (*range(axis), axis + 1)))
+    there, rate = (
+        reduce_sum(select(largest, y, full_like(y, 0)), (axis,)) for y in (real(v), imag(dv))
+    )
+    return sub(dv, times_columns(v, complex(length, div(rate, there))))
+
+
+eig_p = Eig()
+
+
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list:
+    """Eigenvalues of general x (..., n, n) and, where asked for, left and right eigenvectors.
+
+    All are complex; vectors are columns, of norm 1 and with a real largest component. Derivatives
+    of eigenvalues suppose that these are distinct; those of vectors, which also depend on that
+    scale, need `enable_eigvec_derivs`. NaN where it does not converge. `use_magma` is the old name
+    of an implementation for GPU.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> w, left, right = lax.linalg.eig(jnp.array([[0., 1.], [-1., 0.]]))
+    >>> print(w)
+    [0.+1.j 0.-1.j]
+    """
+    if use_magma is not None:
+        text = "eig: use_magma is deprecated; use implementation=EigImplementation.MAGMA."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        implementation = EigImplementation.MAGMA if use_magma else implementation
+    check_choice("eig", implementation, EigImplementation, EigImplementation.LAPACK)
+    return eig_p.bind(
+        x,
+        compute_left_eigenvectors=bool(compute_left_eigenvectors),
+        compute_right_eigenvectors=bool(compute_right_eigenvectors),
+        enable_eigvec_derivs=bool(enable_eigvec_derivs),
+        implementation=implementation,
+    )
+
+
+class Hessenberg(MatrixPrimitive):
+    """x = Q H Q^H with zeros below H's subdiagonal: H and Q's reflections in one matrix, and taus.
+
+    Shapes: x (..., n, n), taus (..., n - 1). Source: LAPACK gehrd.
+    """
+
+    name = "hessenberg"
+
+    def abstract_eval(self, x):
+        check_matrix(self.name, x, square=True)
+        return [x, shaped(x, (*x.shape[:-2], max(x.shape[-1] - 1, 0)))]
+
+    def write(self, hlo, outs, x):
+        info = ShapedArray(x.aval.shape[:-2], np.int32)
+        name, n = target("gehrd", x.aval.dtype), x.aval.shape[-1]
+        bounds = {"low": "1 : i32", "high": f"{n} : i32"}
+        *ys, failed = call_lapack(hlo, name, [x], [*outs, info], info.ndim, {0: 0}, **bounds)
+        return lower_checked(hlo, failed, ys)
+
+
+hessenberg_p = Hessenberg()
+
+
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """Reduce a (..., n, n) to Hessenberg form H = Q^H a Q: (H over reflections, taus).
+
+    Q is the product of Householder reflections kept below the subdiagonal of the first result,
+    with taus (..., n - 1), as LAPACK's gehrd has them. Without a derivative.
+    """
+    reduced, taus = hessenberg_p.bind(a)
+    return reduced, taus
+
+
+class Schur(MatrixPrimitive):
+    """x = Z T Z^H: Z unitary, T upper triangular, for real x but for 2 x 2 blocks; T, then Z.
+
+    Shapes: x, T, Z (..., n, n). NaN where it does not converge. Source: LAPACK gees.
+    """
+
+    name = "schur"
+    no_derivative = "lax.linalg.eig, which has one"
+
+    def abstract_eval(self, x, *, compute_schur_vectors, sort_eig_vals, select_callable):
+        check_matrix(self.name, x, square=True)
+        if sort_eig_vals or select_callable is not None:
+            raise NotImplementedError(
+                f"{self.name}: eigenvalues come in LAPACK's order; "
+                f"got sort_eig_vals={sort_eig_vals}, select_callable={select_callable}."
+            )
+        return [x] * (1 + compute_schur_vectors)
+
+    def write(self, hlo, outs, x, *, compute_schur_vectors, **params):
+        aval = x.aval
+        batch = aval.shape[:-2]
+        info, values = ShapedArray(batch, np.int32), ShapedArray(aval.shape[:-1], aval.dtype)
+        *ys, failed = call_lapack(
+            hlo,
+            target("gees", aval.dtype),
+            [x],
+            [aval, aval, *[values] * (1 if dtypes.is_complex(aval.dtype) else 2), info, info],
+            len(batch),
+            {0: 0},
+            mode=char("V" if compute_schur_vectors else "N"),
+            sort=char("N"),
+        )
+        return lower_checked(hlo, failed, ys[: len(outs)])
+
+
+schur_p = Schur()
+
+
+def schur(
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple:
+    """The Schur form x = Z T Z^H of general x (..., n, n): (T, Z), or (T,) without vectors.
+
+    T is upper triangular; for real x, complex pairs of eigenvalues are 2 x 2 blocks on its
+    diagonal. Sorting is not available. Without a derivative.
+    """
+    return tuple(
+        schur_p.bind(
+            x,
+            compute_schur_vectors=bool(compute_schur_vectors),
+            sort_eig_vals=bool(sort_eig_vals),
+            select_callable=select_callable,
+        )
+    )
+
+
+# --- singular values ------------------------------------------------------------------------
+
+
+class Svd(MatrixPrimitive):
+    """x = U diag(s) V^H: s descending, and U and V^H where `compute_uv`; the results are s, U, V^H.
+
+    Shapes: x (..., m, n), s (..., k), U (..., m, k), V^H (..., k, n) for k = min(m, n); with
+    `full_matrices` U is (..., m, m) and V^H (..., n, n); with `subset_by_index` [start, stop) only
+    those values. NaN where it does not converge. In derivatives, vectors of equal singular values
+    do not turn into each other, and the columns that `full_matrices` adds move as the others
+    demand. Source: LAPACK gesdd, gesvd; derivative: Giles (2008), section 3.2.
+    """
+
+    name = "svd"
+
+    def abstract_eval(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
+        check_matrix(self.name, x)
+        *batch, m, n = x.shape
+        k = subset_size(self.name, subset_by_index, min(m, n))
+        s = shaped(x, (*batch, k), dtypes.real_dtype(x.dtype))
+        if not compute_uv:
+            return [s]
+        left, right = (m, n) if full_matrices else (k, k)
+        return [s, shaped(x, (*batch, m, left)), shaped(x, (*batch, right, n))]
+
+    def write(self, hlo, outs, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
+        *batch, m, n = x.aval.shape
+        k = min(m, n)
+        left, right = (m, n) if full_matrices and compute_uv else (k, k)
+        kind = x.aval.dtype
+        values = ShapedArray((*batch, k), dtypes.real_dtype(kind))
+        vectors = [ShapedArray((*batch, *shape), kind) for shape in ((m, left), (right, n))]
+        _, s, u, vh, failed = call_lapack(
+            hlo,
+            target("gesvd" if algorithm is SvdAlgorithm.QR else "gesdd", kind),
+            [x],
+            [x.aval, values, *vectors, ShapedArray(batch, np.int32)],
+            len(batch),
+            {0: 0},
+            mode=char("N" if not compute_uv else "A" if full_matrices else "S"),
+        )
+        outs = lower_checked(hlo, failed, [s, u, vh][: len(outs)])
+        return outs if subset_by_index is None else lower_subset(hlo, outs, *subset_by_index)
+
+    def jvp(self, primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorithm):
+        (x,), (t,) = primals, tangents
+        wide = full_matrices and compute_uv
+        s, u, vh = self.bind(
+            x, full_matrices=wide, compute_uv=True, subset_by_index=None, algorithm=algorithm
+        )
+        ds, du, dvh = singular_tangents(s, u, vh, t)
+        outs, dots = [s, u, vh], [ds, du, dvh]
+        if subset_by_index is not None:
+            outs, dots = (cut_values(ys, *subset_by_index) for ys in (outs, dots))
+        return (outs, dots) if compute_uv else (outs[:1], dots[:1])
+
+
+def lower_subset(hlo: Any, outs: Sequence[Any], start: int, stop: int) -> list:
+    """Write some singular values of [s, U, V^H], or of [s], and their vectors."""
+    s, *vectors = (lower_last(hlo, y, start, stop) for y in outs[:2])
+    if vectors:
+        vectors.append(lower_swap(hlo, lower_last(hlo, lower_swap(hlo, outs[2]), start, stop)))
+    return [s, *vectors]
+
+
+def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:
+    """How singular values and vectors move with the matrix."""
+    k, kind = typeof(s).shape[-1], typeof(u).dtype
+    more_u, more_v = columns(u, k, None), adjoint(rows(vh, k, None))
+    u, v = columns(u, 0, k), adjoint(rows(vh, 0, k))
+    right, left = product(t, v), product(adjoint(t), u)
+    inner = product(adjoint(u), right)
+    ds = diagonal(real(inner) if dtypes.is_complex(kind) else inner)
+    # s[j]^2 - s[i]^2 as a product, which does not cancel
+    gap = mul(sub(*pairs(s)), add(*pairs(s)))
+    turn = convert(reciprocal_where(gap, ne(gap, full_like(gap, 0))), kind)
+    scale = convert(s, kind)
+    inverse = convert(reciprocal_where(s, ne(s, full_like(s, 0))), kind)
+    by_columns, by_rows = times_columns(inner, scale), times_rows(scale, inner)
+    in_u = mul(turn, add(by_columns, adjoint(by_columns)))
+    in_v = mul(turn, add(by_rows, adjoint(by_rows)))
+    if dtypes.is_complex(kind):  # the phase that both may turn by is given to U
+        in_u = add(in_u, times_columns(imaginary_diagonal(inner), inverse))
+    du, dv = product(u, in_u), product(v, in_v)
+    if typeof(u).shape[-2] > k:
+        du = add(du, times_columns(sub(right, product(u, inner)), inverse))
+    if typeof(v).shape[-2] > k:
+        dv = add(dv, times_columns(sub(left, product(v, adjoint(inner))), inverse))
+    du, dv = following(u, du, more_u), following(v, dv, more_v)
+    return [ds, du, adjoint(dv)]
+
+
+def following(u: Any, du: Any, more: Any) -> Any:
+    """du, and how `more` columns of a unitary matrix move to stay orthogonal to u."""
+    if not typeof(more).shape[-1]:
+        return du
+    moved = neg(product(u, adjoint(du), more))
+    return concatenate([du, moved], typeof(u).ndim - 1)
+
+
+def cut_values(ys: Sequence[Any], start: int, stop: int) -> list:
+    """Some singular values of [s, U, V^H], and their vectors."""
+    s, u, vh = ys
+    return [slice_in_dim(s, start, stop, axis=-1), columns(u, start, stop), rows(vh, start, stop)]
+
+
+svd_p = Svd()
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """The singular value decomposition x = U diag(s) V^H: (U, s, V^H), or s without `compute_uv`.
+
+    For x (..., m, n), s (..., k) descends, k = min(m, n); U is (..., m, k) and V^H (..., k, n), or
+    square with `full_matrices`. `subset_by_index` asks for the values from start to stop alone.
+    NaN where it does not converge.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> u, s, vh = lax.linalg.svd(jnp.array([[3., 0.], [0., -2.]]))
+    >>> print(s)
+    [3. 2.]
+    """
+    if subset_by_index is not None and full_matrices and compute_uv:
+        raise ValueError(
+            "svd: full_matrices must be False where a subset is asked for; "
+            f"got subset_by_index={subset_by_index}. Hint: full_matrices=False."
+        )
+    on_cpu = (SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER, SvdAlgorithm.QR)
+    check_choice("svd", algorithm, SvdAlgorithm, *on_cpu)
+    outs = svd_p.bind(
+        x,
+        full_matrices=bool(full_matrices),
+        compute_uv=bool(compute_uv),
+        subset_by_index=subset_param(subset_by_index),
+        algorithm=algorithm,
+    )
+    if not compute_uv:
+        return outs[0]
+    s, u, vh = outs
+    return u, s, vh
