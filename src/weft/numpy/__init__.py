@@ -1,6 +1,7 @@
 """NumPy's interface on weft's arrays: `import weft.numpy as jnp`."""
 
 from weft.numpy import methods as _methods  # noqa: F401
+from weft.numpy import ufunc_methods as _ufunc_methods  # noqa: F401
 from weft.numpy.choice import *  # noqa: F403
 from weft.numpy.creation import *  # noqa: F403
 from weft.numpy.cumulative import *  # noqa: F403
@@ -42,5 +43,6 @@ LATER = {
     "weft.numpy.statistics": (
         "corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile"
     ),
+    "weft.numpy.ufunc_objects": ("frompyfunc ufunc"),
 }
 __getattr__, __dir__ = importing_later(__name__, LATER)

@@ -1,0 +1,331 @@
+"""What NumPy's universal functions can do beside being called: reduce, accumulate, at, outer, ...
+
+The functions of this package are plain functions, which cost least to call; ufunc_methods.py gives
+them these methods. `frompyfunc` makes the like of any function of numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.api import eval_shape
+from weft.errors import IndexingError, ShapeError
+from weft.loops import fori_loop
+from weft.numpy import choice, creation, cumulative, functional, reductions, ufuncs
+from weft.numpy.choice import truth, where
+from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
+from weft.numpy.promotion import as_array, axes_of, axis_of, no_out
+from weft.primitives import cumulative as running
+from weft.primitives import elementwise as ops
+from weft.primitives.layout import expand_dims, reshape
+from weft.primitives.reduction import reduce as reduce_by
+from weft.scans import scan
+from weft.util import fun_name
+from weft.xla.array import ArrayImpl, host_view
+
+__all__ = ["frompyfunc", "ufunc"]
+
+# By name: functions that do at once what is otherwise done element by element.
+REDUCE = {
+    "add": reductions.sum,
+    "multiply": reductions.prod,
+    "maximum": reductions.max,
+    "minimum": reductions.min,
+    "logical_and": reductions.all,
+    "logical_or": reductions.any,
+}
+ACCUMULATE = {
+    "add": cumulative.cumsum,
+    "multiply": cumulative.cumprod,
+    "maximum": running.cummax,
+    "minimum": running.cummin,
+    "logaddexp": running.cumlogsumexp,
+}
+AT = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply",
+    "maximum": "max", "minimum": "min",
+}  # fmt: skip
+ASSOCIATIVE = ("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor")
+
+
+class UfuncType(type):
+    """The type of `ufunc`, to which functions with its methods belong too."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return type.__instancecheck__(cls, x) or callable(getattr(x, "reduceat", None))
+
+
+class ufunc(metaclass=UfuncType):
+    """A function of `nin` numbers, giving `nout`, that applies to arrays element by element.
+
+    `identity` is the number that changes nothing: a reduction of no elements gives it. `call`,
+    `reduce`, `accumulate`, `at` and `reduceat` are functions to do these with.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.add.reduce(jnp.arange(6).reshape(2, 3))
+    Array([3, 5, 7], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        func: Callable,
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable | None = None,
+        reduce: Callable | None = None,
+        accumulate: Callable | None = None,
+        at: Callable | None = None,
+        reduceat: Callable | None = None,
+    ):
+        if not callable(func):
+            raise TypeError(f"ufunc: func must be a function; got {func!r:.60}.")
+        self.nin, self.nout, self.nargs = nin, nout, nargs or nin
+        self.identity = identity
+        self.name = self.__name__ = name or fun_name(func)
+        self.__doc__ = getattr(func, "__doc__", None)
+        self.call = call or functional.vectorize(func)
+        given = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+        vars(self).update({k: f for k, f in given.items() if f is not None})
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.name!r}>"
+
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        """The function of each element of operands that broadcast together."""
+        refuse(self.name, out, where)
+        if len(args) != self.nin:
+            raise TypeError(f"{self.name}: needs {self.nin} operands; got {len(args)}.")
+        return self.call(*args)
+
+    @staticmethod
+    @functools.cache
+    def named(fun: Callable, nin: int, nout: int, identity: Any) -> ufunc:
+        """The universal function that one of this package's functions is."""
+        return ufunc(fun, nin, nout, name=fun.__name__, identity=identity, call=fun)
+
+    def require(self, method: str, nin: int = 2) -> str:
+        """The name of a method that needs a function of two operands with one result."""
+        op = f"{self.name}.{method}"
+        if self.nin != nin or self.nout != 1:
+            raise ValueError(
+                f"{op}: needs a function of {nin} operands with one result; "
+                f"got {self.nin} and {self.nout}."
+            )
+        return op
+
+    def reduce(
+        self,
+        a: Any,
+        axis: int | Sequence[int] | None = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """The function of the result so far and the next element, over an axis or several."""
+        op = self.require("reduce")
+        no_out(op, out)
+        x = as_array(a, op)
+        axes = axes_of(op, axis, x.ndim)
+        if (direct := REDUCE.get(self.name)) is not None:
+            return self.reduced_at_once(direct, x, axes, dtype, keepdims, initial, where)
+        start = self.identity if initial is None else initial
+        if start is None and where is not None:
+            raise ValueError(f"{op}: with where=, initial must be given; got None.")
+        x = self.converted(x, dtype)
+        mask = None if where is None else broadcast_to(as_array(where, op), x.shape)
+        if self.name in ASSOCIATIVE and initial is None:
+            x = x if mask is None else choice.where(mask, x, start)
+            y = reduce_by(x, ops.convert(start, x.dtype), self.call, axes)
+        else:
+            y = self.folded(op, x, axes, initial, mask)
+        return reductions.kept(y, x.shape, axes, keepdims)
+
+    def reduced_at_once(
+        self,
+        direct: Callable,
+        x: Any,
+        axes: tuple[int, ...],
+        dtype: Any,
+        keepdims: bool,
+        initial: Any,
+        where: Any,
+    ) -> Any:
+        """A reduction by a function of its own."""
+        if self.name in ("add", "multiply"):
+            return direct(x, axes, dtype, None, keepdims, initial, where)
+        x = x if dtype is None else creation.astype(x, dtype)
+        if self.name in ("maximum", "minimum"):
+            return direct(x, axes, None, keepdims, initial, where)
+        y = direct(x, axes, None, keepdims, where=where)
+        return y if initial is None else self.call(initial, y)
+
+    def converted(self, x: Any, dtype: Any) -> Any:
+        """x in the dtype that the function gives."""
+        if dtype is not None:
+            return creation.astype(x, dtype)
+        if self.name.startswith("logical"):
+            return truth(x)
+        one = eval_shape(lambda: reshape(x, (x.size,))[0]) if x.size else None
+        return x if one is None else ops.convert(x, eval_shape(self.call, one, one).dtype)
+
+    def folded(self, op: str, x: Any, axes: tuple[int, ...], initial: Any, mask: Any) -> Any:
+        """A reduction by one element after the other."""
+        others = [i for i in range(x.ndim) if i not in axes]
+        shape = [x.shape[i] for i in others]
+
+        def in_front(v: Any) -> Any:
+            moved = moveaxis(v, others, tuple(range(-len(others), 0)))
+            return reshape(moved, (int(np.prod([x.shape[i] for i in axes])), *shape))
+
+        rows = in_front(x)
+        mask = None if mask is None else in_front(mask)
+        start = initial
+        if start is None and (mask is not None or not rows.shape[0]):
+            start = self.identity
+        if start is None and not rows.shape[0]:
+            raise ShapeError(
+                f"{op}: needs at least one element, for it has no identity; got {x.aval}."
+            )
+        if start is None:
+            start, rows = rows[0], rows[1:]
+        start = broadcast_to(ops.convert(as_array(start), x.dtype), shape)
+
+        def step(y: Any, row: tuple) -> tuple:
+            element, counts = row
+            out = ops.convert(self.call(y, element), x.dtype)
+            return (out if counts is None else where(counts, out, y)), None
+
+        return scan(step, start, (rows, mask))[0]
+
+    def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
+        """The results of `reduce` so far, along an axis."""
+        op = self.require("accumulate")
+        no_out(op, out)
+        x = as_array(a, op)
+        if axis is None:
+            x, axis = reshape(x, (x.size,)), 0
+        axis = axis_of(op, axis, x.ndim)
+        if (direct := ACCUMULATE.get(self.name)) is not None:
+            return direct(x if dtype is None else creation.astype(x, dtype), axis)
+        x = moveaxis(self.converted(x, dtype), axis, 0)
+        if not x.size:
+            return moveaxis(x, 0, axis)
+
+        def step(y: Any, element: Any) -> tuple:
+            y = ops.convert(self.call(y, element), x.dtype)
+            return y, y
+
+        _, rest = scan(step, x[0], x[1:])
+        return moveaxis(concatenate([x[:1], rest]), 0, axis)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """`a` after a[i] = f(a[i], b[i]) for each index in turn, equal ones among them."""
+        op = f"{self.name}.at"
+        if inplace:
+            raise NotImplementedError(
+                f"{op}: inplace must be False, for arrays do not change; got True. "
+                f"Hint: x = jnp.{op}(x, indices, b, inplace=False)."
+            )
+        x = as_array(a, op)
+        if (b is None) != (self.nin == 1) or self.nin > 2:
+            raise TypeError(f"{op}: must be given b for two operands, and not for one.")
+        if self.name in AT:
+            return getattr(x.at[indices], AT[self.name])(b)
+        places = reshape(creation.arange(x.size), x.shape)[indices]
+        values = None
+        if b is not None:
+            values = broadcast_to(as_array(b, op), places.shape).ravel()
+        places, flat = places.ravel(), x.ravel()
+
+        def step(i: Any, y: Any) -> Any:
+            p = places[i]
+            operands = (y[p],) if values is None else (y[p], values[i])
+            return y.at[p].set(ops.convert(self.call(*operands), x.dtype))
+
+        return reshape(fori_loop(0, places.size, step, flat), x.shape)
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of each element of A with each of B."""
+        op = self.require("outer")
+        x, y = as_array(A, op), as_array(B, op)
+        return self.call(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
+        """Reductions of the slices from each index to the next; of one element if that is less."""
+        op = self.require("reduceat")
+        no_out(op, out)
+        x, starts = as_array(a, op), as_array(indices, op)
+        axis = axis_of(op, axis, x.ndim)
+        n = x.shape[axis]
+        if starts.ndim != 1 or not dtypes.is_integer(starts.dtype):
+            raise ShapeError(f"{op}: indices must be a vector of integers; got {starts.aval}.")
+        if type(starts) is ArrayImpl:
+            host = host_view(starts)
+            if host.size and not (host.min() >= 0 and host.max() < n):
+                raise IndexingError(f"{op}: indices must be in [0, {n}); got {host.tolist()}.")
+        rows = moveaxis(x if self.name in REDUCE else self.converted(x, dtype), axis, 0)
+        dtype = dtype if self.name in REDUCE else rows.dtype
+        ends = ufuncs.maximum(
+            concatenate([starts[1:], creation.full(1, n, starts.dtype)]), starts + 1
+        )
+        place = creation.arange(n)[:, None]
+        inside = (place >= starts) & (place < ends)
+        inside = reshape(inside, (*inside.shape, *[1] * (rows.ndim - 1)))
+        spread = broadcast_to(rows[:, None], (n, starts.size, *rows.shape[1:]))
+        inside = broadcast_to(inside, spread.shape)
+        lowest = None
+        if self.name in ("maximum", "minimum"):
+            lowest = (reductions.min if self.name == "maximum" else reductions.max)(rows)
+        if self.name in REDUCE:
+            y = self.reduce(spread, 0, dtype, initial=lowest, where=inside)
+        else:
+            y = self.folded_from(rows, starts, ends)
+        return moveaxis(y, 0, axis)
+
+    def folded_from(self, rows: Any, starts: Any, ends: Any) -> Any:
+        """Reductions of the slices of rows between starts and ends, one row after the other."""
+        shape = (starts.size, *[1] * (rows.ndim - 1))
+        starts, ends = reshape(starts, shape), reshape(ends, shape)
+
+        def step(y: Any, row: tuple) -> tuple:
+            i, element = row
+            out = ops.convert(self.call(y, broadcast_to(element, y.shape)), y.dtype)
+            return where((i > starts) & (i < ends), out, y), None
+
+        first = rows[starts.ravel()]
+        return scan(step, first, (creation.arange(rows.shape[0]), rows))[0]
+
+
+def refuse(name: str, out: Any, where: Any) -> None:
+    """Refuse NumPy's `out=` and `where=` of a call."""
+    no_out(name, out)
+    if where is not None:
+        raise NotImplementedError(
+            f"{name}: where must be None: there is no array to leave as it is; "
+            f"got {type(where).__name__}. Hint: jnp.where(mask, jnp.{name}(...), x)."
+        )
+
+
+def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A universal function of a function of `nin` numbers that gives `nout`.
+
+    >>> import weft.numpy as jnp
+    >>> add = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
+    >>> add.reduce(jnp.arange(4))
+    Array(6, dtype=int32)
+    """
+    return ufunc(func, nin, nout, identity=identity)
