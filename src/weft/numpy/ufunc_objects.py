@@ -102,7 +102,7 @@ class ufunc(metaclass=UfuncType):
 
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         """The function of each element of operands that broadcast together."""
-        refuse(self.name, out, where)
+        ufuncs.refuse(self.name, out, where)
         if len(args) != self.nin:
             raise TypeError(f"{self.name}: needs {self.nin} operands; got {len(args)}.")
         return self.call(*args)
@@ -308,16 +308,6 @@ class ufunc(metaclass=UfuncType):
 
         first = rows[starts.ravel()]
         return scan(step, first, (creation.arange(rows.shape[0]), rows))[0]
-
-
-def refuse(name: str, out: Any, where: Any) -> None:
-    """Refuse NumPy's `out=` and `where=` of a call."""
-    no_out(name, out)
-    if where is not None:
-        raise NotImplementedError(
-            f"{name}: where must be None: there is no array to leave as it is; "
-            f"got {type(where).__name__}. Hint: jnp.where(mask, jnp.{name}(...), x)."
-        )
 
 
 def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:

@@ -15,7 +15,7 @@ from weft.core.source import trimmed
 from weft.core.trace import current
 from weft.errors import DtypeError
 from weft.numpy.fused import kernel_for
-from weft.numpy.promotion import as_operand, kind_of, operands, plan_for
+from weft.numpy.promotion import as_operand, kind_of, no_out, operands, plan_for
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
@@ -91,7 +91,9 @@ def binary(
     """
     plans: dict[tuple, tuple] = {}  # what to do for two types: promotion's plans for this function
 
-    def fun(x: Any, y: Any, /) -> Any:
+    def fun(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            refuse(name, out, where)
         if current.trace is EVAL:
             try:
                 return kernel(x, y)
@@ -143,7 +145,9 @@ def unary(
 ) -> Callable[[Any], Any]:
     """A function of one operand; with `inexact`, integers become floats first."""
 
-    def fun(x: Any, /) -> Any:
+    def fun(x: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            refuse(name, out, where)
         if current.trace is EVAL:
             try:
                 return kernel(x)
@@ -166,6 +170,16 @@ def unary(
     kernel = kernel_for(plain, prim.name)
     fun.kernel = kernel  # type: ignore[attr-defined]
     return documented(fun, name, doc)
+
+
+def refuse(name: str, out: Any, where: Any) -> None:
+    """Refuse NumPy's `out=` and `where=`."""
+    no_out(name, out)
+    if where is not None:
+        raise NotImplementedError(
+            f"{name}: where must be None, for there is no array to leave as it is; "
+            f"got {type(where).__name__}. Hint: jnp.where(mask, jnp.{name}(...), x)."
+        )
 
 
 def documented(fun: Callable, name: str, doc: str) -> Callable:
