@@ -169,7 +169,7 @@ def resize(
 
     >>> import weft.numpy as jnp
     >>> print(resize(jnp.array([0.0, 2.0, 4.0, 6.0]), (2,), "linear"))
-    [1.1428571 4.857143 ]
+    [1.4285715 4.5714293]
     """
     image = as_array(image, "resize")
     shape, method = target_shape("resize", image, shape), method_of(method)

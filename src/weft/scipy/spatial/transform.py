@@ -1,0 +1,494 @@
+"""Rotations in three dimensions, held as unit quaternions: `Rotation`, and `Slerp` between them.
+
+The formulas stand as functions of quaternions x, y, z, w along the last axis; all leading axes are
+those of a stack. Everything is differentiable, at the identity too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.core.source import boundary
+from weft.core.trace import Tracer
+from weft.errors import ShapeError
+from weft.lax import linalg
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, as_inexact
+from weft.tree_util import register_dataclass
+
+__all__ = ["Rotation", "Slerp"]
+
+# Below this square of an angle (or of its tangent) series stand for quotients by it. The first term
+# they leave out is below the precision of float64 there.
+SMALL = 1e-3
+
+
+# --- quaternions ------------------------------------------------------------------------------
+
+
+def total(x: Any) -> Any:
+    """The sum along the last axis, which is kept."""
+    return jnp.sum(x, axis=-1, keepdims=True)
+
+
+def root(x: Any) -> Any:
+    """The square root, with derivative 0 at 0."""
+    return jnp.where(x == 0, 0, jnp.sqrt(jnp.where(x == 0, 1, x)))
+
+
+def series(x: Any, *coefficients: float) -> Any:
+    """A polynomial, the constant first."""
+    out = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        out = out * x + c
+    return out
+
+
+@fused
+def normalized(q: Any) -> Any:
+    """A quaternion of length 1; NaN for 0, which is no rotation."""
+    q = as_inexact("Rotation", q)
+    return q / jnp.sqrt(total(q * q))
+
+
+@fused
+def composed(p: Any, q: Any) -> Any:
+    """The rotation q and then p: Hamilton's product."""
+    p, w = jnp.split(p, [3], axis=-1)
+    q, s = jnp.split(q, [3], axis=-1)
+    return normalized(jnp.concatenate([w * q + s * p + jnp.cross(p, q), w * s - total(p * q)], -1))
+
+
+@fused
+def conjugated(q: Any) -> Any:
+    """The rotation back."""
+    return q * jnp.array([-1, -1, -1, 1], q.dtype)
+
+
+@fused
+def angle_of(q: Any) -> Any:
+    """How far a rotation turns, from 0 to pi."""
+    return 2 * jnp.arctan2(root(total(q[..., :3] ** 2)), jnp.abs(q[..., 3:]))[..., 0]
+
+
+@fused
+def canonical_of(q: Any) -> Any:
+    """Of the two quaternions of a rotation that whose last component other than 0 is positive.
+
+    The order is w, then x, y, z.
+    """
+    x, y, z, w = (q[..., i] for i in range(4))
+    negative = w < 0
+    decided = w != 0
+    for c in (x, y, z):
+        negative |= ~decided & (c < 0)
+        decided |= c != 0
+    return jnp.where(negative[..., None], -q, q)
+
+
+@fused
+def vector_of(q: Any) -> Any:
+    """The rotation vector: the axis, times the angle from 0 to pi."""
+    q = jnp.where(q[..., 3:] < 0, -q, q)
+    v, w = jnp.split(q, [3], axis=-1)
+    square = total(v * v)
+    small = square < SMALL * w * w
+    ratio = jnp.where(small, square, 0) / jnp.where(small, w * w, 1)
+    size = jnp.sqrt(jnp.where(small, 1, square))
+    near = 2 / jnp.where(small, w, 1) * series(ratio, 1, -1 / 3, 1 / 5, -1 / 7, 1 / 9)
+    return v * jnp.where(small, near, 2 * jnp.arctan2(size, w) / size)
+
+
+@fused
+def quaternion_of_vector(v: Any) -> Any:
+    """The quaternion of a rotation vector."""
+    v = as_inexact("Rotation.from_rotvec", v)
+    square = total(v * v)
+    small = square < SMALL
+    angle = jnp.sqrt(jnp.where(small, 1, square))
+    near = jnp.where(small, square, 0) / 4
+    sine = jnp.where(
+        small, series(near, 1 / 2, -1 / 12, 1 / 240, -1 / 10080), jnp.sin(angle / 2) / angle
+    )
+    cosine = jnp.where(
+        small, series(near, 1, -1 / 2, 1 / 24, -1 / 720, 1 / 40320), jnp.cos(angle / 2)
+    )
+    return jnp.concatenate([sine * v, cosine], axis=-1)
+
+
+@fused
+def parameters_of(q: Any) -> Any:
+    """Modified Rodrigues parameters: the axis, times tan(angle / 4)."""
+    q = jnp.where(q[..., 3:] < 0, -q, q)
+    return q[..., :3] / (1 + q[..., 3:])
+
+
+@fused
+def quaternion_of_parameters(v: Any) -> Any:
+    """The quaternion of modified Rodrigues parameters."""
+    v = as_inexact("Rotation.from_mrp", v)
+    square = total(v * v)
+    return jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square)
+
+
+@fused
+def matrix_of(q: Any) -> Any:
+    """The matrix that turns column vectors."""
+    x, y, z, w = (q[..., i] for i in range(4))
+    rows = [
+        [x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), y * y - x * x - z * z + w * w, 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), z * z - x * x - y * y + w * w],
+    ]
+    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+@fused
+def quaternion_of_matrix(m: Any) -> Any:
+    """The quaternion of a matrix, by the largest of its components (Markley, 2008, eq. 3)."""
+    m = as_inexact("Rotation.from_matrix", m)
+    at = lambda i, j: m[..., i, j]
+    trace = at(0, 0) + at(1, 1) + at(2, 2)
+    candidates, sizes = [], []
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        parts = [None] * 3
+        parts[i] = 1 - trace + 2 * at(i, i)
+        parts[j], parts[k] = at(j, i) + at(i, j), at(k, i) + at(i, k)
+        candidates.append(jnp.stack([*parts, at(k, j) - at(j, k)], axis=-1))
+        sizes.append(at(i, i))
+    turn = [at(2, 1) - at(1, 2), at(0, 2) - at(2, 0), at(1, 0) - at(0, 1)]
+    out, best = jnp.stack([*turn, 1 + trace], axis=-1), trace
+    for q, size in zip(candidates, sizes, strict=True):
+        out = jnp.where((size > best)[..., None], q, out)
+        best = jnp.maximum(size, best)
+    return normalized(out)
+
+
+@fused(static=("axes", "extrinsic"))
+def quaternion_of_angles(angles: Any, axes: tuple[int, ...], extrinsic: bool) -> Any:
+    """The quaternion of rotations about axes, one after the other; angles along the last axis."""
+    half = as_inexact("Rotation.from_euler", angles) / 2
+    sine, cosine = jnp.sin(half), jnp.cos(half)
+    out = None
+    for i, axis in enumerate(axes):
+        unit = jnp.eye(3, dtype=half.dtype)[axis]
+        q = jnp.concatenate([sine[..., i, None] * unit, cosine[..., i, None]], axis=-1)
+        if out is not None:
+            q = composed(q, out) if extrinsic else composed(out, q)
+        out = q
+    return out
+
+
+@fused(static=("axes", "extrinsic"))
+def angles_of(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
+    """The angles of rotations about three axes that make up a rotation.
+
+    Bernardes and Viollet, "Quaternion to Euler angles conversion", 2022. Where only the sum or the
+    difference of the first and the third matters, the third is 0.
+    """
+    i, j, k = axes if extrinsic else axes[::-1]
+    proper = i == k
+    k = 3 - i - j if proper else k
+    sign = (i - j) * (j - k) * (k - i) // 2
+    x = [q[..., n] for n in range(4)]
+    a, b, c, d = x[3], x[i], x[j], sign * x[k]
+    if not proper:
+        a, b, c, d = a - c, b + d, c + a, d - b
+    low, high = jnp.hypot(c, d), jnp.hypot(a, b)
+    middle = 2 * jnp.arctan2(low, high)
+    plus, minus = direction(b, a), direction(d, c)
+    limit = max(1e-7, 10 * float(dtypes.finfo(q.dtype).eps))
+    start, end = middle <= limit, middle >= np.pi - limit
+    first, third = plus - minus, plus + minus
+    first, third = (first, third) if extrinsic else (third, first)
+    free = 2 * jnp.where(start, plus, -minus if extrinsic else minus)
+    first = jnp.where(start | end, free, first)
+    third = jnp.where(start | end, 0, third)
+    if not proper:
+        first, third = (first, sign * third) if extrinsic else (sign * first, third)
+        middle = middle - np.pi / 2
+    turns = jnp.stack([first, middle, third], axis=-1)
+    return turns - 2 * np.pi * jnp.round(turns / (2 * np.pi))
+
+
+def direction(y: Any, x: Any) -> Any:
+    """atan2, with derivative 0 at the origin."""
+    origin = (x == 0) & (y == 0)
+    return jnp.arctan2(jnp.where(origin, 0, y), jnp.where(origin, 1, x))
+
+
+@fused(static=("inverse",))
+def turned(q: Any, v: Any, inverse: bool) -> Any:
+    """Vectors turned by rotations."""
+    m = matrix_of(conjugated(q) if inverse else q)
+    return jnp.sum(m * v[..., None, :], axis=-1)
+
+
+# --- rotations --------------------------------------------------------------------------------
+
+
+def axes_in(op: str, seq: str, counts: Sequence[int]) -> tuple[tuple[int, ...], bool]:
+    """The axes that a text as "xyz" names, and whether they stay (lower case) or turn along."""
+    extrinsic = seq.islower()
+    known = isinstance(seq, str) and (not set(seq) - set("xyz") or not set(seq) - set("XYZ"))
+    axes = tuple("xyz".index(c) for c in seq.lower()) if known else ()
+    if len(axes) not in counts or any(a == b for a, b in zip(axes, axes[1:], strict=False)):
+        raise ValueError(
+            f"{op}: seq must be {' or '.join(map(str, counts))} axes of 'xyz' or of 'XYZ', none "
+            f"after itself; got {seq!r}."
+        )
+    return axes, extrinsic
+
+
+def vectors(op: str, x: Any, *shape: int) -> Any:
+    """An array of which the last axes must have the given sizes."""
+    x = as_array(x, op)
+    if x.shape[-len(shape) :] != shape:
+        sizes = ", ".join(map(str, shape))
+        raise ShapeError(f"{op}: the last axes must be of sizes {sizes}; got {x.aval}.")
+    return x
+
+
+def wrapped(fun: Callable) -> staticmethod:
+    """A function among the methods of a class whose errors show few frames that are ours."""
+    return staticmethod(boundary(fun))
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rotation:
+    """A rotation, or a stack of them: `quat` has x, y, z, w along its last axis, of length 1.
+
+    Made by `from_quat` and its kin; `r * s` is the rotation s and then r. A pytree.
+
+    >>> import weft.numpy as jnp
+    >>> r = Rotation.from_euler("z", 90, degrees=True)
+    >>> print(r.apply(jnp.array([1.0, 0.0, 0.0])).round(6), r.magnitude())
+    [0. 1. 0.] 1.5707964
+    """
+
+    quat: Any
+
+    @wrapped
+    def from_quat(quat: Any, *, scalar_first: bool = False) -> Rotation:
+        """Of quaternions x, y, z, w, or w, x, y, z, of any length but 0."""
+        q = vectors("Rotation.from_quat", quat, 4)
+        return Rotation(normalized(jnp.roll(q, -1, axis=-1) if scalar_first else q))
+
+    @wrapped
+    def from_matrix(matrix: Any) -> Rotation:
+        """Of orthogonal matrices [..., 3, 3] with determinant 1, which is not checked."""
+        return Rotation(quaternion_of_matrix(vectors("Rotation.from_matrix", matrix, 3, 3)))
+
+    @wrapped
+    def from_rotvec(rotvec: Any, degrees: bool = False) -> Rotation:
+        """Of vectors along the axis, as long as the angle, in radians or degrees."""
+        v = vectors("Rotation.from_rotvec", rotvec, 3)
+        return Rotation(quaternion_of_vector(jnp.deg2rad(v) if degrees else v))
+
+    @wrapped
+    def from_mrp(mrp: Any) -> Rotation:
+        """Of modified Rodrigues parameters: the axis, times tan(angle / 4)."""
+        return Rotation(quaternion_of_parameters(vectors("Rotation.from_mrp", mrp, 3)))
+
+    @wrapped
+    def from_euler(seq: str, angles: Any, degrees: bool = False) -> Rotation:
+        """Of up to three rotations about axes one after the other, "xyz" fixed, "XYZ" turned along.
+
+        `angles` has one for each axis along its last axis. Of a single axis also a number, or a
+        vector of one number for each rotation.
+        """
+        op = "Rotation.from_euler"
+        axes, extrinsic = axes_in(op, seq, (1, 2, 3))
+        angles = as_array(angles, op)
+        if len(axes) == 1 and angles.ndim < 2 and angles.shape != (1,):
+            angles = angles[..., None]
+        angles = vectors(op, angles, len(axes))
+        return Rotation(
+            quaternion_of_angles(jnp.deg2rad(angles) if degrees else angles, axes, extrinsic)
+        )
+
+    @wrapped
+    def identity(num: int | None = None, dtype: Any = float) -> Rotation:
+        """The rotation that turns nothing, or a stack of so many."""
+        unit = jnp.array([0, 0, 0, 1], dtype)
+        return Rotation(unit if num is None else jnp.tile(unit, (num, 1)))
+
+    @wrapped
+    def random(random_key: Any, num: int | None = None) -> Rotation:
+        """Not available: Rotation.from_quat(random.normal(key, (num, 4))) is uniform."""
+        raise NotImplementedError(
+            "Rotation.random: must be made of normal numbers. "
+            "Hint: Rotation.from_quat(random.normal(key, (num, 4)))."
+        )
+
+    @wrapped
+    def concatenate(rotations: Sequence[Rotation]) -> Rotation:
+        """A stack of rotations and of stacks of them, one after the other."""
+        quats = [jnp.atleast_2d(r.quat) for r in rotations]
+        return Rotation(jnp.concatenate(quats))
+
+    @property
+    def single(self) -> bool:
+        """Whether this is one rotation, no stack."""
+        return self.quat.ndim == 1
+
+    def __len__(self) -> int:
+        if self.single:
+            raise TypeError("Rotation: len() needs a stack of rotations; got a single one.")
+        return self.quat.shape[0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, index: Any) -> Rotation:
+        if self.single:
+            raise TypeError("Rotation: an index needs a stack of rotations; got a single one.")
+        return Rotation(self.quat[index])
+
+    def __iter__(self) -> Iterator[Rotation]:
+        return (self[i] for i in range(len(self)))
+
+    def __mul__(self, other: Rotation) -> Rotation:
+        if not isinstance(other, Rotation):
+            return NotImplemented
+        return Rotation(composed(self.quat, other.quat))
+
+    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+        """Vectors [..., 3] turned, or turned back; their leading axes and the stack's broadcast."""
+        return apply(self.quat, vectors, bool(inverse))
+
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+        """The quaternions x, y, z, w, or w, x, y, z; of q and -q `canonical` takes that of w > 0.
+
+        Where w is 0, the first of x, y, z that is not 0 is positive.
+        """
+        q = canonical_of(self.quat) if canonical else self.quat
+        return jnp.roll(q, 1, axis=-1) if scalar_first else q
+
+    def as_matrix(self) -> Any:
+        """The matrices [..., 3, 3] that turn column vectors."""
+        return matrix_of(self.quat)
+
+    def as_rotvec(self, degrees: bool = False) -> Any:
+        """Vectors along the axis, as long as the angle, from 0 to pi."""
+        v = vector_of(self.quat)
+        return jnp.rad2deg(v) if degrees else v
+
+    def as_mrp(self) -> Any:
+        """Modified Rodrigues parameters: the axis, times tan(angle / 4)."""
+        return parameters_of(self.quat)
+
+    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+        """Three angles [..., 3] of rotations about axes one after the other, as `from_euler`.
+
+        Where only the sum or the difference of the first and the third matters, the third is 0.
+        """
+        angles = angles_of(self.quat, *axes_in("Rotation.as_euler", seq, (3,)))
+        return jnp.rad2deg(angles) if degrees else angles
+
+    def inv(self) -> Rotation:
+        """The rotation back."""
+        return Rotation(conjugated(self.quat))
+
+    def magnitude(self) -> Any:
+        """The angle, from 0 to pi."""
+        return angle_of(self.quat)
+
+    def mean(self, weights: Any = None) -> Rotation:
+        """The rotation with the least sum of (weighted) squared distances to those of a stack."""
+        if self.single:
+            raise TypeError("Rotation.mean: needs a stack of rotations; got a single one.")
+        return Rotation(mean_of(self.quat, weights))
+
+
+@boundary
+def apply(q: Any, v: Any, inverse: bool) -> Any:
+    """`Rotation.apply` of quaternions."""
+    op = "Rotation.apply"
+    v = vectors(op, v, 3)
+    try:
+        jnp.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    except ShapeError:
+        raise ShapeError(
+            f"{op}: vectors must be as many as rotations, or one of them single; got {v.aval} for "
+            f"quaternions {q.aval}."
+        ) from None
+    return turned(q, v, inverse)
+
+
+@boundary
+def mean_of(q: Any, weights: Any) -> Any:
+    """The eigenvector of the largest eigenvalue of the sum of q q^T (Markley et al., 2007)."""
+    q = q.reshape(-1, 4)
+    weights = jnp.ones(q.shape[0], q.dtype) if weights is None else as_array(weights, "mean")
+    if weights.shape != (q.shape[0],):
+        raise ShapeError(
+            f"Rotation.mean: weights must be a number for each rotation, {q.shape[0]}; "
+            f"got {weights.aval}."
+        )
+    moments = jnp.sum(weights[:, None, None] * q[:, :, None] * q[:, None, :], axis=0)
+    return linalg.eigh(moments)[0][:, -1]  # eigenvalues ascend
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class Slerp:
+    """Rotations between given ones, at constant speed about a fixed axis: `Slerp.init` makes one.
+
+    Called with a time, or a vector of them, it gives the rotation at it; before the first and
+    after the last of the given times motion goes on as next to it.
+
+    >>> import weft.numpy as jnp
+    >>> ends = Rotation.from_euler("z", jnp.array([0.0, 90.0]), degrees=True)
+    >>> turn = Slerp.init(jnp.array([0.0, 1.0]), ends)
+    >>> print(turn(0.5).as_euler("zyx", degrees=True).astype(int))
+    [45  0  0]
+    """
+
+    times: Any
+    timedelta: Any
+    rotations: Rotation
+    rotvecs: Any
+
+    @wrapped
+    def init(times: Any, rotations: Rotation) -> Slerp:
+        """Through a stack of two rotations or more, at times that ascend."""
+        if not isinstance(rotations, Rotation) or rotations.single or len(rotations) < 2:
+            raise ValueError(
+                f"Slerp.init: rotations must be a stack of two or more; got {rotations}."
+            )
+        times = jnp.asarray(times)
+        if times.shape != (len(rotations),):
+            raise ShapeError(
+                f"Slerp.init: times must be one for each rotation, {len(rotations)}; "
+                f"got {times.aval}."
+            )
+        steps = jnp.diff(times)
+        if not isinstance(steps, Tracer) and not np.all(np.asarray(steps) > 0):
+            raise ValueError(f"Slerp.init: times must strictly ascend; got {np.asarray(times)}.")
+        starts = rotations[:-1]
+        return Slerp(times, steps, starts, (starts.inv() * rotations[1:]).as_rotvec())
+
+    def __call__(self, times: Any) -> Rotation:
+        """The rotation at a time, or a stack of those at a vector of times."""
+        times = jnp.asarray(times)
+        if times.ndim > 1:
+            raise ShapeError(f"Slerp: times must be a number or a vector; got {times.aval}.")
+        return Rotation(
+            between(self.times, self.timedelta, self.rotations.quat, self.rotvecs, times)
+        )
+
+
+@fused
+def between(knots: Any, steps: Any, starts: Any, turns: Any, times: Any) -> Any:
+    """The rotations at times between knots."""
+    i = jnp.clip(jnp.searchsorted(knots, times, side="right") - 1, 0, knots.shape[0] - 2)
+    share = (times - knots[i]) / steps[i]
+    return composed(starts[i], quaternion_of_vector(turns[i] * share[..., None]))
