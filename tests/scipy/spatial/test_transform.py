@@ -107,7 +107,7 @@ def test_euler_angles_where_two_axes_fall_together(seq):
     assert np.all(np.isfinite(jacrev(lambda q: Rotation(q).as_euler(seq))(got.quat[0])))
 
 
-@pytest.mark.parametrize("seq, shapes", [("z", [(), (1,), (4,), (4, 1)]), ("ZX", [(2,), (4, 2)])])
+@pytest.mark.parametrize("seq, shapes", [("z", [(), (1,), (4, 1)]), ("ZX", [(2,), (4, 2)])])
 def test_angles_of_fewer_axes(seq, shapes, rng):
     for shape in shapes:
         angles = rng.normal(size=shape).astype(np.float32)

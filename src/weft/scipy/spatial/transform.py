@@ -301,14 +301,13 @@ class Rotation:
     def from_euler(seq: str, angles: Any, degrees: bool = False) -> Rotation:
         """Of up to three rotations about axes one after the other, "xyz" fixed, "XYZ" turned along.
 
-        `angles` has one for each axis along its last axis. Of a single axis also a number, or a
-        vector of one number for each rotation.
+        `angles` has one for each axis along its last axis; a number will do for a single axis.
         """
         op = "Rotation.from_euler"
         axes, extrinsic = axes_in(op, seq, (1, 2, 3))
         angles = as_array(angles, op)
-        if len(axes) == 1 and angles.ndim < 2 and angles.shape != (1,):
-            angles = angles[..., None]
+        if len(axes) == 1 and not angles.ndim:
+            angles = angles[None]
         angles = vectors(op, angles, len(axes))
         return Rotation(
             quaternion_of_angles(jnp.deg2rad(angles) if degrees else angles, axes, extrinsic)
@@ -446,7 +445,7 @@ class Slerp:
     after the last of the given times motion goes on as next to it.
 
     >>> import weft.numpy as jnp
-    >>> ends = Rotation.from_euler("z", jnp.array([0.0, 90.0]), degrees=True)
+    >>> ends = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
     >>> turn = Slerp.init(jnp.array([0.0, 1.0]), ends)
     >>> print(turn(0.5).as_euler("zyx", degrees=True).astype(int))
     [45  0  0]
