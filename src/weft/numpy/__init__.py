@@ -35,6 +35,9 @@ LATER = {
     "weft.numpy.index_tricks": ("index_exp ix_ ravel_multi_index s_ unravel_index"),
     "weft.numpy.packing": ("packbits unpackbits"),
     "weft.numpy.padding": ("pad"),
+    "weft.numpy.polynomials": (
+        "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
+    ),
     "weft.numpy.sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
         "unique_inverse unique_values"

@@ -103,8 +103,18 @@ def isinf(x: Any, /) -> Any:
     """Which elements are infinite, with either sign; of complex numbers, in either part."""
     x = as_array(x, "isinf")
     if dtypes.is_complex(x.dtype):
-        return ops.bitwise_or(*(ops.eq(ops.abs(p(x)), np.inf) for p in (ops.real, ops.imag)))
-    return ops.eq(ops.abs(x), number(np.inf, x)) if dtypes.is_float(x.dtype) else answer(x, False)
+        return ops.bitwise_or(infinite(ops.real(x)), infinite(ops.imag(x)))
+    return infinite(x) if dtypes.is_float(x.dtype) else answer(x, False)
+
+
+def infinite(x: Any) -> Any:
+    """Which floats are infinite."""
+    return ops.eq(ops.abs(x), strong(np.inf, x))
+
+
+def strong(value: Any, like: Any) -> Any:
+    """A number of the dtype of `like`; unlike a literal it makes no answer weak."""
+    return np.asarray(value, like.dtype)[()]
 
 
 @fused
@@ -122,7 +132,7 @@ def is_infinite(op: str, x: Any, out: Any, value: float) -> Any:
         raise NotImplementedError(f"{op}: out must be None, for arrays do not change.")
     x = as_array(x, op)
     real_only(op, x)
-    return ops.eq(x, number(value, x)) if dtypes.is_float(x.dtype) else answer(x, False)
+    return ops.eq(x, strong(value, x)) if dtypes.is_float(x.dtype) else answer(x, False)
 
 
 @fused(static=("out",))

@@ -574,7 +574,7 @@ def spaced(
     if parts > 0:
         step = ops.div(step, literal(parts, computed))
     elif num == 0 or endpoint:
-        step = layout.full(shape, float("nan"), computed)
+        step = layout.full((), float("nan"), computed)
     out = between(start, stop, num, parts)
     if dtype is not None:
         if dtypes.is_integer(dtype) and dtypes.is_float(computed):

@@ -623,7 +623,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     half = ops.bitwise_and(scaled, literal((1 << mantissa) - 1, word))
     half = ops.bitwise_or(ops.bitwise_or(half, literal((bias - 1) << mantissa, word)), sign)
     as_is = ops.bitwise_or(ops.eq(size, literal(0, word)), ops.eq(field, literal(mask, word)))
-    exponent = ops.convert(ops.sub(field, shift), dtypes.default_int())
+    exponent = ops.convert(ops.sub(field, shift), np.dtype(np.int32))
     # 0, whose derivative is that of x * 2**-e: bits have none
     slope = ldexp(ops.sub(x, stop_gradient_p.bind(x)[0]), ops.neg(exponent))
     fraction = ops.add(bits.bitcast_convert_type(half, x.dtype), slope)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
+from weft.core.aval import typeof
 from weft.core.primitive import Primitive
 from weft.core.source import trimmed
 from weft.core.trace import current
@@ -142,8 +143,12 @@ def unary(
     doc: str,
     inexact: bool = False,
     check: Callable[[str, Any], None] | None = None,
+    counts: bool = False,
 ) -> Callable[[Any], Any]:
-    """A function of one operand; with `inexact`, integers become floats first."""
+    """A function of one operand; with `inexact`, integers become floats first.
+
+    With `counts`, truth values become integers; `check(name, dtype)` may refuse a dtype.
+    """
 
     def fun(x: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
@@ -165,6 +170,8 @@ def unary(
             (x,) = operands(name, x, inexact=True)
         if check is not None:
             check(name, kind_of(name, x).dtype)
+        if counts and dtypes.is_bool(typeof(x).dtype):
+            x = ops.convert(x, dtypes.default_int())
         return prim.bind(x)[0]
 
     kernel = kernel_for(plain, prim.name)
@@ -219,7 +226,7 @@ sign = unary(
     "-1, 0 or 1 as x is negative, zero or positive; x / abs(x) for complex x.",
     check=numbers_only,
 )
-square = unary("square", ops.square_p, "x * x.")
+square = unary("square", ops.square_p, "x * x; of truth values, an integer.", counts=True)
 
 # --- bit by bit -----------------------------------------------------------------------------
 

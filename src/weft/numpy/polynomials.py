@@ -1,0 +1,342 @@
+"""Polynomials as vectors of their coefficients, the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.trace import Tracer
+from weft.errors import ConcretizationTypeError, ShapeError
+from weft.numpy.choice import where
+from weft.numpy.convolution import convolve
+from weft.numpy.creation import arange, zeros
+from weft.numpy.elementwise import conj, real
+from weft.numpy.fused import fused
+from weft.numpy.grids import vander
+from weft.numpy.linalg import inv, lstsq
+from weft.numpy.manipulation import concatenate, concrete_int
+from weft.numpy.products import matmul
+from weft.numpy.promotion import as_array, as_inexact, operands
+from weft.numpy.reductions import sum
+from weft.numpy.ufuncs import sqrt
+from weft.primitives import elementwise as ops
+from weft.primitives.eigen import eig
+from weft.primitives.layout import broadcast_in_dim, literal, reshape
+from weft.primitives.slicing import pad
+from weft.scans import scan
+from weft.xla.array import host_view
+
+__all__ = [
+    "poly",
+    "polyadd",
+    "polyder",
+    "polydiv",
+    "polyfit",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
+    "roots",
+]
+
+
+def coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
+    """Polynomials in their common dtype; a number is a constant one."""
+    arrays = [as_array(p, op) for p in ps]
+    if any(p.ndim > 1 for p in arrays):
+        got = ", ".join(str(p.aval) for p in arrays)
+        raise ShapeError(f"{op}: polynomials must be vectors; got {got}.")
+    arrays = [reshape(p, (1,)) if not p.ndim else p for p in arrays]
+    return operands(op, *arrays, inexact=inexact, shaped=False)
+
+
+def without_leading_zeros(op: str, p: Any) -> Any:
+    """A polynomial without coefficients 0 in front, which have to be known."""
+    return p[leading_zeros(op, p) :]
+
+
+def leading_zeros(op: str, p: Any, end: int = 1) -> int:
+    """How many coefficients, from the front or with end=-1 from the back, are 0."""
+    if isinstance(p, Tracer):
+        p = p.concrete(ConcretizationTypeError, op, f"keep zeros: jnp.{op}(..., {KEEPING[op]}).")
+    found = np.flatnonzero(host_view(p)[::end])
+    return int(found[0]) if found.size else p.size
+
+
+KEEPING = {
+    "polymul": "trim_leading_zeros=False",
+    "polydiv": "trim_leading_zeros=False",
+    "roots": "strip_zeros=False",
+}
+
+
+# --- arithmetic -----------------------------------------------------------------------------
+
+
+@fused
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 0]))
+    Array([1, 3, 3], dtype=int32)
+    """
+    x, y = coefficients("polyadd", a1, a2)
+    n = max(x.size, y.size)
+    x, y = (pad(p, literal(0, p.dtype), [(n - p.size, 0, 0)]) for p in (x, y))
+    return ops.add(x, y)
+
+
+@fused
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials."""
+    x, y = coefficients("polysub", a1, a2)
+    return polyadd(x, ops.neg(y))
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials, in floats; zeros in front of factors may be left out."""
+    x, y = coefficients("polymul", a1, a2, inexact=True)
+    if trim_leading_zeros:
+        x, y = (without_leading_zeros("polymul", p) for p in (x, y))
+    x, y = (p if p.size else zeros(1, p.dtype) for p in (x, y))
+    return convolve(x, y)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """The quotient and remainder of two polynomials: u = quotient * v + remainder.
+
+    The remainder has as many coefficients as u, unless zeros in front of it are to be left out.
+    """
+    x, y = coefficients("polydiv", u, v, inexact=True)
+    quotient, rest = divided(x, y)
+    return quotient, without_leading_zeros("polydiv", rest) if trim_leading_zeros else rest
+
+
+@fused(name="polydiv")
+def divided(x: Any, y: Any) -> tuple[Any, Any]:
+    """`polydiv` of vectors."""
+    steps = x.size - y.size + 1
+    if steps < 1:
+        return zeros(1, x.dtype), x
+    room = pad(y, literal(0, y.dtype), [(0, x.size - y.size, 0)])
+
+    def step(rest: Any, _: Any) -> tuple:
+        """Take away what the first coefficient says, and turn it to the end."""
+        factor = rest[0] / y[0]
+        rest = rest - factor * room
+        return concatenate([rest[1:], rest[:1] * 0]), factor
+
+    rest, quotient = scan(step, x, None, length=steps)
+    return quotient, concatenate([zeros(steps, x.dtype), rest[: y.size - 1]])
+
+
+# --- calculus and values --------------------------------------------------------------------
+
+
+def order_of(op: str, m: Any) -> int:
+    """How often to differentiate or integrate."""
+    m = concrete_int(op, m, "m")
+    if m < 0:
+        raise ValueError(f"{op}: m must not be negative; got {m}.")
+    return m
+
+
+@fused(static=("m",))
+def polyder(p: Any, m: int = 1) -> Any:
+    """The derivative of a polynomial, taken m times, in floats."""
+    (p,) = coefficients("polyder", p, inexact=True)
+    m = order_of("polyder", m)
+    n = max(p.size - m, 0)
+    powers = np.arange(n - 1, -1, -1.0)
+    factors = np.prod(powers + np.arange(1, m + 1).reshape(m, 1), axis=0)
+    return p[:n] * ops.convert(factors, p.dtype)
+
+
+@fused(static=("m",))
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The integral of a polynomial, taken m times, in floats.
+
+    `k` are the constants, first that of the first integral; a single one stands for all.
+    """
+    (p,) = coefficients("polyint", p, inexact=True)
+    m = order_of("polyint", m)
+    k = as_array(0 if k is None else k, "polyint")
+    if k.shape not in ((), (1,), (m,)):
+        raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")
+    k = ops.convert(k, p.dtype)
+    k = broadcast_in_dim(k, (m,), range(k.ndim)) if k.shape != (m,) else k
+    powers = np.arange(p.size + m - 1, -1, -1.0)  # of the result
+    below = np.concatenate([np.full(p.size, m), np.arange(m, 0, -1) - 1]).astype(int)
+    factors = [np.prod(n - np.arange(b)) for n, b in zip(powers, below, strict=True)]
+    out = concatenate([p, k])
+    return out / ops.convert(np.asarray(factors), p.dtype) if m else p
+
+
+@fused(static=("unroll",))
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The value of a polynomial at x, by Horner's rule.
+
+    `p` may have further axes, which broadcast against x. `unroll` is how many steps of the loop
+    over coefficients are written out.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
+    Array([ 3, 11], dtype=int32)
+    """
+    p, x = as_array(p, "polyval"), as_array(x, "polyval")
+    if not p.ndim:
+        raise ShapeError(f"polyval: p must be a vector of coefficients; got {p.aval}.")
+    p, x = operands("polyval", p, x, shaped=False)
+    start = (p[0] if p.shape[0] else literal(0, p.dtype)) + x * 0
+    if p.shape[0] <= 2:
+        return start * x + p[1] if p.shape[0] == 2 else start
+    return scan(lambda y, c: (y * x + c, None), start, p[1:], unroll=unroll)[0]
+
+
+# --- roots ----------------------------------------------------------------------------------
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The roots of a polynomial, complex, as the eigenvalues of its companion matrix.
+
+    Coefficients 0 in front, which lower the degree, have to be known; with strip_zeros=False, as
+    jit needs, there are as many roots as coefficients but one, and NaN where there are fewer.
+    """
+    (p,) = coefficients("roots", p, inexact=True)
+    if strip_zeros:
+        first = leading_zeros("roots", p)
+        last = p.size - leading_zeros("roots", p, -1) if first < p.size else p.size
+        p, zero = p[first:last], p.size - last
+        return concatenate([companion_eigenvalues(p), zeros(zero, dtypes.complex_dtype(p.dtype))])
+    return roots_of_any(p)
+
+
+def companion_eigenvalues(p: Any) -> Any:
+    """The roots of a polynomial whose first coefficient is not 0."""
+    n = max(p.size - 1, 0)
+    if not n:
+        return zeros(0, dtypes.complex_dtype(p.dtype))
+    below = np.eye(n - 1, n).astype(p.dtype)
+    matrix = concatenate([(-p[1:] / p[0])[None], as_array(below)])
+    return eigenvalues(matrix)
+
+
+@fused(name="eigvals")
+def eigenvalues(matrix: Any) -> Any:
+    """The eigenvalues of a general matrix."""
+    return eig(matrix, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+
+
+def roots_of_any(p: Any) -> Any:
+    """Roots where zeros in front are not known: moved to the back, they are roots 0, then NaN."""
+    n = max(p.size - 1, 0)
+    if not n:
+        return companion_eigenvalues(p)
+    leading = sum(ops.convert(running_all(p == 0), np.int32))
+    place = arange(p.size)
+    p = p[(place + leading) % p.size]
+    out = companion_eigenvalues(p)
+    # zeros that were moved gave roots 0, put last by their size
+    order = abs_order(out)
+    out = out[order]
+    return where(arange(n) < n - leading, out, np.nan)
+
+
+def running_all(x: Any) -> Any:
+    """Whether all elements so far are true."""
+    return where(arange(x.size)[:, None] >= arange(x.size), x, True).all(1)
+
+
+def abs_order(x: Any) -> Any:
+    """The order of elements by size, the largest first."""
+    return (-abs(x)).argsort()
+
+
+@fused(name="poly")
+def product_of_roots(zeros_: Any) -> Any:
+    """The polynomial with the given roots."""
+    n = zeros_.size
+
+    def step(p: Any, zero: Any) -> tuple:
+        return p - zero * concatenate([p[:1] * 0, p[:-1]]), None
+
+    return scan(step, as_array(np.eye(1, n + 1).astype(zeros_.dtype)[0]), zeros_)[0]
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with the given roots and first coefficient 1; of a matrix, its own.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.poly(jnp.array([1.0, 2.0]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    x = as_inexact("poly", seq_of_zeros)
+    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
+        x = eigenvalues(x)
+    elif x.ndim > 1:
+        raise ShapeError(f"poly: roots must be a vector, or a square matrix; got {x.aval}.")
+    elif not x.ndim:
+        x = reshape(x, (1,))
+    return product_of_roots(x) if x.size else as_array(np.ones((), x.dtype))
+
+
+# --- fits -----------------------------------------------------------------------------------
+
+
+@fused(static=("deg", "rcond", "full", "cov"))
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool | str = False,
+) -> Any:
+    """The polynomial of degree `deg` nearest to points (x, y) by squares, weighted by w.
+
+    y may be a matrix, each column of which is fitted. With `full` it gives (p, residuals, rank,
+    singular values, rcond); with `cov` (p, covariance of p), scaled unless that is "unscaled".
+    Singular values below rcond times the largest count as 0, by default x.size * eps.
+    """
+    deg = concrete_int("polyfit", deg, "deg")
+    if deg < 0:
+        raise ValueError(f"polyfit: deg must not be negative; got {deg}.")
+    x, y = operands("polyfit", as_array(x), as_array(y), inexact=True, shaped=False)
+    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.size:
+        raise ShapeError(
+            "polyfit: x must be a vector, and y one as long or a matrix of as many rows; "
+            f"got {x.aval}, {y.aval}."
+        )
+    rcond = x.size * float(dtypes.finfo(x.dtype).eps) if rcond is None else rcond
+    left, right = vander(x, deg + 1), y
+    if w is not None:
+        w = as_array(w, "polyfit")
+        if w.shape != x.shape:
+            raise ShapeError(f"polyfit: w must have the shape of x; got {w.aval}, {x.aval}.")
+        left = left * w[:, None]
+        right = right * (w if y.ndim == 1 else w[:, None])
+    scale = sqrt(sum(real(left * conj(left)), 0))
+    c, residuals, rank, s = lstsq(left / scale, right, rcond)
+    c = (c.T / scale).T
+    if full:
+        return c, residuals, rank, s, rcond
+    if not cov:
+        return c
+    normal = left / scale
+    base = inv(matmul(conj(normal).T, normal)) / (scale[:, None] * scale)
+    if cov == "unscaled":
+        factor = literal(1, residuals.dtype)
+    else:
+        if x.size <= deg + 1:
+            raise ValueError(
+                "polyfit: to scale the covariance there must be more points than coefficients; "
+                f'got {x.size} and {deg + 1}. Hint: cov="unscaled".'
+            )
+        factor = residuals / (x.size - deg - 1)
+    if y.ndim == 1:
+        return c, base * factor
+    return c, base[:, :, None] * factor
