@@ -14,6 +14,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear
 from weft.errors import DtypeError, ShapeError
+from weft.primitives.channelwise import lower_channelwise
 from weft.primitives.dot import (
     Bilinear,
     PrecisionLike,
@@ -193,8 +194,13 @@ class ConvGeneralDilated(Bilinear):
             "window_strides": i64s(params["window_strides"]),
         }
 
+        def plain(x, y, aval):
+            return hlo.op("stablehlo.convolution", [x, y], [aval], **attrs)
+
         def product(x, y, aval=out):
-            return hlo.op("stablehlo.convolution", [x, y], [aval], **attrs)[0]
+            numbers = {"dimension_numbers": dimension_numbers}
+            fast = lower_channelwise(hlo, self, x, y, aval, plain, {**numbers, **params})
+            return (fast or plain(x, y, aval))[0]
 
         if not dtypes.is_complex(lhs.aval.dtype):
             return [product(lhs, rhs)]

@@ -1,0 +1,231 @@
+"""Convolutions of one channel by one kernel, written in the operations that a CPU is fast at.
+
+XLA:CPU takes them element by element: ten to two hundred times as long as the sums of products that
+they are. Which convolutions these are, and their rules, is conv.py's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive
+from weft.core.stage import stage
+from weft.primitives import slicing
+from weft.primitives.dot import dot_general
+from weft.primitives.elementwise import add, is_finite, mul
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    expand_dims,
+    literal,
+    reduce_sum,
+    reshape,
+    transpose,
+)
+from weft.util import inverse_permutation
+from weft.xla.lower import lower_jaxpr
+
+# Up to so many elements of the kernel, or of the result, are each written as an operation; along
+# one axis blocks are better sooner.
+FEW_TAPS, FEW_TAPS_OF_ONE_AXIS = 64, 12
+FEW_RESULTS, FEW_PRODUCTS = 32, 1 << 22
+# From so many products on are blocks worth the time that it takes to compile them.
+MANY_PRODUCTS = 1 << 15
+
+
+def lower_channelwise(
+    hlo: Any, prim: Primitive, lhs: Any, rhs: Any, out: ShapedArray, plain: Callable, params: dict
+) -> list | None:
+    """Write a convolution in which each feature has one kernel; None where `plain` is better.
+
+    `plain` writes the convolution itself. A product of blocks also multiplies the zeros beside a
+    kernel; so values that are not finite, of which these would make NaN, go to `plain`.
+    """
+    numbers, x, k = params["dimension_numbers"], lhs.aval, rhs.aval
+    groups = params["feature_group_count"]
+    sizes = [k.shape[a] for a in numbers.rhs_spec]
+    if (
+        hlo.platform != "cpu"
+        or x.dtype not in (np.float32, np.float64)
+        or out.dtype != x.dtype
+        or not out.size
+        or sizes[:2] != [groups, 1]
+        or params["batch_group_count"] > 1
+        or min(x.size, k.size) == 0
+        or len(sizes) == 2
+    ):
+        return None
+    taps, one_axis = math.prod(sizes[2:]), groups == 1 and len(sizes) == 3
+    if taps <= (FEW_TAPS_OF_ONE_AXIS if one_axis else FEW_TAPS):
+        return lower_staged(hlo, sum_of_slices, lhs, rhs, out, params)
+    steps = (params[p] for p in ("window_strides", "lhs_dilation", "rhs_dilation"))
+    if groups > 1 or any(n > 1 for step in steps for n in step):
+        return None
+    results = math.prod(out.shape[a] for a in numbers.out_spec[2:])
+    if results <= FEW_RESULTS and (results == 1 or results * x.size <= FEW_PRODUCTS):
+        return lower_staged(hlo, one_by_one, lhs, rhs, out, params)
+    if results * taps < MANY_PRODUCTS:
+        return None
+    jaxpr, _ = stage(lambda x, k: [all_finite(x, k)], [x, k])
+    (finite,) = lower_jaxpr(hlo, jaxpr, [lhs, rhs])
+
+    def blocks() -> list:
+        return lower_staged(hlo, product_of_blocks, lhs, rhs, out, {**params, "prim": prim})
+
+    index = hlo.convert(finite, np.dtype(np.int32))
+    return hlo.case(index, [lambda: plain(lhs, rhs, out), blocks], [out])
+
+
+def lower_staged(
+    hlo: Any, fun: Callable, lhs: Any, rhs: Any, out: ShapedArray, params: dict
+) -> list:
+    """Write what `fun` does to canonical operands, in the layout of the convolution.
+
+    Canonical are x (batch, feature, spatial), padded and dilated, and k (feature, spatial).
+    """
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    holes = zip(params["padding"], params["lhs_dilation"], strict=True)
+    config = [(0, 0, 0), (0, 0, 0), *((lo, hi, d - 1) for (lo, hi), d in holes)]
+
+    def convolution(x: Any, k: Any) -> list:
+        x = transpose(x, lhs_spec)
+        if any(c != (0, 0, 0) for c in config):
+            x = slicing.pad(x, literal(0, x.dtype), config)
+        k = transpose(k, rhs_spec)
+        k = reshape(k, (k.shape[0], *k.shape[2:]))
+        shape = tuple(out.shape[a] for a in out_spec)
+        return [transpose(fun(x, k, shape, params), inverse_permutation(out_spec))]
+
+    jaxpr, _ = stage(convolution, [lhs.aval, rhs.aval])
+    return lower_jaxpr(hlo, jaxpr, [lhs, rhs])
+
+
+def all_finite(x: Any, k: Any) -> Any:
+    """Whether all elements of both are finite; False too if they are so large that sums are not."""
+    total, other = (reduce_sum(y, range(typeof(y).ndim)) for y in (x, k))
+    return is_finite(add(total, other))
+
+
+def sum_of_slices(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+    """The sum over the elements of the kernel of each times a slice of x."""
+    strides, dilations = params["window_strides"], params["rhs_dilation"]
+    total = None
+    for place in np.ndindex(*k.shape[1:]):
+        starts = [i * d for i, d in zip(place, dilations, strict=True)]
+        limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, shape[2:], strides, strict=True)]
+        part = slicing.slice(x, (0, 0, *starts), (*shape[:2], *limits), (1, 1, *strides))
+        tap = slicing.slice(k, (0, *place), (k.shape[0], *(i + 1 for i in place)))
+        tap = broadcast_in_dim(reshape(tap, (k.shape[0],)), shape, (1,))
+        term = mul(part, tap)
+        total = term if total is None else add(total, term)
+    return total
+
+
+def one_by_one(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+    """Each element of the result by itself, a product of the kernel and a window of x."""
+    n, size, windows = shape[0], math.prod(k.shape), k.shape[1:]
+    k = reshape(k, (size,))
+    outs = []
+    for place in np.ndindex(*shape[2:]):
+        limits = (i + w for i, w in zip(place, windows, strict=True))
+        window = reshape(slicing.slice(x, (0, 0, *place), (n, 1, *limits)), (n, size))
+        outs.append(dot_general(window, k, (((1,), (0,)), ((), ())), params["precision"]))
+    return reshape(slicing.concatenate([expand_dims(y, (1,)) for y in outs], 1), shape)
+
+
+def block_size(n: int) -> int:
+    """How many neighbours along an axis are taken together, for a kernel or a result of n elements.
+
+    More make larger products, of which a share of about block / n is with zeros.
+    """
+    return 16 if n < 64 else 32 if n < 512 else 64
+
+
+def product_of_blocks(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+    """Neighbours along the kernel's longest axis taken together, so that matrices are multiplied.
+
+    The axis is the last one in what follows; what is computed there has no axis of features.
+    """
+    axis = max(range(k.ndim - 1), key=lambda a: (k.shape[a + 1], a))
+    order = [*(a for a in range(k.ndim - 1) if a != axis), axis]
+    k = transpose(reshape(k, k.shape[1:]), order)
+    x = transpose(reshape(x, (x.shape[0], *x.shape[2:])), (0, *(a + 1 for a in order)))
+    sizes = [shape[a + 2] for a in order]
+    combine = stacks_in_pairs if k.shape[-1] > sizes[-1] and x.shape[0] == 1 else blocks_in_turn
+    y = combine(x, k, sizes, params)
+    return expand_dims(transpose(y, inverse_permutation((0, *(a + 1 for a in order)))), (1,))
+
+
+def blocks_in_turn(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
+    """A convolution over blocks of b, as features, for results no shorter than the kernel.
+
+    out[q b + t] = sum over u, s of x[(q + u) b + s] * w[u, s, t], with w[u, s, t] = k[u b + s - t].
+    """
+    n, size, lead = k.shape[-1], sizes[-1], k.shape[:-1]
+    b = block_size(n)
+    turns, rows = -(-size // b), -(-(n - 1) // b) + 1
+    x = in_blocks(x, turns + rows - 1, b)
+    # rows of rows * b + 1 elements, read as rows one shorter: each starts one further to the right
+    wide = rows * b + 1
+    k = lengthened(k, wide)
+    rank = len(lead)
+    w = broadcast_in_dim(k, (*lead, b, wide), (*range(rank), rank + 1))
+    w = reshape(w, (*lead, b * wide))
+    w = slicing.slice_in_dim(w, 0, b * (wide - 1), 1, rank)
+    w = reshape(w, (*lead, b, rows, b))
+    w = transpose(w, (*range(rank), rank + 1, rank + 2, rank))  # what XLA has a fast kernel for
+    y = over_blocks(x, w, params)
+    y = reshape(y, (*y.shape[:-2], turns * b))
+    return slicing.slice_in_dim(y, 0, size, 1, y.ndim - 1)
+
+
+def stacks_in_pairs(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
+    """Products of blocks of b of x and of the kernel, for results shorter than the kernel.
+
+    out[u b + s - t] = sum over v of x[(u + v) b + s] * k[v b + t], summed over s and t.
+    """
+    n, size, lead = k.shape[-1], sizes[-1], tuple(sizes[:-1])
+    b = block_size(size)
+    turns, rows = -(-(size - 1) // b) + 1, -(-n // b)
+    x = in_blocks(x, turns + rows - 1, b)
+    x = expand_dims(reshape(x, x.shape[1:]), (x.ndim - 1,))
+    x = transpose(x, (x.ndim - 2, *range(x.ndim - 2), x.ndim - 1))  # s, spatial, 1
+    k = expand_dims(in_blocks(k, rows, b), (k.ndim,))  # spatial, 1, t
+    y = over_blocks(x, k, params)  # s, lead, u, t
+    rank = len(lead)
+    y = transpose(y, (*range(1, rank + 1), rank + 2, rank + 1, 0))  # lead, t, u, s
+    y = reshape(y, (*lead, b * turns * b))
+    # rows of turns * b elements, read as rows one longer: each starts one further to the right
+    wide = turns * b + 1
+    y = reshape(lengthened(y, b * wide), (*lead, b, wide))
+    y = slicing.slice_in_dim(reduce_sum(y, (rank,)), 0, size, 1, rank)
+    return expand_dims(y, (0,))
+
+
+def lengthened(x: Any, size: int) -> Any:
+    """x with zeros at the end of its last axis."""
+    config = [(0, 0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1], 0)]
+    return slicing.pad(x, literal(0, x.dtype), config)
+
+
+def in_blocks(x: Any, count: int, b: int) -> Any:
+    """x with its last axis as `count` blocks of b."""
+    return reshape(lengthened(x, count * b), (*x.shape[:-1], count, b))
+
+
+def over_blocks(x: Any, k: Any, params: dict) -> Any:
+    """The convolution of x (batch, spatial, features) with k (spatial, in, out)."""
+    prim, rank = params["prim"], x.ndim - 2
+    image = (0, rank + 1, *range(1, rank + 1))
+    changed = {
+        "dimension_numbers": type(params["dimension_numbers"])(
+            image, (rank + 1, rank, *range(rank)), image
+        ),
+        "padding": ((0, 0),) * rank,
+    }
+    kept = {p: v for p, v in params.items() if p != "prim"}
+    return prim.bind(x, k, **{**kept, **changed})[0]

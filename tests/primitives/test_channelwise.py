@@ -1,0 +1,94 @@
+"""Convolutions of one channel are written in three ways; each against SciPy, with derivatives."""
+
+import numpy as np
+import pytest
+from scipy import signal
+
+import weft
+from weft import lax
+
+# (what is convolved, the kernel, what the program is made of)
+WAYS = {
+    "slices": [((70,), (7,)), ((12, 10), (4, 3)), ((5, 6, 7), (2, 3, 4)), ((5,), (9,))],
+    "blocks": [((900,), (70,)), ((700,), (600,)), ((40, 30), (9, 11)), ((40, 30), (11, 9))],
+    "plain": [((60,), (20,))],
+}
+NUMBERS = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
+
+
+def full(x, k):
+    """The convolution at all places where x and k overlap."""
+    rank = x.ndim
+    k = lax.rev(k, range(rank))[..., None, None]
+    padding = [(n - 1, n - 1) for n in k.shape[:rank]]
+    out = lax.conv_general_dilated(
+        x[None, ..., None], k, (1,) * rank, padding, dimension_numbers=NUMBERS[rank]
+    )
+    return out[0, ..., 0]
+
+
+@pytest.mark.parametrize(
+    ("way", "shapes"), [(w, s) for w, cases in WAYS.items() for s in cases], ids=str
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_values_and_derivatives(way, shapes, dtype, rng):
+    def draw(shape):
+        x = rng.standard_normal(shape)
+        return (x + 1j * rng.standard_normal(shape) if dtype == np.complex64 else x).astype(dtype)
+
+    x, k = map(draw, shapes)
+    f = weft.jit(full)
+    text = f.lower(x, k).as_text()
+    assert ("stablehlo.case" in text) == (way == "blocks")
+    assert ("stablehlo.convolution" in text) == (way != "slices")
+    y, vjp = weft.vjp(f, x, k)
+    want = signal.convolve(x, k, method="direct")
+    np.testing.assert_allclose(y, want, atol=1e-5 * np.abs(want).max())
+    ct = draw(want.shape)
+    for got, other, size in zip(vjp(ct), (k, x), shapes, strict=True):
+        flipped = np.flip(other)
+        want = signal.fftconvolve(ct, flipped)
+        start = [n - 1 for n in other.shape]
+        want = want[tuple(slice(a, a + n) for a, n in zip(start, size, strict=True))]
+        np.testing.assert_allclose(got, want, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_blocks_do_not_spread_what_is_not_finite(bad, rng):
+    x, k = rng.standard_normal(900).astype(np.float32), np.ones(70, np.float32)
+    x[300] = bad
+    got = np.asarray(weft.jit(full)(x, k))
+    np.testing.assert_allclose(got, np.convolve(x, k), atol=1e-4)
+    assert np.isfinite(got[:300]).all()
+    assert np.isfinite(got[370:]).all()
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
+@pytest.mark.parametrize("dilations", [((1, 1), (1, 1)), ((2, 1), (1, 2))])
+def test_a_kernel_for_each_feature(strides, dilations, rng):
+    x = rng.standard_normal((2, 9, 8, 5)).astype(np.float32)
+    k = rng.standard_normal((3, 2, 1, 5)).astype(np.float32)
+
+    def conv(x, k, groups):
+        return lax.conv_general_dilated(
+            x, k, strides, [(1, 1), (-1, 2)], *dilations, NUMBERS[2], groups
+        )
+
+    each = [conv(x[..., i : i + 1], k[..., i : i + 1], 1) for i in range(5)]
+    got = weft.jit(conv, static_argnums=2)(x, k, 5)
+    np.testing.assert_allclose(got, np.concatenate(each, -1), atol=1e-5)
+    alike = [  # as one of many channels, of which but one is not zero
+        conv(x * (np.arange(5) == i), np.where(np.eye(5)[i][:, None], k[..., i : i + 1], 0), 1)
+        for i in range(5)
+    ]
+    np.testing.assert_allclose(got, np.concatenate(alike, -1), atol=1e-5)
+
+
+def test_many_batches_under_vmap(rng):
+    xs = rng.standard_normal((3, 2, 200)).astype(np.float32)
+    ks = rng.standard_normal((3, 300)).astype(np.float32)
+    got = weft.jit(weft.vmap(lambda x, k: weft.vmap(full, (0, None))(x, k)))(xs, ks)
+    want = [[np.convolve(x, k) for x in rows] for rows, k in zip(xs, ks, strict=True)]
+    np.testing.assert_allclose(got, want, atol=1e-4)
+    got = weft.jit(weft.vmap(full, (0, None)))(xs[0], ks[0])
+    np.testing.assert_allclose(got, want[0], atol=1e-4)
