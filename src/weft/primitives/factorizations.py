@@ -34,7 +34,8 @@ from weft.primitives.matrices import (
     upper_part,
     zero_tangents,
 )
-from weft.primitives.slicing import concatenate
+from weft.primitives.slicing import concatenate, lower_slice
+from weft.primitives.small import is_small, write_lu
 from weft.xla.hlo import i64s
 from weft.xla.lapack import call_lapack, target
 
@@ -61,6 +62,9 @@ class Lu(MatrixPrimitive):
 
     def write(self, hlo, outs, x):
         out, pivots, order = outs
+        if is_small(out):
+            y, swaps = write_lu(hlo, x)
+            return [y, swaps, lower_permutation(hlo, swaps, order)]
         info = ShapedArray(out.shape[:-2], np.int32)
         y, swaps, _ = call_lapack(
             hlo, target("getrf", out.dtype), [x], [out, pivots, info], out.ndim - 2, {0: 0}
@@ -146,44 +150,55 @@ class LuPivotsToPermutation(MatrixPrimitive):
 
 
 def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
-    """Write the order that pivots stand for: a loop of exchanges, all of a batch at once."""
-    if not pivots.aval.size:
-        return hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")[0]
-    cell = out.update(shape=(*out.shape[:-1], 1))
+    """Write the order that pivots stand for.
+
+    Each place is followed back through the exchanges, last first, to where its element was: nothing
+    is gathered or scattered, and the elements of a batch do not wait for each other.
+    """
+    (places,) = hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")
+    *batch, k = pivots.aval.shape
     count = ShapedArray((), np.int32)
-    zero = hlo.constant(0, count)
-    (start,) = hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")
+    cell = ShapedArray((*batch, 1), np.int32)
 
-    def at(x: Any, i: Any) -> Any:
-        where = [hlo.constant(0, count)] * (out.ndim - 1)
+    def step(i: Any, pivots: Any, places: Any) -> list:
+        where = [hlo.constant(0, count)] * len(batch)
         sizes = i64s(cell.shape)
-        return hlo.op("stablehlo.dynamic_slice", [x, *where, i], [cell], slice_sizes=sizes)[0]
-
-    def spread(x: Any) -> Any:
-        dims = i64s(range(out.ndim))
-        return hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)[0]
-
-    def step(i: Any, pivots: Any, order: Any, places: Any) -> list:
-        chosen = hlo.compare("EQ", places, spread(at(pivots, i)))
-        other = hlo.op("stablehlo.select", [chosen, order, hlo.constant(0, out)], [out])[0]
-        total = hlo.op(
-            "stablehlo.reduce",
-            [other, hlo.constant(0, count)],
-            [out.update(shape=out.shape[:-1])],
-            [hlo.scalar_block("add", count)],
-            dimensions=i64s([out.ndim - 1]),
-        )
-        (value,) = hlo.op("stablehlo.reshape", total, [cell])
-        (moved,) = hlo.op("stablehlo.select", [chosen, spread(at(order, i)), order], [out])
-        where = [hlo.constant(0, count)] * (out.ndim - 1)
-        # The last to write: where i is its own pivot, the value is what was there.
-        (order,) = hlo.op("stablehlo.dynamic_update_slice", [moved, value, *where, i], [out])
-        return [hlo.like("add", i, hlo.constant(1, count))[0], pivots, order, places]
+        (pivot,) = hlo.op("stablehlo.dynamic_slice", [pivots, *where, i], [cell], slice_sizes=sizes)
+        return [
+            hlo.like("subtract", i, hlo.constant(1, count))[0],
+            pivots,
+            lower_exchange(hlo, places, hlo.spread(i, out), pivot),
+        ]
 
     def going(i: Any, *_: Any) -> list:
-        return [hlo.compare("LT", i, hlo.constant(pivots.aval.shape[-1], count))]
+        return [hlo.compare("GE", i, hlo.constant(0, count))]
 
-    return hlo.while_loop([zero, pivots, start, start], going, step)[2]
+    if k > UNROLLED:
+        return hlo.while_loop([hlo.constant(k - 1, count), pivots, places], going, step)[2]
+    for i in reversed(range(k)):
+        starts, limits = (*[0] * len(batch), i), (*batch, i + 1)
+        pivot = lower_slice(hlo, pivots, starts, limits, None, cell)
+        places = lower_exchange(hlo, places, hlo.constant(i, out), pivot)
+    return places
+
+
+UNROLLED = 16  # exchanges that are written out one by one, which makes one kernel of them
+
+
+def lower_exchange(hlo: Any, places: Any, i: Any, pivot: Any) -> Any:
+    """Write places with `i` and `pivot`, which has one element for each row, exchanged."""
+    (pivot,) = hlo.op(
+        "stablehlo.broadcast_in_dim",
+        [pivot],
+        [places.aval],
+        broadcast_dimensions=i64s(range(places.aval.ndim)),
+    )
+    (other,) = hlo.op(
+        "stablehlo.select", [hlo.compare("EQ", places, pivot), i, places], [places.aval]
+    )
+    return hlo.op("stablehlo.select", [hlo.compare("EQ", places, i), pivot, other], [places.aval])[
+        0
+    ]
 
 
 lu_pivots_to_permutation_p = LuPivotsToPermutation()

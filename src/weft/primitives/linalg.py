@@ -41,6 +41,7 @@ from weft.primitives.matrices import (
     zero_tangents,
 )
 from weft.primitives.slicing import pad
+from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import i64s
 from weft.xla.lapack import LETTERS, call_lapack, char, target
 
@@ -64,6 +65,8 @@ class Cholesky(MatrixPrimitive):
 
     def write(self, hlo, outs, x):
         (out,) = outs
+        if is_small(out):
+            return [write_cholesky(hlo, x)]
         if hlo.platform != "cpu":
             y = hlo.op("stablehlo.cholesky", [x], [out], lower="true")[0]
             return [lower_triangle(hlo, y, "GE")]
@@ -307,11 +310,16 @@ class TriangularSolve(MatrixPrimitive):
             )
         return [ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)]
 
-    def write(self, hlo, outs, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+    def write(self, hlo, outs, a, b, **params):
         (out,) = outs
         if dtypes.itemsize_bits(out.dtype) == 16:
             a, b = (hlo.convert(x, np.dtype(np.float32)) for x in (a, b))
-        conjugate_a = conjugate_a and dtypes.is_complex(out.dtype)
+        solve = write_triangular if is_small(a.aval) else self.write_call
+        return [hlo.convert(solve(hlo, a, b, **params), out.dtype)]
+
+    def write_call(self, hlo, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+        """Write a call of the platform's own solver."""
+        conjugate_a = conjugate_a and dtypes.is_complex(a.aval.dtype)
         if hlo.platform != "cpu":
             kind = "ADJOINT" if conjugate_a else "TRANSPOSE"
             (y,) = hlo.op(
@@ -323,7 +331,7 @@ class TriangularSolve(MatrixPrimitive):
                 unit_diagonal=truth(unit_diagonal),
                 transpose_a=f"#stablehlo<transpose {kind if transpose_a else 'NO_TRANSPOSE'}>",
             )
-            return [hlo.convert(y, out.dtype)]
+            return y
         if conjugate_a and not transpose_a:
             a = lower_conjugate(hlo, a)
         # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
@@ -334,14 +342,14 @@ class TriangularSolve(MatrixPrimitive):
             target("trsm", b.aval.dtype),
             [a, b],
             [b.aval],
-            out.ndim - 2,
+            b.aval.ndim - 2,
             {0: 1},
             side=char("R" if left_side else "L"),
             uplo=char("U" if lower else "L"),
             trans_x=char("N" if not transpose_a else "C" if conjugate_a else "T"),
             diag=char("U" if unit_diagonal else "N"),
         )
-        return [hlo.convert(lower_swap(hlo, y), out.dtype)]
+        return lower_swap(hlo, y)
 
     def jvp(self, primals, tangents, **params):
         """op(a) dx = db - op(da) x, with the part of da that is read."""
