@@ -179,15 +179,14 @@ def matrix_of(hlo: Any, x: Sequence[Sequence[Cell]], out: ShapedArray) -> Any:
 # --- eliminations ---------------------------------------------------------------------------
 
 
-def eliminated(a: list[list[Cell]]) -> list[Cell]:
+def eliminated(a: list[list[Cell]], steps: int) -> list[Cell]:
     """Factor in place with partial pivoting, as LAPACK's getrf; the pivots (int32) are returned.
 
-    Rows may be longer than there are columns to eliminate, and end in rows of a right side.
+    As many columns as there are `steps` are eliminated; what stands right of them moves along.
     """
-    m, rank = len(a), a[0][0].value.aval.ndim
-    width = sum(c.value.aval.ndim == rank for c in a[0])
+    m = len(a)
     pivots = []
-    for k in range(min(m, width)):
+    for k in range(steps):
         pivots.append(pivoted(a, k))
         head = a[k][k]
         zero = head.compare("EQ", head.number(0))
@@ -224,7 +223,7 @@ def write_lu(hlo: Any, x: Any) -> tuple[Any, Any]:
     """Write the LU factors of small matrices in one matrix, and the pivots."""
     a = cells(hlo, x)
     *batch, m, n = x.aval.shape
-    pivots = eliminated(a)
+    pivots = eliminated(a, min(m, n))
     out = ShapedArray((*batch, min(m, n)), np.int32)
     return matrix_of(hlo, a, x.aval), assembled(hlo, pivots, out, len(batch))
 
@@ -321,7 +320,7 @@ class SmallSolve(MatrixPrimitive):
         n = len(e)
         for row, line in zip(e, lines(hlo, b, -2), strict=True):
             row.append(line)
-        eliminated(e)
+        eliminated(e, n)
         x = substituted(e, [row[n] for row in e], lower=False)
         return [assembled(hlo, x, outs[0].strong(), b.aval.ndim - 2)]
 
@@ -378,13 +377,15 @@ class SmallDet(MatrixPrimitive):
         (out,) = self.type_of((a.aval,), {})
         if not a.aval.size:
             return [hlo.constant(1, out.strong())]
+        # The last two rows need no pivot: a d - b c is as exact as what elimination makes of it.
         e = cells(hlo, a)
-        det = None
-        for k, pivot in enumerate(eliminated(e)):
+        n = len(e)
+        pivots = eliminated(e, n - 2)
+        det = e[-2][-2] * e[-1][-1] - e[-2][-1] * e[-1][-2] if n > 1 else e[0][0]
+        for k, pivot in enumerate(pivots):
             head = e[k][k]
             moved = pivot.compare("NE", pivot.number(k))
-            head = moved.choose(head.apply("negate"), head)
-            det = head if det is None else det * head
+            det = det * moved.choose(head.apply("negate"), head)
         return [det.value]
 
     def jvp(self, primals, tangents):
