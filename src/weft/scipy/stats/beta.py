@@ -1,0 +1,50 @@
+"""The beta distribution: density x**(a - 1) (1 - x)**(b - 1) / beta(a, b) for 0 <= x <= 1."""
+
+from typing import Any
+
+import weft.numpy as jnp
+from weft.scipy.special import betainc
+from weft.scipy.stats.families import exp_of, located, valid, within
+from weft.scipy.stats.kernels import log_of, log_poisson
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def log_density(x: Any, a: Any, b: Any) -> Any:
+    """The log of the density for 0 <= x <= 1."""
+    n = a + b
+    ends = log_poisson(a - 1, n * x) + log_poisson(b - 1, n * (1 - x))
+    return ends - log_poisson(n - 1, n) + jnp.log(n)
+
+
+@located
+def logpdf(x: Any, a: Any, b: Any) -> Any:
+    log = lambda x: log_density(x, a, b)
+    return valid((a > 0) & (b > 0), within((x >= 0) & (x <= 1), log, x, 0.5, -jnp.inf))
+
+
+@located
+def cdf(x: Any, a: Any, b: Any) -> Any:
+    return valid((a > 0) & (b > 0), betainc(a, b, jnp.clip(x, 0, 1)))
+
+
+@located
+def logcdf(x: Any, a: Any, b: Any) -> Any:
+    log = lambda x: log_of(betainc(a, b, x), betainc(b, a, 1 - x))
+    out = within((x > 0) & (x < 1), log, x, 0.5, jnp.where(x > 0, 0, -jnp.inf))
+    return valid((a > 0) & (b > 0), out)
+
+
+@located
+def sf(x: Any, a: Any, b: Any) -> Any:
+    return valid((a > 0) & (b > 0), betainc(b, a, 1 - jnp.clip(x, 0, 1)))
+
+
+@located
+def logsf(x: Any, a: Any, b: Any) -> Any:
+    log = lambda x: log_of(betainc(b, a, 1 - x), betainc(a, b, x))
+    out = within((x > 0) & (x < 1), log, x, 0.5, jnp.where(x > 0, -jnp.inf, 0))
+    return valid((a > 0) & (b > 0), out)
+
+
+pdf = exp_of(logpdf)

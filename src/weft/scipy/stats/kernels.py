@@ -1,0 +1,77 @@
+"""Logs of probabilities where the usual formulas would cancel: tails, and large parameters.
+
+What lies between them and users, location, scale and promotion, is families.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import weft.numpy as jnp
+from weft.scipy.special import gammaln
+
+LOG_2 = math.log(2)
+LOG_2PI = math.log(2 * math.pi)
+
+# The series of log gamma(a + 1) less Stirling's formula (Loader 2000), in 1 / a**2.
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+
+
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for x >= 0, to full precision at both ends (Maechler 2012)."""
+    near = x < LOG_2
+    low, high = jnp.where(near, x, LOG_2), jnp.where(near, LOG_2, x)
+    return jnp.where(near, jnp.log(-jnp.expm1(-low)), jnp.log1p(-jnp.exp(-high)))
+
+
+def log_of(p: Any, rest: Any) -> Any:
+    """log p, given p and 1 - p of which each is accurate where it is small."""
+    small = p < 0.5
+    return jnp.where(
+        small, jnp.log(jnp.where(small, p, 0.5)), jnp.log1p(-jnp.where(small, 0.5, rest))
+    )
+
+
+def log1p_square(x: Any) -> Any:
+    """log(1 + x**2), without overflow."""
+    far = jnp.abs(x) > 1
+    low, high = jnp.where(far, 0, x), jnp.where(far, x, 1)
+    return jnp.where(
+        far, 2 * jnp.log(jnp.abs(high)) + jnp.log1p(1 / high / high), jnp.log1p(low * low)
+    )
+
+
+def deviance(a: Any, x: Any) -> Any:
+    """a log(a / x) + x - a for positive a, x, by a series where x is near a (Loader 2000)."""
+    v = (a - x) / (a + x)
+    terms = 0.0 * v
+    for j in range(8, 0, -1):
+        terms = v * v * (terms + 1 / (2 * j + 1))
+    near = (a - x) * v + 2 * a * v * terms
+    return jnp.where(jnp.abs(v) < 0.1, near, a * jnp.log(a / x) + x - a)
+
+
+def log_poisson(a: Any, x: Any) -> Any:
+    """log(x**a exp(-x) / gamma(a + 1)) for a > -1 and x >= 0.
+
+    By the saddle point for large a (Loader 2000), where the terms of that formula cancel. At x = 0
+    it is 0 for a = 0, and with derivatives of zero -inf for a > 0 and inf for a < 0.
+    """
+    positive = x > 0
+    safe = jnp.where(positive, x, 1)
+    big = a >= 10
+    low, high = jnp.where(big, 0, a), jnp.where(big, a, 10)
+    direct = low * jnp.log(safe) - x - gammaln(low + 1)
+    series = 0.0 * high
+    for c in reversed(_STIRLING):
+        series = c + series / (high * high)
+    saddle = -(series / high + deviance(high, safe)) - 0.5 * (LOG_2PI + jnp.log(high))
+    at_zero = jnp.where(a == 0, -x, jnp.where(a > 0, -jnp.inf, jnp.inf))
+    return jnp.where(positive, jnp.where(big, saddle, direct), at_zero)
+
+
+def log_binomial(a: Any, b: Any, p: Any) -> Any:
+    """log(p**a (1 - p)**b times the binomial coefficient of a + b over a), for a, b >= 0."""
+    n = a + b
+    return log_poisson(a, n * p) + log_poisson(b, n * (1 - p)) - log_poisson(n, n)

@@ -1,0 +1,152 @@
+"""What is said of samples: the most frequent value, ranks, the error of a mean.
+
+All of them are made of one sort and of where runs of equal elements begin and end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, axis_of
+from weft.primitives.cumulative import cummax, cummin
+from weft.primitives.layout import broadcasted_iota
+from weft.primitives.sort import sort_key_val
+
+__all__ = ["mode", "rankdata", "sem"]
+
+METHODS = ("average", "min", "max", "dense", "ordinal")
+
+
+class ModeResult(NamedTuple):
+    """What `mode` gives: the value, and how often it is there."""
+
+    mode: Any
+    count: Any
+
+
+def check_policy(op: str, policy: str, known: tuple[str, ...] = ("propagate",)) -> None:
+    """Refuse what a function does not do with NaN."""
+    if policy not in known:
+        raise NotImplementedError(
+            f"{op}: nan_policy must be {' or '.join(map(repr, known))}; got {policy!r}. "
+            "Hint: x[~jnp.isnan(x)], outside of jit."
+        )
+
+
+def flat_or_axis(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """The array to look at, all of it in one axis for None, and the axis."""
+    x = as_array(a, op)
+    if axis is None or (x.ndim == 0 and axis in (0, -1)):
+        return x.reshape(-1), 0
+    return x, axis_of(op, axis, x.ndim)
+
+
+def run_starts(x: Any, axis: int) -> tuple[Any, Any]:
+    """Of sorted x: each element's place, and whether it differs from the one before, NaN as one."""
+    place = broadcasted_iota(dtypes.default_int(), x.shape, axis)
+    before = jnp.roll(x, 1, axis)
+    differs = (x != before) & ~((x != x) & (before != before))
+    return place, differs | (place == 0)
+
+
+@fused(static=("axis", "nan_policy", "keepdims"))
+def mode(
+    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
+    """(mode, count): the most frequent element along `axis`, the least of several, and how often.
+
+    NaN counts as a value, the greatest. Of no elements the mode is NaN, and the count 0.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy.stats import mode
+    >>> mode(jnp.array([3, 1, 3, 1, 2]))
+    ModeResult(mode=Array(1, dtype=int32), count=Array(2, dtype=int32))
+    """
+    check_policy("mode", nan_policy)
+    x, at = flat_or_axis("mode", a, axis)
+    if x.shape[at] == 0:
+        some = jnp.sum(x, at, keepdims=keepdims, dtype=dtypes.inexact_dtype(x.dtype))
+        out = ModeResult(jnp.full_like(some, jnp.nan), some)
+    else:
+        x = jnp.sort(x, at)
+        place, starts = run_starts(x, at)
+        length = place - cummax(jnp.where(starts, place, 0), axis=at) + 1
+        best = jnp.argmax(length, at, keepdims=True)
+        found = [jnp.take_along_axis(v, best, at) for v in (x, length)]
+        out = ModeResult(*[v if keepdims else jnp.squeeze(v, at) for v in found])
+    if keepdims and axis is None:
+        shape = (1,) * jnp.ndim(a)
+        out = ModeResult(*[v.reshape(shape) for v in out])
+    return out
+
+
+@fused(static=("method", "axis", "nan_policy"))
+def rankdata(
+    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Any:
+    """The ranks of elements along `axis`, or among all: floats, from 1 up.
+
+    Equal elements have the 'average', 'min' or 'max' of the ranks that they take up; with 'dense'
+    ranks count the different elements, and 'ordinal' tells them apart in the order they stand in.
+    Where there is a NaN all ranks are NaN.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy.stats import rankdata
+    >>> print(rankdata(jnp.array([30, 10, 30, 20])))
+    [3.5 1.  3.5 2. ]
+    """
+    check_policy("rankdata", nan_policy)
+    if method not in METHODS:
+        raise ValueError(f"rankdata: method must be one of {', '.join(METHODS)}; got {method!r}.")
+    x, at = flat_or_axis("rankdata", a, axis)
+    dtype = dtypes.default_float()
+    n = x.shape[at]
+    if n == 0:
+        return jnp.zeros(x.shape, dtype)
+    order = broadcasted_iota(dtypes.default_int(), x.shape, at)
+    sorted_x, order = sort_key_val(x, order, dimension=at, is_stable=True)
+    place, starts = run_starts(sorted_x, at)
+    first = last = place
+    if method in ("average", "min"):
+        first = cummax(jnp.where(starts, place, 0), axis=at)
+    if method in ("average", "max"):
+        ends = jnp.roll(starts, -1, at)
+        last = cummin(jnp.where(ends, place, n - 1), axis=at, reverse=True)
+    ranks = {"average": 0.5 * (first + last) + 1, "max": last + 1}.get(method, first + 1)
+    if method == "dense":
+        ranks = jnp.cumsum(starts, at)
+    _, ranks = sort_key_val(order, ranks, dimension=at)
+    missing = jnp.any(x != x, at, keepdims=True)
+    return jnp.where(missing, jnp.nan, ranks.astype(dtype))
+
+
+@fused(static=("axis", "ddof", "nan_policy", "keepdims"))
+def sem(
+    a: Any,
+    axis: int | None = 0,
+    ddof: int = 1,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """The standard error of the mean along `axis`: the standard deviation over the root of n.
+
+    With `nan_policy="omit"`, of the elements that are not NaN.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy.stats import sem
+    >>> print(sem(jnp.array([1.0, 3.0])))
+    1.0
+    """
+    check_policy("sem", nan_policy, ("propagate", "omit"))
+    x = as_array(a, "sem")
+    if nan_policy == "omit":
+        count = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
+        spread = jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims)
+        return spread / jnp.sqrt(count.astype(spread.dtype))
+    spread = jnp.std(x, axis, ddof=ddof, keepdims=keepdims)
+    return spread / math.sqrt(jnp.size(x, axis))
