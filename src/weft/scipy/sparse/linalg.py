@@ -1,0 +1,402 @@
+"""Linear systems whose matrix is a function: `cg`, `bicgstab`, `gmres`.
+
+Vectors are pytrees, within this file flat lists of arrays. Derivatives come from the system itself
+(`lax.custom_linear_solve`): they solve another system, and nothing goes through the iterations.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.api import eval_shape
+from weft.core.source import boundary
+from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.lax import linalg
+from weft.loops import while_loop
+from weft.numpy.promotion import as_array, as_inexact
+from weft.primitives.dot import Precision
+from weft.pytrees import flatten, unflatten
+from weft.solves import custom_linear_solve
+
+__all__ = ["bicgstab", "cg", "gmres"]
+
+Vector = list  # of arrays
+
+
+# --- vectors ----------------------------------------------------------------------------------
+
+
+def dot(x: Vector, y: Vector) -> Any:
+    """The inner product, conjugate-linear in x."""
+    return sum(jnp.vdot(a, b, precision=Precision.HIGHEST) for a, b in zip(x, y, strict=True))
+
+
+def square(x: Vector) -> Any:
+    """The sum of |x|^2, which is real."""
+    return jnp.real(dot(x, x))
+
+
+def plus(x: Vector, step: Any, direction: Vector) -> Vector:
+    """x + step * direction."""
+    return [a + step.astype(a.dtype) * d for a, d in zip(x, direction, strict=True)]
+
+
+def difference(x: Vector, y: Vector) -> Vector:
+    """x - y."""
+    return [a - b for a, b in zip(x, y, strict=True)]
+
+
+def choice(pred: Any, x: Vector, y: Vector) -> Vector:
+    """x where a condition holds, else y."""
+    return [jnp.where(pred, a, b) for a, b in zip(x, y, strict=True)]
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """a / b, and 0 where b is 0: a step that would be without end is none."""
+    return jnp.where(b == 0, 0, a / jnp.where(b == 0, 1, b))
+
+
+# --- the three iterations: (A, M, b, x, limit, maxiter) -> x, whether it converged, steps -----
+
+
+def conjugate_gradients(
+    A: Callable, M: Callable, b: Vector, x: Vector, limit: Any, maxiter: int
+) -> tuple[Vector, Any, Any]:
+    """Hestenes and Stiefel, 1952, with a preconditioner."""
+
+    def body(state: tuple) -> tuple:
+        x, r, gamma, p, k = state
+        step = A(p)
+        alpha = quotient(gamma, jnp.real(dot(p, step)))
+        x, r = plus(x, alpha, p), plus(r, -alpha, step)
+        z = M(r)
+        previous, gamma = gamma, jnp.real(dot(r, z))
+        return x, r, gamma, plus(z, quotient(gamma, previous), p), k + 1
+
+    def more(state: tuple) -> Any:
+        _, r, gamma, _, k = state
+        return (square(r) > limit**2) & (gamma != 0) & (k < maxiter)
+
+    r = difference(b, A(x))
+    z = M(r)
+    x, r, _, _, k = while_loop(more, body, (x, r, jnp.real(dot(r, z)), z, 0))
+    return x, square(r) <= limit**2, k
+
+
+def stabilized_gradients(
+    A: Callable, M: Callable, b: Vector, x: Vector, limit: Any, maxiter: int
+) -> tuple[Vector, Any, Any]:
+    """Van der Vorst, "Bi-CGSTAB", 1992, preconditioned from the right.
+
+    Where it would break down it starts afresh from the residual at hand.
+    """
+
+    def body(state: tuple) -> tuple:
+        x, r, shadow, p, v, rho, alpha, omega, k = state
+        previous, rho = rho, dot(shadow, r)
+        afresh = (rho == 0) | (omega == 0)
+        shadow, rho = choice(afresh, r, shadow), jnp.where(afresh, dot(r, r), rho)
+        beta = jnp.where(afresh, 0, quotient(rho, previous) * quotient(alpha, omega))
+        p = plus(r, beta, plus(p, -omega, v))
+        direction = M(p)
+        v = A(direction)
+        alpha = quotient(rho, dot(shadow, v))
+        x, r = plus(x, alpha, direction), plus(r, -alpha, v)
+        direction = M(r)
+        t = A(direction)
+        omega = quotient(dot(t, r), dot(t, t))
+        omega = jnp.where(square(r) <= limit**2, 0, omega)  # half a step was enough
+        return plus(x, omega, direction), plus(r, -omega, t), shadow, p, v, rho, alpha, omega, k + 1
+
+    def more(state: tuple) -> Any:
+        return (square(state[1]) > limit**2) & (state[-1] < maxiter)
+
+    r = difference(b, A(x))
+    one = jnp.ones_like(dot(r, r))
+    x, r, *_, k = while_loop(more, body, (x, r, r, r, r, one, one, 0 * one, 0))
+    return x, square(r) <= limit**2, k
+
+
+def minimal_residuals(
+    A: Callable,
+    M: Callable,
+    b: Vector,
+    x: Vector,
+    limit: Any,
+    maxiter: int,
+    restart: int,
+    early: bool,
+) -> tuple[Vector, Any, Any]:
+    """Saad and Schultz, "GMRES", 1986, preconditioned from the right, restarted.
+
+    With `early` a cycle ends as soon as the residual is small enough.
+    """
+
+    def body(state: tuple) -> tuple:
+        x, r, norm, k = state
+        x = krylov_step(A, M, x, r, norm, limit if early else None, restart)
+        r = difference(b, A(x))
+        return x, r, jnp.sqrt(square(r)), k + 1
+
+    r = difference(b, A(x))
+    more = lambda state: (state[2] > limit) & (state[3] < maxiter)
+    x, _, norm, k = while_loop(more, body, (x, r, jnp.sqrt(square(r)), 0))
+    return x, norm <= limit, k
+
+
+def krylov_step(
+    A: Callable, M: Callable, x: Vector, r: Vector, norm: Any, limit: Any, restart: int
+) -> Vector:
+    """x moved within a Krylov space to where the residual is least.
+
+    Arnoldi's method gives a basis of the space and A in it, a Hessenberg matrix, whose QR
+    decomposition grows by a rotation a step: Q (its adjoint, here) and R.
+    """
+    kind = dot(r, r).dtype
+    basis = [
+        jnp.zeros((restart + 1, *a.shape), a.dtype).at[0].set(a / norm.astype(a.dtype)) for a in r
+    ]
+
+    def body(state: tuple) -> tuple:
+        basis, Q, R, _, k = state
+        w, h = orthogonal(A(M([v[k] for v in basis])), basis, k)
+        column = jnp.matmul(Q, h, precision=Precision.HIGHEST)
+        a, d = column[k], column[k + 1]
+        size = jnp.sqrt(jnp.real(a * jnp.conj(a) + d * jnp.conj(d))).astype(kind)
+        c, s = jnp.where(size == 0, 1, quotient(a, size)), quotient(d, size)
+        upper = jnp.conj(c) * Q[k] + jnp.conj(s) * Q[k + 1]
+        Q = Q.at[k].set(upper).at[k + 1].set(c * Q[k + 1] - s * Q[k])
+        # where A leaves nothing of a direction, an infinite entry keeps the solution out of it
+        column = column.at[k].set(jnp.where(size == 0, jnp.inf, size)).at[k + 1].set(0)
+        basis = [v.at[k + 1].set(a) for v, a in zip(basis, w, strict=True)]
+        return basis, Q, R.at[:, k].set(column), jnp.abs(Q[k + 1, 0]) * norm, k + 1
+
+    def more(state: tuple) -> Any:
+        within = state[-1] < restart
+        return within if limit is None else within & (state[3] > limit)
+
+    Q, R = jnp.eye(restart + 1, dtype=kind), jnp.eye(restart + 1, restart, dtype=kind)
+    basis, Q, R, _, k = while_loop(more, body, (basis, Q, R, norm, 0))
+    goal = jnp.where(jnp.arange(restart) < k, Q[:restart, 0] * norm, 0)
+    y = linalg.triangular_solve(R[:restart], goal[:, None], left_side=True)[:, 0]
+    moves = [contracted(y.astype(v.dtype), v[:restart], 1) for v in basis]
+    return [a + d for a, d in zip(x, M(moves), strict=True)]
+
+
+def contracted(x: Any, y: Any, axes: int) -> Any:
+    """The sum of products over the last axes of x and the first of y, with full precision."""
+    return jnp.tensordot(x, y, axes=axes, precision=Precision.HIGHEST)
+
+
+def orthogonal(w: Vector, basis: Vector, k: Any) -> tuple[Vector, Any]:
+    """w made orthogonal to a basis and of length 1; and its components, k + 1 being that length.
+
+    Twice, which is enough (Giraud et al., 2005). What is then left of rounding alone is nothing.
+    """
+    before, h = jnp.sqrt(square(w)), 0
+    for _ in range(2):
+        parts = [contracted(jnp.conj(v), a, a.ndim) for v, a in zip(basis, w, strict=True)]
+        part = sum(parts)
+        w = [a - contracted(part.astype(a.dtype), v, 1) for a, v in zip(w, basis, strict=True)]
+        h = h + part
+    norm = jnp.sqrt(square(w))
+    norm = jnp.where(norm <= jnp.finfo(norm.dtype).eps * before, 0, norm)
+    return [quotient(a, norm.astype(a.dtype)) for a in w], h.at[k + 1].set(norm.astype(h.dtype))
+
+
+# --- systems ----------------------------------------------------------------------------------
+
+
+def operator_of(op: str, name: str, A: Any) -> tuple[Callable, Callable]:
+    """A linear map given as a function, a matrix or an object with `@`; and its transpose.
+
+    A function stands for its transpose too: of a preconditioner that will do.
+    """
+    if A is None:
+        return (lambda x: x,) * 2
+    if callable(A):
+        return A, A
+    if hasattr(A, "__matmul__") and not hasattr(A, "shape"):
+        return (lambda x: A @ x,) * 2
+    matrix = as_array(A, op)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(f"{op}: {name} must be a function or a square matrix; got {matrix.aval}.")
+    times = functools.partial(jnp.matmul, precision=Precision.HIGHEST)
+    return functools.partial(times, matrix), functools.partial(times, matrix.T)
+
+
+def matching(op: str, what: str, tree: Any, x: Any, b: Any) -> None:
+    """Raise unless a pytree has the structure and the shapes of the right-hand side."""
+    leaves, x_tree = flatten(x)
+    if x_tree != tree:
+        raise PytreeError(f"{op}: {what} must have the structure of b, {tree}; got {x_tree}.")
+    for got, want in zip(leaves, b, strict=True):
+        if got.shape != want.shape:
+            raise ShapeError(
+                f"{op}: {what} must have the shapes of b; got {got.shape} where b has {want.aval}."
+            )
+
+
+def system(
+    op: str, A: Any, b: Any, x0: Any, M: Any
+) -> tuple[Callable, list, list, Any, tuple[Callable, Callable]]:
+    """A and b of one dtype, the first guess, the structure, the preconditioner and its transpose.
+
+    The guess is a list of leaves, and so is b.
+    """
+    matvec, _ = operator_of(op, "A", A)
+    leaves, tree = flatten(b)
+    leaves = [as_inexact(op, x) for x in leaves]
+    product = eval_shape(matvec, unflatten(tree, leaves))
+    matching(op, "A(b)", tree, product, leaves)
+    leaves = [
+        x.astype(jnp.promote_types(x.dtype, y.dtype))
+        for x, y in zip(leaves, flatten(product)[0], strict=True)
+    ]
+    if x0 is None:
+        start = [jnp.zeros_like(x) for x in leaves]
+    else:
+        guess, guess_tree = flatten(x0)
+        guess = [as_array(x, op) for x in guess]
+        matching(op, "x0", tree, unflatten(guess_tree, guess), leaves)
+        for x, y in zip(guess, leaves, strict=True):
+            if dtypes.is_complex(x.dtype) and not dtypes.is_complex(y.dtype):
+                raise DtypeError(f"{op}: x0 must be real as b is; got {x.aval}, {y.aval}.")
+        start = [x.astype(y.dtype) for x, y in zip(guess, leaves, strict=True)]
+    return matvec, leaves, start, tree, operator_of(op, "M", M)
+
+
+def solved(
+    op: str, iterate: Callable, args: tuple, tol: Any, atol: Any, maxiter: Any, hermitian: bool
+) -> tuple[Any, Any]:
+    """The solution of a system by an iteration; and 0, or the steps where it did not converge."""
+    matvec, b, start, tree, preconditioners = system(op, *args)
+    tol, atol = as_array(tol, op), as_array(atol, op)
+    maxiter = 10 * sum(x.size for x in b) if maxiter is None else maxiter
+
+    def solver(M: Callable, x: list) -> Callable:
+        flat = lambda f: lambda xs: flatten(f(unflatten(tree, xs)))[0]
+
+        def solve(A: Callable, rhs: Any) -> tuple[Any, Any]:
+            rhs = flatten(rhs)[0]
+            limit = jnp.maximum(tol * jnp.sqrt(square(rhs)), atol)
+            out, converged, steps = iterate(flat(A), flat(M), rhs, x, limit, maxiter)
+            return unflatten(tree, out), jnp.where(converged, 0, jnp.maximum(steps, 1))
+
+        return solve
+
+    forward, backward = preconditioners
+    symmetric = hermitian and not any(dtypes.is_complex(x.dtype) for x in b)
+    return custom_linear_solve(
+        matvec,
+        unflatten(tree, b),
+        solver(forward, start),
+        solver(backward, [jnp.zeros_like(x) for x in start]),
+        symmetric=symmetric,
+        has_aux=True,
+    )
+
+
+@boundary
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Any, Any]:
+    """(x, info): A x = b by conjugate gradients, for Hermitian positive definite A.
+
+    Differentiable in b and in what A depends on, by another solve; nothing goes through the
+    iterations, so a derivative is as exact as the solutions are.
+
+    Args:
+      A: a linear function of a pytree like b; or a matrix.
+      b: the right-hand side, a pytree of arrays: all of them together are one vector.
+      x0: where to start; zeros if None.
+      tol, atol: stop when norm(b - A x) <= max(tol * norm(b), atol).
+      maxiter: how many steps at most; ten times the number of elements if None.
+      M: a preconditioner, close to the inverse of A; as A, a function or a matrix.
+
+    Returns:
+      x, like b; and info: 0, or where it did not converge the number of steps, but at least 1.
+
+    >>> import weft.numpy as jnp
+    >>> x, info = cg(jnp.array([[4.0, 1.0], [1.0, 3.0]]), jnp.array([6.0, 7.0]))
+    >>> print(x.round(4), info)
+    [1. 2.] 0
+    """
+    return solved("cg", conjugate_gradients, (A, b, x0, M), tol, atol, maxiter, True)
+
+
+@boundary
+def bicgstab(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Any, Any]:
+    """(x, info): A x = b by the stabilized biconjugate gradient method, for any regular A.
+
+    Arguments, results and derivatives are those of `cg`. Reverse mode solves with the transpose of
+    A; a preconditioner that is a function serves for both.
+
+    >>> import weft.numpy as jnp
+    >>> x, info = bicgstab(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
+    >>> print(x.round(4), info)
+    [1. 2.] 0
+    """
+    return solved("bicgstab", stabilized_gradients, (A, b, x0, M), tol, atol, maxiter, False)
+
+
+@boundary
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Any, Any]:
+    """(x, info): A x = b by the generalized minimal residual method, for any regular A.
+
+    Arguments, results and derivatives are those of `bicgstab`, but that a step is a cycle.
+
+    Args:
+      restart: how many directions are kept: the memory, and how far a cycle can get.
+      maxiter: how many cycles at most.
+      solve_method: "incremental" ends a cycle where the residual is small enough; "batched" goes
+        through all of it, without a decision at every direction.
+
+    >>> import weft.numpy as jnp
+    >>> x, info = gmres(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
+    >>> print(x.round(4), info)
+    [1. 2.] 0
+    """
+    if solve_method not in ("batched", "incremental"):
+        raise ValueError(
+            f"gmres: solve_method must be 'batched' or 'incremental'; got {solve_method!r}."
+        )
+    if operator.index(restart) < 1:
+        raise ValueError(f"gmres: restart must be at least 1; got {restart}.")
+    size = sum(as_array(x, "gmres").size for x in flatten(b)[0])
+    iterate = functools.partial(
+        minimal_residuals, restart=min(restart, size), early=solve_method == "incremental"
+    )
+    return solved("gmres", iterate, (A, b, x0, M), tol, atol, maxiter, False)

@@ -1,0 +1,164 @@
+import doctest
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import grad, jacfwd, jit, vmap
+from weft.errors import PytreeError, ShapeError
+from weft.scipy.sparse import linalg
+from weft.scipy.sparse.linalg import bicgstab, cg, gmres
+
+N = 6
+SOLVERS = {
+    "cg": cg,
+    "bicgstab": bicgstab,
+    "gmres": gmres,
+    "gmres incremental": lambda *a, **k: gmres(*a, solve_method="incremental", **k),
+    "gmres restarted": lambda *a, **k: gmres(*a, restart=3, **k),
+}
+TIGHT = {"tol": 1e-7}
+
+
+def problem(name, dtype=np.float32, n=N):
+    """A matrix the method is for, and a right-hand side."""
+    rng = np.random.default_rng(0)
+    real = lambda *shape: rng.normal(size=shape)
+    draw = lambda *s: real(*s) + 1j * real(*s) if np.dtype(dtype).kind == "c" else real(*s)
+    a = draw(n, n) / np.sqrt(n)
+    a = a @ a.conj().T + np.eye(n) if name == "cg" else 0.3 * a + 2 * np.diag(np.arange(1, n + 1))
+    return a.astype(dtype), draw(n).astype(dtype)
+
+
+def close(got, want, tol=2e-5):
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
+
+
+def test_doctests():
+    assert doctest.testmod(linalg).failed == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solutions(name, dtype):
+    solver, (a, b) = SOLVERS[name], problem(name, dtype)
+    want = np.linalg.solve(a, b)
+    diagonal = np.diag(1 / np.diag(a)).astype(dtype)
+    for options in (
+        TIGHT,
+        {"x0": np.ones(N, np.float32), "tol": 0.0, "atol": 1e-5},
+        {"M": diagonal, **TIGHT},
+        {"M": lambda x: diagonal @ x, **TIGHT},
+    ):
+        x, info = solver(a, b, **options)
+        assert x.dtype == dtype and int(info) == 0
+        close(x, want)
+    x, info = jit(lambda b: solver(lambda x: a @ x, b, **TIGHT))(b)
+    close(x, want)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_what_does_not_converge_says_so(name):
+    a, b = problem(name)
+    x, info = SOLVERS[name](a, b, maxiter=1, tol=1e-12)
+    assert np.all(np.isfinite(x)) and int(info) == 1
+    x, info = SOLVERS[name](a, b, maxiter=0)
+    assert not np.any(x) and int(info) == 1
+    x, info = SOLVERS[name](a, 0 * b)
+    assert not np.any(x) and int(info) == 0
+    x, info = SOLVERS[name](a, b, tol=0.0, maxiter=60)  # beyond what can be reached
+    close(x, np.linalg.solve(a, b))
+
+
+@pytest.mark.parametrize("name", ["bicgstab", "gmres", "gmres incremental"])
+def test_breakdowns(name):
+    rotation = np.array([[0.0, 1], [-1, 0]], np.float32)  # r.Ar = 0 for every r
+    x, info = SOLVERS[name](rotation, np.array([1.0, 2], np.float32), maxiter=20)
+    assert np.all(np.isfinite(x))
+    if name != "bicgstab":
+        close(x, [-2, 1])
+    singular = np.diag([1.0, 2, 0]).astype(np.float32)
+    x, _ = SOLVERS[name](singular, np.array([1.0, 2, 0], np.float32))
+    close(x, [1, 1, 0])
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_pytrees(name):
+    a, b = problem(name)
+    flat = lambda t: jnp.concatenate([t["x"].ravel(), t["y"][None]])
+    tree = lambda v: {"x": v[:-1].reshape(5, 1), "y": v[-1]}
+    x, _ = SOLVERS[name](lambda t: tree(a @ flat(t)), tree(jnp.array(b)), **TIGHT)
+    close(flat(x), np.linalg.solve(a, b))
+
+
+def exact(a, b):
+    """Gauss and Jordan."""
+    m = jnp.concatenate([a, b[:, None]], 1)
+    for i in range(N):
+        m = m - jnp.outer(m[:, i] * (np.arange(N) != i), m[i] / m[i, i])
+    return m[:, -1] / jnp.diagonal(m)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_derivatives_are_those_of_the_solution(name):
+    a, b = problem(name)
+    if name == "cg":  # a must stay symmetric
+        mine = lambda a, b: SOLVERS[name](lambda x: (a + a.T) @ x / 2, b, **TIGHT)[0]
+        want = lambda a, b: exact((a + a.T) / 2, b)
+    else:
+        mine, want = (lambda a, b: SOLVERS[name](a, b, **TIGHT)[0]), exact
+    for transform in (
+        lambda f: grad(lambda a, b: jnp.sum(jnp.sin(f(a, b))), argnums=(0, 1)),
+        lambda f: jacfwd(f, argnums=1),
+        lambda f: jit(lambda a, b: vmap(f, (None, 1))(a, jnp.stack([b, 2 * b], 1))),
+        lambda f: (
+            lambda a, b: vmap(grad(lambda a, b: f(a, b)[0]))(
+                jnp.stack([a, 1.2 * a]), jnp.stack([b, b])
+            )
+        ),
+    ):
+        weft.tree.map(lambda x, y: close(x, y, 1e-4), transform(mine)(a, b), transform(want)(a, b))
+
+
+def test_complex_derivatives():
+    a, b = problem("cg", np.complex64)
+    loss = lambda f: lambda b: jnp.sum(jnp.abs(f(a, b)) ** 2)
+    for solver in (cg, bicgstab, gmres):
+        mine = lambda a, b, solver=solver: solver(a, b, **TIGHT)[0]
+        close(grad(loss(mine))(b), grad(loss(exact))(b), 1e-4)
+
+
+def test_dtypes():
+    a, b = problem("cg")
+    ints = np.arange(N)
+    x, _ = cg(a, ints)
+    assert x.dtype == np.float32
+    close(x, np.linalg.solve(a, ints), 1e-3)
+    x, _ = cg(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), tol=1e-2)
+    assert x.dtype == jnp.bfloat16
+    x, _ = gmres(a.astype(np.complex64), b)
+    assert x.dtype == np.complex64
+    with weft.enable_x64(True):
+        x, _ = gmres(a.astype(np.float64), b.astype(np.float64), tol=1e-14)
+        close(x, np.linalg.solve(a.astype(np.float64), b), 1e-12)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda a, b: cg(a[:3], b), ShapeError,
+         r"cg: A must be a function or a square matrix; got f32\[3,6\]"),
+        (lambda a, b: cg(a, b, M=b), ShapeError, "M must be a function or a square matrix"),
+        (lambda a, b: cg(a, b, x0=np.ones(3)), ShapeError, "x0 must have the shapes of b"),
+        (lambda a, b: cg(a, b, x0=[b]), PytreeError, "x0 must have the structure of b"),
+        (lambda a, b: cg(lambda x: x[:3], b), ShapeError, r"A\(b\) must have the shapes of b"),
+        (lambda a, b: gmres(lambda x: [x], b), PytreeError, r"A\(b\) must have the structure of"),
+        (lambda a, b: bicgstab(a, b, tol="small"), TypeError, "bicgstab: .* got "),
+        (lambda a, b: gmres(a, b, solve_method="fast"), ValueError, "'batched' or 'incremental'"),
+        (lambda a, b: gmres(a, b, restart=0), ValueError, "restart must be at least 1; got 0"),
+    ],
+)  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call(*problem("cg"))
