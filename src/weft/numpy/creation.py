@@ -510,10 +510,12 @@ def arange(
 def counted(size: int, start: Any, step: Any, dtype: np.dtype) -> Any:
     """start + i * step for i below `size`."""
     if written_by_host((size,)) and dtype.kind in "iuf":
-        with np.errstate(over="ignore"):
-            host = np.arange(size, dtype=dtype)
-            host = host if step is None else np.asarray(step).astype(dtype) * host
-            return array_from_host(host + np.asarray(start).astype(dtype), False)
+        host = np.arange(size, dtype=dtype)
+        if step is not None or start != 0:
+            with np.errstate(over="ignore"):
+                host = host if step is None else np.asarray(step).astype(dtype) * host
+                host = host + np.asarray(start).astype(dtype)
+        return array_from_host(host, False)
     x = layout.broadcasted_iota(dtype, (size,), 0)
     if step is not None:
         x = ops.mul(literal(as_python(step, dtype), dtype), x)

@@ -128,7 +128,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     edges, count = edges_or_count(op, bins)
     if edges is not None:
         return promoted(op, [edges], edge_dtype(a))[0]
-    return regular_edges(a, range_of(op, range), count)
+    ends = range_of(op, range)
+    if ends is not None and all(isinstance(end, int | float) for end in ends) and ends[0] < ends[1]:
+        return put(np.linspace(*ends, count + 1).astype(edge_dtype(a)))  # exact to rounding
+    return regular_edges(a, ends, count)
 
 
 def edges_or_count(op: str, bins: Any) -> tuple[Any, int]:

@@ -5,6 +5,7 @@ Means and variances are reductions.py's, counts and histograms histograms.py's.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -241,22 +242,37 @@ def quantile_of(
         q = as_inexact(op, q) / whole
         share = None
     else:
-        q = np.asarray(as_host(op, q), np.float64) / whole
-        if not ((q >= 0) & (q <= 1)).all():
-            raise ValueError(f"{op}: q must be in [0, {whole}]; got {q * whole}.")
-        share = None
-        if not skip_nan and weights is None:
-            q, share = places(np, method, n, q)
-            q, share = q.astype(np.int32), share.astype(np.float64)
+        known = 0 if skip_nan or weights is not None else n
+        numbers = q if type(q) in (int, float) else as_host(op, q)
+        find = place_of if numbers is q else host_places
+        q, share = find(op, method, known, numbers, whole)
     return quantiles(x, q, share, weights, axes, method, bool(keepdims), skip_nan)
+
+
+def host_places(op: str, method: str, n: int, q: Any, whole: int) -> tuple[Any, Any]:
+    """`places` where all is known; q alone where the number of elements is not, and n is 0."""
+    share = q / whole
+    if not np.all((share >= 0) & (share <= 1)):
+        raise ValueError(f"{op}: q must be in [0, {whole}]; got {q}.")
+    if not n:
+        return share, None
+    low, share = places(np, method, n, share)
+    return np.asarray(low, np.int32), share
+
+
+@functools.lru_cache(maxsize=1024)  # a program asks for the same few, and NumPy takes 10 us
+def place_of(op: str, method: str, n: int, q: float, whole: int) -> tuple[Any, Any]:
+    """`host_places` of a Python number, as Python numbers."""
+    low, share = host_places(op, method, n, q, whole)
+    return (low, None) if share is None else (int(low), float(share))
 
 
 def as_host(op: str, q: Any) -> Any:
     """q as NumPy reads it, if that is numbers."""
     host = np.asarray(q)
-    if not np.issubdtype(host.dtype, np.number) or np.iscomplexobj(host):
+    if host.dtype == bool or not np.issubdtype(host.dtype, np.number) or np.iscomplexobj(host):
         raise DtypeError(f"{op}: q must be real numbers; got {q!r:.60}.")
-    return host
+    return host.astype(np.float64)
 
 
 def weights_of(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis: Axis) -> Any:

@@ -1,0 +1,159 @@
+"""Quantiles and covariances against NumPy: methods, axes, dtypes, NaN, gradients, errors."""
+
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import grad, jit, vmap
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.selection import smallest
+from weft.numpy.statistics import METHODS
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 4, 30)).astype(np.float32).round(1)  # with ties
+HOLES = np.where(X > 1, np.nan, X).astype(np.float32)
+HOLES[0] = np.nan
+QS = [0.0, 0.05, 0.3, 0.5, 0.99, 1.0]
+
+
+def agree(name, *args, rtol=1e-5, **kwargs):
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(*args, **kwargs)
+    got = getattr(jnp, name)(*args, **kwargs)
+    assert got.shape == np.shape(want)
+    np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods(method):
+    for n in (30, 7, 1):
+        agree("quantile", X[0, :, :n], np.array(QS), axis=1, method=method)
+    got = jit(lambda q: jnp.quantile(X[0], q, axis=1, method=method))(np.float32(0.3))
+    np.testing.assert_allclose(got, np.quantile(X[0], 0.3, axis=1, method=method), rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (2, 1)])
+def test_axes(axis, keepdims):
+    for name, x in (("", X), ("nan", HOLES)):
+        agree(f"{name}median", x, axis=axis, keepdims=keepdims)
+        agree(f"{name}quantile", x, 0.3, axis=axis, keepdims=keepdims)
+        agree(f"{name}percentile", x, np.array([30, 60.5]), axis=axis, keepdims=keepdims)
+    agree("percentile", X, np.array([[30, 60.5]]), axis=axis, keepdims=keepdims)
+    agree("median", HOLES, axis=axis)
+
+
+@pytest.mark.parametrize("n", [16, 17, 200])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float8_e5m2"])
+def test_selection_is_what_sorting_gives(dtype, n):
+    x = RNG.standard_normal((2, n)).astype(np.float32)
+    x[0, 3], x[0, 4:6], x[1, 7], x[0, 8:12] = np.inf, 0.0, -np.inf, -0.0
+    x[1, 2:5] = x[1, 5]
+    x = jnp.asarray(x, dtype)
+    k = jnp.asarray([[0, 1, n // 2, n - 1]] * 2)
+    ordered = np.sort(np.asarray(x).astype(np.float32), -1)
+    for got, shift in zip(smallest(x, k), (0, 1), strict=True):
+        assert got.dtype == x.dtype
+        want = np.take_along_axis(ordered, np.minimum(k + shift, n - 1), -1)
+        np.testing.assert_array_equal(np.asarray(got).astype(np.float32), want)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.float16, jnp.bfloat16])
+def test_dtypes(dtype):
+    x = np.array([3, 1, 2, 0, 5]).astype(dtype)
+    got = jnp.quantile(x, 0.5)
+    assert got.dtype == (dtype if np.dtype(dtype).kind in "fV" else np.float32)
+    np.testing.assert_allclose(np.float32(got), np.median(x.astype(np.float32)))
+    assert jnp.quantile(x, jnp.array([0.5])).dtype == got.dtype
+
+
+def test_special_values():
+    inf = np.inf
+    assert jnp.quantile(jnp.array([1.0, inf, inf]), 0.8) == inf
+    assert jnp.quantile(jnp.array([-inf, 1.0, inf]), 0.5) == 1
+    assert np.isnan(jnp.quantile(jnp.array([1.0, np.nan]), 0.0))
+    assert np.isnan(jnp.nanmedian(jnp.array([np.nan, np.nan])))
+    assert jnp.median(jnp.float32(3)) == 3 and jnp.median(7) == 7
+    # of 2 ** 24 elements the place in float32 would be wrong; a number q is exact
+    assert jnp.quantile(jnp.arange(1001.0), 0.3335) == np.float32(333.5)
+    assert jnp.quantile(jnp.arange(3.0), jnp.array([-1.0, 2.0])).tolist() == [0, 2]
+
+
+def test_weights():
+    w = np.abs(X[0, 0, :4]) + 0.1
+    for q in (0.0, 0.2, np.array([0.5, 1.0])):
+        agree("quantile", X[:, :, 0], q, axis=1, weights=w, method="inverted_cdf")
+        agree("quantile", X, q, weights=np.abs(X), method="inverted_cdf")
+    agree("percentile", X[..., 0], 30, axis=(1, 0), weights=np.ones((4, 3)), method="inverted_cdf")
+
+
+def test_gradients_go_to_the_elements():
+    x = jnp.array([3.0, 1.0, 2.0, 1.0])
+    np.testing.assert_allclose(grad(jnp.median)(x), [0.0, 0.0, 0.5, 0.5])
+    big = jnp.asarray(X[0])
+    for f in (jnp.median, jnp.nanmedian, lambda x: jnp.quantile(x, 0.27)):
+        np.testing.assert_allclose(grad(f)(big).sum(), 1.0, rtol=1e-6)
+    distinct = jnp.asarray(RNG.permutation(40).astype(np.float32))
+    slope = grad(lambda x: jnp.quantile(x, 0.33))(distinct)
+    np.testing.assert_allclose(slope[jnp.argsort(distinct)][12:14], [0.13, 0.87], rtol=1e-4)
+    tied = grad(jnp.median)(jnp.ones(40))
+    assert sorted(tied.tolist())[-2:] == [0.5, 0.5]
+    np.testing.assert_allclose(grad(lambda q: jnp.quantile(distinct, q))(0.33), 39.0, rtol=1e-4)
+    np.testing.assert_allclose(vmap(jnp.median)(X), np.median(X, (1, 2)), rtol=1e-6)
+    rows = vmap(grad(jnp.median))(jnp.asarray(X[0]))
+    np.testing.assert_allclose(rows.sum(1), np.ones(4), rtol=1e-6)
+
+
+def test_covariances():
+    m, y = X[0], X[1, :2]
+    counts, worths = np.arange(30) % 3 + 1, np.abs(X[2, 0]) + 0.1
+    for kwargs in (
+        {}, {"bias": True}, {"ddof": 0}, {"y": y}, {"fweights": counts}, {"aweights": worths},
+        {"fweights": counts, "aweights": worths}, {"aweights": worths, "ddof": 0},
+    ):  # fmt: skip
+        agree("cov", m, **kwargs)
+    agree("cov", m.T, rowvar=False)
+    agree("cov", m[0])
+    agree("cov", m[0], m[1])
+    agree("cov", m + 1j * m[::-1])
+    agree("cov", m[:0])
+    agree("corrcoef", m)
+    agree("corrcoef", m, y)
+    agree("corrcoef", m.T[:3], rowvar=False)
+    agree("corrcoef", m + 1j * m[::-1])
+    assert jnp.corrcoef(m[0]) == 1
+    assert jnp.cov(m, dtype=jnp.bfloat16).dtype == jnp.bfloat16
+    assert jnp.cov(m.astype(np.int32)).dtype == np.float32
+    assert grad(lambda m: jnp.corrcoef(m)[0, 1])(m).shape == m.shape
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"quantile: q must be in \[0, 1\]; got 1.5"):
+        jnp.quantile(X, 1.5)
+    with pytest.raises(ValueError, match=r"percentile: q must be in \[0, 100\]"):
+        jnp.percentile(X, [10.0, 110.0])
+    with pytest.raises(ValueError, match="method must be one of linear, lower, .*; got 'best'"):
+        jnp.quantile(X, 0.5, method="best")
+    with pytest.raises(DtypeError, match="median: operands must be real; got c64"):
+        jnp.median(X * 1j)
+    with pytest.raises(DtypeError, match="q must be real numbers"):
+        jnp.quantile(X, "half")
+    with pytest.raises(ShapeError, match="median: needs at least one element"):
+        jnp.median(X[:0])
+    with pytest.raises(NotImplementedError, match="overwrite_input must be False"):
+        jnp.median(X, overwrite_input=True)
+    with pytest.raises(NotImplementedError, match="out must be None"):
+        jnp.quantile(X, 0.5, out=X)
+    with pytest.raises(NotImplementedError, match='method must be "inverted_cdf"; got .linear'):
+        jnp.quantile(X, 0.5, weights=X)
+    with pytest.raises(ShapeError, match="weights must have the shape of x"):
+        jnp.quantile(X, 0.5, weights=X[0], method="inverted_cdf")
+    with pytest.raises(ShapeError, match="cov: operands must have 2 axes at most"):
+        jnp.cov(X)
+    with pytest.raises(DtypeError, match="fweights must be integers"):
+        jnp.cov(X[0], fweights=np.ones(30, np.float32))
+    with pytest.raises(ShapeError, match="aweights must be a vector of length 30"):
+        jnp.cov(X[0], aweights=np.ones(3))
+    with pytest.raises(ShapeError, match="as many observations each"):
+        jnp.cov(X[0], X[0, :, :5])
