@@ -1,0 +1,693 @@
+"""Convolution in any number of dimensions, trends, and spectra: `weft.scipy.signal`.
+
+Vectors alone are convolved by numpy/convolution.py; Fourier transforms are numpy/fft.py's.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.errors import ShapeError
+from weft.numpy import fft as fourier
+from weft.numpy.choice import number, where
+from weft.numpy.convolution import check_mode, conjugate, padding_for, slid, two_operands
+from weft.numpy.creation import asarray
+from weft.numpy.elementwise import absolute
+from weft.numpy.fused import fused
+from weft.numpy.manipulation import moveaxis
+from weft.numpy.padding import pad
+from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, broadcast_shapes, operands
+from weft.numpy.reductions import mean
+from weft.numpy.sorting import sort
+from weft.numpy.ufuncs import add, divide, multiply, subtract
+from weft.primitives import slicing
+from weft.primitives.elementwise import complex, convert, imag, real
+from weft.primitives.layout import broadcast_in_dim, reduce_sum, reshape, rev
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "csd",
+    "detrend",
+    "fftconvolve",
+    "istft",
+    "stft",
+    "welch",
+]
+
+# From a kernel of so many elements on are Fourier transforms faster than products of matrices.
+LARGE = 4096
+
+
+# --- convolution ----------------------------------------------------------------------------
+
+
+def centered(x: Any, shape: Sequence[int]) -> Any:
+    """The middle of x, of this shape."""
+    starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
+    return slicing.slice(x, starts, [a + m for a, m in zip(starts, shape, strict=True)])
+
+
+def ordered(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> tuple[Any, Any, bool]:
+    """The operand that is slid over and what slides, and whether these were exchanged."""
+    pairs = [(x.shape[i], k.shape[i]) for i in axes]
+    if all(n >= m for n, m in pairs):
+        return x, k, False
+    if all(n <= m for n, m in pairs):
+        return k, x, True
+    if mode == "valid":
+        raise ShapeError(
+            f"{op}: for mode 'valid', one operand must be at least as large as the other along "
+            f"each axis; got {x.aval}, {k.aval}."
+        )
+    return x, k, False
+
+
+def convolved(op: str, a: Any, v: Any, mode: str, method: str, precision: Any) -> Any:
+    """A convolution, as `convolve` takes it."""
+    check_mode(op, mode)
+    if method not in ("auto", "direct", "fft"):
+        raise ValueError(f"{op}: method must be 'auto', 'direct' or 'fft'; got {method!r}.")
+    x, k = two_operands(op, a, v)
+    if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= LARGE)):
+        return by_transforms(op, x, k, mode, range(x.ndim))
+    shape = x.shape
+    x, k, _ = ordered(op, x, k, mode, range(x.ndim))
+    padding = [padding_for("valid" if mode == "valid" else "full", n) for n in k.shape]
+    if mode == "same":  # as much of "full" as the first operand has, from its middle
+        starts = [(n + m - 1 - s) // 2 for n, m, s in zip(x.shape, k.shape, shape, strict=True)]
+        padding = [
+            (m - 1 - a, s - n + a)
+            for n, m, s, a in zip(x.shape, k.shape, shape, starts, strict=True)
+        ]
+    return slid(op, x, rev(k, range(k.ndim)), padding, precision)
+
+
+STATIC = ("mode", "method", "precision", "boundary", "axes")
+
+
+@fused(static=STATIC)
+def convolve(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The convolution of arrays of equal rank: sums over j of in1[i - j] * in2[j].
+
+    `mode`: "full" gives all places where they overlap, "valid" those where they do so wholly,
+    "same" the middle of "full", of the shape of in1. `method` "fft" goes by Fourier transforms,
+    whose error is relative to the largest result; "auto" does so where both are large.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy import signal
+    >>> signal.convolve(jnp.array([[1.0, 2.0]]), jnp.array([[1.0], [3.0]]))
+    Array([[1., 2.],
+           [3., 6.]], dtype=float32)
+    """
+    return convolved("convolve", in1, in2, mode, method, precision)
+
+
+@fused(static=STATIC)
+def correlate(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The correlation of arrays of equal rank: sums over j of in1[i + j] * conj(in2[j]).
+
+    `mode` and `method` are as in `convolve`.
+    """
+    in1, in2 = as_array(in1, "correlate"), as_array(in2, "correlate")
+    in2 = rev(conjugate(in2), range(in2.ndim))
+    return convolved("correlate", in1, in2, mode, method, precision)
+
+
+BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
+
+
+def over_matrices(
+    op: str, a: Any, v: Any, mode: str, boundary: str, fillvalue: Any, precision: Any
+) -> Any:
+    """A convolution or correlation of matrices, as `convolve2d` takes it."""
+    check_mode(op, mode)
+    if boundary not in BOUNDARIES:
+        raise ValueError(f"{op}: boundary must be 'fill', 'wrap' or 'symm'; got {boundary!r}.")
+    x, k = two_operands(op, a, v, 2)
+    correlates, swapped = op == "correlate2d", False
+    margins = [(0, 0), (0, 0)]
+    if mode == "valid":
+        x, k, swapped = ordered(op, x, k, mode, (0, 1))
+    elif mode == "full":
+        margins = [padding_for(mode, n) for n in k.shape]
+    else:
+        margins = [padding_for(mode, n)[:: -1 if correlates else 1] for n in k.shape]
+    if boundary != "fill" or type(fillvalue) not in (int, float) or fillvalue:
+        more = {"constant_values": fillvalue} if boundary == "fill" else {}
+        x, margins = pad(x, margins, BOUNDARIES[boundary], **more), [(0, 0), (0, 0)]
+    k = conjugate(k) if correlates else rev(k, (0, 1))
+    out = slid(op, x, k, margins, precision)
+    return rev(out, (0, 1)) if correlates and swapped else out
+
+
+@fused(static=STATIC)
+def convolve2d(
+    in1: Any,
+    in2: Any,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: Any = 0,
+    precision: Any = None,
+) -> Any:
+    """The convolution of two matrices, as `convolve`.
+
+    `boundary` says what stands beyond the edges of in1: "fill" `fillvalue`, "wrap" the matrix
+    again, "symm" its mirror image.
+    """
+    return over_matrices("convolve2d", in1, in2, mode, boundary, fillvalue, precision)
+
+
+@fused(static=STATIC)
+def correlate2d(
+    in1: Any,
+    in2: Any,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: Any = 0,
+    precision: Any = None,
+) -> Any:
+    """The correlation of two matrices, as `correlate`; `boundary` is as in `convolve2d`.
+
+    As in SciPy, where in2 is larger and `mode` is "valid", in1 is conjugated and not in2; and of an
+    even number of elements of in2 the middle one is the first, not the second, of two.
+    """
+    return over_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, precision)
+
+
+@functools.cache
+def fast_length(n: int) -> int:
+    """The least number from n on with no prime factors but 2, 3 and 5, fast to transform."""
+    while True:
+        rest = n
+        for p in (2, 3, 5):
+            while rest % p == 0:
+                rest //= p
+        if rest == 1:
+            return n
+        n += 1
+
+
+def by_transforms(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> Any:
+    """A convolution along `axes` by Fourier transforms; the other axes broadcast."""
+    dtype, shape = x.dtype, x.shape
+    if mode == "valid":
+        x, k, _ = ordered(op, x, k, mode, axes)
+    sizes = [x.shape[i] + k.shape[i] - 1 for i in axes]
+    lengths = [fast_length(n) for n in sizes]
+    forward, backward = fourier.rfftn, fourier.irfftn
+    if dtypes.is_complex(dtype):
+        forward, backward = fourier.fftn, fourier.ifftn
+    spectrum = multiply(forward(x, lengths, axes), forward(k, lengths, axes))
+    out = backward(spectrum, lengths, axes)
+    kept = list(out.shape)
+    for i, n in zip(axes, sizes, strict=True):
+        kept[i] = n
+    out = slicing.slice(out, [0] * out.ndim, kept)
+    for i in axes:
+        if mode == "same":
+            kept[i] = shape[i]
+        elif mode == "valid":
+            kept[i] = x.shape[i] - k.shape[i] + 1
+    return convert(centered(out, kept), dtype)
+
+
+@fused(static=STATIC)
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """The convolution along `axes`, all unless given, by Fourier transforms.
+
+    Other axes broadcast. The error is relative to the largest result. `mode` is as in `convolve`.
+    """
+    check_mode("fftconvolve", mode)
+    x, k = two_operands("fftconvolve", in1, in2)
+    axes = axes_of("fftconvolve", tuple(axes) if isinstance(axes, list) else axes, x.ndim)
+    rest = [tuple(1 if i in axes else n for i, n in enumerate(y.shape)) for y in (x, k)]
+    broadcast_shapes(*rest)
+    if not axes:
+        return multiply(x, k)
+    return by_transforms("fftconvolve", x, k, mode, axes)
+
+
+# --- trends ---------------------------------------------------------------------------------
+
+
+def detrend(
+    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
+) -> Any:
+    """data less its mean (`type` "constant") or its least-squares line ("linear") along an axis.
+
+    With "linear", the parts that the positions `bp` divide the axis into have lines of their own.
+    """
+    if overwrite_data is not None:
+        raise NotImplementedError(
+            "detrend: overwrite_data must be None, for arrays do not change; "
+            f"got {overwrite_data!r}."
+        )
+    breaks = tuple(np.unique(np.asarray(bp, int).ravel()).tolist())
+    return detrended(data, operator.index(axis), type, breaks)
+
+
+@fused(static=("axis", "type", "breaks"), name="detrend")
+def detrended(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -> Any:
+    """`detrend`, its arguments in one form."""
+    if type not in ("linear", "l", "constant", "c"):
+        raise ValueError(f"detrend: type must be 'linear' or 'constant'; got {type!r}.")
+    x = as_inexact("detrend", data)
+    axis = axis_of("detrend", axis, x.ndim)
+    n = x.shape[axis]
+    if type[0] == "c":
+        return subtract(x, mean(x, axis, keepdims=True))
+    if any(not 0 <= b <= n for b in breaks):
+        raise ShapeError(
+            f"detrend: bp must be positions along the axis, of size {n}; got {breaks}."
+        )
+    bounds = sorted({0, *breaks, n})
+    parts = []
+    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        part = slicing.slice_in_dim(x, start, stop, 1, axis)
+        part = subtract(part, mean(part, axis, keepdims=True))
+        if stop - start > 1:
+            t = np.arange(stop - start) - (stop - start - 1) / 2  # the mean is 0
+            spread = [1] * x.ndim
+            spread[axis] = stop - start
+            t = t.reshape(spread)
+            line = reduce_sum(multiply(part, asarray(t / np.sum(t * t), x.dtype)), (axis,))
+            line = multiply(
+                reshape(line, (*x.shape[:axis], 1, *x.shape[axis + 1 :])), asarray(t, x.dtype)
+            )
+            part = subtract(part, line)
+        parts.append(part)
+    return slicing.concatenate(parts, axis) if parts else x
+
+
+# --- spectra --------------------------------------------------------------------------------
+
+# Windows that are sums of cosines, by their coefficients.
+COSINES = {
+    "boxcar": (1.0,),
+    "hann": (0.5, 0.5),
+    "hamming": (0.54, 0.46),
+    "blackman": (0.42, 0.5, 0.08),
+    "nuttall": (0.3635819, 0.4891775, 0.1365995, 0.0106411),
+    "blackmanharris": (0.35875, 0.48829, 0.14128, 0.01168),
+}
+
+
+def window_of(op: str, window: Any, nperseg: int, dtype: np.dtype) -> Any:
+    """A window of `nperseg` points: by name, as SciPy names it, or as an array."""
+    if isinstance(window, str | tuple):
+        if nperseg == 1:
+            return asarray(np.ones(1), dtype)
+        if window in COSINES:
+            angles = 2 * np.pi * np.arange(nperseg) / nperseg
+            terms = [(-1) ** i * c * np.cos(i * angles) for i, c in enumerate(COSINES[window])]
+            return asarray(np.sum(terms, 0), dtype)
+        import scipy.signal
+
+        return asarray(scipy.signal.get_window(window, nperseg), dtype)
+    window = as_array(window, op)
+    if window.shape != (nperseg,):
+        raise ShapeError(f"{op}: window must be of shape ({nperseg},); got {window.aval}.")
+    return convert(window, dtype)
+
+
+def segment_sizes(
+    op: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: int | None
+) -> tuple[int, int, int]:
+    """Points in a segment, at most `size`; from one to the next; and in a transform."""
+    if not isinstance(window, str | tuple):
+        length = as_array(window, op).size
+        if nperseg is not None and nperseg != length:
+            raise ShapeError(
+                f"{op}: nperseg must be the length of the window; got {nperseg} for {length}."
+            )
+        nperseg = length
+    nperseg = 256 if nperseg is None else operator.index(nperseg)
+    if nperseg < 1:
+        raise ShapeError(f"{op}: nperseg must be positive; got {nperseg}.")
+    if size is not None and nperseg > size:
+        if not isinstance(window, str | tuple):
+            raise ShapeError(f"{op}: window must not be longer than x, {size}; got {nperseg}.")
+        if nperseg != 256:
+            text = f"{op}: nperseg is {nperseg}, of {size} points; taking {size}."
+            warnings.warn(text, stacklevel=4)
+        nperseg = size
+    noverlap = nperseg // 2 if noverlap is None else operator.index(noverlap)
+    if not 0 <= noverlap < nperseg:
+        raise ShapeError(f"{op}: noverlap must be below nperseg, {nperseg}; got {noverlap}.")
+    nfft = nperseg if nfft is None else operator.index(nfft)
+    if nfft < nperseg:
+        raise ShapeError(f"{op}: nfft must be at least nperseg, {nperseg}; got {nfft}.")
+    return nperseg, nperseg - noverlap, nfft
+
+
+def segments(x: Any, size: int, step: int) -> Any:
+    """The segments of a last axis: (..., count, size), each `step` after the one before."""
+    count = (x.shape[-1] - size) // step + 1
+    axis, rows = x.ndim - 1, -(-size // step)
+    total = (count + rows - 1) * step
+    x = fourier.fitted(x, (axis,), (total,))
+    x = reshape(x, (*x.shape[:-1], count + rows - 1, step))
+    parts = [slicing.slice_in_dim(x, i, i + count, 1, axis) for i in range(rows)]
+    return slicing.slice_in_dim(slicing.concatenate(parts, axis + 1), 0, size, 1, axis + 1)
+
+
+def overlap_added(x: Any, step: int) -> Any:
+    """The sum of segments (..., count, size), each `step` after the one before."""
+    *lead, count, size = x.shape
+    rank, rows = len(lead), -(-size // step)
+    x = fourier.fitted(x, (rank + 1,), (rows * step,))
+    x = moveaxis(reshape(x, (*lead, count, rows, step)), rank + 1, rank)  # row, count, point
+    # rows of count + rows segments, read as rows one shorter: each starts one further to the right
+    x = reshape(
+        fourier.fitted(x, (rank + 1,), (count + rows,)), (*lead, rows * (count + rows), step)
+    )
+    x = slicing.slice_in_dim(x, 0, rows * (count + rows - 1), 1, rank)
+    x = reduce_sum(reshape(x, (*lead, rows, count + rows - 1, step)), (rank,))
+    x = reshape(x, (*lead, (count + rows - 1) * step))
+    return slicing.slice_in_dim(x, 0, (count - 1) * step + size, 1, rank)
+
+
+def detrending(op: str, how: Any) -> Callable[[Any], Any]:
+    """What takes the trend from segments along their last axis."""
+    if callable(how):
+        return how
+    if isinstance(how, str):
+        return functools.partial(detrend, axis=-1, type=how)
+    if how:
+        raise ValueError(f"{op}: detrend must be a name, a function or False; got {how!r}.")
+    return lambda x: x
+
+
+def transforms(
+    op: str, x: Any, window: Any, sizes: tuple[int, int, int], how: Any, onesided: bool
+) -> Any:
+    """The transforms of the windowed segments of a last axis: (..., count, frequency)."""
+    nperseg, step, nfft = sizes
+    x = multiply(detrending(op, how)(segments(x, nperseg, step)), window)
+    return (fourier.rfft if onesided else fourier.fft)(x, nfft)
+
+
+def scale_of(op: str, scaling: str, window: Any, fs: Any) -> Any:
+    """What a product of transforms is multiplied by."""
+    if scaling == "density":
+        return divide(1.0, multiply(fs, reduce_sum(multiply(window, window), (0,))))
+    if scaling == "spectrum":
+        total = reduce_sum(window, (0,))
+        return divide(1.0, multiply(total, total))
+    raise ValueError(f"{op}: scaling must be 'density' or 'spectrum'; got {scaling!r}.")
+
+
+def frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any:
+    """The frequencies of a transform of samples `fs` a second."""
+    steps = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(nfft)
+    return multiply(asarray(steps, dtype), convert(as_array(fs), dtype))
+
+
+def one_sided(op: str, wanted: bool, *xs: Any) -> bool:
+    """Whether half of the frequencies are given: where wanted, and values are real."""
+    if wanted and any(dtypes.is_complex(x.dtype) for x in xs):
+        warnings.warn(f"{op}: of complex values, all frequencies are given.", stacklevel=4)
+        return False
+    return wanted
+
+
+def median_bias(n: int) -> float:
+    """The expected median of n periodograms of noise, relative to their mean."""
+    odd = 2 * np.arange(1.0, (n - 1) // 2 + 1)
+    return float(1 + np.sum(1 / (odd + 1) - 1 / odd))
+
+
+def median_of(x: Any) -> Any:
+    """The median along the last axis of real values."""
+    n, axis = x.shape[-1], x.ndim - 1
+    x = sort(x, -1)
+    low, high = (slicing.index_in_dim(x, i, axis, False) for i in ((n - 1) // 2, n // 2))
+    return multiply(add(low, high), number(0.5, x))
+
+
+def averaged(op: str, x: Any, average: str) -> Any:
+    """The average over a last axis, of segments."""
+    if average == "mean":
+        return mean(x, -1)
+    if average != "median":
+        raise ValueError(f"{op}: average must be 'mean' or 'median'; got {average!r}.")
+    if dtypes.is_complex(x.dtype):
+        out = complex(median_of(real(x)), median_of(imag(x)))
+    else:
+        out = median_of(x)
+    return divide(out, median_bias(x.shape[-1]))
+
+
+def signal_of(op: str, x: Any, axis: Any) -> tuple[Any, int]:
+    """A signal in a dtype that there are transforms of, time last; and where time was."""
+    x = as_inexact(op, x)
+    axis = axis_of(op, axis, x.ndim)
+    wide = dtypes.complex_dtype(x.dtype)
+    x = convert(x, wide if dtypes.is_complex(x.dtype) else dtypes.real_dtype(wide))
+    return moveaxis(x, axis, -1), axis
+
+
+def csd(
+    x: Any,
+    y: Any,
+    fs: Any = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Any, Any]:
+    """Frequencies, and the cross power spectral density of x and y there, by Welch's method.
+
+    Windowed segments of `nperseg` points, `noverlap` of which (half by default) are shared with the
+    next, are freed of their trend, transformed with `nfft` points, and averaged. y None is x.
+    P. D. Welch, The use of fast Fourier transform for the estimation of power spectra, IEEE Trans.
+    Audio Electroacoust. 15, 1967.
+    """
+    pair = ("csd", x, y, fs, window, nperseg, noverlap, nfft)
+    return density(*pair, detrend, return_onesided, scaling, axis, average)
+
+
+def welch(
+    x: Any,
+    fs: Any = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Any, Any]:
+    """Frequencies, and the power spectral density of x there: `csd` of x and itself.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy import signal
+    >>> frequencies, power = signal.welch(jnp.sin(jnp.arange(64.0) * jnp.pi / 4), nperseg=16)
+    >>> frequencies[power.argmax()]
+    Array(0.125, dtype=float32)
+    """
+    pair = ("welch", x, None, fs, window, nperseg, noverlap, nfft)
+    return density(*pair, detrend, return_onesided, scaling, axis, average)
+
+
+def density(
+    op: str,
+    x: Any,
+    y: Any,
+    fs: Any,
+    window: Any,
+    nperseg: Any,
+    noverlap: Any,
+    nfft: Any,
+    detrend: Any,
+    onesided: bool,
+    scaling: str,
+    axis: Any,
+    average: str,
+) -> tuple[Any, Any]:
+    """`csd` and `welch`."""
+    x, axis = signal_of(op, x, axis)
+    if y is not None:
+        y, _ = signal_of(op, y, axis)
+        if x.ndim != y.ndim:
+            raise ShapeError(f"{op}: x and y must be of equal rank; got {x.aval}, {y.aval}.")
+        x, y = operands(op, x, y, shaped=False)
+        n = max(x.shape[-1], y.shape[-1])
+        x, y = (fourier.fitted(v, (v.ndim - 1,), (n,)) for v in (x, y))
+    onesided = one_sided(op, onesided, x)
+    real_type = dtypes.real_dtype(x.dtype)
+    if not x.size:
+        lead = x.shape[:-1] if y is None else broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        empty = asarray(np.zeros((*lead, 0)), real_type)
+        return asarray(np.zeros(0), real_type), moveaxis(empty, -1, axis)
+    sizes = segment_sizes(op, window, nperseg, noverlap, nfft, x.shape[-1])
+    taper = window_of(op, window, sizes[0], real_type)
+    out = powers(x, y, fs, taper, op, sizes, detrend, onesided, scaling, average)
+    return frequencies(sizes[2], fs, onesided, real_type), moveaxis(out, -1, axis)
+
+
+@fused(static=("op", "sizes", "detrend", "onesided", "scaling", "average"), name="csd")
+def powers(
+    x: Any,
+    y: Any,
+    fs: Any,
+    window: Any,
+    op: str,
+    sizes: tuple[int, int, int],
+    detrend: Any,
+    onesided: bool,
+    scaling: str,
+    average: str,
+) -> Any:
+    """The spectral density, frequency last, of signals with time last."""
+    fs = convert(as_array(fs, op), window.dtype)
+    scale = scale_of(op, scaling, window, fs)
+    first = transforms(op, x, window, sizes, detrend, onesided)
+    if y is None:
+        out = add(multiply(real(first), real(first)), multiply(imag(first), imag(first)))
+    else:
+        second = transforms(op, y, window, sizes, detrend, onesided)
+        out = multiply(conjugate(first), second)
+    out = multiply(out, scale)
+    if onesided:  # the frequencies below 0 have as much
+        twice = np.full(out.shape[-1], 2.0)
+        twice[0] = 1
+        if sizes[2] % 2 == 0:
+            twice[-1] = 1
+        out = multiply(out, asarray(twice, window.dtype))
+    return averaged(op, moveaxis(out, -2, -1), average)
+
+
+# How a signal is extended beyond its ends, as modes of `pad`.
+EXTENSIONS: dict[Any, dict[str, Any]] = {
+    "zeros": {"mode": "constant"},
+    "constant": {"mode": "edge"},
+    "even": {"mode": "reflect"},
+    "odd": {"mode": "reflect", "reflect_type": "odd"},
+}
+
+
+def stft(
+    x: Any,
+    fs: Any = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = 256,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+) -> tuple[Any, Any, Any]:
+    """Frequencies, times, and the transforms of windowed segments: time is the last axis.
+
+    Segments are of `nperseg` points, `noverlap` of which (half by default) are shared with the
+    next. `boundary` says how x is extended by half a segment: "zeros", "constant", "even", "odd",
+    or None for not at all; `padded`, whether zeros then make the last segment whole.
+    """
+    x, axis = signal_of("stft", x, axis)
+    onesided = one_sided("stft", return_onesided, x)
+    sizes = segment_sizes("stft", window, nperseg, noverlap, nfft, x.shape[-1])
+    n, step, nfft = sizes
+    real_type = dtypes.real_dtype(x.dtype)
+    taper = window_of("stft", window, n, real_type)
+    if boundary is not None:
+        if boundary not in EXTENSIONS:
+            raise ValueError(
+                "stft: boundary must be None, 'zeros', 'constant', 'even' or 'odd'; "
+                f"got {boundary!r}."
+            )
+        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], **EXTENSIONS[boundary])
+    if padded:
+        x = fourier.fitted(x, (x.ndim - 1,), (x.shape[-1] + -(x.shape[-1] - n) % step % n,))
+    times = np.arange(n / 2, x.shape[-1] - n / 2 + 1, step) - (n / 2 if boundary else 0)
+    times = divide(asarray(times, real_type), convert(as_array(fs), real_type))
+    out = moveaxis(windowed(x, taper, sizes, detrend, onesided), -1, axis)
+    return frequencies(nfft, fs, onesided, real_type), times, out
+
+
+@fused(static=("sizes", "detrend", "onesided"), name="stft")
+def windowed(x: Any, window: Any, sizes: tuple[int, int, int], detrend: Any, onesided: bool) -> Any:
+    """The transforms of a signal with time last: (..., count, frequency)."""
+    window = divide(window, absolute(reduce_sum(window, (0,))))
+    return transforms("stft", x, window, sizes, detrend, onesided)
+
+
+def istft(
+    Zxx: Any,
+    fs: Any = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
+    freq_axis: int = -2,
+) -> tuple[Any, Any]:
+    """Times, and the signal whose `stft` is nearest to Zxx in the least-squares sense.
+
+    D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier transform, IEEE
+    Trans. ASSP 32, 1984.
+    """
+    x = as_array(Zxx, "istft")
+    x = convert(x, dtypes.complex_dtype(x.dtype))
+    if x.ndim < 2:
+        raise ShapeError(f"istft: Zxx must be of rank 2 or more; got {x.aval}.")
+    time, freq = axis_of("istft", time_axis, x.ndim), axis_of("istft", freq_axis, x.ndim)
+    if time == freq:
+        raise ShapeError(f"istft: time_axis and freq_axis must differ; got {time_axis}.")
+    count = 2 * (x.shape[freq] - 1) if input_onesided else x.shape[freq]
+    if nperseg is None and isinstance(window, str | tuple):
+        nperseg = count
+    odd = input_onesided and nfft is None and nperseg == count + 1
+    nfft = (count + 1 if odd else count) if nfft is None else nfft
+    sizes = segment_sizes("istft", window, nperseg, noverlap, nfft, None)
+    real_type = dtypes.real_dtype(x.dtype)
+    taper = window_of("istft", window, sizes[0], real_type)
+    x = moveaxis(x, (time, freq), (-2, -1))
+    out = rejoined(x, taper, sizes, bool(input_onesided), bool(boundary))
+    times = divide(asarray(np.arange(out.shape[-1]), real_type), convert(as_array(fs), real_type))
+    return times, moveaxis(out, -1, time - (freq < time))
+
+
+@fused(static=("sizes", "onesided", "boundary"), name="istft")
+def rejoined(
+    x: Any, window: Any, sizes: tuple[int, int, int], onesided: bool, boundary: bool
+) -> Any:
+    """The signal, time last, of transforms (..., count, frequency)."""
+    n, step, nfft = sizes
+    x = (fourier.irfft if onesided else fourier.ifft)(x, nfft)
+    x = slicing.slice_in_dim(x, 0, n, 1, x.ndim - 1)
+    scaled = multiply(window, absolute(reduce_sum(window, (0,))))
+    out = overlap_added(multiply(x, scaled), step)
+    weight = broadcast_in_dim(multiply(window, window), (x.shape[-2], n), (1,))
+    weight = overlap_added(weight, step)
+    # where no window reaches, nothing is known: what is there stays
+    weight = where(weight > 1e-10, weight, 1.0)
+    out = divide(out, weight)
+    if boundary:
+        out = slicing.slice_in_dim(out, n // 2, out.shape[-1] - n // 2, 1, out.ndim - 1)
+    return out
