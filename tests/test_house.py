@@ -30,8 +30,10 @@ weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reducti
 weft.primitives.window weft.primitives.dot weft.primitives.channelwise weft.primitives.conv
 weft.primitives.cumulative
 weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.matrices
-weft.primitives.small weft.primitives.linalg weft.primitives.factorizations weft.primitives.eigen
-weft.primitives.special weft.primitives
+weft.primitives.small weft.primitives.linalg weft.primitives.factorizations
+weft.primitives.polar weft.primitives.eigen
+weft.primitives.special_tables weft.primitives.formula weft.primitives.error_formulas
+weft.primitives.gammas weft.primitives.bessel_formulas weft.primitives.special weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
 weft.transforms.check
 weft.transforms

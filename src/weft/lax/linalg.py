@@ -16,6 +16,7 @@ HOMES = {
         "householder_product householder_product_p lu lu_p lu_pivots_to_permutation "
         "lu_pivots_to_permutation_p ormqr ormqr_p qr qr_p"
     ),
+    "weft.primitives.polar": "qdwh",
     "weft.primitives.eigen": (
         "EigImplementation EighImplementation SvdAlgorithm eig eig_p eigh eigh_p hessenberg "
         "hessenberg_p schur schur_p svd svd_p tridiagonal tridiagonal_p"

@@ -154,7 +154,8 @@ def on_diagonal(shape: Sequence[int]) -> Any:
 
 def identity_like(x: Any) -> Any:
     """Identity matrices of the type of x."""
-    return convert(on_diagonal(typeof(x).shape), typeof(x).dtype)
+    aval = typeof(x)
+    return convert(on_diagonal(aval.shape), aval.dtype, aval.weak_type)
 
 
 def diagonal(x: Any) -> Any:

@@ -1,0 +1,142 @@
+"""The polar decomposition by QDWH iterations: products and factorizations, no eigenvalues.
+
+Other decompositions are in factorizations.py and eigen.py.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import ShapeError
+from weft.primitives.elementwise import abs, add, div, le, lt, mul, select, sub
+from weft.primitives.factorizations import qr
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    convert,
+    full_like,
+    reduce_sum,
+)
+from weft.primitives.linalg import cholesky, triangular_solve
+from weft.primitives.matrices import (
+    adjoint,
+    check_matrix,
+    identity_like,
+    product,
+    rows,
+    symmetrized,
+)
+from weft.primitives.reduction import reduce_max
+from weft.primitives.slicing import concatenate
+from weft.primitives.transcendental import sqrt
+
+
+def weights(tolerance: float) -> Iterator[tuple[float, float, float]]:
+    """a, b, c of each iteration, from a lower bound of the singular values that climbs to 1.
+
+    The bound starts at `tolerance`, whatever the matrix: so the weights are numbers known now.
+    """
+    low = tolerance
+    while math.fabs(low - 1) > 10 * tolerance:
+        square = low * low
+        d = (4 * (1 - square) / square**2) ** (1 / 3)
+        root = math.sqrt(1 + d)
+        a = root + math.sqrt(8 - 4 * d + 8 * (2 - square) / (square * root)) / 2
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        yield a, b, c
+        low = min(low * (a + b * square) / (1 + c * square), 1.0)
+
+
+def iterated(u: Any, a: float, b: float, c: float) -> Any:
+    """One step: u (a I + b u^H u) (I + c u^H u)^-1."""
+    if c > 100:  # u^H u would lose what is small
+        stacked = concatenate([mul(u, math.sqrt(c)), identity_square(u)], typeof(u).ndim - 2)
+        q, _ = qr(stacked, full_matrices=False)
+        m = typeof(u).shape[-2]
+        turned = product(rows(q, 0, m), adjoint(rows(q, m, None)))
+        return add(mul(u, b / c), mul(turned, (a - b / c) / math.sqrt(c)))
+    gram = product(adjoint(u), u)
+    factor = cholesky(add(identity_like(gram), mul(gram, c)), symmetrize_input=False)
+    turned = triangular_solve(factor, u, lower=True, transpose_a=True, conjugate_a=True)
+    turned = triangular_solve(factor, turned, lower=True)
+    return add(mul(u, b / c), mul(turned, a - b / c))
+
+
+def identity_square(u: Any) -> Any:
+    """The identity of as many rows as u has columns."""
+    shape = typeof(u).shape
+    return identity_like(full_like(u, 0, shape=(*shape[:-2], shape[-1], shape[-1])))
+
+
+def norm(x: Any, axis: int) -> Any:
+    """The largest sum of sizes along rows (-1) or columns (-2)."""
+    sums = reduce_sum(abs(x), (typeof(x).ndim + axis,))
+    return reduce_max(sums, (typeof(sums).ndim - 1,))
+
+
+def scaled(x: Any, factor: Any) -> Any:
+    """Matrices over a number each."""
+    kind = convert(factor, typeof(x).dtype)
+    return div(x, broadcast_in_dim(kind, typeof(x).shape, range(typeof(kind).ndim)))
+
+
+def qdwh(
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """The polar decomposition x = U H: (U, H, number of iterations, whether they converged).
+
+    For x (..., m, n) with m >= n, U has orthonormal columns and H is Hermitian and positive
+    semidefinite. `eps` is the smallest singular value that is told from 0, relative to the
+    largest; as many iterations are made as that one needs, which no matrix changes. Of x, the
+    first rows and columns that `dynamic_shape` says are used, all of them by default. Source:
+    Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
+    decomposition" (2010), equations 3.8 to 3.12, after which one step by Newton and Schulz.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import lax
+    >>> u, h, _, converged = lax.linalg.qdwh(jnp.array([[0., -2.], [1., 0.]]))
+    >>> print(h.round(3), converged)
+    [[1. 0.]
+     [0. 2.]] True
+    """
+    aval = typeof(x, "qdwh")
+    check_matrix("qdwh", aval)
+    if aval.shape[-2] < aval.shape[-1]:
+        raise ShapeError(
+            f"qdwh: there must be at least as many rows as columns; got {aval}. "
+            "Hint: take the adjoint, x = H U."
+        )
+    if dynamic_shape is not None:
+        for size, axis in zip(dynamic_shape, (aval.ndim - 2, aval.ndim - 1), strict=True):
+            inside = lt(broadcasted_iota(np.int32, aval.shape, axis), size)
+            x = select(inside, x, full_like(x, 0))
+    tolerance = float(dtypes.finfo(aval.dtype).eps) if eps is None else float(eps)
+    steps = list(weights(tolerance))
+    count = (
+        len(steps) if max_iterations is None else min(len(steps), operator.index(max_iterations))
+    )
+    size = sqrt(mul(norm(x, -1), norm(x, -2)))
+    one = full_like(size, 1)
+    u = before = scaled(x, select(le(size, full_like(size, 0)), one, size))
+    for a, b, c in steps[:count]:
+        before, u = u, iterated(u, a, b, c)
+    # The error after a step is the cube of what the step moved.
+    moved = norm(sub(u, before), -1)
+    limit = (4 * tolerance) ** (1 / 3)
+    furthest = reduce_max(moved, tuple(range(typeof(moved).ndim)))
+    u = sub(mul(u, 1.5), mul(product(u, adjoint(u), u), 0.5))
+    h = symmetrized(product(adjoint(u), x))
+    return u, h, np.int32(count), le(furthest, limit)
