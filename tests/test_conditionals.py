@@ -117,6 +117,7 @@ def test_disable_jit_runs_one_branch_in_python():
             X[0] > 0, lambda x: (ran.append("true"), x)[1], lambda x: ran.append("no"), 3.0
         )
         assert out == 3.0 and ran == ["true"]
+        assert lax.cond(True, lambda x: x.astype(int), lambda x: 0, 3.0) == 3
         assert lax.switch(9, [lambda: ran.append(0), lambda: ran.append(1)]) is None
         assert grad(lambda x: lax.cond(x > 0, lambda x: x * x, lambda x: x, x))(3.0) == 6.0
     assert ran == ["true", 1]

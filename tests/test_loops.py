@@ -108,6 +108,18 @@ def test_without_jit_loops_are_pythons():
         assert float(lax.fori_loop(0, jnp.int32(3), lambda i, c: c + i, 0.0)) == 3.0
         counts = vmap(lambda n: lax.fori_loop(0, n, lambda i, c: c + 1, 0))(jnp.arange(3))
         assert counts.tolist() == [0, 1, 2]
+        typed = lambda *args: args[-1].astype(args[0].dtype)
+        assert lax.while_loop(lambda c: c < 5, lambda c: typed(c, c + 1), 0) == 5
+        assert lax.fori_loop(0, 2, lambda i, c: typed(i, c + i), 0) == 1
+
+
+@pytest.mark.parametrize("n", [3, np.int32(3), jnp.int32(3)])
+def test_the_index_is_as_weak_as_the_lower_bound(n):
+    for fori_loop in (lax.fori_loop, jit(lax.fori_loop, static_argnums=2)):
+        total = fori_loop(0, n, lambda i, c: c + i, jnp.int8(0))
+        assert total == 3 and total.dtype == jnp.int8
+    with pytest.raises(TypeError, match="carry must keep its dtypes"):
+        lax.fori_loop(jnp.int32(0), n, lambda i, c: c + i, jnp.int8(0))
 
 
 def test_errors_of_while_loop():

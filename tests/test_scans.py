@@ -110,6 +110,7 @@ def test_without_jit_it_is_a_loop_in_python():
         assert seen == [2.0, 1.0] and c == 2.0 and ys.tolist() == [-1.0, 2.0]
         assert grad(lambda c: scan(lambda c, x: (c * x, None), c, XS[:, 1])[0])(1.0) == 15.0
         assert scan(step, 0.0, XS[0, :0])[1].shape == (0,)
+        assert scan(lambda c, x: (c.astype(x.dtype), c.shape), 0, XS[0])[0] == 0
         assert lax.map(lambda x: x if x > 1 else -x, XS[0] + 1).tolist() == [-1.0, 2.0]
 
 

@@ -28,6 +28,7 @@ from weft.pytrees import (
     flatten,
     flatten_with_path,
     keystr,
+    tree_map,
     unflatten,
 )
 from weft.retracing import explain_function
@@ -118,6 +119,11 @@ def check_carry(
             if not up:
                 fix = f"return it as .astype(jnp.{a.dtype.name})"
             raise DtypeError(f"{op}: the carry must keep its dtypes; {got} Hint: {fix}.")
+
+
+def as_arrays(tree: Any) -> Any:
+    """A pytree with arrays for numbers: what bodies are given that run without being staged."""
+    return tree_map(lambda x: x if isinstance(x, Tracer) else put(x), tree)
 
 
 def cast_to(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.bodies import Body, leaf_names, stage_body
+from weft.bodies import Body, as_arrays, leaf_names, stage_body
 from weft.control.cond import cond_p, taking
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr
@@ -175,7 +175,7 @@ def choose(
 ) -> Any:
     """Stage the functions, make their programs alike, and bind `cond`."""
     if config.disable_jit and is_concrete(index):
-        return funs[int(index)](*operands)
+        return funs[int(index)](*as_arrays(operands))
     leaves, tree = flatten(operands)
     avals = avals_of(op, leaves, flatten((operands, {}))[1], funs[0])
     bodies = [stage_body(op, f, tree, avals) for f in funs]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.bodies import Body, cast_to, check_carry, promoted_carry, stage_body
+from weft.bodies import Body, as_arrays, cast_to, check_carry, promoted_carry, stage_body
 from weft.control.loop import bind_while
 from weft.control.loop_bodies import COUNT, TRUTH, counting
 from weft.control.scan import bind_scan
@@ -111,7 +111,7 @@ def natural(name: str, n: Any, least: int) -> int | None:
 
 def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int | None) -> Any:
     """The loop step by step, which jit's absence leaves to Python."""
-    steps = 0
+    val, steps = as_arrays(val), 0
     while (bound is None or steps < bound) and cond_fun(val):
         val = body_fun(val)
         steps += 1
@@ -223,13 +223,16 @@ def fori_loop(
         params = {"length": length, "reverse": False, "unroll": unroll}
         outs = bind_scan(with_index(body.jaxpr, n), body.consts, [lower, *start], [], params)
         return unflatten(tree, outs[1:])
-    jaxpr = with_bound(body.jaxpr, n)
+    jaxpr = with_bound(body.jaxpr, n, typeof(upper))
     outs = bind_while(below_bound(jaxpr), jaxpr, [], body.consts, [lower, upper, *start], {})
     return unflatten(tree, outs[2:])
 
 
 def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
-    """Bounds of one type, and that type; a Python number takes the type of the other bound."""
+    """Bounds of one type, and that type; a Python number takes the dtype of the other bound.
+
+    The index is counted from the lower bound, and is weakly typed if that is.
+    """
     bounds = [x[()] if isinstance(x, np.ndarray) and not x.shape else x for x in (lower, upper)]
     avals = avals_of("fori_loop", bounds, structure((tuple(bounds), {})), fori_loop)
     for i, aval in enumerate(avals):
@@ -244,16 +247,19 @@ def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
             f"fori_loop: bounds must have one dtype; got {low}, {high}. "
             f"Hint: upper.astype(jnp.{low.dtype.name})."
         )
-    dtype, weak = dtypes.promote(((low.dtype, low.weak_type), (high.dtype, high.weak_type)))
+    dtype, _ = dtypes.promote(((low.dtype, low.weak_type), (high.dtype, high.weak_type)))
+    aval = ShapedArray((), dtype, low.weak_type and dtype == low.dtype)
     low, high = (literal(x, dtype) if type(x) in (int, float) else x for x in bounds)
-    aval = ShapedArray((), dtype, weak)
-    return *cast_to([low, high], [aval, aval]), aval
+    if typeof(high).dtype != dtype:
+        (high,) = cast_to([high], [aval])
+    return *cast_to([low], [aval]), high, aval
 
 
 def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:
     """The loop step by step, which jit's absence leaves to Python."""
+    val = as_arrays(val)
     for i in range(operator.index(lower), operator.index(upper)):
-        val = body_fun(i, val)
+        val = body_fun(as_arrays(i), val)
     return val
 
 
@@ -267,10 +273,10 @@ def with_index(body: Jaxpr, n: int) -> Jaxpr:
 
 
 @memo_jaxpr
-def with_bound(body: Jaxpr, n: int) -> Jaxpr:
-    """As `with_index`, with the upper bound second in the carry."""
+def with_bound(body: Jaxpr, n: int, aval: ShapedArray) -> Jaxpr:
+    """As `with_index`, with the upper bound, of type `aval`, second in the carry."""
     body = with_index(body, n)
-    bound, (after, *outvars) = Var(body.in_avals[n]), body.outvars
+    bound, (after, *outvars) = Var(aval), body.outvars
     invars = [*body.invars[: n + 1], bound, *body.invars[n + 1 :]]
     return body.replace(invars=invars, outvars=[after, bound, *outvars])
 

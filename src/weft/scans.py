@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.bodies import cast_to, check_carry, leaf_names, promoted_carry, stage_body
+from weft.bodies import as_arrays, cast_to, check_carry, leaf_names, promoted_carry, stage_body
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
@@ -151,7 +151,7 @@ def steps_per_turn(unroll: int | bool, length: int) -> int:
 
 def scan_in_python(f: Callable, carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
     """The loop step by step, which jit's absence leaves to Python."""
-    ys = []
+    carry, ys = as_arrays(carry), []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, element(xs, i))
         ys.append(y)
