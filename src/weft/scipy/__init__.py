@@ -15,5 +15,7 @@ MODULES = {
     "weft.scipy.signal": "",
     "weft.scipy.sparse": "",
     "weft.scipy.spatial": "",
+    "weft.scipy.special": "",
+    "weft.scipy.stats": "",
 }
 __getattr__, __dir__ = importing_later(__name__, MODULES)
