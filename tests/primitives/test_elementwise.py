@@ -27,6 +27,9 @@ BETTER = {
     ("div", 1): lambda x, y: np.isinf(x) & (np.abs(y) == np.float32(1e30)),
     # JAX's has the other sign to the left of the branch cut, and a value where acosh is NaN
     ("acosh", 0): lambda x: np.signbit(x.real),
+    # -inf at 0 and inf at -0, as SciPy has it
+    ("digamma", -1): lambda x: x == 0,
+    ("lgamma", 0): lambda x: x == 0,
 }
 
 
