@@ -33,6 +33,7 @@ LATER = {
     ),
     "weft.numpy.histograms": ("bincount histogram histogram2d histogram_bin_edges histogramdd"),
     "weft.numpy.index_tricks": ("index_exp ix_ ravel_multi_index s_ unravel_index"),
+    "weft.numpy.linalg": "",
     "weft.numpy.packing": ("packbits unpackbits"),
     "weft.numpy.padding": ("pad"),
     "weft.numpy.polynomials": (

@@ -313,6 +313,36 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     return ormqr_p.bind(a, taus, c, left=bool(left), transpose=bool(transpose))[0]
 
 
+class Geqrf(MatrixPrimitive):
+    """x = Q R: R over the reflections that Q is made of in one matrix, and their taus.
+
+    Shapes: x (..., m, n), taus (..., min(m, n)). Source: LAPACK geqrf.
+    """
+
+    name = "geqrf"
+    no_derivative = "lax.linalg.qr, which has one"
+
+    def abstract_eval(self, x):
+        check_matrix(self.name, x)
+        return [x, shaped(x, (*x.shape[:-2], min(x.shape[-2:])))]
+
+    def write(self, hlo, outs, x):
+        name = target("geqrf", x.aval.dtype)
+        return call_lapack(hlo, name, [x], outs, x.aval.ndim - 2, {0: 0})
+
+
+geqrf_p = Geqrf()
+
+
+def geqrf(x: Any) -> tuple[Any, Any]:
+    """R over the Householder reflections of a QR factorization in one matrix, and their taus.
+
+    `householder_product` and `ormqr` take them. Without a derivative.
+    """
+    factors, taus = geqrf_p.bind(x)
+    return factors, taus
+
+
 class Qr(MatrixPrimitive):
     """x = Q R, or x[:, p] = Q R with `pivoting`: Q unitary, R upper triangular with real diagonal.
 

@@ -1,0 +1,541 @@
+"""Linear algebra by NumPy's names: `weft.numpy.linalg`.
+
+The last two axes of an array are its matrices, the axes before them a batch. Systems, determinants
+and least squares are in systems.py, norms in norms.py, factorizations in weft.lax.linalg.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from weft.errors import ShapeError
+from weft.numpy.choice import isnan, where
+from weft.numpy.elementwise import abs
+from weft.numpy.fused import fused
+from weft.numpy.grids import eye
+from weft.numpy.manipulation import broadcast_to, matrix_transpose, moveaxis
+from weft.numpy.manipulation import diagonal as diagonal_of
+from weft.numpy.norms import matrix_norm, norm, vector_norm
+from weft.numpy.products import cross as cross_of
+from weft.numpy.products import matmul, tensordot, vecdot
+from weft.numpy.products import outer as outer_of
+from weft.numpy.products import trace as trace_of
+from weft.numpy.promotion import as_array, as_inexact, axes_of, operands
+from weft.numpy.reductions import any, sum
+from weft.numpy.sorting import sort
+from weft.numpy.systems import (
+    determinant,
+    epsilon_of,
+    hermitian_svd,
+    inverse,
+    kept_values,
+    least_squares,
+    log_determinant,
+    matrices,
+    residual,
+    solution,
+)
+from weft.primitives import eigen, factorizations
+from weft.primitives import linalg as systems
+from weft.primitives.layout import reshape
+from weft.primitives.matrices import adjoint, as_column, check_matrix, swap
+
+__all__ = [
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+class EigResult(NamedTuple):
+    """What `eig` gives."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """What `eigh` gives."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Any
+    R: Any
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Any
+    logabsdet: Any
+
+
+class SVDResult(NamedTuple):
+    """What `svd` gives."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+# --- systems --------------------------------------------------------------------------------
+
+
+@fused
+def solve(a: Any, b: Any) -> Any:
+    """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k); leading axes broadcast.
+
+    Where a is singular the result is inf or NaN.
+
+    >>> import weft.numpy as jnp
+    >>> print(jnp.linalg.solve(jnp.array([[2., 1.], [1., 3.]]), jnp.array([3., 4.])))
+    [1. 1.]
+    """
+    return solution("solve", a, b)
+
+
+@fused
+def inv(a: Any) -> Any:
+    """The inverses of square matrices; inf or NaN where there is none. Prefer `solve`."""
+    return inverse(matrices("inv", a, square=True))
+
+
+@fused(name="lstsq")
+def least(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+    """`lstsq`, with the residuals of all columns."""
+    a, b = operands("lstsq", as_array(a, "lstsq"), as_array(b, "lstsq"), inexact=True, shaped=False)
+    check_matrix("lstsq", a.aval)
+    if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+        raise ShapeError(
+            "lstsq: operands must be of shapes (m, n) and (m,) or (m, k); "
+            f"got {a.aval}, {b.aval}. Hint: weft.vmap(jnp.linalg.lstsq) for a batch."
+        )
+    columns = as_column(b) if b.ndim == 1 else b
+    cutoff = epsilon_of(a) * builtins.max(*a.shape) if rcond is None else rcond
+    cutoff = where(as_array(cutoff) < 0, epsilon_of(a), cutoff)
+    x, s = least_squares(a, columns, cutoff, False)
+    rank = sum(kept_values(s, cutoff), -1)
+    rest = residual(a, x, columns)
+    return reshape(x, (*x.shape[:-1], *b.shape[1:])), rest, rank, s
+
+
+def lstsq(
+    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
+    """The shortest x that makes |a x - b| as small as can be: (x, residuals, rank, s).
+
+    For a (m, n) and b (m,) or (m, k). Singular values s of a up to `rcond` times the largest, by
+    default eps * max(m, n), are taken for 0. Residuals are the sums of squares of a x - b for each
+    column; with `numpy_resid` there are none where a has not full column rank, or not more rows
+    than columns, which needs concrete values. Differentiable where the rank does not change.
+
+    >>> import weft.numpy as jnp
+    >>> x, residuals, rank, s = jnp.linalg.lstsq(jnp.ones((3, 1)), jnp.array([1., 2., 6.]))
+    >>> print(x, residuals, rank)
+    [3.] [14.] 1
+    """
+    x, rest, rank, s = least(a, b, rcond)
+    m, n = as_array(a).shape
+    if numpy_resid and (m <= n or int(rank) < n):
+        rest = rest[:0]
+    return x, rest, rank, s
+
+
+@fused(static=("hermitian",))
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """The Moore-Penrose inverses (..., n, m) of matrices (..., m, n).
+
+    Singular values up to `rtol` (or `rcond`, its old name) times the largest, by default
+    10 * eps * max(m, n), are taken for 0. `hermitian` uses eigenvalues. Differentiable where the
+    rank does not change.
+    """
+    a = matrices("pinv", a, square=hermitian)
+    rtol = only_one("pinv", rtol=rtol, rcond=rcond)
+    if rtol is None:
+        rtol = 10.0 * builtins.max(*a.shape[-2:]) * epsilon_of(a)
+    return least_squares(a, None, rtol, bool(hermitian))[0]
+
+
+def only_one(op: str, **named: Any) -> Any:
+    """The one of two arguments that is given, or None."""
+    given = {k: x for k, x in named.items() if x is not None}
+    if len(given) > 1:
+        raise ValueError(f"{op}: only one of {' and '.join(named)} may be given; got both.")
+    return next(iter(given.values()), None)
+
+
+@fused(static=("ind",))
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse for `tensordot` over the first `ind` axes, whose sizes multiply to the others'.
+
+    The shape is a.shape[ind:] + a.shape[:ind].
+    """
+    x = as_inexact("tensorinv", a)
+    ind = operator.index(ind)
+    if ind <= 0:
+        raise ShapeError(f"tensorinv: ind must be positive; got {ind}.")
+    shape, n = x.shape, math.prod(x.shape[:ind])
+    if n != math.prod(shape[ind:]):
+        raise ShapeError(
+            f"tensorinv: the first {ind} sizes must multiply to what the others do; got {x.aval}."
+        )
+    return reshape(inv(reshape(x, (n, n))), (*shape[ind:], *shape[:ind]))
+
+
+@fused(static=("axes",), name="tensorsolve")
+def tensorsolve_over(a: Any, b: Any, axes: tuple[int, ...]) -> Any:
+    """`tensorsolve`, its axes in one form."""
+    x, y = as_array(a, "tensorsolve"), as_array(b, "tensorsolve")
+    axes = axes_of("tensorsolve", axes, x.ndim)
+    x = moveaxis(x, axes, tuple(range(-len(axes), 0))) if axes else x
+    n, shape = y.size, x.shape[y.ndim :]
+    if x.shape[: y.ndim] != y.shape or math.prod(shape) != n:
+        raise ShapeError(
+            "tensorsolve: a must have the shape of b followed by axes of as many elements, once "
+            f"axes {axes} are moved to its end; got {x.aval}, {y.aval}."
+        )
+    return reshape(solution("tensorsolve", reshape(x, (n, n)), reshape(y, (n,))), shape)
+
+
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """x for which tensordot(a, x, x.ndim) = b, of the shape a.shape[b.ndim:].
+
+    `axes` of a are moved to its end first.
+    """
+    return tensorsolve_over(a, b, () if axes is None else tuple(axes))
+
+
+# --- determinants, powers, ranks ------------------------------------------------------------
+
+
+@fused
+def det(a: Any) -> Any:
+    """The determinants of square matrices; for those of up to four rows, without LAPACK.
+
+    Derivatives hold for singular matrices too.
+    """
+    x = as_inexact("det", a)
+    check_matrix("det", x.aval, True, HALF_TOO)
+    return determinant(x)
+
+
+HALF_TOO = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+
+
+@fused(static=("method",))
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """The sign and the logarithm of the absolute value of the determinants of square matrices.
+
+    It neither overflows nor vanishes as `det` may; the sign is a complex number of size 1 for
+    complex matrices, and 0 for singular ones, whose logarithm is -inf. `method` is "lu", the
+    default, or "qr".
+    """
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"slogdet: method must be None, 'lu' or 'qr'; got {method!r}.")
+    x = matrices("slogdet", a, square=True)
+    return SlogdetResult(*log_determinant(x, method == "qr"))
+
+
+@fused(static=("n",))
+def matrix_power(a: Any, n: int) -> Any:
+    """Square matrices multiplied n times by themselves; for negative n, their inverses."""
+    x = as_array(a, "matrix_power")
+    n = operator.index(n)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_power: a must hold square matrices; got {x.aval}.")
+    if n == 0:
+        return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+    x, n = (inv(x), -n) if n < 0 else (x, n)
+    out = None
+    while True:
+        if n & 1:
+            out = x if out is None else matmul(out, x)
+        n >>= 1
+        if not n:
+            return out
+        x = matmul(x, x)
+
+
+@fused(static=("hermitian",))
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """How many singular values are above `rtol` times the largest, by default eps * max(m, n).
+
+    `tol` is another name of `rtol`. `hermitian` uses eigenvalues. A vector or a number has rank 1,
+    or 0 if all of it is 0.
+    """
+    x = as_inexact("matrix_rank", M)
+    rtol = only_one("matrix_rank", rtol=rtol, tol=tol)
+    if x.ndim < 2:
+        return sum(any(x != 0))
+    check_matrix("matrix_rank", x.aval, hermitian)
+    if rtol is None:
+        rtol = builtins.max(*x.shape[-2:]) * epsilon_of(x)
+    s = -sort(-abs(eigvalsh(x))) if hermitian else svdvals(x)
+    return sum(kept_values(s, rtol), -1)
+
+
+@fused(static=("p",))
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition numbers of matrices: norm(x, p) * norm(inv(x), p); inf where x is singular.
+
+    For p None or 2, and -2, it is a quotient of singular values, and x need not be square.
+    """
+    a = matrices("cond", x, square=p not in (None, 2, -2))
+    if not a.size:
+        raise ShapeError(f"cond: matrices must not be empty; got {a.aval}.")
+    if p in (None, 2, -2):
+        s = svdvals(a)
+        r = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    else:
+        r = matrix_norm(a, ord=p) * matrix_norm(inverse(a), ord=p)
+    return where(isnan(r) & ~any(isnan(a), (-2, -1)), math.inf, r)
+
+
+# --- decompositions -------------------------------------------------------------------------
+
+
+@fused(static=("upper", "symmetrize_input"))
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """L, lower triangular, with a = L L^H; or with `upper` U, with a = U^H U.
+
+    For positive definite a (..., n, n); NaN where it is not. a is made Hermitian first, as
+    (a + a^H) / 2, unless `symmetrize_input` says not to: then only its lower triangle is read.
+
+    >>> import weft.numpy as jnp
+    >>> print(jnp.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]])))
+    [[2. 0.]
+     [1. 2.]]
+    """
+    x = matrices("cholesky", a, square=True)
+    out = systems.cholesky(x, symmetrize_input=symmetrize_input)
+    return adjoint(out) if upper else out
+
+
+@fused(static=("mode",))
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """a = Q R with unitary Q and upper triangular R, for a (..., m, n).
+
+    `mode` is "reduced" (Q has min(m, n) columns), "complete" (m columns), "r" (R alone) or "raw"
+    (R over Householder reflections, transposed, and their taus).
+    """
+    x = matrices("qr", a)
+    if mode == "raw":
+        factors, taus = factorizations.geqrf(x)
+        return QRResult(swap(factors), taus)
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw'; got {mode!r}.")
+    q, r = factorizations.qr(x, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+def lower_triangle(op: str, UPLO: str | None) -> bool:
+    """Which triangle UPLO names."""
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"{op}: UPLO must be 'L', 'U' or None; got {UPLO!r}.")
+    return UPLO != "U"
+
+
+@fused(static=("UPLO", "symmetrize_input"))
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """The eigenvalues, ascending, and eigenvectors (columns) of Hermitian a (..., n, n).
+
+    a is made Hermitian first, as (a + a^H) / 2, unless `symmetrize_input` says not to: then only
+    its lower triangle is read, or the upper one where UPLO is "U".
+
+    >>> import weft.numpy as jnp
+    >>> print(jnp.linalg.eigh(jnp.array([[2., 1.], [1., 2.]])).eigenvalues)
+    [1. 3.]
+    """
+    lower = lower_triangle("eigh", UPLO)
+    x = matrices("eigh", a, square=True)
+    v, w = eigen.eigh(x, lower=lower, symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+@fused(static=("UPLO", "symmetrize_input"))
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """The eigenvalues, ascending, of Hermitian matrices: those of `eigh`."""
+    lower = lower_triangle("eigvalsh", UPLO)
+    x = matrices("eigvalsh", a, square=True)
+    return eigen.eigh(x, lower=lower, symmetrize_input=symmetrize_input)[1]
+
+
+@fused
+def eig(a: Any) -> EigResult:
+    """The eigenvalues and right eigenvectors (columns) of a (..., n, n); both are complex.
+
+    Eigenvectors have norm 1 and no derivative; `lax.linalg.eig` has one that must be asked for.
+    """
+    x = matrices("eig", a, square=True)
+    return EigResult(*eigen.eig(x, compute_left_eigenvectors=False))
+
+
+@fused
+def eigvals(a: Any) -> Any:
+    """The eigenvalues of a (..., n, n), complex, in LAPACK's order."""
+    x = matrices("eigvals", a, square=True)
+    return eigen.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+
+
+@fused(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """a = U diag(S) Vh with unitary U and Vh, S descending, for a (..., m, n); S alone if not
+    `compute_uv`.
+
+    Without `full_matrices`, U has min(m, n) columns, and Vh as many rows. `hermitian` uses
+    eigenvalues. `subset_by_index` asks for singular values start to stop alone.
+    """
+    x = matrices("svd", a, square=hermitian)
+    if hermitian and subset_by_index is not None:
+        raise NotImplementedError(
+            f"svd: subset_by_index must be None for hermitian=True; got {subset_by_index}."
+        )
+    if hermitian:
+        return SVDResult(*hermitian_svd(x)) if compute_uv else -sort(-abs(eigvalsh(x)))
+    out = eigen.svd(
+        x,
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        subset_by_index=subset_by_index,
+    )
+    return SVDResult(*out) if compute_uv else out
+
+
+@fused
+def svdvals(x: Any, /) -> Any:
+    """The singular values of matrices, descending."""
+    return eigen.svd(matrices("svdvals", x), compute_uv=False)
+
+
+# --- products -------------------------------------------------------------------------------
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+    """The product of matrices in the order that takes the fewest multiplications.
+
+    The first and the last may be vectors: a row and a column.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.linalg.multi_dot([jnp.ones((100, 2)), jnp.ones((2, 100)), jnp.ones(100)]).shape
+    (100,)
+    """
+    return chained(tuple(arrays), precision)
+
+
+@fused(static=("precision",), name="multi_dot")
+def chained(arrays: tuple, precision: Any) -> Any:
+    """`multi_dot`."""
+    xs = [as_array(x, "multi_dot") for x in arrays]
+    ends = {0, len(xs) - 1}
+    avals = ", ".join(str(x.aval) for x in xs)
+    if len(xs) < 2 or builtins.any(
+        x.ndim != 2 and not (i in ends and x.ndim == 1) for i, x in enumerate(xs)
+    ):
+        raise ShapeError(
+            "multi_dot: operands must be two or more matrices, of which the first and the last may "
+            f"be vectors; got {avals or 'none'}."
+        )
+    sizes = [x.shape[0] for x in xs[1:]]
+    if builtins.any(x.shape[-1] != n for x, n in zip(xs[:-1], sizes, strict=True)):
+        raise ShapeError(f"multi_dot: neighbours must fit as factors; got {avals}.")
+    first = 1 if xs[0].ndim == 1 else xs[0].shape[0]
+    last = 1 if xs[-1].ndim == 1 else xs[-1].shape[1]
+    splits = best_splits((first, *sizes, last))
+
+    def multiply(i: int, j: int) -> Any:
+        if i == j:
+            return xs[i]
+        k = splits[i, j]
+        return matmul(multiply(i, k), multiply(k + 1, j), precision=precision)
+
+    return multiply(0, len(xs) - 1)
+
+
+def best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to split each chain of matrices, matrix i being sizes[i] by sizes[i + 1].
+
+    Source: Cormen et al., "Introduction to Algorithms", section 14.2.
+    """
+    n = len(sizes) - 1
+    cost, splits = {(i, i): 0 for i in range(n)}, {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], splits[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
+    return splits
+
+
+@fused(static=("axis",))
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross product of vectors of length 3 along an axis."""
+    x, y = as_array(x1, "cross"), as_array(x2, "cross")
+    if not x.ndim or not y.ndim or x.shape[axis] != 3 or y.shape[axis] != 3:
+        raise ShapeError(f"cross: vectors must be of length 3; got {x.aval}, {y.aval}.")
+    return cross_of(x, y, axis=axis)
+
+
+@fused
+def outer(x1: Any, x2: Any, /) -> Any:
+    """All products of an element of one vector and one of another."""
+    x, y = as_array(x1, "outer"), as_array(x2, "outer")
+    if x.ndim != 1 or y.ndim != 1:
+        raise ShapeError(
+            f"outer: operands must be vectors; got {x.aval}, {y.aval}. Hint: jnp.outer."
+        )
+    return outer_of(x, y)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of matrices (..., m, n), the main ones or `offset` above them."""
+    return diagonal_of(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of matrices (..., m, n)."""
+    return trace_of(x, offset, -2, -1, dtype)

@@ -1,0 +1,314 @@
+"""Linear systems, inverses, determinants and least squares, each with its derivative.
+
+What numpy/linalg.py and scipy/linalg.py share: operands are arrays here, of float or complex dtype.
+Derivatives are those of the equations that results solve; none goes through a factorization.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.custom_rules import custom_jvp, stop_gradient
+from weft.errors import ShapeError
+from weft.numpy.choice import where
+from weft.numpy.cumulative import cumsum
+from weft.numpy.elementwise import abs, imag, real
+from weft.numpy.manipulation import broadcast_to, diagonal
+from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes, operands
+from weft.numpy.reductions import abs_squared, any, max, prod, sum
+from weft.numpy.sorting import argsort, sort
+from weft.numpy.ufuncs import log, sign
+from weft.primitives.eigen import eigh, reciprocal_where, svd
+from weft.primitives.factorizations import geqrf, lu, lu_solve
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    convert,
+    reshape,
+    squeeze,
+    transpose,
+)
+from weft.primitives.linalg import triangular_solve
+from weft.primitives.matrices import (
+    adjoint,
+    as_column,
+    check_matrix,
+    identity_like,
+    on_diagonal,
+    product,
+    swap,
+    take_rows,
+    times_columns,
+    times_rows,
+)
+from weft.primitives.small import det_small, is_small, solve_small
+from weft.solves import custom_linear_solve
+
+# --- operands -------------------------------------------------------------------------------
+
+
+def matrices(op: str, a: Any, square: bool = False) -> Any:
+    """An operand as an array of matrices, of a dtype that LAPACK has."""
+    x = as_inexact(op, a)
+    check_matrix(op, x.aval, square)
+    return x
+
+
+def right_side(op: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Square matrices, columns of one dtype with them, and whether b was one vector."""
+    a, b = operands(op, as_array(a, op), as_array(b, op), inexact=True, shaped=False)
+    check_matrix(op, a.aval, square=True)
+    vector = b.ndim == 1
+    if not b.ndim or b.shape[0 if vector else -2] != a.shape[-1]:
+        hint = " Hint: b[..., None] for one vector for each matrix." * (b.shape == a.shape[:-1])
+        raise ShapeError(
+            f"{op}: operands must be of shapes (..., n, n) and (n,) or (..., n, k); "
+            f"got {a.aval}, {b.aval}.{hint}"
+        )
+    return a, as_column(b) if vector else b, vector
+
+
+def together(op: str, *xs: Any) -> list:
+    """Arrays of matrices with their leading axes broadcast."""
+    try:
+        lead = broadcast_shapes(*[x.shape[:-2] for x in xs])
+    except ShapeError:
+        avals = ", ".join(str(x.aval) for x in xs)
+        raise ShapeError(f"{op}: leading axes must broadcast together; got {avals}.") from None
+    return [broadcast_to(x, (*lead, *x.shape[-2:])) for x in xs]
+
+
+# --- systems --------------------------------------------------------------------------------
+
+
+def solution(op: str, a: Any, b: Any) -> Any:
+    """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k): what `solve` does."""
+    a, b, vector = right_side(op, a, b)
+    x = over_columns(a, b, solve) if a.ndim == 2 else solve(*together(op, a, b))
+    return squeeze(x, (x.ndim - 1,)) if vector else x
+
+
+def over_columns(a: Any, b: Any, apply: Any) -> Any:
+    """apply(a, b) for one matrix and a batch b (..., n, k), whose columns stand side by side."""
+    if b.ndim == 2:
+        return apply(a, b)
+    *lead, n, k = b.shape
+    wide = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1))
+    x = apply(a, reshape(wide, (n, math.prod(lead) * k)))
+    x = reshape(x, (x.shape[0], *lead, k))
+    return transpose(x, (*range(1, b.ndim - 1), 0, b.ndim - 1))
+
+
+def solve(a: Any, b: Any) -> Any:
+    """x for which a x = b, for a (..., n, n) and b (..., n, k)."""
+    if is_small(a.aval):
+        return solve_small(a, b)
+    factors, _, permutation = lu(stop_gradient(a))
+    return factored_solve(a, factors, permutation, b)
+
+
+def factored_solve(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
+    """x for which a x = b, where the LU factors of a are known; they get no derivative."""
+    return custom_linear_solve(
+        functools.partial(product, a),
+        b,
+        lambda _, y: lu_solve(factors, permutation, y),
+        lambda _, y: lu_solve_transposed(factors, permutation, y),
+    )
+
+
+def lu_solve_transposed(factors: Any, permutation: Any, b: Any, conjugate: bool = False) -> Any:
+    """x for which A^T x = b, or A^H x = b, from the LU factors of A."""
+    kind = {"left_side": True, "transpose_a": True, "conjugate_a": conjugate}
+    y = triangular_solve(factors, b, **kind)
+    y = triangular_solve(factors, y, lower=True, unit_diagonal=True, **kind)
+    return take_rows(y, argsort(permutation))
+
+
+def inverse(a: Any) -> Any:
+    """The inverses of a (..., n, n)."""
+    return solve(a, identity_like(a))
+
+
+# --- determinants ---------------------------------------------------------------------------
+
+
+def pivot_sign(factors: Any, pivots: Any) -> Any:
+    """1, or -1 where an odd number of rows were exchanged, in the dtype of the factors."""
+    places = broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
+    odd = sum(pivots != places, -1) & 1
+    return convert(1 - 2 * odd, factors.dtype)
+
+
+def determinant(a: Any) -> Any:
+    """The determinants of a (..., n, n)."""
+    if dtypes.itemsize_bits(a.dtype) == 16:
+        return convert(determinant(convert(a, np.dtype(np.float32))), a.dtype)
+    return det_small(a) if is_small(a.aval) else det_by_lu(a)
+
+
+@custom_jvp
+def det_by_lu(a: Any) -> Any:
+    """The product of the pivots."""
+    factors, pivots, _ = lu(a)
+    return prod(diagonal(factors, 0, -2, -1), -1) * pivot_sign(factors, pivots)
+
+
+@det_by_lu.defjvp
+def det_tangent(primals: tuple, tangents: tuple) -> tuple:
+    """Jacobi's formula: d det(a) = tr(adj(a) da)."""
+    (a,), (t,) = primals, tangents
+    factors, pivots, permutation = lu(a)
+    pivot = diagonal(factors, 0, -2, -1)
+    parity = pivot_sign(factors, pivots)
+    adj = adjugate(factors, permutation, pivot, parity)
+    return prod(pivot, -1) * parity, sum(swap(adj) * t, (-2, -1))
+
+
+def adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) -> Any:
+    """adj(a) = det(a) a^-1 from LU factors, also where one pivot is 0; 0 where more are.
+
+    With Y = U'^-1 L^-1 P, where U' has s in place of a pivot k that is 0, the adjugate is
+    s^2 U'^-1 e_k e_k^T Y times the product of the other pivots.
+    """
+    zero = pivot == 0
+    first = zero & (cumsum(zero, -1) == 1)
+    scale = max(abs(pivot), -1, keepdims=True)
+    scale = convert(where(scale == 0, 1, scale), pivot.dtype)
+    shape = factors.shape
+    filled = broadcast_in_dim(where(zero, scale, pivot), shape, range(len(shape) - 1))
+    upper = where(on_diagonal(shape), filled, factors)
+    y = take_rows(identity_like(factors), permutation)
+    y = triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
+    y = triangular_solve(upper, y, left_side=True)
+    chosen = as_column(convert(first, pivot.dtype))
+    column = triangular_solve(upper, chosen, left_side=True)
+    singular = (scale**2)[..., None] * column * sum(chosen * y, -2, keepdims=True)
+    others = prod(where(first, 1, pivot), -1) * parity
+    return others[..., None, None] * where(any(zero, -1)[..., None, None], singular, y)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def log_determinant(a: Any, by_qr: bool) -> tuple[Any, Any]:
+    """The sign of the determinants of a (..., n, n), and the logarithm of their absolute value."""
+    if by_qr:
+        return log_of_pivots(*reflected_pivots(a))
+    factors, pivots, _ = lu(a)
+    return log_of_pivots(diagonal(factors, 0, -2, -1), pivot_sign(factors, pivots))
+
+
+def log_of_pivots(pivot: Any, parity: Any) -> tuple[Any, Any]:
+    """The sign and the logarithm of the size of a product."""
+    return prod(sign(pivot), -1) * parity, sum(log(abs(pivot)), -1)
+
+
+def reflected_pivots(a: Any) -> tuple[Any, Any]:
+    """The diagonal of R of a QR factorization, and the determinant of Q."""
+    factors, taus = geqrf(a)
+    # That of I - tau v v^H, which is unitary, is -tau / conj(tau).
+    still = taus == 0
+    turn = -(sign(where(still, 1, taus)) ** 2)
+    return diagonal(factors, 0, -2, -1), prod(where(still, 1, turn), -1)
+
+
+@log_determinant.defjvp
+def log_determinant_tangent(by_qr: bool, primals: tuple, tangents: tuple) -> tuple:
+    """d log det(a) = tr(a^-1 da): its real part moves the logarithm, the rest turns the sign."""
+    (a,), (t,) = primals, tangents
+    if by_qr:
+        out, inverted = log_determinant(a, True), inverse(a)
+    else:
+        factors, pivots, permutation = lu(stop_gradient(a))
+        out = log_of_pivots(diagonal(factors, 0, -2, -1), pivot_sign(factors, pivots))
+        inverted = factored_solve(a, factors, permutation, identity_like(a))
+    rate = sum(swap(inverted) * t, (-2, -1))
+    if dtypes.is_complex(a.dtype):
+        return out, (out[0] * (1j * imag(rate)), real(rate))
+    return out, (0 * out[0], rate)
+
+
+# --- singular values ------------------------------------------------------------------------
+
+
+def hermitian_svd(a: Any) -> tuple[Any, Any, Any]:
+    """The singular value decomposition (U, s, V^H) of Hermitian a (..., n, n)."""
+    if not a.size:
+        return svd(a)
+    v, w = eigh(a)
+    size = abs(w)
+    # The larger first: columns are put in order by their transposes' rows.
+    descending = argsort(-size)
+    order = lambda x: swap(take_rows(swap(x), descending))
+    s, turned = -sort(-size), times_columns(v, convert(where(w < 0, -1, 1), v.dtype))
+    return order(v), s, adjoint(order(turned))
+
+
+def decomposed(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
+    """The singular value decomposition (U, s, V^H) of a (..., m, n), without more columns."""
+    return hermitian_svd(a) if hermitian else svd(a, full_matrices=False)
+
+
+def kept_values(s: Any, cutoff: Any) -> Any:
+    """Which singular values are above `cutoff`, of shape (...), times the largest."""
+    if not s.shape[-1]:
+        return s > 0
+    return s > as_array(cutoff)[..., None] * s[..., :1]
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(3,))
+def least_squares(a: Any, b: Any, cutoff: Any, hermitian: bool) -> tuple[Any, Any]:
+    """The shortest x that makes a x - b as short as can be, and the singular values of a.
+
+    a (..., m, n); b (..., m, k), or None for the identity, for which x is the pseudoinverse.
+    Singular values up to `cutoff` times the largest are taken for 0.
+    """
+    u, s, vh = decomposed(a, hermitian)
+    inverted = reciprocal_where(s, kept_values(s, cutoff))
+    return pseudo_product(u, inverted, vh, b), s
+
+
+def pseudo_product(u: Any, inverted: Any, vh: Any, b: Any) -> Any:
+    """V diag(inverted) U^H b."""
+    right = adjoint(u) if b is None else product(adjoint(u), b)
+    return product(adjoint(vh), times_rows(convert(inverted, right.dtype), right))
+
+
+@least_squares.defjvp
+def least_squares_tangent(hermitian: bool, primals: tuple, tangents: tuple) -> tuple:
+    """Golub and Pereyra, "The differentiation of pseudo-inverses" (1973), equation 4.12."""
+    (a, b, cutoff), (da, db, _) = primals, tangents
+    u, s, vh = decomposed(a, hermitian)
+    kept = kept_values(s, cutoff)
+    inverted = reciprocal_where(s, kept)
+    x = pseudo_product(u, inverted, vh, b)
+    solved = lambda y: pseudo_product(u, inverted, vh, y)
+    adjoint_solved = lambda y: pseudo_product(adjoint(vh), inverted, adjoint(u), y)
+    rest = (identity_like_rows(a) if b is None else b) - product(a, x)
+    moved = -product(da, x) if db is None else db - product(da, x)
+    dx = solved(moved + adjoint_solved(product(adjoint(da), rest)))
+    outside = product(adjoint(da), adjoint_solved(x))
+    within = product(adjoint(vh), times_rows(convert(kept, a.dtype), product(vh, outside)))
+    ds = real(sum(swap(product(adjoint(u), da)) * adjoint(vh), -2))
+    return (x, s), (dx + outside - within, ds)
+
+
+def identity_like_rows(a: Any) -> Any:
+    """Identity matrices with as many rows as a."""
+    m = a.shape[-2]
+    return convert(on_diagonal((*a.shape[:-2], m, m)), a.dtype)
+
+
+def residual(a: Any, x: Any, b: Any) -> Any:
+    """The sums of squares of the columns of a x - b."""
+    return sum(abs_squared(b - product(a, x)), -2)
+
+
+def epsilon_of(a: Any) -> float:
+    """The spacing of numbers at 1 in the dtype of a."""
+    return float(dtypes.finfo(typeof(a).dtype).eps)
