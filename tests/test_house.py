@@ -45,7 +45,8 @@ weft.structs weft.flat weft.stages weft.retracing weft.jitting weft.bodies weft.
 weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
-weft.lax weft.numpy weft.scipy weft.ops weft.image weft.flatten_util weft.dlpack weft.debug
+weft.typing weft.test_util weft.lax weft.numpy weft.scipy weft.nn weft.ops weft.image
+weft.flatten_util weft.dlpack weft.debug
 weft.profiler weft.experimental weft.cache weft.interpreters weft.extend weft
 """.split()  # noqa: SIM905
 
@@ -54,7 +55,7 @@ DOORS = (
     "primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental",
     "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "monitoring.py",
     "custom_batching.py", "checkpoint_policies.py", "ad_checkpoint.py", "ops.py", "image.py",
-    "flatten_util.py", "dlpack.py",
+    "flatten_util.py", "dlpack.py", "typing.py", "test_util.py",
 )  # fmt: skip
 SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]
 

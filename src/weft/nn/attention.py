@@ -1,0 +1,179 @@
+"""`dot_product_attention`: masks of every kind, grouped heads, weights in float32.
+
+The weights of all pairs are in memory at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array
+from weft.primitives.dot import dot_general
+from weft.scipy.special import logsumexp
+
+__all__ = ["dot_product_attention"]
+
+OP = "dot_product_attention"
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """Means of values, weighted by softmax(query . key * scale + bias): (B, T, N, H).
+
+    Args:
+      query: (B, T, N, H), or without the batch axis (T, N, H): positions, heads, features.
+      key, value: (B, S, K, H); K divides N, and consecutive N / K heads of the query share one.
+      bias: what is added to the weights' logs, an array that broadcasts to (B, N, T, S).
+      mask: bool, broadcasts to (B, N, T, S): which pairs count.
+      scale: by default 1 / sqrt(H).
+      is_causal: positions look at none that come later.
+      query_seq_lengths: (B,) int32; results of later positions are 0.
+      key_value_seq_lengths: (B,) int32; later positions do not count.
+      local_window_size: how many positions to the left and to the right count, (left, right); one
+        number stands for both.
+      implementation: None or "xla".
+      return_residual: gives (output, logs of the sums of weights, (B, T, N)).
+
+    The dtype is that of query, key and value; weights are computed in float32 or wider. Where no
+    pair counts, all count alike.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import nn
+    >>> x = jnp.ones((1, 4, 2, 8))
+    >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
+    (1, 4, 2, 8)
+    """
+    if implementation not in (None, "xla"):
+        raise NotImplementedError(
+            f"{OP}: implementation must be None or 'xla'; got {implementation!r}."
+        )
+    if local_window_size is not None:
+        left, right = np.broadcast_to(local_window_size, 2).tolist()
+        local_window_size = (left, right)
+    return attention(
+        query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, scale,
+        bool(is_causal), local_window_size, bool(return_residual),
+    )  # fmt: skip
+
+
+def check(q: Any, k: Any, v: Any, batched: bool) -> None:
+    """Raise unless query, key and value fit each other."""
+    listed = f"{q.aval}, {k.aval}, {v.aval}"
+    if len({q.dtype, k.dtype, v.dtype}) > 1:
+        raise DtypeError(f"{OP}: query, key and value must be of one dtype; got {listed}.")
+    fits = q.ndim == k.ndim == 4 and k.shape == v.shape
+    fits = fits and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
+    if not fits or (k.shape[2] == 0) or q.shape[2] % k.shape[2]:
+        batch = "B, " if batched else ""
+        raise ShapeError(
+            f"{OP}: query must be ({batch}T, N, H), key and value ({batch}S, K, H) where K divides "
+            f"N; got {listed}."
+        )
+
+
+def lengths_of(name: str, lengths: Any, batch: int) -> Any:
+    """Sequence lengths, one for each element of the batch."""
+    lengths = as_array(lengths, OP)
+    if lengths.shape != (batch,) or not dtypes.is_integer(lengths.dtype):
+        raise ShapeError(f"{OP}: {name} must be integers ({batch},); got {lengths.aval}.")
+    return lengths[:, None, None, None]
+
+
+def grouped(x: Any, name: str, full: tuple[int, ...], groups: int) -> Any:
+    """A bias or mask that broadcasts to `full` (B, N, T, S), as (B, K, T, G, S)."""
+    x = as_array(x, OP)
+    rank = x.ndim
+    x = x.reshape((1,) * (4 - rank) + x.shape) if rank < 4 else x
+    if x.ndim != 4 or any(n not in (1, m) for n, m in zip(x.shape, full, strict=True)):
+        raise ShapeError(f"{OP}: {name} must broadcast to (B, N, T, S) = {full}; got {x.aval}.")
+    b, n, t, s = x.shape
+    x = x.reshape(b, n // groups, groups, t, s) if n > 1 else x.reshape(b, 1, 1, t, s)
+    return jnp.swapaxes(x, 2, 3)
+
+
+def counted(
+    full: tuple[int, ...], groups: int, mask: Any, q_lengths: Any, kv_lengths: Any,
+    causal: bool, window: tuple[int, int] | None,
+) -> Any:  # fmt: skip
+    """Which pairs count, as an array that broadcasts to (B, K, T, G, S); None for all."""
+    _, _, t, s = full
+    row, column = jnp.arange(t)[:, None, None], jnp.arange(s)
+    parts = []
+    if mask is not None:
+        mask = as_array(mask, OP)
+        if not dtypes.is_bool(mask.dtype):
+            raise DtypeError(f"{OP}: mask must be bool; got {mask.aval}. Hint: mask != 0.")
+        parts.append(grouped(mask, "mask", full, groups))
+    if causal:
+        parts.append(row >= column)
+    if window is not None:
+        parts.append((row <= column + window[0]) & (row >= column - window[1]))
+    if q_lengths is not None:
+        parts.append(row < q_lengths[..., None])
+    if kv_lengths is not None:
+        parts.append(column < kv_lengths[..., None])
+    out = None
+    for part in parts:
+        out = part if out is None else out & part
+    return out
+
+
+@fused(static=("scale", "causal", "window", "residual"), name=OP)
+def attention(
+    query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths: Any, kv_lengths: Any,
+    scale: Any, causal: bool, window: tuple[int, int] | None, residual: bool,
+) -> Any:  # fmt: skip
+    """`dot_product_attention`, its arguments in one form."""
+    q, k, v = (as_array(x, OP) for x in (query, key, value))
+    batched = q.ndim != 3
+    if not batched:
+        q, k, v = (jnp.expand_dims(x, 0) for x in (q, k, v))
+    check(q, k, v, batched)
+    (b, t, n, h), (_, s, heads, _) = q.shape, k.shape
+    groups, full = n // heads, (b, n, t, s)
+    wide = np.promote_types(q.dtype, np.float32) if dtypes.is_float(q.dtype) else np.float32
+    if q_lengths is not None:
+        q_lengths = lengths_of("query_seq_lengths", q_lengths, b)
+    if kv_lengths is not None:
+        kv_lengths = lengths_of("key_value_seq_lengths", kv_lengths, b)
+
+    dims = (((4,), (3,)), ((0, 2), (0, 2)))
+    logits = dot_general(q.reshape(b, t, heads, groups, h), k, dims, preferred_element_type=wide)
+    logits = logits * (1 / math.sqrt(h) if scale is None else scale)  # (B, K, T, G, S)
+    if bias is not None:
+        logits = logits + grouped(bias, "bias", full, groups).astype(wide)
+    which = counted(full, groups, mask, q_lengths, kv_lengths, causal, window)
+    if which is not None:
+        logits = jnp.where(which, logits, -0.7 * float(dtypes.finfo(wide).max))
+    powers = jnp.exp(logits - jnp.max(logits, -1, keepdims=True))
+    weights = (powers / jnp.sum(powers, -1, keepdims=True)).astype(v.dtype)
+    dims = (((4,), (1,)), ((0, 1), (0, 2)))
+    out = dot_general(weights, v, dims, preferred_element_type=wide)  # (B, K, T, G, H)
+    out = jnp.moveaxis(out, 2, 1).reshape(b, t, n, h).astype(q.dtype)
+    if q_lengths is not None:
+        out = jnp.where(jnp.arange(t)[:, None, None] < q_lengths, out, 0)
+    logs = logsumexp(logits, axis=-1) if residual else None
+    if residual:
+        logs = jnp.moveaxis(logs, 2, 1).reshape(b, t, n).astype(q.dtype)
+    outs = [x if batched else x[0] for x in (out, logs) if x is not None]
+    return tuple(outs) if residual else outs[0]

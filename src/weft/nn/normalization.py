@@ -1,0 +1,126 @@
+"""What looks along an axis: softmax and its logs, standardization; and one-hot codes.
+
+`where=` leaves elements out of each of them.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.control.custom import stop_gradient_p
+from weft.errors import ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_inexact, axis_of
+from weft.numpy.reductions import Axis, mask_of
+from weft.primitives.layout import broadcasted_iota
+from weft.scipy.special import logsumexp
+
+__all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
+
+
+def shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
+    """x less its greatest element along `axis`, the exponentials, and the mask or None."""
+    x = as_inexact(op, x)
+    mask = None if where is None else mask_of(op, where)
+    top = jnp.max(x, axis, keepdims=True, where=mask, initial=-jnp.inf)
+    x = x - stop_gradient_p.bind(top)[0]
+    if mask is not None:
+        x = jnp.where(mask, x, -jnp.inf)
+    return x, jnp.exp(x), mask
+
+
+@fused(static=("axis",))
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """exp(x) over its sum along `axis`: positive numbers of sum 1, 0 where `where` is False.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import nn
+    >>> print(nn.softmax(jnp.array([0.0, 0.0, -jnp.inf])))
+    [0.5 0.5 0. ]
+    """
+    _, powers, mask = shifted("softmax", x, axis, where)
+    out = powers / jnp.sum(powers, axis, keepdims=True)
+    return out if mask is None else jnp.where(mask, out, 0)
+
+
+@fused(static=("axis",))
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """log(softmax(x)), exact where that is small; -inf where `where` is False."""
+    x, powers, mask = shifted("log_softmax", x, axis, where)
+    out = x - jnp.log(jnp.sum(powers, axis, keepdims=True))
+    return out if mask is None else jnp.where(mask, out, -jnp.inf)
+
+
+@fused(static=("axis", "keepdims"))
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(exp(x))) along `axis`, without overflow; NaN of no elements."""
+    x = as_inexact("logmeanexp", x)
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    counted = jnp.broadcast_to(True if where is None else where, x.shape)
+    count = jnp.sum(counted, axis, keepdims=keepdims)
+    return total - jnp.log(count.astype(total.dtype))
+
+
+@fused(static=("axis", "algorithm"))
+def standardize(
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
+    """(x - mean) / sqrt(variance + epsilon), by default with the mean and variance along `axis`.
+
+    With algorithm "fast" the variance is the mean of squares less the squared mean, which is off
+    where that is large; "stable" takes a second pass.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import nn
+    >>> print(nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0))
+    [-1.  1.]
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable'; got {algorithm!r}.")
+    x = as_inexact("standardize", x)
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None and algorithm == "fast":
+        squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
+        variance = squares - jnp.square(mean)
+        variance = jnp.where(variance < 0, 0, variance)
+    elif variance is None:
+        variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
+    return (x - mean) / jnp.sqrt(variance + epsilon)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """For each index in x, zeros with a 1 at the index, along a new axis of size `num_classes`.
+
+    An index that is not in [0, num_classes) gives zeros alone. The dtype is the default float.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import nn
+    >>> print(nn.one_hot(jnp.array([0, 2]), 3))
+    [[1. 0. 0.]
+     [0. 0. 1.]]
+    """
+    count = operator.index(num_classes)
+    if count < 0:
+        raise ShapeError(f"one_hot: num_classes must not be negative; got {num_classes}.")
+    dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, "one_hot")
+    x = jnp.asarray(x)
+    return coded(x, count, axis_of("one_hot", axis, x.ndim + 1), dtype)
+
+
+@fused(static=("count", "axis", "dtype"), name="one_hot")
+def coded(x: Any, count: int, axis: int, dtype: Any) -> Any:
+    """`one_hot`, its arguments in one form."""
+    shape = (*x.shape[:axis], count, *x.shape[axis:])
+    places = broadcasted_iota(dtypes.default_int(), shape, axis)
+    return (jnp.expand_dims(x, axis) == places).astype(dtype)

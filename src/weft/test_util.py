@@ -1,0 +1,219 @@
+"""Checks of derivatives against differences: `check_grads(f, args, order=2)` in a test.
+
+For functions of any pytrees of real or complex arrays; what is no float is held still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.derivatives import jvp, vjp
+from weft.pytrees import flatten, tree_map
+
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+# The error that derivatives of a dtype may have, absolute and relative.
+TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
+
+
+def is_moved(x: Any) -> bool:
+    """Whether a leaf has a derivative."""
+    return dtypes.is_inexact(typeof(x).dtype)
+
+
+def bits_of(*trees: Any) -> int:
+    """The size in bytes of the smallest float among the leaves; 8 if there is none."""
+    leaves = [typeof(x).dtype for tree in trees for x in flatten(tree)[0] if is_moved(x)]
+    return min([dtypes.real_dtype(d).itemsize for d in leaves], default=8)
+
+
+def direction(rng: np.random.Generator, x: Any) -> Any:
+    """A random tangent of a leaf."""
+    aval = typeof(x)
+    if not is_moved(x):
+        return np.zeros(aval.shape, dtypes.float0)
+    out = rng.standard_normal(aval.shape)
+    if dtypes.is_complex(aval.dtype):
+        out = out + 1j * rng.standard_normal(aval.shape)
+    return np.asarray(out).astype(aval.dtype)
+
+
+def moved(x: Any, t: Any, by: float) -> Any:
+    """x + by * t, of a leaf, in float64 until it is rounded once."""
+    if not is_moved(x):
+        return x
+    wide = np.complex128 if dtypes.is_complex(typeof(x).dtype) else np.float64
+    return (np.asarray(x).astype(wide) + by * np.asarray(t).astype(wide)).astype(
+        np.asarray(x).dtype
+    )
+
+
+def difference(f: Callable, args: tuple, tangents: tuple, eps: float) -> Any:
+    """(f(args + eps/2 tangents) - f(args - eps/2 tangents)) / eps, leaf by leaf."""
+    high, low = (f(*tree_map(partial(moved, by=s * eps / 2), args, tangents)) for s in (1, -1))
+    return tree_map(
+        lambda a, b: (np.asarray(a) - np.asarray(b)) / eps if is_moved(a) else a, high, low
+    )
+
+
+def agree(got: Any, want: Any, atol: float, rtol: float, message: str) -> None:
+    """Raise AssertionError unless two pytrees of arrays are near each other."""
+    got_leaves, got_tree = flatten(got)
+    want_leaves, want_tree = flatten(want)
+    assert got_tree == want_tree, f"{message}: structures differ: {got_tree}, {want_tree}"
+    for a, b in zip(got_leaves, want_leaves, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        if a.dtype != dtypes.float0:
+            wide = np.complex128 if np.iscomplexobj(a) else np.float64
+            np.testing.assert_allclose(
+                a.astype(wide), b.astype(wide), atol=atol, rtol=rtol, err_msg=message
+            )
+
+
+def inner(xs: Any, ys: Any) -> Any:
+    """The sum of products of the leaves of two pytrees."""
+    pairs = zip(flatten(xs)[0], flatten(ys)[0], strict=True)
+    return sum(
+        np.sum(np.asarray(x).astype(np.complex128) * np.asarray(y).astype(np.complex128)).real
+        for x, y in pairs
+        if np.asarray(y).dtype != dtypes.float0
+    )
+
+
+def check_jvp(
+    f: Callable,
+    f_jvp: Callable,
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = 1e-4,
+    err_msg: str = "",
+) -> None:
+    """Raise AssertionError unless a forward derivative is that of f, by a difference.
+
+    Args:
+      f: the function.
+      f_jvp: `f_jvp(args, tangents)` gives (f(*args), its derivative along tangents).
+      args: where to check.
+      atol, rtol: tolerances; None for what fits the dtype.
+      eps: the step of the difference; None for what fits the dtype.
+      err_msg: what the error starts with.
+
+    >>> import weft.numpy as jnp
+    >>> from functools import partial
+    >>> from weft import jvp, test_util
+    >>> test_util.check_jvp(jnp.sin, partial(jvp, jnp.sin), (1.0,), eps=None)
+    """
+    args = tuple(args)
+    rng = np.random.default_rng(0)
+    tangents = tree_map(partial(direction, rng), args)
+    out, dot = f_jvp(args, tangents)
+    atol, rtol, eps = settings(atol, rtol, eps, (args, out))
+    agree(out, f(*args), atol, rtol, f"{err_msg}values of f_jvp and f differ")
+    want = difference(f, args, tangents, eps)
+    agree(dot, want, atol, rtol, f"{err_msg}f_jvp and the difference of f differ")
+
+
+def check_vjp(
+    f: Callable,
+    f_vjp: Callable,
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = 1e-4,
+    err_msg: str = "",
+) -> None:
+    """Raise AssertionError unless a reverse derivative is that of f, by a difference.
+
+    `f_vjp(*args)` gives (f(*args), the function from cotangents of the output to those of the
+    arguments); the other arguments are as in `check_jvp`.
+
+    >>> import weft.numpy as jnp
+    >>> from functools import partial
+    >>> from weft import test_util, vjp
+    >>> test_util.check_vjp(jnp.sin, partial(vjp, jnp.sin), (1.0,), eps=None)
+    """
+    args = tuple(args)
+    rng = np.random.default_rng(0)
+    out, pull = f_vjp(*args)
+    atol, rtol, eps = settings(atol, rtol, eps, (args, out))
+    agree(out, f(*args), atol, rtol, f"{err_msg}values of f_vjp and f differ")
+    tangents = tree_map(partial(direction, rng), args)
+    dot = difference(f, args, tangents, eps)
+    ct = tree_map(partial(direction, rng), out)
+    cts = pull(ct)
+    message = f"{err_msg}f_vjp and the difference of f differ"
+    agree(inner(tangents, cts), inner(dot, ct), atol, rtol, message)
+
+
+def constant_tangents(tree: Any) -> Any:
+    """The same random direction for every value of these types."""
+    return tree_map(partial(direction, np.random.default_rng(1)), tree)
+
+
+def settings(
+    atol: float | None, rtol: float | None, eps: float | None, tree: Any
+) -> tuple[float, float, float]:
+    """Tolerances and step, where None is what fits the dtype of the leaves."""
+    size = bits_of(tree)
+    fitting = TOLERANCE[size]
+    step = {2: 1e-1, 4: 3e-3, 8: 1e-4}[size]
+    return (
+        fitting if atol is None else atol,
+        fitting if rtol is None else rtol,
+        step if eps is None else eps,
+    )
+
+
+def check_grads(
+    f: Callable,
+    args: Sequence[Any],
+    order: int,
+    modes: Sequence[str] = ("fwd", "rev"),
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+) -> None:
+    """Raise AssertionError unless derivatives of f up to `order` agree with differences.
+
+    Args:
+      f: a function of arrays or pytrees of them.
+      args: where to check.
+      order: 1 for first derivatives, 2 for second derivatives too, and so on.
+      modes: of "fwd" and "rev", those to check, mixed with each other in higher orders.
+      atol, rtol: tolerances; None for what fits the dtype.
+      eps: the step of the differences; None for what fits the dtype.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import test_util
+    >>> test_util.check_grads(jnp.sin, (1.0,), order=2)
+    """
+    unknown = set(modes) - {"fwd", "rev"}
+    if unknown:
+        raise ValueError(f"check_grads: modes must be of 'fwd' and 'rev'; got {sorted(unknown)}.")
+
+    def check(f: Callable, args: tuple, order: int, path: str) -> None:
+        if "fwd" in modes:
+            name = f"{path}jvp: "
+            check_jvp(f, partial(jvp, f), args, atol, rtol, eps, name)
+            if order > 1:
+                tangents = constant_tangents(args)
+                check(lambda *args: jvp(f, args, tangents)[1], args, order - 1, name)
+        if "rev" in modes:
+            name = f"{path}vjp: "
+            check_vjp(f, partial(vjp, f), args, atol, rtol, eps, name)
+            if order > 1:
+
+                def pulled(*args: Any) -> Any:
+                    out, pull = vjp(f, *args)
+                    return pull(constant_tangents(out))
+
+                check(pulled, args, order - 1, name)
+
+    check(f, tuple(args), order, "")
