@@ -324,11 +324,8 @@ class Eig(MatrixPrimitive):
                 "eigenvalues and the scale that LAPACK gives vectors; got a tangent. Hint: "
                 "lax.linalg.eig(x, enable_eigvec_derivs=True)."
             )
-        params = {
-            **params,
-            "enable_eigvec_derivs": enable_eigvec_derivs,
-            "compute_right_eigenvectors": True,
-        }
+        # Derivatives of derivatives of values are those of vectors, whose scale cancels.
+        params = {**params, "enable_eigvec_derivs": True, "compute_right_eigenvectors": True}
         w, *vectors = self.bind(x, **params)
         t = convert(t, typeof(w).dtype)
         v = vectors[-1]

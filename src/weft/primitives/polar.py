@@ -130,13 +130,13 @@ def qdwh(
     )
     size = sqrt(mul(norm(x, -1), norm(x, -2)))
     one = full_like(size, 1)
-    u = before = scaled(x, select(le(size, full_like(size, 0)), one, size))
+    u = scaled(x, select(le(size, full_like(size, 0)), one, size))
     for a, b, c in steps[:count]:
-        before, u = u, iterated(u, a, b, c)
-    # The error after a step is the cube of what the step moved.
-    moved = norm(sub(u, before), -1)
-    limit = (4 * tolerance) ** (1 / 3)
+        u = iterated(u, a, b, c)
+    # Where U is done, U U^H U is U; the last step squares the error.
+    cube = product(u, adjoint(u), u)
+    moved = norm(sub(cube, u), -1)
     furthest = reduce_max(moved, tuple(range(typeof(moved).ndim)))
-    u = sub(mul(u, 1.5), mul(product(u, adjoint(u), u), 0.5))
+    u = sub(mul(u, 1.5), mul(cube, 0.5))
     h = symmetrized(product(adjoint(u), x))
-    return u, h, np.int32(count), le(furthest, limit)
+    return u, h, np.int32(count), le(furthest, math.sqrt(tolerance))
