@@ -161,7 +161,7 @@ def reduced(
         place = elementwise.floor_divide(arange(rows), bucket), ids
     empty = full(shape, identity(data.dtype), data.dtype)
     out = getattr(At(empty)[place], method)(data, **how)
-    return out if bucket is None else reduce(out, axis=0)
+    return out if bucket is None else reduce(out, axis=0).astype(data.dtype)
 
 
 segment_sum = segment_reduction(

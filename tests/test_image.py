@@ -1,0 +1,155 @@
+import doctest
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import grad, image, jacfwd, jit, vmap
+from weft.errors import DtypeError, ShapeError
+from weft.image import ResizeMethod, resize, scale_and_translate
+
+KERNELS = {
+    "linear": lambda x: np.maximum(0, 1 - x),
+    "cubic": lambda x: np.where(
+        x < 1, 1.5 * x**3 - 2.5 * x**2 + 1,
+        np.where(x < 2, -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2, 0)),
+    "lanczos3": lambda x: np.where(x < 3, np.sinc(x) * np.sinc(x / 3), 0),
+    "lanczos5": lambda x: np.where(x < 5, np.sinc(x) * np.sinc(x / 5), 0),
+}  # fmt: skip
+
+
+def resampled(x, target, method, antialias=True, scale=None, move=0.0):
+    """A vector resampled, output pixel by output pixel."""
+    scale = target / len(x) if scale is None else scale
+    wide = max(1 / scale, 1) if antialias else 1
+    out = np.zeros(target)
+    for i in range(target):
+        middle = (i + 0.5 - move) / scale - 0.5
+        if -0.5 <= middle <= len(x) - 0.5:
+            w = KERNELS[method](np.abs(middle - np.arange(len(x))) / wide)
+            out[i] = w @ x / w.sum()
+    return out
+
+
+def close(got, want, tol=1e-5):
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
+
+
+def test_doctests():
+    assert doctest.testmod(image).failed == 0
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("method", KERNELS)
+def test_resize(method, antialias, rng):
+    x = rng.normal(size=(2, 6, 5)).astype(np.float32)
+    for shape in ((2, 4, 9), (2, 6, 3), (2, 1, 5)):
+        want = x
+        for axis in (1, 2):
+            if shape[axis] != x.shape[axis]:
+                want = np.apply_along_axis(resampled, axis, want, shape[axis], method, antialias)
+        close(resize(x, shape, method, antialias), want)
+        close(jit(lambda x, s=shape: resize(x, s, method, antialias))(x), want)
+
+
+def test_bicubic_is_pytorchs():
+    # torch.nn.functional.interpolate(mode="bicubic", align_corners=False) of 0..5 to 4
+    x = np.arange(6.0, dtype=np.float32)
+    got = resize(x, (4,), "cubic-pytorch", antialias=False)
+    close(got, [0.19140625, 1.703125, 3.296875, 4.8085938])
+    close(resize(x, (4,), "bicubic-pytorch"), resize(x, (4,), "cubic"))
+    close(resize(x[:1], (3,), "cubic-pytorch", antialias=False), [0, 0, 0])
+
+
+def test_area_is_the_mean_of_what_a_pixel_covers(rng):
+    x = rng.normal(size=(6, 4)).astype(np.float32)
+    close(resize(x, (3, 2), "area"), x.reshape(3, 2, 2, 2).mean((1, 3)))
+    close(resize(np.arange(6.0), (4,), "area"), np.array([1 / 3, 5 / 3, 10 / 3, 14 / 3]))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 6, 9, 13])
+def test_nearest(size):
+    x = np.arange(6, dtype=np.int16)
+    want = x[np.floor((np.arange(size) + 0.5) * 6 / size).astype(int)]
+    for options in ({}, {"antialias": False}):
+        got = resize(x, (size,), "nearest", **options)
+        assert got.dtype == np.int16
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("method", KERNELS)
+def test_scale_and_translate(method, rng):
+    x = rng.normal(size=(6, 2)).astype(np.float32)
+    for scale, move in ((1.0, 1.5), (0.6, 0.5), (1.7, -2.0)):
+        args = np.array([scale], np.float32), np.array([move], np.float32)
+        want = np.apply_along_axis(resampled, 0, x, 8, method, scale=scale, move=move)
+        close(scale_and_translate(x, (8, 2), (-2,), *args, method), want, 1e-4)
+    both = scale_and_translate(x, (6, 2), (1, 0), jnp.ones(2), jnp.array([1.0, 0.0]), method)
+    close(both[:, 1], x[:, 0])
+    assert not np.any(both[:, 0])
+
+
+def test_derivatives_and_batches(rng):
+    x = rng.normal(size=(3, 6)).astype(np.float32)
+    for method in ("linear", "cubic", "lanczos3", "area", "cubic-pytorch"):
+        f = lambda x, method=method: resize(x, (4,), method)
+        matrix = jacfwd(f)(x[0])
+        close(f(x[0]), matrix @ x[0])
+        close(vmap(f)(x), x @ np.asarray(matrix).T)
+        close(grad(lambda x, f=f: jnp.sum(f(x) ** 2))(x[0]), 2 * matrix.T @ f(x[0]))
+    g = lambda s, t: scale_and_translate(x[0], (5,), (0,), s, t, "cubic")
+    at = np.array([0.8], np.float32), np.array([0.3], np.float32)
+    for i in range(2):
+        moved = [
+            [v + h * (k == i) for k, v in enumerate(at)]
+            for h in (np.float32(1e-3), np.float32(-1e-3))
+        ]
+        slope = (g(*moved[0]) - g(*moved[1])) / 2e-3
+        np.testing.assert_allclose(jacfwd(g, i)(*at)[:, 0], slope, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float16, jnp.bfloat16, np.complex64])
+def test_dtypes(dtype):
+    x = (np.arange(8) % 3).astype(dtype)
+    wide = x.astype(np.complex64 if dtype == np.complex64 else np.float32)
+    got = resize(x, (5,), "linear")
+    assert got.dtype == (np.float32 if np.dtype(dtype).kind in "bu" else dtype)
+    close(got.astype(wide.dtype), resize(wide, (5,), "linear"), 1e-2)
+    assert resize(x, (8,), "linear").dtype == got.dtype
+    with weft.enable_x64(True):
+        y = np.arange(6.0)
+        close(resize(y, (4,), "lanczos3"), resampled(y, 4, "lanczos3"), 1e-14)
+
+
+def test_names():
+    assert ResizeMethod.from_string("tricubic") is ResizeMethod.CUBIC
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(resize(x, (4,), ResizeMethod.LINEAR), resize(x, (4,), "triangle"))
+    assert resize(x, (0,), "linear").shape == (0,)
+    assert resize(np.float32(2), (), "cubic") == 2
+
+
+ONE = np.ones(1, np.float32)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda x: resize(x, (4, 4), "linear"), ShapeError,
+         r"resize: shape must have a size for each axis of image; got \(4, 4\) for f32\[6\]"),
+        (lambda x: resize(x, (4,), "best"), ValueError, "method must be one of nearest, .*'best'"),
+        (lambda x: resize(x, (-1,), "linear"), ShapeError, "must not be negative"),
+        (lambda x: resize(x[:0], (3,), "linear"), ShapeError, "image must have pixels along"),
+        (lambda x: resize([1.0], (3,), "linear"), DtypeError, "got a list"),
+        (lambda x: scale_and_translate(x, (4,), (0,), ONE, ONE, "nearest"), ValueError, "nearest"),
+        (lambda x: scale_and_translate(x, (4,), (0,), ONE[0], ONE, "area"), ShapeError,
+         "scale must be a vector of a number for each of spatial_dims, 1; got f32"),
+        (lambda x: scale_and_translate(x, (4,), (1,), ONE, ONE, "area"), ShapeError, "axis must"),
+        (lambda x: scale_and_translate(x[None], (4, 4), (0, 0), ONE, ONE, "area"), ShapeError,
+         "spatial_dims must be distinct axes"),
+    ],
+)  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call(np.ones(6, np.float32))

@@ -1,0 +1,116 @@
+import doctest
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import grad, jit, ops, vmap
+from weft.errors import DtypeError, ShapeError, TracerError
+
+IDS = np.array([0, 2, 1, -1, 2, 7, 0])
+REDUCE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+EMPTY = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf}
+
+
+def reference(name, data, ids, count):
+    start = EMPTY[name]
+    if np.isinf(start) and data.dtype.kind != "f":
+        limits = (
+            (0, 1) if data.dtype == bool else (np.iinfo(data.dtype).min, np.iinfo(data.dtype).max)
+        )
+        start = limits[name == "min"]
+    out = np.full((count, *data.shape[1:]), start, data.dtype)
+    inside = (ids >= 0) & (ids < count)
+    REDUCE[name].at(out, ids[inside], data[inside])
+    return out
+
+
+def test_doctests():
+    assert doctest.testmod(ops).failed == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int32, np.uint8, bool, jnp.bfloat16])
+@pytest.mark.parametrize("name", REDUCE)
+def test_segments(name, dtype, rng):
+    truths = np.dtype(dtype) == bool
+    if truths and name in ("sum", "prod"):
+        return
+    f = getattr(ops, f"segment_{name}")
+    data = rng.integers(0, 2 if truths else 5, (7, 3)).astype(dtype)
+    wide = data.astype(np.float32) if dtype == jnp.bfloat16 else data
+    want = reference(name, wide, IDS, 5)
+    for options in ({}, {"bucket_size": 3}, {"indices_are_sorted": False, "unique_indices": False}):
+        got = f(data, IDS, 5, **options)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(got).astype(wide.dtype), want)
+    got = jit(lambda d, i: f(d, i, num_segments=5))(data[:, 0], IDS.astype(np.int8))
+    np.testing.assert_array_equal(
+        np.asarray(got).astype(wide.dtype), reference(name, wide[:, 0], IDS, 5)
+    )
+
+
+@pytest.mark.parametrize("name", REDUCE)
+def test_how_many_segments(name):
+    f = getattr(ops, f"segment_{name}")
+    data = np.arange(7.0, dtype=np.float32)
+    np.testing.assert_array_equal(f(data, IDS), reference(name, data, IDS, 8))
+    assert f(data[:0], IDS[:0]).shape == (0,) and f(data, IDS, 0).shape == (0,)
+    assert f(data, np.int32(-1) + 0 * IDS).shape == (0,)
+    clipped = np.clip(IDS, 0, 2)
+    np.testing.assert_array_equal(f(data, IDS, 3, mode="clip"), reference(name, data, clipped, 3))
+    sorted_ids = np.sort(IDS)
+    got = f(data, sorted_ids, 8, indices_are_sorted=True)
+    np.testing.assert_array_equal(got, reference(name, data, sorted_ids, 8))
+    np.testing.assert_array_equal(ops.segment_sum(1, clipped, 3), [3, 1, 3])
+
+
+def test_derivatives_and_batches(rng):
+    data = rng.normal(size=(2, 7)).astype(np.float32)
+    ids = np.stack([IDS, IDS[::-1]])
+    for name in ("sum", "max", "min"):
+        f = getattr(ops, f"segment_{name}")
+        got = vmap(lambda d, i, f=f: f(d, i, 4))(data, ids)
+        want = np.stack([reference(name, d, i, 4) for d, i in zip(data, ids, strict=True)])
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+        slope = grad(lambda d, f=f: jnp.sum(f(d, IDS, 4)[:3] ** 2))(data[0])
+        chosen = {"sum": IDS[:, None] == np.arange(3)}.get(name)
+        if chosen is None:
+            chosen = (IDS[:, None] == np.arange(3)) & (data[0][:, None] == want[0][:3])
+        np.testing.assert_allclose(slope, 2 * chosen @ want[0][:3], rtol=1e-5)
+    unique = np.array([3, 0, 1])
+    got = grad(lambda d: jnp.sum(ops.segment_prod(d, unique, 4, unique_indices=True)[:2] ** 2))
+    np.testing.assert_allclose(got(data[0, :3]), [0, *2 * data[0, 1:3]], rtol=1e-6)
+
+
+def test_index_functions():
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert ops.index[1, ::2] == (1, slice(None, None, 2))
+    for name, method in (
+        ("update", "set"), ("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max"),
+    ):  # fmt: skip
+        got = getattr(ops, f"index_{name}")(x, ops.index[:, 1], 2.0)
+        np.testing.assert_array_equal(got, getattr(x.at[:, 1], method)(2.0))
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda d: ops.segment_sum(d, [0, 1]), DtypeError, "segment_sum: .* got a list"),
+        (lambda d: ops.segment_max(d, d), DtypeError,
+         r"segment_max: segment_ids must be integers; got f32\[3\]. Hint: segment_ids.astype"),
+        (lambda d: ops.segment_sum(d > 0, IDS[:3]), DtypeError, "data must be numbers; got bool"),
+        (lambda d: ops.segment_min(d, IDS), ShapeError,
+         r"data must have a row for each of segment_ids; got f32\[3\], i32\[7\]"),
+        (lambda d: jit(ops.segment_sum)(d, IDS[:3]), TracerError, "num_segments must be given"),
+        (lambda d: jit(ops.segment_sum)(d, IDS[:3], 3), TypeError, r"static_argnames='num_seg"),
+        (lambda d: ops.segment_sum(d, IDS[:3], -1), ValueError, "must be at least 0; got -1"),
+        (lambda d: ops.segment_sum(d, IDS[:3], bucket_size=0), ValueError, "bucket_size must be"),
+        (lambda d: ops.segment_sum(d, IDS[:3], mode="wrap"), ValueError, "mode"),
+        (lambda d: grad(lambda d: ops.segment_prod(d, IDS[:3])[0])(d), weft.errors.MissingRule,
+         "Hint: unique_indices=True"),
+    ],
+)  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call(np.ones(3, np.float32))
