@@ -15,7 +15,7 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.promotion import as_inexact
-from weft.primitives.elementwise import abs, div, mul, sub
+from weft.primitives.elementwise import div, mul, sign, sub
 from weft.primitives.layout import broadcast_in_dim
 from weft.primitives.special import bessel_i0e
 from weft.primitives.transcendental import exp
@@ -71,5 +71,6 @@ def kaiser(M: int, beta: Any) -> Any:
     if not typeof(beta).ndim:
         beta = broadcast_in_dim(beta, root.shape, ())
     here = mul(beta, root)
-    # i0e(y) is I0(y) / exp(|y|), so that nothing overflows
-    return mul(div(bessel_i0e(here), bessel_i0e(beta)), exp(sub(abs(here), abs(beta))))
+    # i0e(y) is I0(y) / exp(|y|), so that nothing overflows; |y| by sign, of slope 0 at 0
+    excess = mul(sub(here, beta), sign(beta))
+    return mul(div(bessel_i0e(here), bessel_i0e(beta)), exp(excess))

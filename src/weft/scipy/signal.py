@@ -234,8 +234,11 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     check_mode("fftconvolve", mode)
     x, k = two_operands("fftconvolve", in1, in2)
     axes = axes_of("fftconvolve", tuple(axes) if isinstance(axes, list) else axes, x.ndim)
-    rest = [tuple(1 if i in axes else n for i, n in enumerate(y.shape)) for y in (x, k)]
-    broadcast_shapes(*rest)
+    rest = [i for i in range(x.ndim) if i not in axes]
+    if any(x.shape[i] != k.shape[i] and 1 not in (x.shape[i], k.shape[i]) for i in rest):
+        raise ShapeError(
+            f"fftconvolve: axes other than {axes} must broadcast together; got {x.aval}, {k.aval}."
+        )
     if not axes:
         return multiply(x, k)
     return by_transforms("fftconvolve", x, k, mode, axes)
@@ -527,11 +530,13 @@ def density(
     average: str,
 ) -> tuple[Any, Any]:
     """`csd` and `welch`."""
-    x, axis = signal_of(op, x, axis)
     if y is not None:
-        y, _ = signal_of(op, y, axis)
+        x, y = as_array(x, op), as_array(y, op)
         if x.ndim != y.ndim:
             raise ShapeError(f"{op}: x and y must be of equal rank; got {x.aval}, {y.aval}.")
+        y, _ = signal_of(op, y, axis)
+    x, axis = signal_of(op, x, axis)
+    if y is not None:
         x, y = operands(op, x, y, shaped=False)
         n = max(x.shape[-1], y.shape[-1])
         x, y = (fourier.fitted(v, (v.ndim - 1,), (n,)) for v in (x, y))
