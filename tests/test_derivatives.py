@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as jnp
 from weft import errors, grad, jvp, lax, linear_transpose, linearize, value_and_grad, vjp
 from weft.dtypes import float0
 
@@ -305,6 +306,21 @@ def test_linear_transpose_of_types_integers_jit_constants_and_unused_arguments()
     same(linear_transpose(lambda x, y: x, A, B)(A), (A, np.zeros(3, np.float32)))
     z = np.complex64(1j)
     same(linear_transpose(lambda x: (2 + 1j) * x, z)(z), (np.complex64(-1 + 2j),))
+
+
+@pytest.mark.parametrize(
+    ("f", "op"),
+    [
+        (lambda x: jnp.dot(x, x), "dot_general"),
+        (lambda x: jnp.where(x > 0, x, 0.0).sum(), "select_n"),
+        (lambda x: x[x[0].astype(int)], "dynamic_slice"),
+        (lambda x: lax.cond(x[0] > 0, lambda: x[1], lambda: x[2]), "cond"),
+    ],
+)
+def test_linear_transpose_of_what_is_not_linear_in_all_operands(f, op):
+    for transposed in (linear_transpose(f, A), weft.jit(linear_transpose(f, A))):
+        with pytest.raises(TypeError, match=f"^{op}: must be linear in what is transposed; got a"):
+            transposed(1.0)
 
 
 def test_what_linear_transpose_refuses():

@@ -15,6 +15,7 @@ The rules, all optional but the first two, have one calling convention (docs/des
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from weft.core.aval import ShapedArray, typeof
@@ -112,7 +113,8 @@ class Primitive:
     def missing(self, rule: str) -> MissingRule:
         """The error for a rule that this primitive lacks."""
         cls = type(self).__name__
-        return MissingRule(f"{self.name}: has no `{rule}` rule; define {cls}.{rule}.")
+        hint = NOT_LINEAR_HINT if rule == "transpose" else ""
+        return MissingRule(f"{self.name}: has no `{rule}` rule; define {cls}.{rule}.{hint}")
 
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         raise self.missing("abstract_eval")
@@ -168,8 +170,26 @@ class Linear:
     def __init__(self, aval: ShapedArray):
         self.aval = aval
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise LinearUsed  # a rule has computed with it
+
     def __repr__(self) -> str:
         return f"Linear({self.aval})"
+
+
+class LinearUsed(TypeError):
+    """A rule needed the value of a `Linear`: the operation is not linear in what is asked for."""
+
+
+NOT_LINEAR_HINT = " Hint: linear_transpose takes linear functions; vjp serves for others."
+
+
+def not_linear(op: str, args: Sequence[Any]) -> TypeError:
+    """The error for a transpose where the operation is not linear in what is asked for."""
+    kinds = ("a linear value" if type(x) is Linear else "a fixed one" for x in args)
+    return TypeError(
+        f"{op}: must be linear in what is transposed; got {' and '.join(kinds)}.{NOT_LINEAR_HINT}"
+    )
 
 
 _ZEROS: dict[ShapedArray, Zero] = {}

@@ -14,7 +14,7 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.leaks import check_leaks
-from weft.core.primitive import Primitive
+from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.source import made_by
 from weft.core.trace import Trace, Tracer, current, get_traceback
 from weft.options import config, surroundings
@@ -94,6 +94,8 @@ class StageTrace(Trace):
         if found is None:
             if isinstance(x, Tracer):
                 x.check_live()
+            elif type(x) is Linear:
+                raise LinearUsed
             found = self.consts[id(x)] = (Var(typeof(x, op)), x)
         return found[0]
 

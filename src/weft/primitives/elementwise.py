@@ -17,7 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.layout import (
@@ -193,15 +193,6 @@ def fixed(op: str, x: Any) -> Any:
     if type(x) is Linear:
         raise not_linear(op, (x, x))
     return x
-
-
-def not_linear(op: str, args: Sequence[Any]) -> TypeError:
-    """The error for a transpose where the operation is not linear in what is asked for."""
-    kinds = ("a linear value" if type(x) is Linear else "a fixed one" for x in args)
-    return TypeError(
-        f"{op}: must be linear in what is transposed; got {' and '.join(kinds)}. "
-        "Hint: linear_transpose takes linear functions; vjp serves for others."
-    )
 
 
 def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.dot import Precision, dimension_text, precision_config
-from weft.primitives.elementwise import add, mul, neg, not_linear, sub
+from weft.primitives.elementwise import add, mul, neg, sub
 from weft.primitives.layout import (
     expand_dims,
     literal,

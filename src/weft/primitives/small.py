@@ -13,9 +13,9 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Zero
+from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
-from weft.primitives.elementwise import add, mul, neg, not_linear, rem, sub
+from weft.primitives.elementwise import add, mul, neg, rem, sub
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
 from weft.primitives.matrices import (
     NAN,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
-from weft.core.primitive import Linear, Zero
+from weft.core.primitive import Linear, LinearUsed, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
 from weft.core.trace import current
 from weft.primitives.constant import stage_whole
@@ -77,7 +77,10 @@ def pull(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
                 continue
             cts = [sums.pop(v) if v in sums else Zero(v.aval) for v in outvars]
         current.source = transposed_source(eqn.source)
-        outs = eqn.primitive.transpose(cts, *ins, **eqn.params)
+        try:
+            outs = eqn.primitive.transpose(cts, *ins, **eqn.params)
+        except LinearUsed:
+            raise not_linear(eqn.primitive.name, ins) from None
         for atom, x, ct in zip(eqn.invars, ins, outs, strict=True):
             if ct is not None and type(x) is Linear:
                 accumulate(sums, atom, ct)
