@@ -58,6 +58,14 @@ def test_jitted_function():
     assert np.isnan(fun(BAD))
 
 
+@pytest.mark.parametrize("donated", [(), 0])
+def test_compiled_program(donated):
+    compiled = jit(lambda x: model(x) + x, donate_argnums=donated).lower(BAD).compile()
+    with debug_nans(), raises(rf"^log: .*`jnp.log\(a\)` at {line_of(model, 2)}, in <lambda>\."):
+        compiled(jnp.array(BAD))
+    assert np.isnan(compiled(jnp.array(BAD))).all()
+
+
 def test_nested_jit():
     with debug_nans(), raises(r"`jnp.log\(a\)` at .*, in jit\(model\) in <lambda>\."):
         jit(lambda x: jit(model)(x) + 1)(BAD)

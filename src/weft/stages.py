@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from weft.control.jit import JitSpec, build, lower_program
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -21,6 +23,7 @@ from weft.util import inserted
 from weft.xla.client import default_device, sharding_on
 from weft.xla.compile import Executable
 from weft.xla.hlo import without_locations
+from weft.xla.nans import check_program, watch
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
@@ -185,7 +188,15 @@ class Compiled(_Stage):
                     f"for; got {got} where argument {i} was {want}. Hint: call the jitted "
                     "function, which compiles for each new type."
                 )
-        return self._program.result(self._run(*self._program.visible(leaves)))
+        leaves = self._program.visible(leaves)
+        watched = watch()
+        if not watched:
+            return self._program.result(self._run(*leaves))
+        given = self._program.spec.donated  # and so not there to be looked at again
+        before = [np.array(x) if i in given else x for i, x in enumerate(leaves)]
+        outs = self._run(*leaves)
+        check_program(watched, name, self._program.jaxpr, (*self._program.consts, *before), outs)
+        return self._program.result(outs)
 
     call = __call__
 
