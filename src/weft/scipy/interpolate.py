@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -135,7 +137,7 @@ def evaluate(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) ->
 def interpolated(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
     """`evaluate` of checked arguments."""
     extra = values.ndim - len(grid)
-    corners, weights, outside = [], [], []
+    corners, weights, outside, unknown = [], [], [], []
     for axis, points in enumerate(grid):
         p, x = operands("interpolate", points, xi[..., axis], inexact=True, shaped=False)
         last = p.shape[0] - 1
@@ -143,7 +145,8 @@ def interpolated(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str
         high = jnp.minimum(low + 1, last)
         width = p[high] - p[low]
         share = (x - p[low]) / jnp.where(width == 0, 1, width)
-        outside.append((x < p[0]) | (x > p[last]) | jnp.isnan(x))
+        outside.append((x < p[0]) | (x > p[last]))
+        unknown.append(jnp.isnan(x))
         if method == "linear":
             corners.append((low, high))
             weights.append([jnp.expand_dims(w, axes_after(w, extra)) for w in (1 - share, share)])
@@ -154,23 +157,17 @@ def interpolated(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str
     def value(*choice: int) -> Any:
         return values[tuple([pair[k] for pair, k in zip(corners, choice, strict=True)])]
 
+    def marked(flags: Sequence[Any], x: Any, out: Any) -> Any:
+        """`out` with x where one of the flags of a point holds."""
+        flag = functools.reduce(operator.or_, flags)
+        return jnp.where(jnp.expand_dims(flag, axes_after(flag, extra)), x, out)
+
     out = weighted_sum(value, weights)
-    beyond = sum_of(outside)
-    if fill_value is None:
-        if not dtypes.is_inexact(out.dtype):
-            return out
-        beyond, fill_value = sum_of([jnp.isnan(xi[..., i]) for i in range(len(grid))]), np.nan
-    return jnp.where(jnp.expand_dims(beyond, axes_after(beyond, extra)), fill_value, out)
+    if fill_value is not None:
+        out = marked(outside, fill_value, out)
+    return marked(unknown, np.nan, out) if dtypes.is_inexact(out.dtype) else out
 
 
 def axes_after(x: Any, count: int) -> tuple[int, ...]:
     """Where `expand_dims` puts so many axes after those of x."""
     return tuple(range(x.ndim, x.ndim + count))
-
-
-def sum_of(flags: Sequence[Any]) -> Any:
-    """Whether any of the flags holds."""
-    total = flags[0]
-    for f in flags[1:]:
-        total = total | f
-    return total
