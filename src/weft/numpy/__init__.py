@@ -1,5 +1,7 @@
 """NumPy's interface on weft's arrays: `import weft.numpy as jnp`."""
 
+from importlib import import_module as _import_module
+
 from weft.numpy import methods as _methods  # noqa: F401
 from weft.numpy import ufunc_methods as _ufunc_methods  # noqa: F401
 from weft.numpy.choice import *  # noqa: F403
@@ -21,6 +23,7 @@ from weft.xla.array import Array as ndarray  # noqa: F401
 
 # Modules that few programs use, imported when one of their names is asked for.
 LATER = {
+    "weft.numpy.array_api": ("__array_api_version__ __array_namespace_info__"),
     "weft.numpy.calculus": ("diff ediff1d gradient interp trapezoid unwrap"),
     "weft.numpy.contraction": ("einsum einsum_path"),
     "weft.numpy.convolution": ("convolve correlate"),
@@ -49,4 +52,15 @@ LATER = {
     ),
     "weft.numpy.ufunc_objects": ("frompyfunc ufunc"),
 }
-__getattr__, __dir__ = importing_later(__name__, LATER)
+_found_later, __dir__ = importing_later(__name__, LATER)
+
+
+def __getattr__(name: str) -> object:
+    """A name of a module that is imported now, or an error that says what to use instead."""
+    try:
+        return _found_later(name)
+    except AttributeError as error:
+        if name.startswith("_"):
+            raise
+        hint = _import_module("weft.numpy.absent").hint(name)
+        raise AttributeError(f"{error}.{hint}") from None
