@@ -1,5 +1,6 @@
 """Linear algebra beyond the rows of cases_linalg.py: factors, failures, empty matrices, errors."""
 
+import doctest
 import os
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import weft
 from weft import lax
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.options import config
-from weft.primitives import factorizations, small
+from weft.primitives import eigen, factorizations, polar, small
+from weft.primitives import linalg as solves
 
 linalg = lax.linalg
 NAMES = ["float32", "float64", "complex64", "complex128"]
@@ -546,3 +548,10 @@ def test_lu_solve():
     a, b = random((2, 5, 5), np.float32), random((2, 5, 2), np.float32, 1)
     factors, _, order = linalg.lu(a)
     close(factorizations.lu_solve(factors, order, b), np.linalg.solve(a, b), 10)
+
+
+@pytest.mark.parametrize("module", [eigen, factorizations, polar, solves])
+def test_doctests(module):
+    done = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert done.attempted
+    assert not done.failed

@@ -512,9 +512,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 
     >>> import weft.numpy as jnp
     >>> from weft import lax
-    >>> one = jnp.ones(3)
-    >>> b = jnp.array([[4.], [8.], [8.]])
-    >>> print(lax.linalg.tridiagonal_solve(one, 2 * one, one, b).ravel())
+    >>> one, b = jnp.ones(3), jnp.array([[3.], [5.], [3.]])
+    >>> print(lax.linalg.tridiagonal_solve(0 * one, one, one, b).ravel())
     [1. 2. 3.]
     """
     return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))[0]
