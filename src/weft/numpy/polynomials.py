@@ -20,8 +20,10 @@ from weft.numpy.manipulation import concatenate, concrete_int
 from weft.numpy.products import matmul
 from weft.numpy.promotion import as_array, as_inexact, operands
 from weft.numpy.reductions import sum
+from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import elementwise as ops
+from weft.primitives.cumulative import cumsum
 from weft.primitives.eigen import eig
 from weft.primitives.layout import broadcast_in_dim, literal, reshape
 from weft.primitives.slicing import pad
@@ -231,28 +233,14 @@ def eigenvalues(matrix: Any) -> Any:
 
 
 def roots_of_any(p: Any) -> Any:
-    """Roots where zeros in front are not known: moved to the back, they are roots 0, then NaN."""
+    """Roots where zeros in front are not known: put behind they are roots 0, shown as NaN."""
     n = max(p.size - 1, 0)
     if not n:
         return companion_eigenvalues(p)
-    leading = sum(ops.convert(running_all(p == 0), np.int32))
-    place = arange(p.size)
-    p = p[(place + leading) % p.size]
-    out = companion_eigenvalues(p)
-    # zeros that were moved gave roots 0, put last by their size
-    order = abs_order(out)
-    out = out[order]
-    return where(arange(n) < n - leading, out, np.nan)
-
-
-def running_all(x: Any) -> Any:
-    """Whether all elements so far are true."""
-    return where(arange(x.size)[:, None] >= arange(x.size), x, True).all(1)
-
-
-def abs_order(x: Any) -> Any:
-    """The order of elements by size, the largest first."""
-    return (-abs(x)).argsort()
+    leading = sum(ops.convert(cumsum(ops.convert(p != 0, np.int32)) == 0, np.int32))
+    found = companion_eigenvalues(p[(arange(p.size) + leading) % p.size])
+    found = found[argsort(-abs(found))]
+    return where(arange(n) < n - leading, found, np.nan)
 
 
 @fused(name="poly")
