@@ -82,6 +82,13 @@ def test_a_kernel_for_each_feature(strides, dilations, rng):
         for i in range(5)
     ]
     np.testing.assert_allclose(got, np.concatenate(alike, -1), atol=1e-5)
+    ct = rng.standard_normal(got.shape).astype(np.float32)
+    back = weft.jit(lambda x, k: weft.vjp(lambda x, k: conv(x, k, 5), x, k)[1](ct))(x, k)
+    for i in range(5):
+        one = slice(i, i + 1)
+        _, vjp = weft.vjp(lambda x, k: conv(x, k, 1), x[..., one], k[..., one])
+        for whole, part in zip(back, vjp(ct[..., one]), strict=True):
+            np.testing.assert_allclose(whole[..., one], part, atol=2e-5)
 
 
 def test_many_batches_under_vmap(rng):

@@ -46,30 +46,33 @@ def lower_channelwise(
     kernel; so values that are not finite, of which these would make NaN, go to `plain`.
     """
     numbers, x, k = params["dimension_numbers"], lhs.aval, rhs.aval
-    groups = params["feature_group_count"]
     sizes = [k.shape[a] for a in numbers.rhs_spec]
+    groups, taps = params["feature_group_count"], math.prod(sizes[2:])
+    results = math.prod(out.shape[a] for a in numbers.out_spec[2:])
     if (
         hlo.platform != "cpu"
         or x.dtype not in (np.float32, np.float64)
         or out.dtype != x.dtype
-        or not out.size
-        or sizes[:2] != [groups, 1]
-        or params["batch_group_count"] > 1
-        or min(x.size, k.size) == 0
         or len(sizes) == 2
+        or min(x.size, k.size, out.size) == 0
+        or taps == 1
     ):
         return None
-    taps, one_axis = math.prod(sizes[2:]), groups == 1 and len(sizes) == 3
+    if params["batch_group_count"] > 1:
+        each = x.shape[numbers.lhs_spec[0]] == params["batch_group_count"] == sizes[0]
+        if not each or results > FEW_TAPS:
+            return None
+        return lower_staged(hlo, kernels_of_batches, lhs, rhs, out, params)
+    if sizes[:2] != [groups, 1]:
+        return None
+    one_axis = groups == 1 and len(sizes) == 3
     if taps <= (FEW_TAPS_OF_ONE_AXIS if one_axis else FEW_TAPS):
         return lower_staged(hlo, sum_of_slices, lhs, rhs, out, params)
     steps = (params[p] for p in ("window_strides", "lhs_dilation", "rhs_dilation"))
-    if groups > 1 or any(n > 1 for step in steps for n in step):
+    if groups > 1 or any(n > 1 for step in steps for n in step) or results * taps < MANY_PRODUCTS:
         return None
-    results = math.prod(out.shape[a] for a in numbers.out_spec[2:])
     if results <= FEW_RESULTS and (results == 1 or results * x.size <= FEW_PRODUCTS):
         return lower_staged(hlo, one_by_one, lhs, rhs, out, params)
-    if results * taps < MANY_PRODUCTS:
-        return None
     jaxpr, _ = stage(lambda x, k: [all_finite(x, k)], [x, k])
     (finite,) = lower_jaxpr(hlo, jaxpr, [lhs, rhs])
 
@@ -83,25 +86,32 @@ def lower_channelwise(
 def lower_staged(
     hlo: Any, fun: Callable, lhs: Any, rhs: Any, out: ShapedArray, params: dict
 ) -> list:
-    """Write what `fun` does to canonical operands, in the layout of the convolution.
-
-    Canonical are x (batch, feature, spatial), padded and dilated, and k (feature, spatial).
-    """
-    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
-    holes = zip(params["padding"], params["lhs_dilation"], strict=True)
-    config = [(0, 0, 0), (0, 0, 0), *((lo, hi, d - 1) for (lo, hi), d in holes)]
+    """Write what `fun` does, in the layout of the convolution; lhs is padded and dilated before."""
+    spec = params["dimension_numbers"].lhs_spec
+    config = [(0, 0, 0)] * len(spec)
+    for axis, pair, d in zip(spec[2:], params["padding"], params["lhs_dilation"], strict=True):
+        config[axis] = (*pair, d - 1)
 
     def convolution(x: Any, k: Any) -> list:
-        x = transpose(x, lhs_spec)
         if any(c != (0, 0, 0) for c in config):
             x = slicing.pad(x, literal(0, x.dtype), config)
-        k = transpose(k, rhs_spec)
-        k = reshape(k, (k.shape[0], *k.shape[2:]))
-        shape = tuple(out.shape[a] for a in out_spec)
-        return [transpose(fun(x, k, shape, params), inverse_permutation(out_spec))]
+        return [fun(x, k, out.shape, params)]
 
     jaxpr, _ = stage(convolution, [lhs.aval, rhs.aval])
     return lower_jaxpr(hlo, jaxpr, [lhs, rhs])
+
+
+def canonical(fun: Callable) -> Callable:
+    """A convolution of x (batch, feature, spatial) and k (feature, spatial) for any layout."""
+
+    def call(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+        lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+        k = transpose(k, rhs_spec)
+        k = reshape(k, (k.shape[0], *k.shape[2:]))
+        y = fun(transpose(x, lhs_spec), k, tuple(shape[a] for a in out_spec), params)
+        return transpose(y, inverse_permutation(out_spec))
+
+    return call
 
 
 def all_finite(x: Any, k: Any) -> Any:
@@ -110,6 +120,7 @@ def all_finite(x: Any, k: Any) -> Any:
     return is_finite(add(total, other))
 
 
+@canonical
 def sum_of_slices(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     """The sum over the elements of the kernel of each times a slice of x."""
     strides, dilations = params["window_strides"], params["rhs_dilation"]
@@ -125,6 +136,7 @@ def sum_of_slices(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     return total
 
 
+@canonical
 def one_by_one(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     """Each element of the result by itself, a product of the kernel and a window of x."""
     n, size, windows = shape[0], math.prod(k.shape), k.shape[1:]
@@ -137,6 +149,23 @@ def one_by_one(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     return reshape(slicing.concatenate([expand_dims(y, (1,)) for y in outs], 1), shape)
 
 
+def kernels_of_batches(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+    """Each batch by a kernel of its own, features summed: the cotangent of a kernel per feature."""
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    k = transpose(k, [rhs_spec[lhs_spec.index(a)] for a in range(x.ndim)])
+    strides, dilations = params["window_strides"], params["rhs_dilation"]
+    others = [a for a in range(x.ndim) if a != lhs_spec[0]]
+    outs = []
+    for place in np.ndindex(*(shape[a] for a in out_spec[2:])):
+        starts, limits, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+        for a, i, s, d in zip(lhs_spec[2:], place, strides, dilations, strict=True):
+            starts[a], steps[a] = i * s, d
+            limits[a] = i * s + (k.shape[a] - 1) * d + 1
+        outs.append(reduce_sum(mul(slicing.slice(x, starts, limits, steps), k), others))
+    y = reshape(slicing.stack(outs), (1, *(shape[a] for a in out_spec[2:]), x.shape[lhs_spec[0]]))
+    return transpose(y, inverse_permutation((out_spec[0], *out_spec[2:], out_spec[1])))
+
+
 def block_size(n: int) -> int:
     """How many neighbours along an axis are taken together, for a kernel or a result of n elements.
 
@@ -145,6 +174,7 @@ def block_size(n: int) -> int:
     return 16 if n < 64 else 32 if n < 512 else 64
 
 
+@canonical
 def product_of_blocks(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     """Neighbours along the kernel's longest axis taken together, so that matrices are multiplied.
 
