@@ -33,7 +33,7 @@ def register() -> None:
 @functools.cache
 def register_once() -> None:
     """A third of a second: the kernels take LAPACK's functions from SciPy."""
-    from jaxlib.cpu import _lapack
+    from jaxlib.cpu import _lapack  # type: ignore[attr-defined]
 
     _lapack.initialize()
     for name, kernel in _lapack.registrations().items():
