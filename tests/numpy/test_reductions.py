@@ -82,6 +82,12 @@ def test_masks(name):
     agree(name, X, axis=(0, 1), where=X > -1)
 
 
+def test_both_extremes():
+    low, high = jnp.minmax(X, axis=(0, 2), keepdims=True)
+    np.testing.assert_array_equal(low, X.min((0, 2), keepdims=True))
+    np.testing.assert_array_equal(high, X.max((0, 2), keepdims=True))
+
+
 def test_initial_values_and_masks_of_extremes():
     agree("sum", X, axis=1, initial=2.5)
     agree("prod", X, initial=3, where=MASK)

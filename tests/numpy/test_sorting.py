@@ -61,6 +61,19 @@ def test_partition_and_lexsort():
     assert int(jnp.lexsort((1, 2))) == 0
 
 
+@pytest.mark.parametrize("axis", [0, -1])
+def test_top_k(axis):
+    n = HOST.shape[axis]
+    values, places = jnp.top_k(jnp.asarray(HOST), n - 1, axis=axis)
+    same(values, np.flip(np.sort(HOST, axis), axis).take(range(n - 1), axis))
+    same(np.take_along_axis(HOST, np.asarray(places), axis), values)
+    values, places = jnp.top_k(jnp.asarray(HOST), 2, axis=axis, mode="smallest")
+    same(values, np.sort(HOST, axis).take(range(2), axis))
+    same(np.take_along_axis(HOST, np.asarray(places), axis), values)
+    with pytest.raises(ValueError, match="top_k: mode must be 'largest' or 'smallest'; got 'best'"):
+        jnp.top_k(jnp.asarray(HOST), 1, mode="best")
+
+
 def test_sort_errors():
     with pytest.raises(TypeError, match="kind must be None; got 'stable'. Hint: stable=True"):
         jnp.sort(jnp.zeros(2), kind="stable")

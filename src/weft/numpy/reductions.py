@@ -34,6 +34,7 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "minmax",
     "nanargmax",
     "nanargmin",
     "nanmax",
@@ -248,6 +249,20 @@ def min(
 
 
 amax, amin = max, min
+
+
+@fused(static=STATIC)
+def minmax(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> tuple[Any, Any]:
+    """The smallest and the largest element over `axis`."""
+    no_out("minmax", out)
+    return tuple(f(a, axis, None, keepdims, initial, where) for f in (min, max))
 
 
 def truths(

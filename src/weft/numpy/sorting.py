@@ -35,7 +35,9 @@ from weft.primitives.elementwise import (
 from weft.primitives.elementwise import min as smaller
 from weft.primitives.indexing import GatherDimensionNumbers, gather
 from weft.primitives.layout import literal
+from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
+from weft.primitives.sort import top_k_p
 
 __all__ = [
     "argpartition",
@@ -46,6 +48,7 @@ __all__ = [
     "searchsorted",
     "sort",
     "sort_complex",
+    "top_k",
 ]
 
 INT32 = np.dtype(np.int32)
@@ -176,6 +179,30 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     x = as_array(a, "argpartition")
     check_kth("argpartition", x, kth, axis)
     return argsort(x, axis, dtype=INT32)
+
+
+@fused(static=("k", "axis", "mode"))
+def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Any, Any]:
+    """The k largest elements along an axis in descending order, and where they are.
+
+    With mode "smallest" the smallest ones in ascending order. Of equal ones the first comes first;
+    NaN counts as largest.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.top_k(jnp.array([3, 1, 4, 1]), 2)
+    (Array([4, 3], dtype=int32), Array([2, 0], dtype=int32))
+    """
+    x = as_array(x, "top_k")
+    axis = axis_of("top_k", axis, x.ndim)
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest'; got {mode!r}.")
+    if mode == "largest":
+        values, places = top_k_p.bind(x, k=concrete_int("top_k", k, "k"), axis=axis)
+        return values, convert(places, dtypes.default_int())
+    places = layout.broadcasted_iota(INT32, x.shape, axis)
+    values, places = sort_together((x, places), axis, num_keys=1)
+    values, places = (slice_in_dim(v, 0, k, 1, axis) for v in (values, places))
+    return values, convert(places, dtypes.default_int())
 
 
 # --- finding places ---------------------------------------------------------------------------
