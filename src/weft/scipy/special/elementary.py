@@ -1,0 +1,178 @@
+"""Entropies, logits, Box-Cox transforms: functions of a few elementary operations.
+
+Limits such as 0 log 0 = 0 hold for the derivatives too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.numpy.choice import where
+from weft.numpy.fused import fused
+from weft.primitives import transcendental as ops
+from weft.primitives.elementwise import select
+from weft.primitives.formula import choose, equal, expm1, log, log1p
+from weft.scipy.special.arguments import floats, row
+
+__all__ = [
+    "boxcox",
+    "boxcox1p",
+    "entr",
+    "expit",
+    "kl_div",
+    "logit",
+    "rel_entr",
+    "xlog1py",
+    "xlogy",
+]
+
+
+def ratio(x: Any, y: Any) -> Any:
+    """x / y, and 0 where x is."""
+    none = x == 0
+    return select(none, x * 0, x / where(none, 1, y))
+
+
+xlogy_p = row(
+    "xlogy",
+    lambda x, y: choose(x * log(y), (equal(x, 0), 0.0)),
+    [lambda t, z, x, y: t * ops.log(y), lambda t, z, x, y: t * ratio(x, y)],
+    "x log y, 0 where x is 0.",
+    wide=False,
+    takes="inexact",
+)
+xlog1py_p = row(
+    "xlog1py",
+    lambda x, y: choose(x * log1p(y), (equal(x, 0), 0.0)),
+    [lambda t, z, x, y: t * ops.log1p(y), lambda t, z, x, y: t * ratio(x, 1 + y)],
+    "x log(1 + y), 0 where x is 0.",
+    wide=False,
+    takes="inexact",
+)
+logit_p = row(
+    "logit",
+    # near 1/2 the quotient is rounded; log1p of what it is above 1 is not
+    lambda p: (
+        log(p / (1 - p))
+        if p.dtype.kind == "c"
+        else choose(log(p / (1 - p)), (abs(p - 0.5) < 0.2, log1p((2 * p - 1) / (1 - p))))
+    ),
+    [lambda t, z, p: t / (p * (1 - p))],
+    "log(p / (1 - p)).",
+    wide=False,
+    takes="inexact",
+)
+
+
+def power_slope(z: Any, x: Any, lmbda: Any, log_x: Any) -> Any:
+    """The derivative of (x**lmbda - 1) / lmbda in lmbda, from the function's value z and log x.
+
+    ((lmbda z + 1) log x - z) / lmbda, or its series in lmbda log x where that cancels.
+    """
+    u = lmbda * log_x
+    small = abs(u) < 0.1
+    series = log_x * log_x * (0.5 + u * (1 / 3 + u * (1 / 8 + u * (1 / 30 + u / 144))))
+    safe = where(small, 1, lmbda)
+    return select(small, series, ((lmbda * z + 1) * log_x - z) / safe)
+
+
+def transformed(log_x: Any, lmbda: Any) -> Any:
+    """(exp(lmbda log_x) - 1) / lmbda, log_x for lmbda 0."""
+    safe = choose(lmbda, (equal(lmbda, 0), 1.0))
+    return choose(expm1(lmbda * log_x) / safe, (equal(lmbda, 0), log_x))
+
+
+boxcox_p = row(
+    "boxcox",
+    lambda x, lmbda: transformed(log(x), lmbda),
+    [
+        lambda t, z, x, lmbda: t * ops.pow(x, lmbda - 1),
+        lambda t, z, x, lmbda: t * power_slope(z, x, lmbda, ops.log(x)),
+    ],
+    "(x**lmbda - 1) / lmbda, log x for lmbda 0.",
+    takes="inexact",
+)
+boxcox1p_p = row(
+    "boxcox1p",
+    lambda x, lmbda: transformed(log1p(x), lmbda),
+    [
+        lambda t, z, x, lmbda: t * ops.exp((lmbda - 1) * ops.log1p(x)),
+        lambda t, z, x, lmbda: t * power_slope(z, x, lmbda, ops.log1p(x)),
+    ],
+    "((1 + x)**lmbda - 1) / lmbda, log(1 + x) for lmbda 0.",
+    takes="inexact",
+)
+
+
+@fused
+def xlogy(x: Any, y: Any) -> Any:
+    """x log y, which is 0 where x is 0.
+
+    >>> from weft.scipy import special
+    >>> special.xlogy(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return xlogy_p.bind(*floats("xlogy", x, y, takes_complex=True))[0]
+
+
+@fused
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), which is 0 where x is 0."""
+    return xlog1py_p.bind(*floats("xlog1py", x, y, takes_complex=True))[0]
+
+
+@fused
+def entr(x: Any) -> Any:
+    """-x log x, 0 at 0 and -inf for negative x."""
+    (x,) = floats("entr", x)
+    return select(x < 0, x * 0 - float("inf"), -xlogy_p.bind(x, x)[0])
+
+
+@fused
+def rel_entr(p: Any, q: Any) -> Any:
+    """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
+    p, q = floats("rel_entr", p, q)
+    return relative(p, q)
+
+
+def relative(p: Any, q: Any) -> Any:
+    """rel_entr of floats."""
+    positive = (p > 0) & (q > 0)
+    none = (p == 0) & (q >= 0)
+    out = xlogy_p.bind(where(positive, p, 1), where(positive, p, 1) / where(positive, q, 1))[0]
+    undefined = (p != p) | (q != q)
+    return where(undefined, p + q, where(positive, out, where(none, 0, float("inf"))))
+
+
+@fused
+def kl_div(p: Any, q: Any) -> Any:
+    """rel_entr(p, q) - p + q, the terms of the Kullback-Leibler divergence; inf out of its domain.
+
+    Where p is near q the difference loses digits, as SciPy's does.
+    """
+    p, q = floats("kl_div", p, q)
+    return relative(p, q) - p + q
+
+
+@fused
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)): the inverse of expit; relatively exact near 1/2."""
+    return logit_p.bind(*floats("logit", x, takes_complex=True))[0]
+
+
+@fused
+def expit(x: Any) -> Any:
+    """1 / (1 + exp(-x)), the logistic function."""
+    return ops.logistic(*floats("expit", x, takes_complex=True))
+
+
+@fused
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x**lmbda - 1) / lmbda, log x where lmbda is 0; without cancellation for small lmbda."""
+    return boxcox_p.bind(*floats("boxcox", x, lmbda, takes_complex=True))[0]
+
+
+@fused
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """boxcox(1 + x, lmbda), exact for small x."""
+    return boxcox1p_p.bind(*floats("boxcox1p", x, lmbda, takes_complex=True))[0]

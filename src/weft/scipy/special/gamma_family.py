@@ -1,0 +1,429 @@
+"""Gamma, its logarithm and derivatives, beta, their incomplete forms, factorials, zeta, Bernoulli.
+
+The formulas are in primitives/gammas.py.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import DtypeError
+from weft.numpy.choice import where as select
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_operand
+from weft.primitives import elementwise as ops
+from weft.primitives import gammas, special
+from weft.primitives import special_tables as tables
+from weft.primitives import transcendental as elementary
+from weft.primitives.formula import (
+    Real,
+    as_pair,
+    choose,
+    equal,
+    exp,
+    exp_pair,
+    floor,
+    is_odd,
+    log,
+    log_pair,
+    nearest,
+    series,
+    sin_pi,
+    where,
+)
+from weft.scipy.special.arguments import floats, row
+from weft.xla.array import put
+
+__all__ = [
+    "bernoulli",
+    "beta",
+    "betainc",
+    "betaln",
+    "comb",
+    "digamma",
+    "factorial",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "gammasgn",
+    "loggamma",
+    "multigammaln",
+    "poch",
+    "polygamma",
+    "zeta",
+]
+
+psi = special.digamma
+_LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
+# Bernoulli's numbers over (2k)!
+_EULER_MACLAURIN = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+    1 / 74724249600, -3617 / 10670622842880000,
+)  # fmt: skip
+
+
+def log_beta(a: Real, b: Real) -> Real:
+    """log |beta(a, b)|."""
+    positive = (a > 0) & (b > 0)
+    large = positive & ((a > 1e15) | (b > 1e15))
+    sa, sb = (where(positive & ~large, v, 1.0).exact() for v in (a, b))
+    exponent, factor = gammas.inverse_beta_parts(sa, sb)
+    near = -exponent.value - log(factor.value)
+    high, low = where(a > b, a, b), where(a > b, b, a)
+    far = gammas.log_gamma(low) - low * log(high)
+    other = gammas.log_gamma(a) + gammas.log_gamma(b) - gammas.log_gamma(a + b)
+    return choose(other, (positive, near), (large, far))
+
+
+def beta_of(a: Real, b: Real) -> Real:
+    """beta(a, b)."""
+    positive = (a > 0) & (b > 0)
+    sa, sb = (where(positive & (v < 1e15), v, 1.0).exact() for v in (a, b))
+    exponent, factor = gammas.inverse_beta_parts(sa, sb)
+    sign = gammas.gamma_sign(a) * gammas.gamma_sign(b) * gammas.gamma_sign(a + b)
+    large = (a >= 1e15) | (b >= 1e15)
+    by_log = sign * exp(log_beta(a, b))
+    return choose(by_log, (positive & ~large, exp_pair(-exponent) / factor.value))
+
+
+def pochhammer(z: Real, m: Real) -> Real:
+    """gamma(z + m) / gamma(z), by reflection where an argument is not positive."""
+    top = as_pair(z.exact()) + m.exact()
+    up, low = top.value > 0, z > 0
+    # reflected arguments are 1 - z, 1 - z - m
+    et, dt = gammas.gamma_parts(where(up, top, 1 - top))
+    eb, db = gammas.gamma_parts(where(low, z.exact(), 1 - as_pair(z.exact())))
+    sin_low = sin_pi(z)
+    sin_up = sin_pi(nearest(z) * 0 + top.value)
+    whole = gammas.is_whole(m)
+    ratio = where(
+        whole,
+        where(is_odd(floor(m)), z.like(-1.0), 1.0),
+        sin_low / where(up | equal(sin_up, 0), 1.0, sin_up),
+    )
+    plain = exp_pair(et - eb) * (db / dt).value
+    reflected = exp_pair(eb - et) * (dt / db).value * ratio
+    crossing = exp_pair(et + eb) / (dt * db).value * (sin_low / math.pi)
+    falling = 1 / (crossing_below(z, top.value) * exp_pair(et + eb) / (dt * db).value)
+    out = where(low, where(up, plain, falling), where(up, crossing, reflected))
+    pole = ~up & gammas.is_whole(top.value) & ~(whole & ~low & gammas.is_whole(z))
+    return choose(out, (pole, math.inf), (equal(m, 0), 1.0))
+
+
+def crossing_below(z: Real, top: Real) -> Real:
+    """sin(pi (z + m)) / pi, of gamma's reflection there, never 0."""
+    value = sin_pi(top) / math.pi
+    return where(equal(value, 0), 1.0, value)
+
+
+def combinations(n: Real, k: Real) -> Real:
+    """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), 0 for k < 0 or k > n."""
+    good = (k >= 0) & (k <= n) & (n >= 0)
+    sn, sk = where(good, n, 1.0).exact(), where(good, k, 1.0).exact()
+    (en, dn), (ek, dk) = gammas.gamma_parts(as_pair(sn) + 1), gammas.gamma_parts(as_pair(sk) + 1)
+    er, dr = gammas.gamma_parts((as_pair(sn) - sk) + 1)
+    out = exp_pair(en - ek - er) * (dk * dr / dn).value
+    whole = gammas.is_whole(n) & gammas.is_whole(k) & (out < 2.0**52)
+    return where(good, where(whole, nearest(out), out), 0.0)
+
+
+def factorial_of(n: Real) -> Real:
+    """gamma(n + 1), 0 for n < 0; of whole numbers a whole number."""
+    out = gammas.positive_gamma(where(n < 0, 1.0, n + 1))
+    whole = gammas.is_whole(n) & (out < 2.0**52)
+    return where(n < 0, 0.0, where(whole, nearest(out), out))
+
+
+def riemann(x: Real) -> Real:
+    """zeta(x), by a series about 1, a sum beyond it, and reflection for negative x."""
+    y = where(x < 0, 1 - x, x)
+    near = series(y, tables.ZETA) / (y - 1)
+    n = 10  # Euler and Maclaurin
+    total = sum((exp(y * -math.log(k)) for k in range(2, n)), y.like(0.0))
+    power = exp(y * -math.log(n))
+    tail = power * (n / (y - 1) + 0.5)
+    term = power * y * (1 / n)
+    for k, bernoulli_over in enumerate(_EULER_MACLAURIN, 1):
+        tail = tail + term * bernoulli_over
+        term = term * ((y + (2 * k - 1)) * (y + 2 * k) * (1 / n**2))
+    up = 1 + (total + tail)
+    up = choose(up, (y < 2, near), (y > 60, 1.0))
+    # 2 (2 pi)**-y sin(pi x / 2) gamma(y) zeta(y)
+    scale = exp_pair(log_pair_times(y)) * 2 * sin_pi(x * 0.5) * up
+    return where(x < 0, scale, up)
+
+
+def log_pair_times(y: Real) -> Any:
+    """The exponent of gamma(y) (2 pi)**-y."""
+    exponent, divisor = gammas.gamma_parts(where(y < 1, 1.0, where(y > 300, 300.0, y)).exact())
+    return exponent - y.exact() * _LOG_2PI - log_pair(divisor)
+
+
+beta_p = row(
+    "beta",
+    beta_of,
+    [
+        lambda t, y, a, b: t * y * (psi(a) - psi(a + b)),
+        lambda t, y, a, b: t * y * (psi(b) - psi(a + b)),
+    ],
+    "gamma(a) gamma(b) / gamma(a + b).",
+)
+betaln_p = row(
+    "betaln",
+    log_beta,
+    [
+        lambda t, y, a, b: t * (psi(a) - psi(a + b)),
+        lambda t, y, a, b: t * (psi(b) - psi(a + b)),
+    ],
+    "log |beta(a, b)|.",
+)
+gamma_p = row("gamma", gammas.gamma, [lambda t, y, x: t * y * psi(x)], "The gamma function.")
+gammasgn_p = row("gammasgn", gammas.gamma_sign, [None], "The sign of gamma(x).", wide=False)
+poch_p = row(
+    "poch",
+    pochhammer,
+    [
+        lambda t, y, z, m: t * y * (psi(z + m) - psi(z)),
+        lambda t, y, z, m: t * y * psi(z + m),
+    ],
+    "gamma(z + m) / gamma(z).",
+)
+comb_p = row(
+    "comb",
+    combinations,
+    [
+        lambda t, y, n, k: t * y * (psi(n + 1) - psi(n - k + 1)),
+        lambda t, y, n, k: t * y * (psi(n - k + 1) - psi(k + 1)),
+    ],
+    "The number of ways to choose k of n things.",
+)
+factorial_p = row(
+    "factorial",
+    factorial_of,
+    [lambda t, y, n: t * y * psi(n + 1)],
+    "gamma(n + 1), 0 for negative n.",
+)
+
+
+# --- complex gamma --------------------------------------------------------------------------
+
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+
+def stirling(z: Any) -> Any:
+    """log gamma(z) far from 0 and from the negative axis."""
+    inverse = 1 / z
+    square = inverse * inverse
+    total = square * 0
+    for c in reversed(_STIRLING):
+        total = total * square + c
+    return (z - 0.5) * elementary.log(z) - z + 0.5 * math.log(2 * math.pi) + total * inverse
+
+
+def complex_sin_pi(z: Any) -> Any:
+    """sin(pi z), its argument reduced first."""
+    x, y = ops.real(z), ops.imag(z)
+    turns = 2 * ops.round(x * 0.5)
+    return elementary.sin(ops.complex(x - turns, y) * math.pi)
+
+
+def complex_loggamma(z: Any) -> Any:
+    """The principal branch of log gamma (Hare 1997): Stirling's formula, shifted or reflected."""
+    x, y = ops.real(z), ops.imag(z)
+    far = (x > 9) | (ops.abs(y) > 9)
+    left = (x < 0.1) & ~far
+    u = ops.select(left, 1 - z, z)
+    shift = ops.select(far, u * 0 + 10, u)
+    logs = elementary.log(shift)
+    for k in range(1, 9):
+        logs = logs + elementary.log(shift + k)
+    right = ops.select(far, stirling(ops.select(far, u, u * 0 + 10)), stirling(shift + 9) - logs)
+    sine = complex_sin_pi(ops.select(left, z, z * 0 + 0.5))
+    turn = ops.select(y < 0, x * 0 - 1, x * 0 + 1) * (2 * math.pi) * ops.floor(0.5 * x + 0.25)
+    reflected = ops.complex(x * 0 + math.log(math.pi), turn) - elementary.log(sine) - right
+    return ops.select(left, reflected, right)
+
+
+# --- the functions --------------------------------------------------------------------------
+
+
+@fused
+def gamma(x: Any) -> Any:
+    """The gamma function, also of complex x; NaN at negative whole numbers, inf at 0.
+
+    >>> from weft.scipy import special
+    >>> special.gamma(5.0)
+    Array(24., dtype=float32)
+    """
+    (x,) = floats("gamma", x, strong=True, takes_complex=True)
+    if dtypes.is_complex(x.dtype):
+        return elementary.exp(complex_loggamma(x))
+    return gamma_p.bind(x)[0]
+
+
+@fused
+def gammaln(x: Any) -> Any:
+    """log |gamma(x)|."""
+    return special.lgamma(*floats("gammaln", x))
+
+
+@fused
+def loggamma(x: Any) -> Any:
+    """log gamma(x) on the branch that is real for positive x; NaN for negative real x."""
+    (x,) = floats("loggamma", x, takes_complex=True)
+    if dtypes.is_complex(x.dtype):
+        return complex_loggamma(x)
+    return select(x < 0, float("nan"), special.lgamma(select(x < 0, 1, x)))
+
+
+@fused
+def gammasgn(x: Any) -> Any:
+    """The sign of gamma(x): 1 or -1; NaN at negative whole numbers."""
+    return gammasgn_p.bind(*floats("gammasgn", x, strong=True))[0]
+
+
+@fused
+def digamma(x: Any) -> Any:
+    """The derivative of gammaln."""
+    return special.digamma(*floats("digamma", x))
+
+
+def order_of(op: str, n: Any) -> Any:
+    """An argument that has to be an array of integers."""
+    n = as_operand(op, n)
+    if not dtypes.is_integer(typeof(n).dtype):
+        raise DtypeError(f"{op}: n must be integers; got {typeof(n)}. Hint: n.astype(int).")
+    return n
+
+
+@fused
+def polygamma(n: Any, x: Any) -> Any:
+    """The derivative of order n of digamma at x; n are integers >= 0."""
+    return special.polygamma(*floats("polygamma", order_of("polygamma", n), x))
+
+
+@fused
+def gammainc(a: Any, x: Any) -> Any:
+    """P(a, x), the integral of t**(a-1) exp(-t) from 0 to x over gamma(a)."""
+    return special.igamma(*floats("gammainc", a, x))
+
+
+@fused
+def gammaincc(a: Any, x: Any) -> Any:
+    """Q(a, x) = 1 - gammainc(a, x), exact where it is small."""
+    return special.igammac(*floats("gammaincc", a, x))
+
+
+@fused
+def beta(a: Any, b: Any) -> Any:
+    """gamma(a) gamma(b) / gamma(a + b)."""
+    return beta_p.bind(*floats("beta", a, b, strong=True))[0]
+
+
+@fused
+def betaln(a: Any, b: Any) -> Any:
+    """log |beta(a, b)|, without cancellation for large a or b."""
+    return betaln_p.bind(*floats("betaln", a, b))[0]
+
+
+@fused
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """I(x; a, b), the integral of t**(a-1) (1-t)**(b-1) from 0 to x over beta(a, b)."""
+    return special.betainc(*floats("betainc", a, b, x))
+
+
+@fused
+def poch(z: Any, m: Any) -> Any:
+    """gamma(z + m) / gamma(z), the rising factorial."""
+    return poch_p.bind(*floats("poch", z, m, strong=True))[0]
+
+
+@fused(static=("repetition",))
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """How many ways there are to choose k of N things, with `repetition` more than once each."""
+    n, k = floats("comb", N, k)
+    if not repetition:
+        return comb_p.bind(n, k)[0]
+    out = comb_p.bind(n + k - 1, k)[0]
+    return select((n == 0) & (k == 0), 1, out)
+
+
+@fused(static=("exact",))
+def factorial(n: Any, exact: bool = False) -> Any:
+    """n!, as gamma(n + 1) where n is no whole number, 0 for negative n."""
+    if exact:
+        raise NotImplementedError(
+            "factorial: exact must be False; got True. Hint: math.factorial(n)."
+        )
+    return factorial_p.bind(*floats("factorial", n))[0]
+
+
+@fused(static=("d",))
+def multigammaln(a: Any, d: Any) -> Any:
+    """The logarithm of the multivariate gamma function of dimension d, an integer known now."""
+    try:
+        d = operator.index(d)
+    except TypeError:
+        raise TypeError(f"multigammaln: d must be a Python integer; got {d!r}.") from None
+    (a,) = floats("multigammaln", a, strong=True)
+    out = a * 0 + d * (d - 1) / 4 * math.log(math.pi)
+    for j in range(d):
+        out = out + special.lgamma(a - j / 2)
+    return out
+
+
+zeta_one_p = row("zeta_one", riemann, [None], "Riemann's zeta function.")
+
+
+@fused
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz's zeta function, the sum of (k + q)**-x over k = 0, 1, ...; Riemann's without q."""
+    if q is not None:
+        return special.zeta(*floats("zeta", x, q))
+    (x,) = floats("zeta", x)
+    return zeta_one_p.bind(x)[0]
+
+
+def bernoulli_numbers(n: int) -> list[float]:
+    """B_0 ... B_n, rounded once, by tangent numbers (Brent and Harvey 2013)."""
+    half = n // 2
+    tangents = [0, 1] + [0] * half
+    for k in range(2, half + 1):
+        tangents[k] = (k - 1) * tangents[k - 1]
+    for k in range(2, half + 1):
+        for j in range(k, half + 1):
+            tangents[j] = (j - k) * tangents[j - 1] + (j - k + 2) * tangents[j]
+    out = [1.0, -0.5] + [0.0] * max(n - 1, 0)
+    for k in range(1, half + 1):
+        value = Fraction((-1) ** (k - 1) * 2 * k * tangents[k], 4**k * (4**k - 1))
+        try:
+            out[2 * k] = float(value)
+        except OverflowError:
+            out[2 * k] = math.copysign(math.inf, value)
+    return out[: n + 1]
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B_0 ... B_n, each rounded once.
+
+    >>> from weft.scipy import special
+    >>> special.bernoulli(4)
+    Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333334],      dtype=float32)
+    """
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"bernoulli: n must be a Python integer; got {n!r}.") from None
+    if n < 0:
+        raise ValueError(f"bernoulli: n must not be negative; got {n}.")
+    known = bernoulli_numbers(min(n, 300))
+    known += [0.0 if k % 2 else (-1) ** (k // 2 - 1) * math.inf for k in range(301, n + 1)]
+    return put(np.array(known).astype(dtypes.default_float()))

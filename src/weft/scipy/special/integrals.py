@@ -1,0 +1,263 @@
+"""Integrals of elementary functions: exponential, sine, cosine and Fresnel integrals, dilogarithm.
+
+By Chebyshev series on intervals, of the functions themselves or of what multiplies their limits.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from weft.numpy.choice import where as select
+from weft.numpy.fused import fused
+from weft.primitives import special_tables as tables
+from weft.primitives import transcendental as ops
+from weft.primitives.formula import (
+    Real,
+    choose,
+    cos,
+    cos_pi,
+    equal,
+    exact_product,
+    exp,
+    floor,
+    log,
+    log1p,
+    plus,
+    repeat,
+    series,
+    sign,
+    sin,
+    sin_pi,
+    where,
+)
+from weft.primitives.gammas import digamma
+from weft.scipy.special.arguments import floats, row
+
+__all__ = ["exp1", "expi", "expn", "fresnel", "sici", "spence"]
+
+_EULER = 0.5772156649015329
+_EI_ZERO = Fraction("0.37250741078136663446199186658011913294563")
+
+
+def e1(x: Real) -> Real:
+    """E1(x); inf at 0, NaN below."""
+    inverse = 1 / where(x > 1, x, 1.0)
+    far = choose(
+        series(inverse, tables.E1_4),
+        (x < 16, series(inverse, tables.E1_3)),
+        (x < 4, series(inverse, tables.E1_2)),
+    )
+    near = x * series(x, tables.E1_1) - (log(x) + _EULER)
+    return choose(far * exp(-x) * inverse, (x <= 1, near), (x < 0, math.nan))
+
+
+def ei(x: Real) -> Real:
+    """Ei(x), relatively exact at its zero; -inf at 0."""
+    zero = float(_EI_ZERO)
+    d = (x - zero) - float(_EI_ZERO - Fraction(zero))
+    logarithm = where(abs(d) < 0.2, log1p(d / zero), log(x / zero))
+    near = logarithm + d * series(x, tables.EI_1)
+    inverse = 1 / where(x > 1, x, 1.0)
+    far = choose(
+        series(inverse, tables.EI_6),
+        (x < 48, series(inverse, tables.EI_5)),
+        (x < 24, series(x, tables.EI_4)),
+        (x < 12, series(x, tables.EI_3)),
+        (x < 6, series(x, tables.EI_2)),
+    )
+    half = exp(x * 0.5)  # exp(x) may overflow where Ei does not
+    return choose(
+        half * inverse * far * half,
+        (x < 3, near),
+        (x < 0, -e1(abs(x))),
+        (equal(x, 0), -math.inf),
+        (equal(x, math.inf), math.inf),
+    )
+
+
+def en(n: Real, x: Real) -> Real:
+    """En(x), by its series to 1 and its continued fraction beyond."""
+    good = (n >= 1) & (x > 0) & (x < math.inf) & equal(floor(n), n)
+    sn, sx = where(good, n, 1.0), where(good, x, 1.0)
+    near = sx <= 1
+
+    def series_step(i: Real, power: Real, total: Real) -> list:
+        power = power * (sx / -i)
+        pole = equal(i, sn - 1)
+        term = where(pole, power * (digamma(sn) - log(sx)), -power / where(pole, 1.0, i - (sn - 1)))
+        return [(abs(term) > abs(total) * (x.eps / 8)) | (i < sn), power, total + term]
+
+    def fraction_step(i: Real, c: Real, d: Real, h: Real) -> list:
+        top = -(i * (sn - 1 + i))
+        b = sx + sn + 2 * i
+        d = 1 / (top * d + b)
+        c = b + top / c
+        return [abs(c * d - 1) > x.eps / 2, c, d, h * (c * d)]
+
+    first = where(equal(sn, 1), -log(sx) - _EULER, 1 / where(equal(sn, 1), 1.0, sn - 1))
+    total = repeat(series_step, [x.like(1.0), first], near & (sn < 30))[1]
+    start = 1 / (sx + sn)
+    large = x.like(0.1 / float(x.finfo.tiny) ** 0.5)
+    fraction = repeat(fraction_step, [large, start, start], ~near | (sn >= 30))[2] * exp(-sx)
+    return choose(
+        where(near & (sn < 30), total, fraction),
+        (equal(x, 0), where(n > 1, 1 / where(n > 1, n - 1, 1.0), math.inf)),
+        (equal(n, 0), exp(-x) / x),
+        (equal(x, math.inf), 0.0),
+        ((x < 0) | (n < 0) | ~equal(floor(n), n), math.nan),
+    )
+
+
+def dilogarithm(x: Real) -> Real:
+    """Li2(1 - x), reflected and inverted into |1 - x| <= 1/2."""
+    beyond = x > 1.5
+    y = where(beyond, 1 / x, x)
+    low = y < 0.5
+    z = where(low, y, 1 - y)
+    part = z * series(z, tables.DILOG)
+    log_y = log(where(equal(y, 0), 1.0, y))
+    value = where(low, math.pi**2 / 6 - log_y * log1p(-y) - part, part)
+    log_x = log(x)
+    return choose(
+        where(beyond, -0.5 * log_x * log_x - value, value),
+        (equal(x, math.inf), -math.inf),
+        (x < 0, math.nan),
+    )
+
+
+def sine_parts(x: Real) -> tuple[Real, Real]:
+    """f and g of Si = pi/2 - f cos - g sin and Ci = f sin - g cos, for x >= 4."""
+    inverse = 1 / where(x > 4, x, 4.0)
+    t = inverse * inverse
+    near = x < 8
+    f = where(near, series(t, tables.SICI_F1), series(t, tables.SICI_F2)) * inverse
+    g = where(near, series(t, tables.SICI_G1), series(t, tables.SICI_G2)) * t
+    return f, g
+
+
+def sine_integral(x: Real) -> Real:
+    """Si(x)."""
+    y = abs(x)
+    f, g = sine_parts(y)
+    z = where(y < math.inf, y, 4.0)
+    far = where(y < math.inf, math.pi / 2 - (f * cos(z) + g * sin(z)), math.pi / 2)
+    return where(y < 4, x * series(x * x, tables.SI), sign(x) * far)
+
+
+def cosine_integral(x: Real) -> Real:
+    """Ci(|x|)."""
+    y = abs(x)
+    f, g = sine_parts(y)
+    z = where(y < math.inf, y, 4.0)
+    far = where(y < math.inf, f * sin(z) - g * cos(z), 0.0)
+    t = x * x
+    near = (log(y) + _EULER) - t * series(t, tables.CIN)
+    return choose(far, (y < 4, near), (equal(x, -math.inf), math.nan))
+
+
+def fresnel_integral(x: Real, cosine: bool) -> Real:
+    """C(x) or S(x); pi x**2 / 2 is reduced exactly."""
+    y = where(abs(x) < 1e15, abs(x), 1e15)
+    square = y * y
+    t = square * square
+    if cosine:
+        near = y * series(t, tables.FRESNEL_C)
+    else:
+        near = y * square * series(t, tables.FRESNEL_S)
+    inverse = 1 / where(y > 1.6, square, 2.56)
+    u = inverse * inverse
+    first = u > 0.03
+    f = where(first, series(u, tables.FRESNEL_F1), series(u, tables.FRESNEL_F2))
+    g = where(first, series(u, tables.FRESNEL_G1), series(u, tables.FRESNEL_G2))
+    f, g = f / (y * math.pi), g * inverse / (y * math.pi**2)
+    high, low = exact_product(y, y)
+    angle = plus(high - 4 * floor(high * 0.25), low) * 0.5
+    s, c = sin_pi(angle), cos_pi(angle)
+    far = 0.5 + (f * s - g * c) if cosine else 0.5 - (f * c + g * s)
+    out = where(y < 1.6, near, where(abs(x) < 1e15, far, 0.5))
+    return sign(x) * out
+
+
+def down(n: Any, x: Any) -> Any:
+    """-E(n-1)(x), the derivative of En."""
+    return -expn_p.bind(select(n < 1, 0, n - 1), x)[0]
+
+
+exp1_p = row("exp1", e1, [lambda t, y, x: t * (-ops.exp(-x) / x)], "E1(x).")
+expi_p = row("expi", ei, [lambda t, y, x: t * (ops.exp(x) / x)], "Ei(x).")
+expn_p = row("expn", en, [None, lambda t, y, n, x: t * down(n, x)], "En(x).")
+spence_p = row(
+    "spence",
+    dilogarithm,
+    [
+        lambda t, y, x: (
+            t * select(x == 1, -1, ops.log(x) / select(x == 1, 1, 1 - x))
+        )
+    ],
+    "Li2(1 - x).",
+)  # fmt: skip
+sine_p = row(
+    "sine_integral",
+    sine_integral,
+    [lambda t, y, x: t * select(x == 0, 1, ops.sin(x) / select(x == 0, 1, x))],
+    "Si(x).",
+)
+cosine_p = row("cosine_integral", cosine_integral, [lambda t, y, x: t * ops.cos(x) / x], "Ci(x).")
+fresnel_s_p = row(
+    "fresnel_s",
+    lambda x: fresnel_integral(x, cosine=False),
+    [lambda t, y, x: t * ops.sin(x * x * (math.pi / 2))],
+    "S(x).",
+)
+fresnel_c_p = row(
+    "fresnel_c",
+    lambda x: fresnel_integral(x, cosine=True),
+    [lambda t, y, x: t * ops.cos(x * x * (math.pi / 2))],
+    "C(x).",
+)
+
+
+@fused
+def exp1(x: Any) -> Any:
+    """The integral of exp(-t) / t from x to infinity, for x > 0; NaN for negative x."""
+    return exp1_p.bind(*floats("exp1", x, strong=True))[0]
+
+
+@fused
+def expi(x: Any) -> Any:
+    """The principal value of the integral of exp(t) / t from -infinity to x.
+
+    >>> from weft.scipy import special
+    >>> special.expi(1.0)
+    Array(1.8951178, dtype=float32)
+    """
+    return expi_p.bind(*floats("expi", x, strong=True))[0]
+
+
+@fused
+def expn(n: Any, x: Any) -> Any:
+    """The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0."""
+    return expn_p.bind(*floats("expn", n, x, strong=True))[0]
+
+
+@fused
+def spence(x: Any) -> Any:
+    """The integral of log(t) / (1 - t) from 1 to x, the dilogarithm of 1 - x; NaN for x < 0."""
+    return spence_p.bind(*floats("spence", x, strong=True))[0]
+
+
+@fused
+def sici(x: Any) -> tuple[Any, Any]:
+    """(Si, Ci): the integral of sin(t) / t from 0 to x; Euler's constant, log |x| and the integral
+    of (cos(t) - 1) / t added."""
+    (x,) = floats("sici", x, strong=True)
+    return sine_p.bind(x)[0], cosine_p.bind(x)[0]
+
+
+@fused
+def fresnel(x: Any) -> tuple[Any, Any]:
+    """(S, C): the integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x."""
+    (x,) = floats("fresnel", x, strong=True)
+    return fresnel_s_p.bind(x)[0], fresnel_c_p.bind(x)[0]

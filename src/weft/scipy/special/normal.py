@@ -1,0 +1,255 @@
+"""The error function and what is made of it: the normal distribution, Dawson, Faddeeva, Owen.
+
+The formulas are in primitives/error_formulas.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.custom_derivatives import custom_jvp
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array
+from weft.primitives import elementwise as ops
+from weft.primitives import error_formulas, special
+from weft.primitives import transcendental as elementary
+from weft.primitives.formula import Real, choose, equal, exp, where
+from weft.scipy.special.arguments import floats, row
+
+__all__ = [
+    "dawsn",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "log_ndtr",
+    "ndtr",
+    "ndtri",
+    "owens_t",
+    "wofz",
+]
+
+_ROOT_PI = math.sqrt(math.pi)
+_ROOT_2PI = math.sqrt(2 * math.pi)
+
+erfcx_p = row(
+    "erfcx",
+    error_formulas.scaled_erfc,
+    [lambda t, y, x: t * (2 * x * y - 2 / _ROOT_PI)],
+    "exp(x**2) erfc(x).",
+    wide=False,
+)
+erfcinv_p = row(
+    "erfcinv",
+    error_formulas.erfc_inverse,
+    [lambda t, y, x: t * (-_ROOT_PI / 2) * elementary.exp(y * y)],
+    "The x whose erfc is given.",
+    wide=False,
+)
+ndtr_p = row(
+    "ndtr",
+    error_formulas.normal_cdf,
+    [lambda t, y, x: t * elementary.exp(-0.5 * x * x) * (1 / _ROOT_2PI)],
+    "The distribution function of the normal distribution.",
+    wide=False,
+)
+ndtri_p = row(
+    "ndtri",
+    error_formulas.normal_quantile,
+    [lambda t, y, p: t * _ROOT_2PI * elementary.exp(0.5 * y * y)],
+    "The x whose normal distribution function is given.",
+    wide=False,
+)
+log_ndtr_p = row(
+    "log_ndtr",
+    error_formulas.log_normal_cdf,
+    # the density over the distribution function; erfcx of a large negative number is inf, and
+    # then the quotient 0, as it is to be
+    [lambda t, y, x: t * (math.sqrt(2 / math.pi) / erfcx_p.bind(x * -math.sqrt(0.5))[0])],
+    "log of the distribution function of the normal distribution.",
+    wide=False,
+)
+dawsn_p = row(
+    "dawsn",
+    error_formulas.dawson,
+    [lambda t, y, x: t * (1 - 2 * x * y)],
+    "exp(-x**2) times the integral of exp(t**2) from 0 to x.",
+    wide=False,
+)
+
+
+def owen(h: Real, a: Real) -> Real:
+    """Owen's T by Gauss-Legendre quadrature of its integral, whose terms are all positive.
+
+    T(h, a) = (Q(h) + Q(ah)) / 2 - Q(h) Q(ah) - T(ah, 1/a) for a > 1, Q = 1 - ndtr.
+    """
+    h, size = abs(h), abs(a)
+    turned = size > 1
+    width = where(turned, h * where(equal(h, 0), 1.0, size), h)
+    slope = where(turned, 1 / where(turned, size, 1.0), size)
+    bounded = where(width > 40, 40.0, width)
+    end = where(slope * bounded > 9, 9 / where(equal(bounded, 0), 1.0, bounded), slope)
+    total = h.like(0.0)
+    for node, weight in zip(*np.polynomial.legendre.leggauss(28), strict=True):
+        x = end * float((1 + node) / 2)
+        square = x * x
+        total = total + float(weight) * exp(-0.5 * (bounded * bounded) * square) / (1 + square)
+    scale = error_formulas.exp_square(bounded, -0.5)
+    part = where(width > 40, 0.0, total * end * scale * (1 / (4 * math.pi)))
+    upper = error_formulas.normal_cdf(-h)
+    steep = error_formulas.normal_cdf(-where(equal(h, 0), 0.0, h * size))
+    whole = choose(part, (turned, (upper + steep) * 0.5 - upper * steep - part))
+    return where(a < 0, -whole, whole)
+
+
+owens_t_p = row(
+    "owens_t",
+    owen,
+    [
+        lambda t, y, h, a: (
+            t * elementary.exp(-0.5 * h * h) * special.erf(a * h * math.sqrt(0.5))
+            * (-0.5 / _ROOT_2PI)
+        ),
+        lambda t, y, h, a: (
+            t * elementary.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a))
+        ),
+    ],
+    "Owen's T function.",
+)  # fmt: skip
+
+
+def faddeeva(z: Any) -> Any:
+    """w(z) in the first quadrant by trapezoidal rules (Al Azah and Chandler-Wilde 2021), N = 11.
+
+    The rule at multiples of h, or halfway between where z is near one, with the residue at z; near
+    0, where these cancel, the power series.
+    """
+    n = 11
+    h = math.sqrt(math.pi / (n + 1))
+    small = ops.abs(z) < 0.5
+    x, y = ops.real(z), ops.imag(z)
+    phase = x * (1 / h)
+    phase = phase - ops.floor(phase)
+    corrected = y < ops.max(x, x * 0 + math.pi / h)
+    halfway = (phase >= 0.25) & (phase <= 0.75) | ~corrected
+    safe = ops.select(small, z * 0 + 1, z)
+    square = safe * safe
+    nodes = [(k + 0.5) * h for k in range(n + 1)], [k * h for k in range(1, n + 1)]
+    middle, whole = (sum(math.exp(-t * t) / (square - t * t) for t in ts) for ts in nodes)
+    whole = whole + 0.5 / square
+    total = ops.select(halfway, middle, whole) * safe * (2j * h / math.pi)
+    turn = elementary.exp(ops.select(corrected, safe, safe * 0) * (-2j * math.pi / h))
+    sign = ops.select(halfway, 1 + turn, 1 - turn)
+    away = ops.select(corrected, sign, sign * 0 + 1)
+    residue = 2 * elementary.exp(-ops.select(corrected, square, square * 0)) / away
+    far = ops.select(corrected, total + residue, total)
+    near = z * 0
+    for k in reversed(range(30)):
+        near = near * (z * 1j) + 1 / math.gamma(k / 2 + 1)
+    return ops.select(small, near, far)
+
+
+def wofz_anywhere(z: Any) -> Any:
+    """w(z) from the first quadrant by w(-conj z) = conj w(z) and w(-z) = 2 exp(-z**2) - w(z)."""
+    x, y = ops.real(z), ops.imag(z)
+    w = faddeeva(ops.complex(ops.abs(x), ops.abs(y)))
+    w = ops.select(x < 0, ops.conj(w), w)
+    # below the axis w is that of conj(z), and w(z) = 2 exp(-z**2) - w(-z), -z = -conj(conj z)
+    below = y < 0
+    return ops.select(below, 2 * elementary.exp(-z * z) - ops.conj(w), w)
+
+
+@custom_jvp
+def wofz_of(z: Any) -> Any:
+    """wofz of complex numbers."""
+    return wofz_anywhere(z)
+
+
+wofz_of.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
+
+
+@fused
+def wofz(z: Any) -> Any:
+    """The Faddeeva function exp(-z**2) erfc(-i z), complex."""
+    z = as_array(z, "wofz")
+    (z,) = floats("wofz", z, strong=True, takes_complex=True)
+    return wofz_of(ops.convert(z, dtypes.complex_dtype(z.dtype)))
+
+
+@fused
+def erf(x: Any) -> Any:
+    """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
+
+    >>> from weft.scipy import special
+    >>> special.erf(1.0)
+    Array(0.8427008, dtype=float32, weak_type=True)
+    """
+    return special.erf(*floats("erf", x))
+
+
+@fused
+def erfc(x: Any) -> Any:
+    """1 - erf(x), exact in the tail."""
+    return special.erfc(*floats("erfc", x))
+
+
+@fused
+def erfinv(x: Any) -> Any:
+    """The y whose erf is x; NaN outside of [-1, 1]."""
+    return special.erf_inv(*floats("erfinv", x))
+
+
+@fused
+def erfcinv(x: Any) -> Any:
+    """The y whose erfc is x; NaN outside of [0, 2]."""
+    return erfcinv_p.bind(*floats("erfcinv", x))[0]
+
+
+@fused
+def erfcx(x: Any) -> Any:
+    """exp(x**2) erfc(x), also of complex x."""
+    (x,) = floats("erfcx", x, strong=True, takes_complex=True)
+    return wofz_of(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.bind(x)[0]
+
+
+@fused
+def dawsn(x: Any) -> Any:
+    """Dawson's integral: exp(-x**2) times the integral of exp(t**2) from 0 to x."""
+    return dawsn_p.bind(*floats("dawsn", x, strong=True))[0]
+
+
+@fused
+def ndtr(x: Any) -> Any:
+    """The distribution function of the normal distribution, exact in the lower tail."""
+    return ndtr_p.bind(*floats("ndtr", x, strong=True))[0]
+
+
+@fused
+def ndtri(p: Any) -> Any:
+    """The x whose normal distribution function is p; NaN outside of [0, 1]."""
+    return ndtri_p.bind(*floats("ndtri", p, strong=True))[0]
+
+
+@fused(static=("series_order",))
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """The logarithm of ndtr(x), exact in both tails.
+
+    `series_order`, an integer from 0 to 30, is taken for JAX's sake; no such series is summed here.
+    """
+    if type(series_order) is not int:
+        raise TypeError(f"log_ndtr: series_order must be an integer; got {series_order!r}.")
+    if not 0 <= series_order <= 30:
+        raise ValueError(f"log_ndtr: series_order must be from 0 to 30; got {series_order}.")
+    return log_ndtr_p.bind(*floats("log_ndtr", x, strong=True))[0]
+
+
+@fused
+def owens_t(h: Any, a: Any) -> Any:
+    """Owen's T function: 1 / 2 pi times the integral over x from 0 to a of
+    exp(-h**2 (1 + x**2) / 2) / (1 + x**2)."""
+    return owens_t_p.bind(*floats("owens_t", h, a, strong=True))[0]

@@ -1,0 +1,96 @@
+"""logsumexp, softmax and log_softmax: sums of exponentials without overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import dtypes
+from weft.control.custom import stop_gradient_p
+from weft.numpy import reductions
+from weft.numpy.choice import where as where_
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_operand
+from weft.primitives import elementwise as ops
+from weft.primitives import transcendental
+from weft.scipy.special.arguments import floats
+
+__all__ = ["log_softmax", "logsumexp", "softmax"]
+
+INF = float("inf")
+
+
+def real_part(x: Any) -> Any:
+    """The part that decides how large exp(x) is."""
+    return ops.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+def highest(x: Any, axis: Any, where: Any) -> Any:
+    """The largest real part along `axis`, a constant; 0 where it is not finite."""
+    top = reductions.max(real_part(x), axis=axis, keepdims=True, where=where, initial=-INF)
+    top = where_(ops.is_finite(top), top, 0)
+    return stop_gradient_p.bind(top)[0]
+
+
+@fused(static=("axis", "keepdims", "return_sign"))
+def logsumexp(
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """log(sum(b * exp(a))) over `axis`, of the elements where `where` holds.
+
+    With `return_sign` a pair: the logarithm of the size of the sum, and its sign (for complex sums
+    a number of size 1). Without it a negative sum gives NaN. Of no elements it is -inf.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy import special
+    >>> special.logsumexp(jnp.array([1000.0, 1000.0]))
+    Array(1000.6931, dtype=float32)
+    """
+    if b is None:
+        (x,) = floats("logsumexp", a, strong=True, takes_complex=True)
+        weight = None
+    else:
+        x, weight = floats("logsumexp", a, as_operand("logsumexp", b), strong=True,
+                           takes_complex=True)  # fmt: skip
+        x = where_(weight == 0, -INF, x)  # what weighs nothing does not decide the scale
+    top = highest(x, axis, where)
+    terms = transcendental.exp(x - top)
+    if weight is not None:
+        terms = where_(weight == 0, 0, weight * terms)
+    total = reductions.sum(terms, axis=axis, keepdims=True, where=where)
+    if return_sign or not dtypes.is_complex(total.dtype):
+        sign = ops.sign(total)
+        # the magnitude's derivative is that of the sum over the sum: safe where it is 0
+        out = transcendental.log(ops.abs(total)) + top
+        out = where_(sign < 0, float("nan"), out) if not return_sign else out
+    else:
+        sign, out = None, transcendental.log(total) + top
+    if not keepdims:
+        axes = tuple(range(x.ndim)) if axis is None else axis
+        out, sign = (v if v is None else v.squeeze(axes) for v in (out, sign))
+    return (out, sign) if return_sign else out
+
+
+def shifted(op: str, x: Any, axis: Any) -> tuple[Any, Any]:
+    """x less its maximum along `axis`, and what to reduce over."""
+    (x,) = floats(op, x, strong=True, takes_complex=True)
+    return x - highest(x, axis, None), x
+
+
+@fused(static=("axis",))
+def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """exp(x) / sum(exp(x)) over `axis`, by default over all elements."""
+    y, _ = shifted("softmax", x, axis)
+    terms = transcendental.exp(y)
+    return terms / reductions.sum(terms, axis=axis, keepdims=True)
+
+
+@fused(static=("axis",))
+def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """log(softmax(x)) over `axis`, by default over all elements; exact where softmax underflows."""
+    y, _ = shifted("log_softmax", x, axis)
+    return y - transcendental.log(reductions.sum(transcendental.exp(y), axis=axis, keepdims=True))
