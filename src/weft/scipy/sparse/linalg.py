@@ -70,22 +70,22 @@ def conjugate_gradients(
     """Hestenes and Stiefel, 1952, with a preconditioner."""
 
     def body(state: tuple) -> tuple:
-        x, r, gamma, p, k = state
+        x, r, _, gamma, p, k = state
         step = A(p)
         alpha = quotient(gamma, jnp.real(dot(p, step)))
         x, r = plus(x, alpha, p), plus(r, -alpha, step)
         z = M(r)
         previous, gamma = gamma, jnp.real(dot(r, z))
-        return x, r, gamma, plus(z, quotient(gamma, previous), p), k + 1
+        return x, r, square(r), gamma, plus(z, quotient(gamma, previous), p), k + 1
 
     def more(state: tuple) -> Any:
-        _, r, gamma, _, k = state
-        return (square(r) > limit**2) & (gamma != 0) & (k < maxiter)
+        _, _, size, gamma, _, k = state
+        return (size > limit**2) & (gamma != 0) & (k < maxiter)
 
     r = difference(b, A(x))
     z = M(r)
-    x, r, _, _, k = while_loop(more, body, (x, r, jnp.real(dot(r, z)), z, 0))
-    return x, square(r) <= limit**2, k
+    x, _, size, *_, k = while_loop(more, body, (x, r, square(r), jnp.real(dot(r, z)), z, 0))
+    return x, size <= limit**2, k
 
 
 def stabilized_gradients(

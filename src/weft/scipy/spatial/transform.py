@@ -200,8 +200,7 @@ def angles_of(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
     a, b, c, d = x[3], x[i], x[j], sign * x[k]
     if not proper:
         a, b, c, d = a - c, b + d, c + a, d - b
-    low, high = jnp.hypot(c, d), jnp.hypot(a, b)
-    middle = 2 * jnp.arctan2(low, high)
+    middle = 2 * jnp.arctan2(root(c * c + d * d), root(a * a + b * b))
     plus, minus = direction(b, a), direction(d, c)
     limit = max(1e-7, 10 * float(dtypes.finfo(q.dtype).eps))
     start, end = middle <= limit, middle >= np.pi - limit
@@ -220,7 +219,7 @@ def angles_of(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
 def direction(y: Any, x: Any) -> Any:
     """atan2, with derivative 0 at the origin."""
     origin = (x == 0) & (y == 0)
-    return jnp.arctan2(jnp.where(origin, 0, y), jnp.where(origin, 1, x))
+    return jnp.arctan2(y, jnp.where(origin, 1, x))
 
 
 @fused(static=("inverse",))
