@@ -369,6 +369,28 @@ def test_what_is_not_mapped_stays_so():
     assert [str(v.aval) for v in scan.outvars] == ["f32[4,3]", "i32[]", "i32[3]"]
 
 
+@pytest.mark.parametrize("call", [jit, weft.checkpoint])
+def test_a_call_in_the_body_hides_no_independence(call):
+    """What is not mapped, does not move, or has no cotangent is so through programs too."""
+
+    def step(carry, x):
+        t, buffer, after, v = carry
+        weft.debug.print("", ordered=True)
+        out = jnp.sin(v) * x + t + buffer.sum()
+        return (t + 0.5, jnp.roll(buffer, 1) * t, after + out, out), t
+
+    def avals(fun):
+        return [[v.aval.shape for v in e.invars] for e in equations(make_jaxpr(fun)(1.0))]
+
+    def last(f):
+        return lambda v: lax.scan(f, (0.0, jnp.ones(5), jnp.ones(3), v), H)[0][3]
+
+    assert avals(grad(last(call(step)))) == avals(grad(last(step)))
+    mapped = lambda f: lambda v: vmap(last(f))(v * H)
+    assert avals(mapped(call(step))) == avals(mapped(step))
+    close(grad(last(call(step)))(1.0), grad(last(step))(1.0))
+
+
 def test_the_mapped_axis_of_xs_is_second():
     f = vmap(lambda xs: lax.scan(lambda c, x: (c + x, x * 2.0), jnp.zeros(3), xs)[1])
     (scan,) = equations(make_jaxpr(f)(ROWS).jaxpr)

@@ -57,10 +57,13 @@ def jvp_body(
 
     Also which inputs move in it, for more of the carry may, and which results do.
     """
-    guess = carried(dependences(jaxpr), moved, num_consts, num_carry)
+    guess = carried(dependences(jaxpr, False), moved, num_consts, num_carry)
     inexact = [dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals]
-    moves = tuple(g and x for g, x in zip(guess, inexact, strict=True))
-    body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
+    moves, before = tuple(g and x for g, x in zip(guess, inexact, strict=True)), None
+    while moves != before:  # programs in the body may move more
+        body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
+        before, after = moves, moves[num_consts + num_carry :]
+        moves = (*moves[:num_consts], *out_moved[:num_carry], *after)
     # what only depends on what moves through functions without derivative does not move
     sizes = [sum(g) for g in cut(moves, (num_consts, num_carry))]
     marks = [False] * len(moves)
@@ -119,7 +122,7 @@ def batch_body(
 ) -> tuple[Jaxpr, list[bool], list[int | None]]:
     """The body mapped over `axis`; which of the carry is mapped, in front; where results are."""
     n, m = num_consts, num_carry
-    mapped = carried(dependences(jaxpr), [d is not None for d in dims], n, m)[n : n + m]
+    mapped = carried(dependences(jaxpr, False), [d is not None for d in dims], n, m)[n : n + m]
     while True:
         force = (*mapped, *[False] * (len(jaxpr.outvars) - m))
         inner = (*dims[:n], *[0 if x else None for x in mapped], *dims[n + m :])
@@ -127,7 +130,7 @@ def batch_body(
         found = [d is not None for d in out_dims[:m]]
         if found == mapped:
             return body, mapped, out_dims
-        mapped = found  # a collective made it so
+        mapped = found  # a collective made it so, or a program in the body
 
 
 class Halves(NamedTuple):
@@ -324,10 +327,12 @@ def backward_body(
 
     `split` takes all products that can be out of the loop, whatever memory that needs.
     """
-    n, m = num_consts, num_carry
-    moves = moving_back(jaxpr, n, m, moved)
-    force = (*[False] * sum(linear[:n]), *moves[:m], *[False] * sum(linear[n + m :]))
-    back, back_moved = backward_jaxpr(jaxpr, linear, moves, force)
+    n, m, first = num_consts, num_carry, sum(linear[:num_consts])
+    moves, before = moving_back(jaxpr, n, m, moved), None
+    while moves != before:  # programs in the body may move more
+        force = (*[False] * first, *moves[:m], *[False] * sum(linear[n + m :]))
+        back, back_moved = backward_jaxpr(jaxpr, linear, moves, force)
+        before, moves = moves, (*back_moved[first : first + m], *moves[m:])
     moving = iter(back_moved)
     grads_moved = [lin and next(moving) for lin in linear]
     kept_consts = n - sum(linear[:n])
@@ -353,8 +358,8 @@ def backward_body(
 def moving_back(
     jaxpr: Jaxpr, num_consts: int, num_carry: int, moved: tuple[bool, ...]
 ) -> tuple[bool, ...]:
-    """Which results have cotangents that are not Zero once those went back around the loop."""
-    needs = dependences(jaxpr)
+    """Which results at least have cotangents that are not Zero once those went around the loop."""
+    needs = dependences(jaxpr, False)
     moves, before = moved, None
     while moves != before:
         before, reached = moves, 0
