@@ -493,7 +493,7 @@ def arange(
     if stop is None:
         start, stop = type(start)(0), start
     given = [x for x in (start, stop, step) if x is not None]
-    if any(np.iscomplexobj(x) for x in given):
+    if any(isinstance(x, complex | np.complexfloating) for x in given):
         raise DtypeError(f"arange: arguments must be real; got {given}.")
     if dtype is None:
         found = dtypes.canonicalize(dtypes.result_type(*given))
@@ -552,7 +552,7 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = count_of("linspace", num)
+    num = num if type(num) is int and num >= 0 else count_of("linspace", num)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "linspace")
     out, step = spaced(start, stop, num, bool(endpoint), found, operator.index(axis))
     return (placed(out, device), step) if retstep else placed(out, device)

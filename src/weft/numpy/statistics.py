@@ -178,6 +178,7 @@ def nanpercentile(
     return quantile_of("nanpercentile", a, q, 100, axis, method, keepdims, weights, True)
 
 
+@fused(static=("axis", "out", "overwrite_input", "keepdims"))
 def median(
     a: Any,
     axis: Axis = None,
@@ -190,6 +191,7 @@ def median(
     return quantile_of("median", a, 0.5, 1, axis, "linear", keepdims, None, False)
 
 
+@fused(static=("axis", "out", "overwrite_input", "keepdims"))
 def nanmedian(
     a: Any,
     axis: Axis = None,

@@ -18,6 +18,7 @@ from weft.errors import IndexingError, ShapeError
 from weft.loops import fori_loop
 from weft.numpy import choice, creation, cumulative, functional, reductions, ufuncs
 from weft.numpy.choice import truth, where
+from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
 from weft.numpy.promotion import as_array, axes_of, axis_of, no_out
 from weft.primitives import cumulative as running
@@ -259,8 +260,16 @@ class ufunc(metaclass=UfuncType):
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of each element of A with each of B."""
         op = self.require("outer")
-        x, y = as_array(A, op), as_array(B, op)
-        return self.call(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
+        return self.outer_of_arrays(as_array(A, op), as_array(B, op))
+
+    @functools.cached_property
+    def outer_of_arrays(self) -> Callable:
+        """`outer` as one compiled program."""
+
+        def outer(x: Any, y: Any) -> Any:
+            return self.call(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
+
+        return fused(outer)
 
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
