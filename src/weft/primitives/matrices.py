@@ -191,8 +191,10 @@ def imaginary_diagonal(x: Any) -> Any:
 
 
 def take_rows(x: Any, order: Any) -> Any:
-    """Matrices with their rows in the given order, which holds vectors of row numbers."""
+    """Matrices with their rows in the given order, a permutation for each."""
     shape = typeof(x).shape
+    if not typeof(x).size:
+        return x
     batch = tuple(range(len(shape) - 2))
     numbers = GatherDimensionNumbers(
         offset_dims=(len(shape) - 1,),
