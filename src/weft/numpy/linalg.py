@@ -28,6 +28,7 @@ from weft.numpy.promotion import as_array, as_inexact, axes_of, operands
 from weft.numpy.reductions import any, sum
 from weft.numpy.sorting import sort
 from weft.numpy.systems import (
+    HALF_TOO,
     determinant,
     epsilon_of,
     hermitian_svd,
@@ -254,9 +255,6 @@ def det(a: Any) -> Any:
     x = as_inexact("det", a)
     check_matrix("det", x.aval, True, HALF_TOO)
     return determinant(x)
-
-
-HALF_TOO = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
 @fused(static=("method",))

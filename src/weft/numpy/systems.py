@@ -49,6 +49,10 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.small import det_small, is_small, solve_small
 from weft.solves import custom_linear_solve
+from weft.xla.lapack import LETTERS
+
+# What is computed without LAPACK takes half precision too.
+HALF_TOO = ("float16", "bfloat16", *LETTERS)
 
 # --- operands -------------------------------------------------------------------------------
 
@@ -60,10 +64,12 @@ def matrices(op: str, a: Any, square: bool = False) -> Any:
     return x
 
 
-def right_side(op: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+def right_side(
+    op: str, a: Any, b: Any, kinds: tuple[str, ...] = tuple(LETTERS)
+) -> tuple[Any, Any, bool]:
     """Square matrices, columns of one dtype with them, and whether b was one vector."""
     a, b = operands(op, as_array(a, op), as_array(b, op), inexact=True, shaped=False)
-    check_matrix(op, a.aval, square=True)
+    check_matrix(op, a.aval, True, kinds)
     vector = b.ndim == 1
     if not b.ndim or b.shape[0 if vector else -2] != a.shape[-1]:
         hint = " Hint: b[..., None] for one vector for each matrix." * (b.shape == a.shape[:-1])
@@ -238,8 +244,6 @@ def log_determinant_tangent(by_qr: bool, primals: tuple, tangents: tuple) -> tup
 
 def hermitian_svd(a: Any) -> tuple[Any, Any, Any]:
     """The singular value decomposition (U, s, V^H) of Hermitian a (..., n, n)."""
-    if not a.size:
-        return svd(a)
     v, w = eigh(a)
     size = abs(w)
     # The larger first: columns are put in order by their transposes' rows.

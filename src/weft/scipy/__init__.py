@@ -10,6 +10,7 @@ MODULES = {
     "weft.scipy.fft": "",
     "weft.scipy.integrate": "",
     "weft.scipy.interpolate": "",
+    "weft.scipy.linalg": "",
     "weft.scipy.ndimage": "",
     "weft.scipy.optimize": "",
     "weft.scipy.signal": "",

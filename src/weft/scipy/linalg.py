@@ -1,0 +1,485 @@
+"""Linear algebra by SciPy's names: `weft.scipy.linalg`.
+
+Factorizations and systems are here, functions of matrices in matrix_functions.py, matrices of a
+known form in special_matrices.py. Arguments `overwrite_a`, `check_finite` and the like, which
+exist for SciPy's sake, are of no consequence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.errors import ShapeError
+from weft.numpy import linalg
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, as_inexact, operands
+from weft.numpy.systems import (
+    HALF_TOO,
+    lu_solve_transposed,
+    matrices,
+    right_side,
+    solution,
+    together,
+)
+from weft.primitives import eigen, factorizations
+from weft.primitives import linalg as triangular
+from weft.primitives.factorizations import householder_product, lu_pivots_to_permutation
+from weft.primitives.matrices import (
+    adjoint,
+    as_column,
+    check_matrix,
+    columns,
+    identity_like,
+    lower_part,
+    product,
+    rows,
+    upper_part,
+)
+from weft.scipy.matrix_functions import *  # noqa: F403
+from weft.scipy.matrix_functions import __all__ as functions_of_matrices
+from weft.scipy.matrix_functions import complex_matrices
+from weft.scipy.special_matrices import *  # noqa: F403
+from weft.scipy.special_matrices import __all__ as known_matrices
+
+__all__ = [
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "eigh",
+    "eigh_tridiagonal",
+    "hessenberg",
+    "inv",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "qr",
+    "qr_multiply",
+    "schur",
+    "solve",
+    "solve_triangular",
+    "svd",
+    *functions_of_matrices,
+    *known_matrices,
+]
+
+# --- systems --------------------------------------------------------------------------------
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinants of square matrices."""
+    return linalg.det(a)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverses of square matrices; inf or NaN where there is none. Prefer `solve`."""
+    return linalg.inv(a)
+
+
+@fused(static=("lower", "overwrite_a", "overwrite_b", "debug", "check_finite", "assume_a"))
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
+    """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k).
+
+    With `assume_a` "pos", a is positive definite, NaN coming out where it is not, and only its
+    upper triangle is read, or the `lower` one. "gen", "sym" and "her" solve general systems.
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos'; got {assume_a!r}.")
+    if assume_a != "pos":
+        return solution("solve", a, b)
+    a, b, vector = right_side("solve", a, b)
+    x = factored("solve", cholesky_of(a, lower), lower, b)
+    return x[..., 0] if vector else x
+
+
+TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
+
+
+@fused(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"))
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Any:
+    """x for which op(a) x = b, for triangular a (..., n, n) and b (n,) or (..., n, k).
+
+    `trans` is 0 or "N" for a, 1 or "T" for its transpose, 2 or "C" for its conjugate transpose.
+    Only the upper triangle is read, or the `lower` one, without the diagonal if `unit_diagonal`.
+
+    >>> import weft.numpy as jnp
+    >>> print(solve_triangular(jnp.array([[2., 1.], [0., 4.]]), jnp.array([4., 8.])))
+    [1. 2.]
+    """
+    if trans not in TRANSPOSED:
+        raise ValueError(
+            f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C'; got {trans!r}."
+        )
+    kind = TRANSPOSED[trans]
+    a, b, vector = right_side("solve_triangular", a, b, HALF_TOO)
+    x = triangular.triangular_solve(
+        *together("solve_triangular", a, b),
+        left_side=True,
+        lower=lower,
+        transpose_a=kind > 0,
+        conjugate_a=kind == 2,
+        unit_diagonal=unit_diagonal,
+    )
+    return x[..., 0] if vector else x
+
+
+# --- Cholesky -------------------------------------------------------------------------------
+
+
+def cholesky_of(a: Any, lower: bool) -> Any:
+    """The lower Cholesky factor from the lower triangle, or the upper one from the upper."""
+    if lower:
+        return triangular.cholesky(a, symmetrize_input=False)
+    return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
+
+
+@fused(static=("lower", "overwrite_a", "check_finite"))
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """U, upper triangular, with a = U^H U; or with `lower` L, with a = L L^H.
+
+    For positive definite a (..., n, n); NaN where it is not. Only the triangle of the result is
+    read.
+    """
+    return cholesky_of(matrices("cholesky", a, square=True), lower)
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
+    """(c, lower), what `cho_solve` takes: the Cholesky factor of a, and which one it is."""
+    return cholesky(a, lower), lower
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool],
+    b: Any,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """x for which a x = b, from the `cho_factor` of a (..., n, n), for b (n,) or (..., n, k)."""
+    c, lower = c_and_lower
+    return cho_solved(c, b, bool(lower))
+
+
+@fused(static=("lower",), name="cho_solve")
+def cho_solved(c: Any, b: Any, lower: bool) -> Any:
+    """`cho_solve`."""
+    c, b, vector = right_side("cho_solve", c, b, HALF_TOO)
+    x = factored("cho_solve", c, lower, b)
+    return x[..., 0] if vector else x
+
+
+def factored(op: str, c: Any, lower: bool, b: Any) -> Any:
+    """x for which a x = b, from a Cholesky factor c of a and b (..., n, k)."""
+    c, b = together(op, c, b)
+    first = {"transpose_a": not lower, "conjugate_a": not lower}
+    last = {"transpose_a": lower, "conjugate_a": lower}
+    y = triangular.triangular_solve(c, b, left_side=True, lower=lower, **first)
+    return triangular.triangular_solve(c, y, left_side=True, lower=lower, **last)
+
+
+# --- LU -------------------------------------------------------------------------------------
+
+
+@fused(static=("overwrite_a", "check_finite"))
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """(lu, pivots), what `lu_solve` takes: L below the diagonal of one matrix, and U; row i was
+    exchanged with row pivots[i].
+    """
+    factors, pivots, _ = factorizations.lu(matrices("lu_factor", a))
+    return factors, pivots
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """x for which a x = b, from the `lu_factor` of a (..., n, n), for b (n,) or (..., n, k).
+
+    `trans` is 1 for the transpose of a, 2 for its conjugate transpose.
+    """
+    if trans not in (0, 1, 2):
+        raise ValueError(f"lu_solve: trans must be 0, 1 or 2; got {trans!r}.")
+    factors, pivots = lu_and_piv
+    return lu_solved(factors, pivots, b, trans)
+
+
+@fused(static=("trans",), name="lu_solve")
+def lu_solved(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
+    """`lu_solve`."""
+    factors, b, vector = right_side("lu_solve", factors, b)
+    pivots = as_array(pivots, "lu_solve")
+    if pivots.shape[-1:] != factors.shape[-1:]:
+        raise ShapeError(
+            f"lu_solve: there must be a pivot for each row; got {pivots.aval} for {factors.aval}."
+        )
+    order = lu_pivots_to_permutation(pivots, factors.shape[-1])
+    factors, b = together("lu_solve", factors, b)
+    order = jnp.broadcast_to(order, b.shape[:-1])
+    if trans:
+        x = lu_solve_transposed(factors, order, b, conjugate=trans == 2)
+    else:
+        x = factorizations.lu_solve(factors, order, b)
+    return x[..., 0] if vector else x
+
+
+@fused(static=("permute_l", "overwrite_a", "check_finite"))
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple:
+    """a = P L U: a permutation matrix, a lower one of unit diagonal, an upper one; or (P L, U).
+
+    For a (..., m, n), L has min(m, n) columns and U as many rows.
+    """
+    x = matrices("lu", a)
+    m, k = x.shape[-2], min(x.shape[-2:])
+    factors, _, order = factorizations.lu(x)
+    left = columns(factors, 0, k)
+    left, right = lower_part(left, -1) + identity_like(left), upper_part(rows(factors, 0, k))
+    p = jnp.arange(m)[:, None] == order[..., None, :]
+    if permute_l:
+        return product(p.astype(left.dtype), left), right
+    return p.astype(dtypes.real_dtype(x.dtype)), left, right
+
+
+# --- QR, singular values --------------------------------------------------------------------
+
+
+@fused(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"))
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple:
+    """a = Q R, or a[:, p] = Q R with `pivoting`: (Q, R), (Q, R, p); (R,), (R, p) for `mode` "r".
+
+    For a (..., m, n), Q has m columns, or min(m, n) for `mode` "economic".
+    """
+    x = matrices("qr", a)
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(f"qr: mode must be 'full', 'r' or 'economic'; got {mode!r}.")
+    out = factorizations.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return out[1:] if mode == "r" else out
+
+
+@fused(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"), name="qr_multiply")
+def qr_multiply(
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple:
+    """(c Q, R), or (Q c, R) for the "left" `mode`, and p with `pivoting`, where a[:, p] = Q R.
+
+    For a (..., m, n) Q has min(m, n) columns. c is (..., p, m), or (..., min(m, n), p) on the left,
+    or a vector. `conjugate` takes conj(Q) for Q.
+    """
+    if mode not in ("right", "left"):
+        raise ValueError(f"qr_multiply: mode must be 'right' or 'left'; got {mode!r}.")
+    a, c = operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
+    check_matrix("qr_multiply", a.aval)
+    vector, left = c.ndim == 1, mode == "left"
+    c = (as_column(c) if left else c[None]) if vector else c
+    size = min(a.shape[-2:]) if left else a.shape[-2]
+    if c.ndim < 2 or c.shape[-2 if left else -1] != size:
+        wanted = "rows" if left else "columns"
+        raise ShapeError(
+            f"qr_multiply: c must have {size} {wanted} for mode {mode!r}; got {a.aval}, {c.aval}."
+        )
+    q, r, *order = factorizations.qr(a, pivoting=pivoting, full_matrices=False)
+    q = jnp.conj(q) if conjugate else q
+    q, c = together("qr_multiply", q, c)
+    out = product(q, c) if left else product(c, q)
+    return out.reshape(out.size) if vector and a.ndim == 2 else out, r, *order
+
+
+@fused(
+    static=(
+        "full_matrices",
+        "compute_uv",
+        "overwrite_a",
+        "check_finite",
+        "lapack_driver",
+    )
+)
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """a = U diag(s) Vh, as numpy.linalg.svd; s alone if not `compute_uv`.
+
+    `lapack_driver` is "gesdd", which divides and conquers, or "gesvd".
+    """
+    if lapack_driver not in ("gesdd", "gesvd"):
+        raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd'; got {lapack_driver!r}.")
+    algorithm = eigen.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
+    return eigen.svd(
+        matrices("svd", a),
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        algorithm=algorithm,
+    )
+
+
+# --- eigenvalues ----------------------------------------------------------------------------
+
+
+@fused(
+    static=(
+        "lower",
+        "eigvals_only",
+        "overwrite_a",
+        "overwrite_b",
+        "turbo",
+        "eigvals",
+        "type",
+        "check_finite",
+    )
+)
+def eigh(
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: tuple[int, int] | None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
+    """Eigenvalues w, ascending, and eigenvectors v (columns) of Hermitian a (..., n, n).
+
+    With b, positive definite, those of a v = w b v; of a b v = w v for `type` 2; of b a v = w v for
+    type 3. `eigvals` asks for the eigenvalues of numbers first to last alone. Both operands are
+    made Hermitian first, as (a + a^H) / 2, so `lower` is of no consequence.
+    """
+    if type not in (1, 2, 3):
+        raise ValueError(f"eigh: type must be 1, 2 or 3; got {type!r}.")
+    subset = None if eigvals is None else (eigvals[0], eigvals[1] + 1)
+    if b is None:
+        v, w = eigen.eigh(matrices("eigh", a, square=True), subset_by_index=subset)
+        return w if eigvals_only else (w, v)
+    a, b = operands("eigh", as_array(a), as_array(b), inexact=True, shaped=False)
+    for x in (a, b):
+        check_matrix("eigh", x.aval, square=True)
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"eigh: a and b must be of one size; got {a.aval}, {b.aval}.")
+    a, b = together("eigh", (a + adjoint(a)) / 2, b)
+    root = triangular.cholesky(b)
+    solved = {"left_side": True, "lower": True}
+    if type == 1:
+        half = triangular.triangular_solve(root, a, **solved)
+        inner = adjoint(triangular.triangular_solve(root, adjoint(half), **solved))
+    else:
+        inner = product(adjoint(root), a, root)
+    v, w = eigen.eigh(inner, subset_by_index=subset)
+    if eigvals_only:
+        return w
+    if type == 3:
+        return w, product(root, v)
+    return w, triangular.triangular_solve(root, v, transpose_a=True, conjugate_a=True, **solved)
+
+
+@fused(static=("eigvals_only", "select", "select_range", "tol"))
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Any = None,
+) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian tridiagonal matrices.
+
+    d (n,) is the diagonal, e (n - 1,) the one below it. `select` is "a" for all eigenvalues, or "i"
+    for those of numbers select_range[0] to select_range[1]. The matrix is built and decomposed as a
+    whole; `tol` and `key` are of no consequence.
+    """
+    op = "eigh_tridiagonal"
+    d, e = as_inexact(op, d), as_inexact(op, e)
+    if d.ndim != 1 or e.ndim != 1 or e.shape[0] != d.shape[0] - 1:
+        raise ShapeError(
+            f"{op}: operands must be of shapes (n,) and (n - 1,); got {d.aval}, {e.aval}."
+        )
+    if select not in ("a", "i"):
+        raise NotImplementedError(
+            f"{op}: select must be 'a' or 'i', for results of known size; got {select!r}."
+        )
+    subset = None
+    if select == "i":
+        if select_range is None:
+            raise ValueError(f"{op}: select_range must be given for select='i'; got None.")
+        subset = (int(select_range[0]), int(select_range[1]) + 1)
+    a = matrices(op, jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
+    v, w = eigen.eigh(a, symmetrize_input=False, subset_by_index=subset)
+    return w if eigvals_only else (w, v)
+
+
+@fused(static=("output",))
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """(T, Z) with a = Z T Z^H, for a (..., n, n): unitary Z, upper triangular T.
+
+    For real a, complex eigenvalues are 2 x 2 blocks on the diagonal of T, unless `output` is
+    "complex".
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"schur: output must be 'real' or 'complex'; got {output!r}.")
+    as_matrices = complex_matrices if output == "complex" else matrices
+    t, z = eigen.schur(as_matrices("schur", a))
+    return t, z
+
+
+@fused(static=("calc_q", "overwrite_a", "check_finite"))
+def hessenberg(
+    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """H with a = Q H Q^H and zeros below the subdiagonal; (H, Q) with `calc_q`."""
+    x = matrices("hessenberg", a, square=True)
+    reduced, taus = eigen.hessenberg(x)
+    h, n = upper_part(reduced, -1), x.shape[-1]
+    if not calc_q:
+        return h
+    if n < 2:
+        return h, identity_like(x)
+    inner = householder_product(columns(rows(reduced, 1, n), 0, n - 1), taus)
+    edges = [(0, 0)] * (x.ndim - 2) + [(1, 0), (1, 0)]
+    inner = jnp.pad(inner, edges)
+    return h, jnp.where((jnp.arange(n) == 0) & (jnp.arange(n) == 0)[:, None], 1, inner)

@@ -1,0 +1,430 @@
+"""Functions of matrices: exponentials, roots and general ones, polar factors, Sylvester equations.
+
+Those of triangular matrices are built column by column, each by one triangular system.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.conditionals import cond
+from weft.custom_rules import custom_jvp
+from weft.derivatives import jvp
+from weft.errors import ShapeError
+from weft.loops import fori_loop
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, as_inexact, operands
+from weft.numpy.systems import epsilon_of, matrices, solve, together
+from weft.primitives.eigen import eig, schur, svd
+from weft.primitives.linalg import triangular_solve
+from weft.primitives.matrices import (
+    adjoint,
+    as_column,
+    check_matrix,
+    identity_like,
+    product,
+    swap,
+    upper_part,
+)
+from weft.scans import scan
+from weft.solves import custom_linear_solve
+
+__all__ = ["expm", "expm_frechet", "funm", "polar", "rsf2csf", "solve_sylvester", "sqrtm"]
+
+
+# --- the exponential ------------------------------------------------------------------------
+
+# For a precision: the coefficients of the numerator of Pade's approximation of exp, and the 1-norm
+# up to which it is as exact as numbers are. Source: Higham, "The scaling and squaring method for
+# the matrix exponential revisited" (2005), table 2.3.
+PADE = {
+    32: ((17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1), 3.925724783138660),
+    64: (
+        (
+            64764752532480000,
+            32382376266240000,
+            7771770303897600,
+            1187353796428800,
+            129060195264000,
+            10559470521600,
+            670442572800,
+            33522128640,
+            1323241920,
+            40840800,
+            960960,
+            16380,
+            182,
+            1,
+        ),
+        5.371920351148152,
+    ),
+}
+
+
+@fused(static=("upper_triangular", "max_squarings"))
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """The exponentials of A (..., n, n), by Pade's approximation, scaling and squaring.
+
+    NaN where more than `max_squarings` would be needed: for a 1-norm above 2^16 or so.
+    `upper_triangular` promises that A is. Source: Higham (2005).
+
+    >>> import weft.numpy as jnp
+    >>> print(expm(jnp.zeros((2, 2))))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    a = matrices("expm", A, square=True)
+    if not a.size:
+        return a
+    coefficients, limit = PADE[dtypes.itemsize_bits(dtypes.real_dtype(a.dtype))]
+    norm = jnp.max(jnp.sum(jnp.abs(a), -2), -1)
+    count = jnp.maximum(jnp.ceil(jnp.log2(norm / limit)), 0)
+    scaled = a / jnp.exp2(count).astype(a.dtype)[..., None, None]
+    even, odd = pade_parts(scaled, coefficients)
+    if upper_triangular:
+        x = triangular_solve(even - odd, even + odd, left_side=True)
+    else:
+        x = solve(even - odd, even + odd)
+    x = squared(x, count, int(max_squarings))
+    return jnp.where((count <= max_squarings)[..., None, None], x, math.nan)
+
+
+def pade_parts(a: Any, coefficients: tuple) -> tuple[Any, Any]:
+    """The even and the odd part of the polynomial with these coefficients."""
+    square, power = product(a, a), identity_like(a)
+    even, odd = coefficients[0] * power, coefficients[1] * power
+    for i in range(2, len(coefficients), 2):
+        power = square if i == 2 else product(power, square)
+        even = even + coefficients[i] * power
+        odd = odd + coefficients[i + 1] * power
+    return even, product(a, odd)
+
+
+def squared(x: Any, count: Any, most: int) -> Any:
+    """x squared `count` times, as many for each matrix as it wants."""
+    last = jnp.max(count)
+
+    def step(x: Any, i: Any) -> tuple[Any, None]:
+        again = lambda x: jnp.where((i < count)[..., None, None], product(x, x), x)
+        return cond(i < last, again, lambda x: x, x), None
+
+    return scan(step, x, jnp.arange(most, dtype=count.dtype))[0]
+
+
+@fused(static=("method", "compute_expm"))
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """exp(A), and how it moves when A (..., n, n) moves by E; without `compute_expm` that alone.
+
+    `method` is of no consequence.
+    """
+    a, e = operands("expm_frechet", as_array(A), as_array(E), inexact=True, shaped=False)
+    for x in (a, e):
+        check_matrix("expm_frechet", x.aval, square=True)
+    if a.shape != e.shape:
+        raise ShapeError(f"expm_frechet: A and E must be of one shape; got {a.aval}, {e.aval}.")
+    out, dot = jvp(expm, (a,), (e,))
+    return (out, dot) if compute_expm else dot
+
+
+# --- by Schur forms -------------------------------------------------------------------------
+
+
+def complex_matrices(op: str, a: Any) -> Any:
+    """An operand as an array of complex square matrices."""
+    x = as_inexact(op, a)
+    return matrices(op, x.astype(dtypes.complex_dtype(x.dtype)), square=True)
+
+
+def complex_schur(a: Any) -> tuple[Any, Any]:
+    """The complex Schur form (T, Z) of a = Z T Z^H."""
+    t, z = schur(a.astype(dtypes.complex_dtype(a.dtype)))
+    return t, z
+
+
+def by_columns(n: int, x: Any, column: Callable) -> Any:
+    """Matrices x (..., n, n) with column j replaced by column(j, x), for one j after the other."""
+
+    def step(j: Any, x: Any) -> Any:
+        return jnp.where(jnp.arange(n) == j, column(j, x), x)
+
+    return fori_loop(0, n, step, x)
+
+
+def corner(x: Any, j: Any) -> Any:
+    """x, but beyond its first j rows and columns the identity."""
+    inside = jnp.arange(x.shape[-1]) < j
+    return jnp.where(inside[:, None] & inside, x, identity_like(x))
+
+
+def column_of(x: Any, j: Any) -> Any:
+    """Column j, as a matrix."""
+    at = (jnp.arange(x.shape[-1]) == j).astype(x.dtype)
+    return as_column(jnp.sum(x * at, -1))
+
+
+def above(x: Any, j: Any) -> Any:
+    """Columns with zeros from row j on."""
+    return jnp.where((jnp.arange(x.shape[-2]) < j)[:, None], x, 0)
+
+
+def entry_of(x: Any, j: Any) -> Any:
+    """Row j of columns."""
+    at = (jnp.arange(x.shape[-2]) == j)[:, None]
+    return jnp.sum(jnp.where(at, x, 0), -2, keepdims=True)
+
+
+@fused(static=("blocksize",))
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """The principal square roots, complex, of A (..., n, n); NaN or inf where there are none.
+
+    `blocksize` is of no consequence. Source: Bjorck and Hammarling, "A Schur method for the square
+    root of a matrix" (1983).
+
+    >>> import weft.numpy as jnp
+    >>> print(sqrtm(jnp.array([[4., 0.], [0., 9.]])).real)
+    [[2. 0.]
+     [0. 3.]]
+    """
+    return root(complex_matrices("sqrtm", A))
+
+
+@custom_jvp
+def root(a: Any) -> Any:
+    """The principal square roots of complex matrices."""
+    t, z = complex_schur(a)
+
+    def column(j: Any, x: Any) -> Any:
+        """(X + r I) y = t above the diagonal, where r is the root of T's element on it."""
+        right = column_of(t, j)
+        r = jnp.sqrt(entry_of(right, j))
+        left = corner(x + r * identity_like(x), j)
+        y = triangular_solve(left, above(right, j), left_side=True)
+        return jnp.where((jnp.arange(t.shape[-1]) == j)[:, None], r, y)
+
+    return product(z, by_columns(t.shape[-1], jnp.zeros_like(t), column), adjoint(z))
+
+
+@root.defjvp
+def root_tangent(primals: tuple, tangents: tuple) -> tuple:
+    """X dX + dX X = dA."""
+    x = root(*primals)
+    return x, sylvester(x, x, tangents[0], "schur", 0.0)
+
+
+def funm(A: Any, func: Callable, disp: bool = True) -> Any:
+    """func, of complex numbers, of the matrix A (n, n): a complex matrix.
+
+    func is called with arrays. Without `disp` an estimate of the relative error comes second; it is
+    large where eigenvalues are close to each other. Source: Parlett's recurrence, Golub and Van
+    Loan, "Matrix Computations", algorithm 9.1.1.
+
+    >>> import weft.numpy as jnp
+    >>> print(funm(jnp.array([[4., 0.], [0., 9.]]), jnp.sqrt).real)
+    [[2. 0.]
+     [0. 3.]]
+    """
+    a = matrices("funm", A, square=True)
+    if a.ndim != 2:
+        raise ShapeError(f"funm: A must be one square matrix; got {a.aval}. Hint: weft.vmap.")
+    t, z = complex_schur(a)
+    f = parlett(t, z, func(jnp.diagonal(t)).astype(t.dtype))
+    return f if disp else (f, error_estimate(f, t))
+
+
+@fused
+def parlett(t: Any, z: Any, values: Any) -> Any:
+    """Z F Z^H, where F commutes with triangular T (n, n) and has these values on its diagonal."""
+    n = t.shape[0]
+    eigenvalues = jnp.diagonal(t)
+
+    def column(j: Any, f: Any) -> Any:
+        """(T - t I) y = F t - f t above the diagonal, for f in F where t is in T."""
+        right = column_of(t, j)
+        value = entry_of(as_column(values), j)
+        gap = eigenvalues - entry_of(right, j)[0]
+        left = corner(upper_part(t, 1) + jnp.diag(jnp.where(gap == 0, epsilon_of(t), gap)), j)
+        right = above(right, j)
+        y = triangular_solve(left, above(product(f, right) - value * right, j), left_side=True)
+        return jnp.where((jnp.arange(n) == j)[:, None], value, y)
+
+    return product(z, by_columns(n, jnp.zeros_like(t), column), adjoint(z))
+
+
+@fused
+def error_estimate(f: Any, t: Any) -> Any:
+    """How far Parlett's recurrence may be off: the smaller the least gap, the farther."""
+    w, eps = jnp.diagonal(t), epsilon_of(t)
+    gaps = jnp.abs(w[:, None] - w) + jnp.where(jnp.eye(len(w), dtype=bool), math.inf, 0)
+    least = jnp.min(gaps, initial=1)
+    size = jnp.linalg.norm(jnp.triu(t, 1), 1)
+    estimate = jnp.clip(jnp.where(least == 0, eps, eps / least) * size, eps, None)
+    bad = jnp.any(~jnp.isfinite(f))
+    return jnp.where(bad, math.inf, jnp.minimum(1, estimate))
+
+
+@fused(static=("method", "tol"))
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """X (..., m, n) for which A X + X B = C; leading axes broadcast.
+
+    NaN where the sum of an eigenvalue of A and one of B is not above `tol` in size. `method` is
+    "schur", or "eigen", which is faster, and worse where eigenvectors are far from orthogonal.
+    Source: Bartels and Stewart (1972).
+    """
+    op = "solve_sylvester"
+    a, b, c = operands(op, as_array(A), as_array(B), as_array(C), inexact=True, shaped=False)
+    if method not in ("schur", "eigen"):
+        raise ValueError(f"{op}: method must be 'schur' or 'eigen'; got {method!r}.")
+    for x in (a, b):
+        check_matrix(op, x.aval, square=True)
+    if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
+        raise ShapeError(
+            f"{op}: operands must be of shapes (..., m, m), (..., n, n) and (..., m, n); "
+            f"got {a.aval}, {b.aval}, {c.aval}."
+        )
+    return sylvester(*together(op, a, b, c), method, float(tol))
+
+
+def sylvester(a: Any, b: Any, c: Any, method: str, tol: float) -> Any:
+    """`solve_sylvester` of arrays, with the derivative of the equation."""
+    way = by_schur if method == "schur" else by_eigenvectors
+    return custom_linear_solve(
+        lambda x: product(a, x) + product(x, b),
+        c,
+        lambda _, c: way(a, b, c, tol),
+        lambda _, c: way(swap(a), swap(b), c, tol),
+    )
+
+
+def by_schur(a: Any, b: Any, c: Any, tol: float) -> Any:
+    """Solve A X + X B = C by Schur forms: (R + s I) y = f - Y s, column by column."""
+    (r, u), (s, v) = complex_schur(a), complex_schur(b)
+    f = product(adjoint(u), c.astype(u.dtype), v)
+    n = s.shape[-1]
+
+    def step(j: Any, y: Any) -> Any:
+        right = column_of(s, j)
+        left = r + entry_of(right, j) * identity_like(r)
+        new = column_of(f, j) - product(y, above(right, j))
+        new = triangular_solve(left, new, left_side=True)
+        return jnp.where(jnp.arange(n) == j, new, y)
+
+    y = fori_loop(0, n, step, jnp.zeros_like(f))
+    x = product(u, y, adjoint(v))
+    sums = jnp.diagonal(r, 0, -2, -1)[..., :, None] + jnp.diagonal(s, 0, -2, -1)[..., None, :]
+    return checked_sums(x, sums, tol, c.dtype)
+
+
+def by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
+    """Solve A X + X B = C in coordinates in which A and B are diagonal."""
+    (w, u), (z, v) = (eig(x, compute_left_eigenvectors=False) for x in (a, b))
+    sums = w[..., :, None] + z[..., None, :]
+    inner = product(solve(u, c.astype(u.dtype)), v) / sums
+    x = product(u, swap(solve(swap(v), swap(inner))))
+    return checked_sums(x, sums, tol, c.dtype)
+
+
+def checked_sums(x: Any, sums: Any, tol: float, dtype: Any) -> Any:
+    """x in the dtype of the equation, NaN where a sum of eigenvalues is too small."""
+    x = x if dtypes.is_complex(dtype) else jnp.real(x)
+    least = jnp.min(jnp.abs(sums), (-2, -1), keepdims=True, initial=math.inf)
+    return jnp.where(least > tol, x, math.nan)
+
+
+@fused(static=("check_finite",))
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """The complex Schur form (T, Z) from the real one, both (..., n, n).
+
+    Each 2 x 2 block on the diagonal is made triangular by a rotation. Source: Golub and Van Loan,
+    "Matrix Computations", section 7.4.
+    """
+    t, z = operands("rsf2csf", as_array(T), as_array(Z), inexact=True, shaped=False)
+    for x in (t, z):
+        check_matrix("rsf2csf", x.aval, square=True)
+    if t.shape[-1] != z.shape[-1]:
+        raise ShapeError(f"rsf2csf: T and Z must be of one size; got {t.aval}, {z.aval}.")
+    kind = dtypes.complex_dtype(t.dtype)
+    t, z = (x.astype(kind) for x in together("rsf2csf", t, z))
+    if t.shape[-1] < 2 or not t.size:
+        return t, z
+    return jnp.vectorize(rotated_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
+
+
+def rotated_blocks(t: Any, z: Any) -> tuple[Any, Any]:
+    """`rsf2csf` of one matrix."""
+    n, eps = t.shape[0], epsilon_of(t)
+
+    def step(i: Any, state: tuple) -> tuple:
+        t, z = state
+        m = n - 1 - i
+        pair = jnp.stack([m - 1, m])
+        (a, b), (c, d) = t[pair][:, pair]
+        middle = (a + d) / 2
+        shift = middle + jnp.sqrt(((a - d) / 2) ** 2 + b * c) - d
+        length = jnp.sqrt(jnp.abs(shift) ** 2 + jnp.abs(c) ** 2)
+        turns = jnp.abs(c) > eps * (jnp.abs(a) + jnp.abs(d))
+        length = jnp.where(turns, length, 1)
+        cosine, sine = jnp.where(turns, shift / length, 1), jnp.where(turns, c / length, 0)
+        g = jnp.array([[jnp.conj(cosine), jnp.conj(sine)], [-sine, cosine]])
+        t = t.at[pair].set(product(g, t[pair]))
+        t = t.at[:, pair].set(product(t[:, pair], adjoint(g)))
+        return t.at[m, m - 1].set(0), z.at[:, pair].set(product(z[:, pair], adjoint(g)))
+
+    t, z = fori_loop(0, n - 1, step, (t, z))
+    return jnp.triu(t), z
+
+
+# --- the polar decomposition ----------------------------------------------------------------
+
+
+@fused(static=("side", "method", "eps", "max_iterations"))
+def polar(
+    a: Any,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Any, Any]:
+    """a = U P, or P U for the "left" `side`: orthonormal U, positive semidefinite P.
+
+    For a (..., m, n), U has orthonormal columns, or rows if m < n. Singular values compute it for
+    either `method`, "qdwh" or "svd"; `eps` and `max_iterations` are of no consequence.
+
+    >>> import weft.numpy as jnp
+    >>> u, p = polar(jnp.array([[0., -2.], [3., 0.]]))
+    >>> print(jnp.round(u), jnp.round(p))
+    [[ 0. -1.]
+     [ 1.  0.]] [[3. 0.]
+     [0. 2.]]
+    """
+    x = matrices("polar", a)
+    if side not in ("right", "left"):
+        raise ValueError(f"polar: side must be 'right' or 'left'; got {side!r}.")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"polar: method must be 'qdwh' or 'svd'; got {method!r}.")
+    u = unitary_factor(x) if x.shape[-2] >= x.shape[-1] else adjoint(unitary_factor(adjoint(x)))
+    p = product(adjoint(u), x) if side == "right" else product(x, adjoint(u))
+    return u, (p + adjoint(p)) / 2
+
+
+@custom_jvp
+def unitary_factor(a: Any) -> Any:
+    """U of a = U P, for a (..., m, n) with m >= n."""
+    u, _, vh = svd(a, full_matrices=False)
+    return product(u, vh)
+
+
+@unitary_factor.defjvp
+def unitary_factor_tangent(primals: tuple, tangents: tuple) -> tuple:
+    """Where P is diag(s), U^H dU is (M - M^H) / (s[i] + s[j]) for M = U^H da."""
+    (a,), (t,) = primals, tangents
+    u, s, vh = svd(a, full_matrices=False)
+    moved = product(t, adjoint(vh))
+    inner = product(adjoint(u), moved)
+    turn = (inner - adjoint(inner)) / (s[..., :, None] + s[..., None, :])
+    outside = (moved - product(u, inner)) / s[..., None, :]
+    return product(u, vh), product(product(u, turn) + outside, vh)

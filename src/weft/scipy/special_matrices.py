@@ -1,0 +1,292 @@
+"""Matrices of a known form: scipy.linalg's toeplitz, hankel, hilbert and their kin.
+
+Those that depend on a size alone are computed by the host; the others take vectors in the last
+axis, with any axes before it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.errors import ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
+
+__all__ = [
+    "block_diag",
+    "circulant",
+    "companion",
+    "convolution_matrix",
+    "dft",
+    "fiedler",
+    "fiedler_companion",
+    "hadamard",
+    "hankel",
+    "helmert",
+    "hilbert",
+    "invhilbert",
+    "invpascal",
+    "leslie",
+    "pascal",
+    "toeplitz",
+]
+
+
+# --- of vectors -----------------------------------------------------------------------------
+
+
+def vectors(op: str, x: Any, least: int = 1) -> Any:
+    """An array of vectors; a number is a vector of one."""
+    x = as_array(x, op)
+    x = x if x.ndim else jnp.reshape(x, (1,))
+    if x.shape[-1] < least:
+        raise ShapeError(f"{op}: vectors must have at least {least} elements; got {x.aval}.")
+    return x
+
+
+def joined(x: Any, y: Any) -> Any:
+    """Vectors one after the other, their leading axes broadcast."""
+    lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    parts = [jnp.broadcast_to(v, (*lead, v.shape[-1])) for v in (x, y)]
+    return jnp.concatenate(parts, -1)
+
+
+def places(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The number of its row, and of its column, for each place of a matrix."""
+    return np.ogrid[:m, :n]
+
+
+@fused
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Matrices with constant diagonals: c is the first column, r the first row, by default conj(c).
+
+    r[0] is not read.
+
+    >>> import weft.numpy as jnp
+    >>> print(toeplitz(jnp.array([1, 2, 3])))
+    [[1 2 3]
+     [2 1 2]
+     [3 2 1]]
+    """
+    c = vectors("toeplitz", c)
+    r = jnp.conj(c) if r is None else vectors("toeplitz", r)
+    m, n = c.shape[-1], r.shape[-1]
+    i, j = places(m, n)
+    return joined(c[..., ::-1], r[..., 1:])[..., m - 1 - i + j]
+
+
+@fused
+def hankel(c: Any, r: Any = None) -> Any:
+    """Matrices with constant antidiagonals: c is the first column, r the last row, by default 0.
+
+    r[0] is not read.
+    """
+    c = vectors("hankel", c)
+    r = jnp.zeros_like(c) if r is None else vectors("hankel", r)
+    i, j = places(c.shape[-1], r.shape[-1])
+    return joined(c, r[..., 1:])[..., i + j]
+
+
+@fused
+def circulant(c: Any) -> Any:
+    """Matrices whose columns are c, each one place further around than the one before."""
+    c = vectors("circulant", c)
+    n = c.shape[-1]
+    i, j = places(n, n)
+    return c[..., (i - j) % n]
+
+
+@fused
+def companion(a: Any) -> Any:
+    """Companion matrices of polynomials a[0] x^n + ... + a[n]: -a[1:] / a[0] above a diagonal."""
+    a = as_inexact("companion", vectors("companion", a, 2))
+    return below_first(-a[..., 1:] / a[..., :1], np.ones(a.shape[-1] - 2))
+
+
+def below_first(row: Any, below: Any) -> Any:
+    """Matrices with a first row, and what is below the diagonal."""
+    n = row.shape[-1]
+    i, j = places(n, n)
+    below = jnp.asarray(below, row.dtype)[..., None, :] if n > 1 else jnp.zeros((1, 1), row.dtype)
+    wide = jnp.concatenate([below, jnp.zeros((*below.shape[:-1], 1), row.dtype)], -1)[..., :n]
+    return jnp.where(i == 0, row[..., None, :], jnp.where(i == j + 1, wide, False))
+
+
+@fused
+def leslie(f: Any, s: Any) -> Any:
+    """Leslie matrices of populations: births f in the first row, survival s below the diagonal."""
+    f, s = vectors("leslie", f), vectors("leslie", s)
+    if s.shape[-1] != f.shape[-1] - 1:
+        raise ShapeError(f"leslie: s must be one element shorter than f; got {f.aval}, {s.aval}.")
+    f, s = f.astype(dtypes.result_type(f, s)), s.astype(dtypes.result_type(f, s))
+    return below_first(f, s)
+
+
+@fused(static=("n", "mode"))
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """Matrices C with C @ v = jnp.convolve(a, v, mode) for vectors v of length n."""
+    a, n = vectors("convolution_matrix", a), operator.index(n)
+    if n < 1:
+        raise ShapeError(f"convolution_matrix: n must be positive; got {n}.")
+    m = a.shape[-1]
+    size = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - min(m, n) + 1}.get(mode)
+    if size is None:
+        raise ValueError(
+            f"convolution_matrix: mode must be 'full', 'valid' or 'same'; got {mode!r}."
+        )
+    start = {"full": 0, "same": (min(m, n) - 1) // 2, "valid": min(m, n) - 1}[mode]
+    i, j = places(size, n)
+    k = i + start - j
+    return jnp.where((k >= 0) & (k < m), a[..., np.clip(k, 0, m - 1)], False)
+
+
+@fused
+def fiedler(a: Any) -> Any:
+    """Symmetric matrices with |a[i] - a[j]| at (i, j)."""
+    a = vectors("fiedler", a)
+    return jnp.abs(a[..., :, None] - a[..., None, :])
+
+
+@fused
+def fiedler_companion(a: Any) -> Any:
+    """Pentadiagonal companion matrices of polynomials a[0] x^n + ... + a[n].
+
+    Source: Fiedler, "A note on companion matrices" (2003).
+    """
+    a = as_inexact("fiedler_companion", vectors("fiedler_companion", a))
+    a = a / a[..., :1]
+    n = a.shape[-1] - 1
+    if n == 0:
+        return jnp.zeros((0,), a.dtype)
+    i, j = places(n, n)
+    # Coefficients are left and right of the diagonal in every other row.
+    own = ((i == 0) & (j < 2)) | ((i % 2 == 0) & (i > 0) & ((j == i - 1) | (j == i + 1)))
+    which = np.where(j < i, j + 2, j + 1)
+    one = ((i % 2 == 0) & (j == i + 2)) | ((i % 2 == 1) & (j == i - 2)) | ((i == 1) & (j == 0))
+    return jnp.where(own, -a[..., np.clip(which, 0, n)], jnp.asarray(one, a.dtype))
+
+
+def block_diag(*arrs: Any) -> Any:
+    """A matrix with the given ones on its diagonal, zeros elsewhere; vectors are rows.
+
+    >>> import weft.numpy as jnp
+    >>> print(block_diag(jnp.ones((1, 2)), 3.0))
+    [[1. 1. 0.]
+     [0. 0. 3.]]
+    """
+    return blocks(arrs or (np.zeros((1, 0), np.float32),))
+
+
+@fused(name="block_diag")
+def blocks(arrs: tuple) -> Any:
+    """`block_diag`."""
+    parts = [jnp.atleast_2d(as_array(a, "block_diag")) for a in arrs]
+    for a in parts:
+        if a.ndim != 2:
+            raise ShapeError(f"block_diag: operands must have 2 axes at most; got {a.aval}.")
+    dtype = dtypes.result_type(*parts)
+    total, done, rows = sum(a.shape[1] for a in parts), 0, []
+    for a in parts:
+        after = total - done - a.shape[1]
+        rows.append(jnp.pad(a.astype(dtype), ((0, 0), (done, after))))
+        done += a.shape[1]
+    return jnp.concatenate(rows)
+
+
+# --- of a size ------------------------------------------------------------------------------
+
+
+def size_of(op: str, n: Any) -> int:
+    """A number of rows."""
+    n = operator.index(n)
+    if n < 0:
+        raise ShapeError(f"{op}: n must not be negative; got {n}.")
+    return n
+
+
+def floats(x: Any) -> Any:
+    """Numbers in the default float dtype."""
+    return jnp.asarray(np.asarray(x, np.float64), dtypes.default_float())
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The matrix of the Fourier transform of n points; `scale` "n" divides by n, "sqrtn" by a root.
+
+    dft(n) @ x is jnp.fft.fft(x).
+    """
+    n = size_of("dft", n)
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n'; got {scale!r}.")
+    i, j = places(n, n)
+    x = np.exp(-2j * np.pi * ((i * j) % max(n, 1)) / max(n, 1))
+    x = x / {None: 1, "n": max(n, 1), "sqrtn": math.sqrt(max(n, 1))}[scale]
+    return jnp.asarray(x, dtypes.complex_dtype(dtypes.default_float()) if dtype is None else dtype)
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """The Hadamard matrix of n rows, a power of 2: 1 and -1, with orthogonal rows."""
+    n = operator.index(n)
+    if n < 1 or n & (n - 1):
+        raise ShapeError(f"hadamard: n must be a positive power of 2; got {n}.")
+    x = np.ones((1, 1), np.int32)
+    while len(x) < n:
+        x = np.block([[x, x], [x, -x]])
+    return jnp.asarray(x, dtype)
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
+    n = size_of("helmert", n)
+    i, j = places(n, n)
+    x = np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(np.maximum(i * (i + 1), 1))
+    x[:1] = 1 / math.sqrt(max(n, 1))
+    return floats(x if full else x[1:])
+
+
+def hilbert(n: int) -> Any:
+    """The Hilbert matrix: 1 / (i + j + 1) at (i, j)."""
+    i, j = places(*[size_of("hilbert", n)] * 2)
+    return floats(1 / (i + j + 1))
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of the Hilbert matrix, whose elements are integers."""
+    n = size_of("invhilbert", n)
+    comb = math.comb
+
+    def element(i: int, j: int) -> int:
+        size = (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
+        return -size if (i + j) % 2 else size
+
+    return floats([[element(i, j) for j in range(n)] for i in range(n)]).reshape(n, n)
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """The Pascal matrix of binomial coefficients: comb(i + j, i) at (i, j).
+
+    `kind` is "symmetric", the default, "lower" for comb(i, j), or "upper" for its transpose.
+    """
+    return triangle_of_pascal("pascal", n, kind, 1)
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of the Pascal matrix of the kind."""
+    return triangle_of_pascal("invpascal", n, kind, -1)
+
+
+def triangle_of_pascal(op: str, n: int, kind: str | None, sign: int) -> Any:
+    """Pascal's matrices and, where `sign` is -1, their inverses."""
+    n = size_of(op, n)
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise ValueError(f"{op}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}.")
+    x = np.array([[sign ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)], object)
+    x = x.reshape(n, n)
+    if kind in (None, "symmetric"):
+        x = x @ x.T if sign > 0 else x.T @ x
+    return floats(x.T if kind == "upper" else x)
