@@ -554,15 +554,15 @@ def linspace(
     """
     num = num if type(num) is int and num >= 0 else count_of("linspace", num)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "linspace")
-    out, step = spaced(start, stop, num, bool(endpoint), found, operator.index(axis))
-    return (placed(out, device), step) if retstep else placed(out, device)
+    out = spaced(start, stop, num, bool(endpoint), bool(retstep), found, operator.index(axis))
+    return (placed(out[0], device), out[1]) if retstep else placed(out, device)
 
 
-@fused(static=("num", "endpoint", "dtype", "axis"), name="linspace")
+@fused(static=("num", "endpoint", "retstep", "dtype", "axis"), name="linspace")
 def spaced(
-    start: Any, stop: Any, num: int, endpoint: bool, dtype: np.dtype | None, axis: int
-) -> tuple[Any, Any]:
-    """`linspace`, and its step."""
+    start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
+) -> Any:
+    """`linspace`, and if asked for its step."""
     start, stop = operands(
         "linspace", as_operand("linspace", start), as_operand("linspace", stop), inexact=True
     )
@@ -584,7 +584,8 @@ def spaced(
         out = ops.convert(out, dtype)
     order = list(range(1, out.ndim))
     order.insert(axis + out.ndim if axis < 0 else axis, 0)
-    return layout.transpose(out, order), step
+    out = layout.transpose(out, order)
+    return (out, step) if retstep else out
 
 
 def between(start: Any, stop: Any, num: int, parts: int) -> Any:
@@ -627,7 +628,7 @@ def log_spaced(
     start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
     """`logspace`."""
-    x, _ = spaced(start, stop, num, endpoint, None, axis)
+    x = spaced(start, stop, num, endpoint, False, None, axis)
     base, x = operands("logspace", as_operand("logspace", base), x, inexact=True)
     out = transcendental.pow(base, x)
     return out if dtype is None else ops.convert(out, dtype)
@@ -652,7 +653,7 @@ def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     start, stop = as_array(start), as_array(stop)
     sign = None if dtypes.is_complex(start.dtype) else ops.sign(start)
     ends = (x if sign is None else ops.mul(x, sign) for x in (start, stop))
-    x, _ = spaced(*map(transcendental.log, ends), num, endpoint, None, axis)
+    x = spaced(*map(transcendental.log, ends), num, endpoint, False, None, axis)
     out = transcendental.exp(x)
     if sign is not None:
         place = [i for i in range(out.ndim) if i != axis % out.ndim] if sign.ndim else []
