@@ -124,6 +124,8 @@ TABLES = {
     "LGAMMA_1": (lgamma_over, 0.5, 1.5),
     "LGAMMA_2": (lgamma_over, 1.5, 3),
     "LGAMMA_3": (mp.loggamma, 3, 8),
+    # (x - 1) zeta(x)
+    "ZETA": (limit(lambda x: (x - 1) * mp.zeta(x), 1, mp.mpf(1)), 0, 2),
     # digamma(x) / (x - its zero), and digamma
     "DIGAMMA_1": (lambda x: mp.digamma(x) / (x - PSI_ZERO), 1, 2),
     "DIGAMMA_2": (mp.digamma, 2, 4),

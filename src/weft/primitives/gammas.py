@@ -46,7 +46,9 @@ _PSI_SERIES = (
     1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160,
     43867 / 14364, -174611 / 6600,
 )  # fmt: skip
-_PSI_ZERO = Fraction("1.46163214496836234126265954232572132846819620400644629512959840859878644")
+_PSI_ZERO = Fraction("1.4616321449683623412626595423257213284681962040064")
+
+_PSI_SLOPE = 0.96767224544762117  # of digamma at its zero
 
 
 def is_whole(x: Real) -> Real:
@@ -75,17 +77,18 @@ def gamma_parts(x: Any) -> tuple[Pair, Pair]:
     return log_gamma_far(where(small, held + 10, x)), where(small, product, 1.0)
 
 
-def positive_gamma(x: Real) -> Real:
-    """gamma(x) for x > 0; inf where it is too large."""
-    top = 180.0 if x.finfo.max > 1e100 else 40.0
-    exponent, divisor = gamma_parts(where(x < top, x, top).exact())
+def positive_gamma(x: Any) -> Real:
+    """gamma(x) of a float or a pair > 0; inf where it is too large."""
+    x = as_pair(x)
+    top = 180.0 if x.hi.finfo.max > 1e100 else 40.0
+    exponent, divisor = gamma_parts(where(x.hi < top, x, top))
     return exp_pair(exponent) / divisor.value
 
 
 def gamma(x: Real) -> Real:
     """gamma(x), by reflection for negative x; NaN at negative whole numbers, as SciPy has it."""
     y = abs(x)
-    up = positive_gamma(where(equal(y, 0), 1.0, y))
+    up = positive_gamma(where(equal(y, 0), 1.0, y).exact())
     down = -math.pi / (sin_pi(y) * y * up)
     return choose(
         where(x < 0, down, up),
@@ -144,8 +147,10 @@ def digamma(x: Real) -> Real:
     """The derivative of log gamma; relatively exact at its positive zero."""
     low = x < 1
     y = where(low, abs(x) + 1, x)
+    # the zero has two parts: what the second adds is constant near it, and nothing elsewhere
     zero = float(_PSI_ZERO)
-    first = ((y - zero) - float(_PSI_ZERO - Fraction(zero))) * series(y, tables.DIGAMMA_1)
+    first = (y - zero) * series(y, tables.DIGAMMA_1)
+    first = first - float(_PSI_ZERO - Fraction(zero)) * _PSI_SLOPE
     inverse = 1 / (y * y)
     far = log(y) - 0.5 / y - polynomial(inverse, _PSI_SERIES) * inverse
     up = choose(
@@ -156,6 +161,65 @@ def digamma(x: Real) -> Real:
     added = where(x > 0, 1 / x, cot)
     out = where(low, up - added, up)
     return choose(out, ((x < 0) & is_whole(x), math.nan), (equal(x, 0), -1 / x))
+
+
+# --- zeta -----------------------------------------------------------------------------------
+
+# Bernoulli's numbers over (2k)!
+_EULER_MACLAURIN = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+    1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
+    -174611 / 802857662698291200000,
+)  # fmt: skip
+
+
+def power(x: Real, y: Real) -> Real:
+    """x**y."""
+    return x.apply("power", y)
+
+
+def hurwitz(x: Real, q: Real) -> Real:
+    """The sum of (k + q)**-x over k = 0, 1, ..., by Euler and Maclaurin's formula from k = 9 on.
+
+    For negative q, where x has to be a whole number, terms are added one by one until q is not.
+    """
+    bad = (q <= 0) & (equal(floor(q), q) | ~equal(floor(x), x))
+    good = (x > 1) & ~bad & (q < math.inf) & (x < math.inf)
+    s, a = where(good, x, 2.0), where(good, q, 1.0)
+
+    def step(n: Real, total: Real, a: Real) -> list:
+        following = a + 1
+        return [following < 0, total + power(a, -s), following]
+
+    total, a = repeat(step, [x.like(0.0), a], a < 0)
+    for _ in range(9):
+        total = total + power(a, -s)
+        a = a + 1
+    last = power(a, -s)
+    tail = last * (a / (s - 1) + 0.5)
+    inverse = 1 / a
+    term = last * s * inverse
+    for k, factor in enumerate(_EULER_MACLAURIN, 1):
+        tail = tail + term * factor
+        term = term * ((s + (2 * k - 1)) * inverse) * ((s + 2 * k) * inverse)
+    at_inf = where(q > 1, 0.0, where(q < 1, math.inf, x.like(1.0)))
+    return choose(
+        total + tail,
+        (equal(q, math.inf), 0.0),
+        (equal(x, math.inf), at_inf),
+        (bad, where(equal(floor(q), q), x.like(math.inf), math.nan)),
+        (equal(x, 1), math.inf),
+        (x < 1, math.nan),
+    )
+
+
+def polygamma(m: Real, x: Real) -> Real:
+    """The derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x); NaN for other m."""
+    good = (m >= 0) & equal(floor(m), m)
+    n = where(good, m, 1.0)
+    size = positive_gamma(as_pair(n.exact()) + 1) * hurwitz(n + 1, x)
+    signed = where(is_odd(n), size, -size)
+    return choose(signed, (equal(m, 0), digamma(x)), (~good, math.nan))
 
 
 # --- beta -----------------------------------------------------------------------------------

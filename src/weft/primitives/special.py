@@ -84,7 +84,7 @@ digamma_p = Costly(
 )
 polygamma_p = Costly(
     "polygamma",
-    "chlo.polygamma",
+    formula(gammas.polygamma),
     [
         no_derivative("polygamma", "m"),
         lambda t, z, m, x: mul(t, polygamma(add(m, literal(1, typeof(m).dtype)), x)),
@@ -94,7 +94,7 @@ polygamma_p = Costly(
 )
 zeta_p = Costly(
     "zeta",
-    "chlo.zeta",
+    formula(gammas.hurwitz),
     [
         no_derivative("zeta", "x"),
         lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),

@@ -1,11 +1,14 @@
-"""What all special functions do with their arguments: promote to floats, refuse what has no meaning."""
+"""What special functions do with their arguments: promote to floats, refuse what has no meaning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
+from weft.contexts import enable_x64
 from weft.errors import DtypeError
 from weft.numpy.promotion import as_array, as_operand, operands
 from weft.primitives.elementwise import Costly, convert
@@ -29,3 +32,10 @@ def row(
 ) -> Costly:
     """A primitive whose lowering is a formula."""
     return Costly(name, formula(fun, wide), derivs, takes=takes, doc=doc)
+
+
+def widely(fun: Callable, z: Any) -> Any:
+    """fun(z) of complex numbers, computed in complex128 and rounded once."""
+    with enable_x64(True):
+        out = fun(convert(z, np.dtype(np.complex128)))
+    return convert(out, z.dtype)

@@ -26,6 +26,7 @@ from weft.primitives.formula import (
     Real,
     as_pair,
     choose,
+    cos_pi,
     equal,
     exp,
     exp_pair,
@@ -38,7 +39,7 @@ from weft.primitives.formula import (
     sin_pi,
     where,
 )
-from weft.scipy.special.arguments import floats, row
+from weft.scipy.special.arguments import floats, row, widely
 from weft.xla.array import put
 
 __all__ = [
@@ -63,11 +64,6 @@ __all__ = [
 
 psi = special.digamma
 _LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
-# Bernoulli's numbers over (2k)!
-_EULER_MACLAURIN = (
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
-    1 / 74724249600, -3617 / 10670622842880000,
-)  # fmt: skip
 
 
 def log_beta(a: Real, b: Real) -> Real:
@@ -76,7 +72,7 @@ def log_beta(a: Real, b: Real) -> Real:
     large = positive & ((a > 1e15) | (b > 1e15))
     sa, sb = (where(positive & ~large, v, 1.0).exact() for v in (a, b))
     exponent, factor = gammas.inverse_beta_parts(sa, sb)
-    near = -exponent.value - log(factor.value)
+    near = -(exponent + log_pair(factor)).value
     high, low = where(a > b, a, b), where(a > b, b, a)
     far = gammas.log_gamma(low) - low * log(high)
     other = gammas.log_gamma(a) + gammas.log_gamma(b) - gammas.log_gamma(a + b)
@@ -102,7 +98,7 @@ def pochhammer(z: Real, m: Real) -> Real:
     et, dt = gammas.gamma_parts(where(up, top, 1 - top))
     eb, db = gammas.gamma_parts(where(low, z.exact(), 1 - as_pair(z.exact())))
     sin_low = sin_pi(z)
-    sin_up = sin_pi(nearest(z) * 0 + top.value)
+    sin_up = sin_pi(top.hi) + cos_pi(top.hi) * math.pi * top.lo
     whole = gammas.is_whole(m)
     ratio = where(
         whole,
@@ -112,16 +108,11 @@ def pochhammer(z: Real, m: Real) -> Real:
     plain = exp_pair(et - eb) * (db / dt).value
     reflected = exp_pair(eb - et) * (dt / db).value * ratio
     crossing = exp_pair(et + eb) / (dt * db).value * (sin_low / math.pi)
-    falling = 1 / (crossing_below(z, top.value) * exp_pair(et + eb) / (dt * db).value)
+    below = where(equal(sin_up, 0), 1.0, sin_up)
+    falling = (dt * db).value / exp_pair(et + eb) * (math.pi / below)
     out = where(low, where(up, plain, falling), where(up, crossing, reflected))
     pole = ~up & gammas.is_whole(top.value) & ~(whole & ~low & gammas.is_whole(z))
     return choose(out, (pole, math.inf), (equal(m, 0), 1.0))
-
-
-def crossing_below(z: Real, top: Real) -> Real:
-    """sin(pi (z + m)) / pi, of gamma's reflection there, never 0."""
-    value = sin_pi(top) / math.pi
-    return where(equal(value, 0), 1.0, value)
 
 
 def combinations(n: Real, k: Real) -> Real:
@@ -137,34 +128,23 @@ def combinations(n: Real, k: Real) -> Real:
 
 def factorial_of(n: Real) -> Real:
     """gamma(n + 1), 0 for n < 0; of whole numbers a whole number."""
-    out = gammas.positive_gamma(where(n < 0, 1.0, n + 1))
+    out = gammas.positive_gamma(as_pair(where(n < 0, 1.0, n).exact()) + 1)
     whole = gammas.is_whole(n) & (out < 2.0**52)
     return where(n < 0, 0.0, where(whole, nearest(out), out))
 
 
 def riemann(x: Real) -> Real:
-    """zeta(x), by a series about 1, a sum beyond it, and reflection for negative x."""
-    y = where(x < 0, 1 - x, x)
+    """zeta(x), by a series about 1, the sum beyond it, and reflection for negative x."""
+    low = x < 0
+    reflected = 1 - as_pair(where(low, x, 0.0).exact())
+    y = where(low, reflected.value, x)
     near = series(y, tables.ZETA) / (y - 1)
-    n = 10  # Euler and Maclaurin
-    total = sum((exp(y * -math.log(k)) for k in range(2, n)), y.like(0.0))
-    power = exp(y * -math.log(n))
-    tail = power * (n / (y - 1) + 0.5)
-    term = power * y * (1 / n)
-    for k, bernoulli_over in enumerate(_EULER_MACLAURIN, 1):
-        tail = tail + term * bernoulli_over
-        term = term * ((y + (2 * k - 1)) * (y + 2 * k) * (1 / n**2))
-    up = 1 + (total + tail)
-    up = choose(up, (y < 2, near), (y > 60, 1.0))
+    up = where(y < 2, near, gammas.hurwitz(where(y < 2, 2.0, y), y.like(1.0)))
     # 2 (2 pi)**-y sin(pi x / 2) gamma(y) zeta(y)
-    scale = exp_pair(log_pair_times(y)) * 2 * sin_pi(x * 0.5) * up
-    return where(x < 0, scale, up)
-
-
-def log_pair_times(y: Real) -> Any:
-    """The exponent of gamma(y) (2 pi)**-y."""
-    exponent, divisor = gammas.gamma_parts(where(y < 1, 1.0, where(y > 300, 300.0, y)).exact())
-    return exponent - y.exact() * _LOG_2PI - log_pair(divisor)
+    held = where(reflected.hi < 300, reflected, 300.0)
+    exponent, divisor = gammas.gamma_parts(held)
+    scale = 2 * exp_pair(exponent - held * _LOG_2PI) / divisor.value
+    return choose(up, (low, scale * sin_pi(x * 0.5) * up), (equal(x, 1), math.inf))
 
 
 beta_p = row(
@@ -265,7 +245,7 @@ def gamma(x: Any) -> Any:
     """
     (x,) = floats("gamma", x, strong=True, takes_complex=True)
     if dtypes.is_complex(x.dtype):
-        return elementary.exp(complex_loggamma(x))
+        return widely(lambda z: elementary.exp(complex_loggamma(z)), x)
     return gamma_p.bind(x)[0]
 
 
@@ -280,7 +260,7 @@ def loggamma(x: Any) -> Any:
     """log gamma(x) on the branch that is real for positive x; NaN for negative real x."""
     (x,) = floats("loggamma", x, takes_complex=True)
     if dtypes.is_complex(x.dtype):
-        return complex_loggamma(x)
+        return widely(complex_loggamma, x)
     return select(x < 0, float("nan"), special.lgamma(select(x < 0, 1, x)))
 
 

@@ -38,7 +38,7 @@ from weft.scipy.special.arguments import floats, row
 __all__ = ["exp1", "expi", "expn", "fresnel", "sici", "spence"]
 
 _EULER = 0.5772156649015329
-_EI_ZERO = Fraction("0.37250741078136663446199186658011913294563")
+_EI_ZERO = Fraction("0.37250741078136663446199186658011913353568949777165")
 
 
 def e1(x: Real) -> Real:
@@ -55,10 +55,12 @@ def e1(x: Real) -> Real:
 
 def ei(x: Real) -> Real:
     """Ei(x), relatively exact at its zero; -inf at 0."""
+    # the zero has two parts: what the second adds is constant near it, and nothing elsewhere
     zero = float(_EI_ZERO)
-    d = (x - zero) - float(_EI_ZERO - Fraction(zero))
+    d = x - zero
     logarithm = where(abs(d) < 0.2, log1p(d / zero), log(x / zero))
     near = logarithm + d * series(x, tables.EI_1)
+    near = near - float(_EI_ZERO - Fraction(zero)) * (math.exp(zero) / zero)
     inverse = 1 / where(x > 1, x, 1.0)
     far = choose(
         series(inverse, tables.EI_6),

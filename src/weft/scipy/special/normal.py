@@ -18,7 +18,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import error_formulas, special
 from weft.primitives import transcendental as elementary
 from weft.primitives.formula import Real, choose, equal, exp, where
-from weft.scipy.special.arguments import floats, row
+from weft.scipy.special.arguments import floats, row, widely
 
 __all__ = [
     "dawsn",
@@ -126,32 +126,27 @@ owens_t_p = row(
 def faddeeva(z: Any) -> Any:
     """w(z) in the first quadrant by trapezoidal rules (Al Azah and Chandler-Wilde 2021), N = 11.
 
-    The rule at multiples of h, or halfway between where z is near one, with the residue at z; near
-    0, where these cancel, the power series.
+    The rule halfway between multiples of h, or at them where z is near halfway; with the residue at
+    z, but far above the axis.
     """
     n = 11
     h = math.sqrt(math.pi / (n + 1))
-    small = ops.abs(z) < 0.5
     x, y = ops.real(z), ops.imag(z)
     phase = x * (1 / h)
     phase = phase - ops.floor(phase)
     corrected = y < ops.max(x, x * 0 + math.pi / h)
-    halfway = (phase >= 0.25) & (phase <= 0.75) | ~corrected
-    safe = ops.select(small, z * 0 + 1, z)
-    square = safe * safe
-    nodes = [(k + 0.5) * h for k in range(n + 1)], [k * h for k in range(1, n + 1)]
-    middle, whole = (sum(math.exp(-t * t) / (square - t * t) for t in ts) for ts in nodes)
+    halfway = (phase < 0.25) | (phase > 0.75) | ~corrected
+    square = ops.select(halfway, z * 0 + 1, z * z)  # each rule away from its own poles
+    whole = sum(math.exp(-((k * h) ** 2)) / (square - (k * h) ** 2) for k in range(1, n + 1))
     whole = whole + 0.5 / square
-    total = ops.select(halfway, middle, whole) * safe * (2j * h / math.pi)
-    turn = elementary.exp(ops.select(corrected, safe, safe * 0) * (-2j * math.pi / h))
-    sign = ops.select(halfway, 1 + turn, 1 - turn)
-    away = ops.select(corrected, sign, sign * 0 + 1)
-    residue = 2 * elementary.exp(-ops.select(corrected, square, square * 0)) / away
-    far = ops.select(corrected, total + residue, total)
-    near = z * 0
-    for k in reversed(range(30)):
-        near = near * (z * 1j) + 1 / math.gamma(k / 2 + 1)
-    return ops.select(small, near, far)
+    square = ops.select(halfway, z * z, z * 0 + 1)
+    nodes = [(k + 0.5) * h for k in range(n + 1)]
+    middle = sum(math.exp(-t * t) / (square - t * t) for t in nodes)
+    total = ops.select(halfway, middle, whole) * z * (2j * h / math.pi)
+    near = ops.select(corrected, z, z * 0 + 0.25)
+    turn = elementary.exp(near * (-2j * math.pi / h))
+    residue = 2 * elementary.exp(-near * near) / ops.select(halfway, 1 + turn, 1 - turn)
+    return ops.select(corrected, total + residue, total)
 
 
 def wofz_anywhere(z: Any) -> Any:
@@ -167,7 +162,7 @@ def wofz_anywhere(z: Any) -> Any:
 @custom_jvp
 def wofz_of(z: Any) -> Any:
     """wofz of complex numbers."""
-    return wofz_anywhere(z)
+    return widely(wofz_anywhere, z)
 
 
 wofz_of.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))

@@ -1,0 +1,109 @@
+"""Bessel functions: modified ones of orders 0 and 1, and those of the first kind of whole order."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from weft.numpy.choice import where as select
+from weft.numpy.fused import fused
+from weft.numpy.manipulation import stack
+from weft.primitives import bessel_formulas, special
+from weft.primitives.formula import Real, choose, equal, exp, where
+from weft.scipy.special.arguments import floats, row
+
+__all__ = ["bessel_jn", "i0", "i0e", "i1", "i1e"]
+
+
+def grown(part: Real, x: Real) -> Real:
+    """exp(|x|) times what has been scaled down by it, though exp alone may overflow."""
+    half = exp(abs(x) * 0.5)
+    return part * half * half
+
+
+i0_p = row(
+    "bessel_i0",
+    lambda x: grown(bessel_formulas.i0e(x), x),
+    [lambda t, y, x: t * i1_p.bind(x)[0]],
+    "The modified Bessel function of order 0.",
+)
+i1_p = row(
+    "bessel_i1",
+    lambda x: grown(bessel_formulas.i1e(x), x),
+    [
+        lambda t, y, x: (
+            t * select(x == 0, 0.5, i0_p.bind(x)[0] - y / select(x == 0, 1, x))
+        )
+    ],
+    "The modified Bessel function of order 1.",
+)  # fmt: skip
+
+
+@fused
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0."""
+    return i0_p.bind(*floats("i0", x))[0]
+
+
+@fused
+def i0e(x: Any) -> Any:
+    """exp(-|x|) i0(x)."""
+    return special.bessel_i0e(*floats("i0e", x))
+
+
+@fused
+def i1(x: Any) -> Any:
+    """The modified Bessel function of order 1."""
+    return i1_p.bind(*floats("i1", x))[0]
+
+
+@fused
+def i1e(x: Any) -> Any:
+    """exp(-|x|) i1(x)."""
+    return special.bessel_i1e(*floats("i1e", x))
+
+
+def miller(z: Real, *, v: int, n_iter: int) -> Real:
+    """J_v(z) by Miller's backward recurrence from the order `n_iter`, rescaled as it grows."""
+    y = abs(z)
+    safe = where(equal(y, 0), 1.0, y)
+    high, low, total, out = z.like(0.0), z.like(1e-30), z.like(0.0), z.like(0.0)
+    for n in range(max(n_iter, v + 2) // 2 * 2, 0, -1):  # low is of order n, then n - 1
+        high, low = low, low * (2 * n / safe) - high
+        if n - 1 == v:
+            out = low
+        if (n - 1) % 2 == 0:
+            total = total + low * (1.0 if n == 1 else 2.0)
+        large = abs(low) > 1e15
+        scale = where(large, 1e-15, z.like(1.0))
+        high, low, total, out = (value * scale for value in (high, low, total, out))
+    value = choose(out / total, (equal(y, 0), 1.0 if v == 0 else 0.0))
+    return where(z < 0, -value, value) if v % 2 else value
+
+
+jn_p = row("bessel_jn", miller, [lambda t, y, z, **how: t * jn_slope(z, **how)], "J_v(z).")
+
+
+def jn_slope(z: Any, *, v: int, n_iter: int) -> Any:
+    """The derivative of J_v: (J_(v-1) - J_(v+1)) / 2, -J_1 of J_0."""
+    below = jn_p.bind(z, v=abs(v - 1), n_iter=n_iter)[0]
+    above = jn_p.bind(z, v=v + 1, n_iter=n_iter)[0]
+    return -above if v == 0 else 0.5 * (below - above)
+
+
+@fused(static=("v", "n_iter"))
+def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+    """J_0(z) ... J_v(z), stacked in front, by recurrence from order `n_iter` down.
+
+    Exact to rounding while `n_iter` is larger than |z| by 20 or so, and than v.
+    """
+    try:
+        v, n_iter = operator.index(v), operator.index(n_iter)
+    except TypeError:
+        raise TypeError(
+            f"bessel_jn: v and n_iter must be integers; got {v!r}, {n_iter!r}."
+        ) from None
+    if v < 0:
+        raise ValueError(f"bessel_jn: v must not be negative; got {v}.")
+    (z,) = floats("bessel_jn", z, strong=True)
+    return stack([jn_p.bind(z, v=k, n_iter=n_iter)[0] for k in range(v + 1)])

@@ -1,0 +1,144 @@
+"""Associated Legendre functions and spherical harmonics, by recurrence in the degree.
+
+The functions carry Condon and Shortley's phase (-1)**m.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ShapeError, TracerError
+from weft.numpy.choice import where
+from weft.numpy.fused import fused
+from weft.numpy.manipulation import broadcast_to, stack
+from weft.numpy.promotion import as_array
+from weft.primitives import elementwise as ops
+from weft.primitives.transcendental import cos, sin, sqrt
+from weft.scipy.special.arguments import floats
+
+__all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
+
+
+def table(size: int, z: Any, sine: Any, normalized: bool) -> list[list]:
+    """P[m][l] of z for m, l up to `size`; None for l < m."""
+    out: list[list] = [[None] * (size + 1) for _ in range(size + 1)]
+    for m in range(size + 1):
+        if m == 0:
+            start = math.sqrt(1 / (4 * math.pi)) if normalized else 1.0
+            out[0][0] = z * 0 + start
+        else:
+            factor = math.sqrt((2 * m + 1) / (2 * m)) if normalized else 2 * m - 1.0
+            out[m][m] = out[m - 1][m - 1] * sine * -factor
+        for n in range(m + 1, size + 1):
+            before = out[m][n - 2] if n > m + 1 else None
+            if normalized:
+                first = math.sqrt((4 * n * n - 1) / (n * n - m * m))
+                back = math.sqrt(((n - 1) ** 2 - m * m) / (4 * (n - 1) ** 2 - 1))
+            else:
+                first, back = (2 * n - 1) / (n - m), (n + m - 1) / (2 * n - 1)
+            last = out[m][n - 1] * z
+            out[m][n] = first * (last if before is None else last - back * before)
+    return out
+
+
+def orders(op: str, m: Any, n: Any) -> int:
+    """The order and degree of a table, which have to be one integer."""
+    try:
+        m, n = operator.index(m), operator.index(n)
+    except TypeError:
+        raise TypeError(f"{op}: m and n must be Python integers; got {m!r}, {n!r}.") from None
+    if m != n or m < 0:
+        raise NotImplementedError(f"{op}: m and n must be equal and >= 0; got {m}, {n}.")
+    return m
+
+
+def argument(op: str, z: Any) -> Any:
+    """The array of arguments, of one axis."""
+    (z,) = floats(op, z, strong=True)
+    if z.ndim > 1:
+        raise ShapeError(f"{op}: z must be a scalar or have one axis; got {z.aval}.")
+    return z.reshape(-1)
+
+
+def filled(rows: list[list], z: Any) -> Any:
+    """A table as an array, with 0 for l < m."""
+    zero = z * 0
+    return stack([stack([zero if p is None else p for p in row]) for row in rows])
+
+
+@fused(static=("m", "n", "is_normalized"))
+def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
+    """P[i, j, k], the associated Legendre function of order i <= m and degree j <= n at z[k].
+
+    m and n must be equal. With `is_normalized` they are those of spherical harmonics.
+    """
+    size, z = orders("lpmn_values", m, n), argument("lpmn_values", z)
+    return filled(table(size, z, sqrt((1 - z) * (1 + z)), bool(is_normalized)), z)
+
+
+@fused(static=("m", "n"))
+def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
+    """The associated Legendre functions of orders to m and degrees to n at z, and derivatives.
+
+    Two arrays of shape (m + 1, n + 1, len(z)); m and n must be equal.
+    """
+    size, z = orders("lpmn", m, n), argument("lpmn", z)
+    values = table(size, z, sqrt((1 - z) * (1 + z)), False)
+    slopes: list[list] = [[None] * (size + 1) for _ in range(size + 1)]
+    bottom = (z - 1) * (z + 1)
+    for i in range(size + 1):
+        for j in range(i, size + 1):
+            top = j * z * values[i][j]
+            if j > i:
+                top = top - (j + i) * values[i][j - 1]
+            slopes[i][j] = top / bottom
+    return filled(values, z), filled(slopes, z)
+
+
+def largest_degree(n: Any, n_max: Any) -> int:
+    """The largest degree that is asked for."""
+    if n_max is not None:
+        return operator.index(n_max)
+    try:
+        return int(np.max(np.asarray(n), initial=0))
+    except TracerError:
+        raise TypeError(
+            "sph_harm_y: n_max must be given where n is traced; got None. "
+            "Hint: sph_harm_y(n, m, theta, phi, n_max=4)."
+        ) from None
+
+
+def sph_harm_y(
+    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+) -> Any:
+    """The spherical harmonic of degree n and order m at polar angle theta and azimuth phi, complex.
+
+    Arguments broadcast together. `n_max`, the largest degree, has to be given where n is traced.
+    """
+    if diff_n is not None:
+        raise NotImplementedError(
+            f"sph_harm_y: diff_n must be None; got {diff_n!r}. Hint: weft.jvp(sph_harm_y, ...)."
+        )
+    return harmonic(n, m, theta, phi, largest_degree(n, n_max))
+
+
+@fused(static=("size",))
+def harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
+    """sph_harm_y with all degrees at most `size`."""
+    n, m = as_array(n, "sph_harm_y"), as_array(m, "sph_harm_y")
+    theta, phi = floats("sph_harm_y", theta, phi, strong=True)
+    shape = np.broadcast_shapes(n.shape, m.shape, theta.shape, phi.shape)
+    n, m, theta, phi = (broadcast_to(v, shape) for v in (n, m, theta, phi))
+    order = ops.abs(m)
+    values = table(size, cos(theta), sin(theta), True)
+    out = theta * 0
+    for i in range(size + 1):
+        for j in range(i, size + 1):
+            out = where((order == i) & (n == j), values[i][j], out)
+    out = where((m < 0) & (order % 2 == 1), -out, out)
+    angle = m * phi
+    return ops.complex(out * cos(angle), out * sin(angle))
