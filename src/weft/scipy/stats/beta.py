@@ -5,7 +5,7 @@ from typing import Any
 import weft.numpy as jnp
 from weft.scipy.special import betainc
 from weft.scipy.stats.families import exp_of, located, valid, within
-from weft.scipy.stats.kernels import log_of, log_poisson
+from weft.scipy.stats.kernels import log_poisson
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -17,6 +17,13 @@ def log_density(x: Any, a: Any, b: Any) -> Any:
     return ends - log_poisson(n - 1, n) + jnp.log(n)
 
 
+def tail(x: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Whether x is nearer to 1 than the mean, and the probability of its tail, which is exact."""
+    upper = x > (a + 1) / (a + b + 2)
+    swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
+    return upper, betainc(*swapped, jnp.where(upper, 1 - x, x))
+
+
 @located
 def logpdf(x: Any, a: Any, b: Any) -> Any:
     log = lambda x: log_density(x, a, b)
@@ -25,24 +32,37 @@ def logpdf(x: Any, a: Any, b: Any) -> Any:
 
 @located
 def cdf(x: Any, a: Any, b: Any) -> Any:
-    return valid((a > 0) & (b > 0), betainc(a, b, jnp.clip(x, 0, 1)))
+    inside = (x > 0) & (x < 1)
+    out = within(inside, lambda x: betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0))
+    return valid((a > 0) & (b > 0), out)
 
 
 @located
 def logcdf(x: Any, a: Any, b: Any) -> Any:
-    log = lambda x: log_of(betainc(a, b, x), betainc(b, a, 1 - x))
+    def log(x: Any) -> Any:
+        upper, p = tail(x, a, b)
+        return jnp.where(upper, jnp.log1p(-p), jnp.log(p))
+
     out = within((x > 0) & (x < 1), log, x, 0.5, jnp.where(x > 0, 0, -jnp.inf))
     return valid((a > 0) & (b > 0), out)
 
 
 @located
 def sf(x: Any, a: Any, b: Any) -> Any:
-    return valid((a > 0) & (b > 0), betainc(b, a, 1 - jnp.clip(x, 0, 1)))
+    def above(x: Any) -> Any:
+        upper, p = tail(x, a, b)
+        return jnp.where(upper, p, 1 - p)
+
+    out = within((x > 0) & (x < 1), above, x, 0.5, jnp.where(x > 0, 0, 1))
+    return valid((a > 0) & (b > 0), out)
 
 
 @located
 def logsf(x: Any, a: Any, b: Any) -> Any:
-    log = lambda x: log_of(betainc(b, a, 1 - x), betainc(a, b, x))
+    def log(x: Any) -> Any:
+        upper, p = tail(x, a, b)
+        return jnp.where(upper, jnp.log(p), jnp.log1p(-p))
+
     out = within((x > 0) & (x < 1), log, x, 0.5, jnp.where(x > 0, -jnp.inf, 0))
     return valid((a > 0) & (b > 0), out)
 

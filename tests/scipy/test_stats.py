@@ -1,0 +1,476 @@
+"""Distributions against SciPy: values, tails, edges, dtypes, derivatives, errors."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import weft
+import weft.numpy as jnp
+from weft import enable_x64, grad, jit, vmap
+from weft.errors import DtypeError, ShapeError
+from weft.scipy import stats
+from weft.test_util import check_grads
+
+INF, NAN = np.inf, np.nan
+REAL = [-1e4, -40.0, -9.0, -3.0, -1.0, -0.25, -1e-6, 0.0, 1e-6, 0.25, 1.0, 3.0, 9.0, 40.0, 1e4]
+POSITIVE = [-1.0, 1e-30, 1e-6, 0.1, 0.5, 1.0, 2.0, 7.5, 12.0, 40.0, 99.0, 101.0, 1e3, 1e5]
+UNIT = [-0.5, 1e-30, 1e-6, 0.01, 0.3, 0.5, 0.75, 0.99, 1 - 2.0**-20, 1.5]
+LEVELS = [0.0, 1e-30, 1e-6, 0.01, 0.25, 0.3, 0.5, 0.75, 0.9, 1 - 2.0**-20, 1.0, -0.5, 1.5]
+COUNTS = [-1.0, 0.0, 1.0, 2.0, 3.0, 9.0, 10.0, 11.0, 50.0, 99.0, 100.0, 2.5]
+LARGE = [9.5e5, 999e3, 1e6, 1001e3, 1.1e6]
+SMALL_A = [0.01, 0.5, 1.0, 2.5, 9.0, 30.0]
+
+# name: (points, grids of the shape parameters); quantiles take LEVELS.
+CASES = {
+    "norm": (REAL,),
+    "cauchy": (REAL,),
+    "laplace": (REAL[1:-1],),
+    "logistic": (REAL,),
+    "gumbel_l": ([-40.0, -9.0, -1.0, -1e-6, 0.0, 0.25, 1.0, 3.0],),
+    "gumbel_r": ([40.0, 9.0, 1.0, 1e-6, 0.0, -0.25, -1.0, -3.0],),
+    "expon": (POSITIVE,),
+    "uniform": (UNIT,),
+    "pareto": ([0.5, 1 + 2.0**-20, 1.5, 3.0, 100.0, 1e8], [0.1, 1.0, 3.0]),
+    "gamma": (POSITIVE, SMALL_A),
+    "chi2": (POSITIVE, [0.5, 1.0, 2.0, 7.0, 60.0]),
+    "beta": (UNIT, [0.1, 0.5, 1.0, 2.5, 20.0], [0.1, 1.0, 3.5, 15.0]),
+    "t": (REAL, [0.1, 1.0, 2.5, 30.0, 1e6, INF]),
+    "gennorm": ([-9.0, -1.0, -1e-3, 0.0, 0.5, 2.0, 7.0], [0.5, 1.0, 1.5, 2.0]),
+    "vonmises": ([-3.0, -1.0, 0.0, 1e-3, 2.0], [0.01, 1.0, 30.0, 1e4]),
+    "wrapcauchy": ([-1.0, 0.0, 1e-3, 2.0, 6.0, 7.0], [0.01, 0.5, 0.9]),
+    "truncnorm": ([-2.5, -1.0, 0.25, 3.0, 3.5, 9.0], [-INF, -2.0, -1.0], [0.5, 3.25, INF]),
+    "bernoulli": ([-1.0, 0.0, 1.0, 2.0], [0.0, 1e-6, 0.3, 1.0]),
+    "binom": (COUNTS, [0.0, 1.0, 11.0, 100.0], [0.0, 1e-6, 0.3, 0.9, 1.0]),
+    "nbinom": (COUNTS, [0.5, 1.0, 20.0], [0.01, 0.3, 1.0]),
+    "betabinom": (COUNTS, [1.0, 11.0, 100.0], [0.5, 2.0, 40.0], [0.5, 3.0]),
+    "geom": (COUNTS, [1e-3, 0.3, 1.0]),
+    "poisson": (COUNTS, [0.0, 1e-6, 1.0, 9.5, 50.0]),
+}
+QUANTILES = {"ppf", "isf"}
+
+
+def pareto_below(x, b):
+    return np.where(x > 1, -np.expm1(-b * np.log(np.maximum(x, 1))), 0)
+
+
+# Where SciPy itself cancels.
+BETTER = {
+    "pareto.cdf": pareto_below,
+    "pareto.logcdf": lambda x, b: np.log(pareto_below(x, b)),
+    "bernoulli.ppf": lambda q, p: np.where((q < 0) | (q > 1), NAN, np.where(q > 1 - p, 1.0, 0.0)),
+}
+
+
+def functions(name):
+    return importlib.import_module(f"weft.scipy.stats.{name}").__all__
+
+
+def table(grids, dtype):
+    """All combinations of grids, as arrays that broadcast."""
+    return np.meshgrid(*[np.asarray(g, dtype) for g in grids], indexing="ij", sparse=True)
+
+
+def reference(name, fun, args):
+    args = [a.astype(np.float64) for a in args]
+    with np.errstate(all="ignore"):
+        if f"{name}.{fun}" in BETTER:
+            return BETTER[f"{name}.{fun}"](*args)
+        return getattr(getattr(scipy.stats, name), fun)(*args)
+
+
+def agree(got, want, rtol, atol, what):
+    got, want = np.asarray(got, np.float64), np.asarray(want)
+    assert got.shape == want.shape
+    special = ~np.isfinite(want)
+    np.testing.assert_array_equal(got[special], want[special], err_msg=what)
+    np.testing.assert_allclose(got[~special], want[~special], rtol=rtol, atol=atol, err_msg=what)
+
+
+def sweep(name, dtype, rtol):
+    points, *shapes = CASES[name]
+    names = functions(name)
+    module = getattr(stats, name)
+    plain = [n for n in names if n not in QUANTILES and n != "entropy"]
+    args = table((points, *shapes), dtype)
+    outs = jit(lambda *args: [getattr(module, n)(*args) for n in plain])(*args)
+    for fun, got in zip(plain, outs, strict=True):
+        assert got.dtype == dtype
+        want = reference(name, fun, args)
+        if fun[:3] != "log":  # of what underflows, and exp of a rounded log
+            tiny = float(np.finfo(dtype).tiny)
+            want = np.where(np.abs(want) < tiny, 0, want)
+            got = np.where(np.abs(got) < tiny, 0, got)
+            wide = np.abs(np.log(np.where(want > 0, want, 1)))
+            got = np.where(np.abs(got - want) < rtol * (1 + wide) * want, want, got)
+        elif dtype == np.float32:  # the probability may be none of float32
+            few = (want < -87) & ~np.isfinite(got) & (fun in ("logcdf", "logsf"))
+            want = np.where(few, got, want)
+        agree(got, want, rtol, rtol, f"{name}.{fun}")
+    levels = table((LEVELS, *shapes), dtype)
+    for fun in QUANTILES & set(names):
+        got, want = getattr(module, fun)(*levels), reference(name, fun, levels)
+        want[want > float(np.finfo(dtype).max)] = INF
+        agree(got, want, 4 * rtol, 4 * rtol, f"{name}.{fun}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_float32(name):
+    sweep(name, np.float32, 4e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_float64(name):
+    with enable_x64():
+        sweep(name, np.float64, 2e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_parameters_do_not_cancel(dtype):
+    with enable_x64():
+        k, tol = np.asarray(LARGE, dtype), {np.float32: 1e-4, np.float64: 1e-9}[dtype]
+        for name, args in {
+            "poisson": (1e6,),
+            "gamma": (1e6,),
+            "binom": (2e6, 0.5),
+            "nbinom": (1e6, 0.5),
+            "betabinom": (2e6, 1e5, 1e5),
+            "beta": (3e6, 2e6),
+            "t": (1e7,),
+        }.items():
+            x = k / dtype(5e6) * dtype(3) if name == "beta" else k
+            fun = functions(name)[
+                functions(name).index("pmf" if "pmf" in functions(name) else "pdf") - 1
+            ]
+            want = reference(name, fun, [x, *np.asarray(args, dtype)])
+            got = getattr(getattr(stats, name), fun)(x, *args)
+            np.testing.assert_allclose(got, want, rtol=tol, atol=tol, err_msg=name)
+
+
+# --- the interface --------------------------------------------------------------------------
+
+SHAPES = {
+    "bernoulli": "p", "beta": "a, b", "betabinom": "n, a, b", "binom": "n, p", "chi2": "df",
+    "gamma": "a", "gennorm": "beta", "geom": "p", "nbinom": "n, p", "pareto": "b", "poisson": "mu",
+    "t": "df", "truncnorm": "a, b", "vonmises": "kappa", "wrapcauchy": "c",
+}  # fmt: skip
+FIRST = {
+    "bernoulli.ppf": "q", "cauchy.isf": "q", "cauchy.ppf": "q", "expon.ppf": "q",
+    "gumbel_l.ppf": "p", "gumbel_r.ppf": "p", "norm.isf": "q", "norm.ppf": "q", "pareto.ppf": "q",
+    "poisson.entropy": "mu", "uniform.ppf": "q",
+}  # fmt: skip
+NO_LOC = {"gennorm", "vonmises", "wrapcauchy", "bernoulli.cdf", "bernoulli.ppf"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_signatures_are_those_of_jax(name):
+    discrete = "pmf" in functions(name)
+    for fun in functions(name):
+        op = f"{name}.{fun}"
+        parts = [FIRST.get(op, "k" if discrete else "x")]
+        if name in SHAPES and fun != "entropy":
+            parts.append(SHAPES[name])
+        if not {name, op} & NO_LOC:
+            parts.append("loc=0" if discrete else "loc=0, scale=1")
+        function = getattr(getattr(stats, name), fun)
+        assert signature_of(function) == ", ".join(parts)
+        assert function.__name__ == fun and "distribution" in function.__doc__
+
+
+def signature_of(function):
+    return ", ".join(
+        p.name if p.default is p.empty else f"{p.name}={p.default}"
+        for p in inspect.signature(function).parameters.values()
+    )
+
+
+def test_location_and_scale():
+    x, loc, scale = np.float32([1.5, 2.0, 7.0])[:, None], np.float32([0.5, 1.0]), np.float32(2.0)
+    for name in ("norm", "gamma", "cauchy"):
+        shape = (2.5,) if name == "gamma" else ()
+        for fun in set(functions(name)) - QUANTILES:
+            want = reference(name, fun, [x, *map(np.float32, shape), loc, scale])
+            got = getattr(getattr(stats, name), fun)(x, *shape, scale=scale, loc=loc)
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(stats.norm.ppf(0.975, 1.0, 2.0), 4.919928, rtol=1e-6)
+    np.testing.assert_allclose(
+        stats.poisson.pmf(5, 3.0, 2), scipy.stats.poisson.pmf(3, 3), rtol=1e-6
+    )
+    assert np.isnan(stats.norm.cdf(1.0, 0.0, jnp.array([0.0, -1.0]))).all()
+
+
+def test_parameters_out_of_range_and_nan():
+    bad = {
+        "gamma": (-1.0,), "beta": (0.0, 1.0), "t": (-1.0,), "pareto": (0.0,), "binom": (-1.0, 0.5),
+        "poisson": (-1.0,), "geom": (0.0,), "vonmises": (0.0,), "truncnorm": (1.0, 0.0),
+        "bernoulli": (1.5,), "nbinom": (1.0, 0.0), "wrapcauchy": (1.0,), "gennorm": (0.0,),
+        "betabinom": (3.0, 0.0, 1.0),
+    }  # fmt: skip
+    for name, args in bad.items():
+        for fun in set(functions(name)) - {"entropy"}:
+            assert np.isnan(getattr(getattr(stats, name), fun)(0.5, *args)), (name, fun)
+    for name, (_, *shapes) in CASES.items():
+        for fun in functions(name):
+            assert np.isnan(getattr(getattr(stats, name), fun)(NAN, *[s[-1] for s in shapes]))
+
+
+def test_dtypes_and_weak_types():
+    assert stats.norm.pdf(1).dtype == np.float32 and stats.norm.pdf(1).weak_type
+    assert stats.gamma.logpdf(1.0, 2).weak_type
+    assert stats.poisson.pmf(jnp.arange(3), 2.0).dtype == np.float32
+    x = jnp.array([0.5, 1.5], jnp.bfloat16)
+    got = stats.gamma.logpdf(x, 2.0)
+    assert got.dtype == jnp.bfloat16
+    want = stats.gamma.logpdf(x.astype(np.float32), 2.0).astype(jnp.bfloat16)
+    assert (got == want).all()
+    with enable_x64():
+        assert stats.norm.pdf(np.float32(1)).dtype == np.float32
+        assert stats.norm.pdf(1).dtype == np.float64
+
+
+def test_errors():
+    with pytest.raises(DtypeError, match=r"norm.pdf: operands must be real; got c64\[\]"):
+        stats.norm.pdf(1j)
+    with pytest.raises(
+        DtypeError, match="beta.cdf: operands must be arrays or numbers; got a list"
+    ):
+        stats.beta.cdf([1.0], 1.0, 1.0)
+    with pytest.raises(TypeError, match="beta.cdf: missing a required argument: 'b'"):
+        stats.beta.cdf(0.5, 1.0)
+    with pytest.raises(ShapeError, match="gamma.pdf: shapes must broadcast together"):
+        stats.gamma.pdf(jnp.ones(3), jnp.ones(2))
+
+
+# --- transformations ------------------------------------------------------------------------
+
+INNER = {
+    "norm": (0.7,), "cauchy": (0.7,), "laplace": (0.7,), "logistic": (0.7,), "gumbel_l": (0.7,),
+    "gumbel_r": (0.7,), "expon": (0.7,), "pareto": (1.7, 2.5), "beta": (0.3, 2.5, 12.0),
+    "gamma": (12.5, 11.5), "chi2": (2.5, 3.0), "t": (0.7, 2.5), "gennorm": (0.7, 1.5),
+    "vonmises": (0.7, 1.5), "wrapcauchy": (0.7, 0.4), "truncnorm": (0.2, -1.0, 2.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_derivatives(name):
+    module, names = getattr(stats, name), functions(name)
+    # of incomplete gamma and beta functions, those in x; the densities, in the parameters too
+    free = [n for n in names if n.endswith("pdf") or name in ("pareto", "truncnorm")]
+    with enable_x64():
+        x, *shapes = map(np.float64, INNER[name])
+        levels = (np.float64(0.3), x)
+        in_x = lambda q, x: [getattr(module, n)(q if n in QUANTILES else x, *shapes) for n in names]
+        in_all = lambda x, *shapes: [
+            getattr(module, n)(x, *shapes) for n in free if n not in QUANTILES
+        ]
+        check_grads(jit(in_x), levels, 1)
+        check_grads(jit(in_all), (x, *shapes), 1)
+
+
+def test_derivatives_in_parameters_of_counts():
+    with enable_x64():
+        check_grads(lambda mu: stats.poisson.logpmf(12.0, mu), (11.5,), order=2)
+        check_grads(lambda p: stats.binom.logpmf(12.0, 30.0, p), (0.3,), order=2)
+        check_grads(lambda n, p: stats.nbinom.logpmf(3.0, n, p), (4.5, 0.3), order=1)
+        check_grads(lambda a, b: stats.betabinom.logpmf(3.0, 9.0, a, b), (2.5, 13.0), order=1)
+        check_grads(stats.poisson.entropy, (2.5,), order=1)
+        P = np.array([0.4, 0.6])
+        check_grads(lambda x: stats.multinomial.logpmf(jnp.array([2, 3]), 5, x), (P,), 1)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_are_finite_at_edges_and_beyond(name):
+    points, *shapes = CASES[name]
+    args = [np.float32(s[len(s) // 2]) for s in shapes]
+    density = next(f for f in ("pdf", "pmf") if f in functions(name))
+    for fun in {density, f"log{density}", "cdf", "sf"} & set(functions(name)):
+        f = getattr(getattr(stats, name), fun)
+        # the engine has no derivative of the incomplete beta function in its parameters
+        moved = (0,) if name == "beta" and fun in ("cdf", "sf") else tuple(range(1 + len(args)))
+        slope_of = jit(vmap(grad(f, moved), (0, *[None] * len(args))))
+        slopes = slope_of(np.float32(points), *args)
+        for slope in slopes:
+            assert not np.isnan(slope).any(), (name, fun, points, slope)
+
+
+def test_under_vmap_and_jit():
+    x, a = jnp.linspace(0.1, 3, 6).reshape(2, 3), jnp.array([1.0, 2.0])
+    want = stats.gamma.logcdf(x, a[:, None])
+    got = jit(vmap(vmap(stats.gamma.logcdf, (0, None))))(x, a)
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+# --- of several dimensions ------------------------------------------------------------------
+
+
+def test_dirichlet(rng):
+    alpha = np.array([0.5, 1.0, 20.0])
+    x = rng.dirichlet(alpha + 1, 5).T.astype(np.float32)
+    want = scipy.stats.dirichlet.logpdf(x / x.sum(0, dtype=np.float64), alpha)
+    np.testing.assert_allclose(stats.dirichlet.logpdf(x, alpha.astype("f")), want, rtol=1e-4)
+    np.testing.assert_allclose(stats.dirichlet.logpdf(x[:2], alpha.astype("f")), want, rtol=1e-3)
+    np.testing.assert_allclose(stats.dirichlet.pdf(x, alpha.astype("f")), np.exp(want), rtol=1e-3)
+    assert stats.dirichlet.logpdf(x[:, 0] * 1.1, alpha.astype("f")) == -INF
+    assert np.isnan(stats.dirichlet.logpdf(x[:, 0], -alpha.astype("f")))
+    with pytest.raises(ShapeError, match=r"dirichlet.logpdf: alpha must be of shape \(k,\)"):
+        stats.dirichlet.logpdf(jnp.ones(5), jnp.ones(3))
+
+
+def test_multinomial():
+    x, p = np.array([[1, 2, 3], [6, 0, 0], [1, 1, 1]]), np.array([0.2, 0.3, 0.5])
+    want = scipy.stats.multinomial.logpmf(x, [6, 6, 6], p)
+    np.testing.assert_allclose(stats.multinomial.logpmf(x, 6, p.astype("f")), want, rtol=1e-5)
+    np.testing.assert_allclose(
+        stats.multinomial.pmf(x, jnp.array([6, 6, 3]), p.astype("f")),
+        scipy.stats.multinomial.pmf(x, [6, 6, 3], p),
+        rtol=1e-5,
+    )
+    assert stats.multinomial.logpmf(jnp.array([0, 3]), 3, jnp.array([0.0, 1.0])) == 0
+    with pytest.raises(ShapeError, match="last axes of equal size"):
+        stats.multinomial.logpmf(jnp.ones(3), 3, jnp.ones(2))
+
+
+def test_multivariate_normal(rng):
+    a = rng.standard_normal((3, 3))
+    mean, cov = a[0], a @ a.T + np.eye(3)
+    x = rng.standard_normal((4, 5, 3))
+    want = scipy.stats.multivariate_normal.logpdf(x, mean, cov)
+    f = stats.multivariate_normal.logpdf
+    args = [v.astype(np.float32) for v in (x, mean, cov)]
+    np.testing.assert_allclose(f(*args), want, rtol=1e-4)
+    np.testing.assert_allclose(vmap(f, (0, None, None))(*args), want, rtol=1e-4)
+    covs = np.stack([cov, 2 * cov, np.eye(3), cov, cov])
+    want = [scipy.stats.multivariate_normal.logpdf(x[:, i], mean, c) for i, c in enumerate(covs)]
+    np.testing.assert_allclose(f(*args[:2], covs.astype("f")), np.transpose(want), rtol=1e-4)
+    np.testing.assert_allclose(
+        f(args[0], args[1], 2.0), f(*args[:2], 2 * np.eye(3, dtype="f")), 1e-5
+    )
+    np.testing.assert_allclose(f(args[0], 0.5, 4.0), stats.norm.logpdf(args[0], 0.5, 2.0), 1e-5)
+    np.testing.assert_allclose(stats.multivariate_normal.pdf(*args), np.exp(f(*args)), rtol=1e-6)
+    assert np.isnan(f(*args[:2], -args[2])).all()
+    with enable_x64():
+        check_grads(f, (x[0, 0], mean, cov), order=1)
+    with pytest.raises(ShapeError, match="multivariate_normal.logpdf: for x and mean"):
+        f(*args[:2], jnp.eye(2))
+    with pytest.raises(NotImplementedError, match="allow_singular must be None"):
+        f(*args, allow_singular=True)
+
+
+# --- samples --------------------------------------------------------------------------------
+
+SAMPLE = np.array([[1, 2, 2, 3], [5, 5, 4, 4], [1, 1, 1, 9]])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_mode(axis):
+    for keepdims in (False, True):
+        want = scipy.stats.mode(SAMPLE, axis=axis, keepdims=keepdims)
+        for got, expected in zip(stats.mode(SAMPLE, axis, keepdims=keepdims), want, strict=True):
+            assert got.dtype == np.int32 and got.shape == np.shape(expected)
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_mode_of_odd_things():
+    assert stats.mode(jnp.array([1.0, NAN, NAN]))[1] == 2
+    assert stats.mode(3) == (3, 1)
+    empty = stats.mode(jnp.zeros((0, 3)))
+    assert np.isnan(empty.mode).all() and (empty.count == 0).all() and empty.mode.shape == (3,)
+    with pytest.raises(
+        NotImplementedError, match="mode: nan_policy must be 'propagate'; got 'omit'"
+    ):
+        stats.mode(jnp.ones(3), nan_policy="omit")
+
+
+@pytest.mark.parametrize("method", ["average", "min", "max", "dense", "ordinal"])
+def test_rankdata(method, rng):
+    x = rng.integers(0, 6, (4, 9))
+    for axis in (None, 0, -1):
+        got = stats.rankdata(x, method, axis=axis)
+        want = scipy.stats.rankdata(x, method, axis=axis)
+        np.testing.assert_array_equal(got, want if axis is not None else want.reshape(-1))
+    holes = np.where(x == 3, NAN, x)[:2].astype(np.float32)
+    want = scipy.stats.rankdata(holes, method, axis=1)
+    np.testing.assert_array_equal(stats.rankdata(holes, method, axis=1), want)
+    assert stats.rankdata(jnp.zeros(0), method).shape == (0,)
+    assert stats.rankdata(3, method).tolist() == [1.0]
+
+
+def test_rankdata_errors():
+    with pytest.raises(ValueError, match="rankdata: method must be one of average, min, max"):
+        stats.rankdata(jnp.ones(3), "median")
+
+
+def test_sem():
+    holes = np.where(SAMPLE == 4, NAN, SAMPLE).astype(np.float32)
+    for axis in (0, 1, None):
+        for ddof in (0, 1):
+            want = scipy.stats.sem(SAMPLE, axis, ddof)
+            np.testing.assert_allclose(stats.sem(SAMPLE, axis, ddof), want, rtol=1e-6)
+        want = scipy.stats.sem(holes, axis, nan_policy="omit")
+        np.testing.assert_allclose(stats.sem(holes, axis, nan_policy="omit"), want, rtol=1e-6)
+    assert stats.sem(SAMPLE, 1, keepdims=True).shape == (3, 1)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("bandwidth", [None, "silverman", 0.4, lambda kde: kde.neff**-0.1])
+def test_gaussian_kde(d, bandwidth, rng):
+    data, weights = rng.standard_normal((d, 30)), rng.random(30)
+    data = data[0] if d == 1 else data
+    want = scipy.stats.gaussian_kde(data, bandwidth, weights)
+    got = stats.gaussian_kde(data.astype("f"), bandwidth, weights.astype("f"))
+    points = rng.standard_normal((d, 7)).astype(np.float32)
+    near = lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4)
+    (
+        near(got.covariance, want.covariance),
+        near(got.inv_cov, want.inv_cov),
+        near(got.neff, want.neff),
+    )
+    near(got(points), want(points)), near(got.logpdf(points), want.logpdf(points))
+    near(jit(lambda k, x: k.pdf(x))(got, points), want.pdf(points))
+    mean, cov = np.full(d, 0.3), np.eye(d) * 0.5
+    near(
+        got.integrate_gaussian(mean.astype("f"), cov.astype("f")),
+        want.integrate_gaussian(mean, cov),
+    )
+    near(got.integrate_kde(got), want.integrate_kde(want))
+    if d == 1:
+        near(got.integrate_box_1d(-1.0, 0.5), want.integrate_box_1d(-1.0, 0.5))
+        near(got.integrate_box_1d(2.0, INF), want.integrate_box_1d(2.0, INF))
+        near(got(points[0]), want(points))
+    else:
+        near(got(points[:, 0]), want(points[:, :1]))
+    assert repr(got) == f"gaussian_kde(30 samples of dimension {d})"
+    slope = grad(lambda k: k.logpdf(points).sum())(got)
+    assert isinstance(slope, stats.gaussian_kde) and np.isfinite(slope.dataset).all()
+
+
+def test_gaussian_kde_errors():
+    kde = stats.gaussian_kde(jnp.arange(8.0).reshape(2, 4) ** 2 % 7)
+    for message, call in {
+        "dataset must be (n,) or (d, n)": lambda: stats.gaussian_kde(jnp.ones(1)),
+        "weights must be one for each sample, (4,)": lambda: stats.gaussian_kde(
+            jnp.ones((2, 4)), weights=jnp.ones(3)
+        ),
+        "bw_method must be 'scott'": lambda: stats.gaussian_kde(jnp.arange(4.0), "foo"),
+        "points must be (2, m)": lambda: kde(jnp.ones((3, 4))),
+        "the density must be of dimension 1; got 2": lambda: kde.integrate_box_1d(0, 1),
+        "mean must be (2,) and cov (2, 2)": lambda: kde.integrate_gaussian(jnp.ones(1), jnp.eye(2)),
+        "kde.integrate_box_1d(low, high)": lambda: kde.integrate_box([0, 0], [1, 1]),
+        "a density does not change": lambda: kde.set_bandwidth("scott"),
+        "densities must be of one dimension; got 2, 1": lambda: kde.integrate_kde(
+            stats.gaussian_kde(jnp.arange(4.0))
+        ),
+    }.items():
+        with pytest.raises((ShapeError, ValueError, NotImplementedError)) as error:
+            call()
+        assert message in str(error.value)
+
+
+def test_every_module_is_imported_late_and_says_what_it_offers():
+    assert set(stats.DISTRIBUTIONS.split()) <= set(dir(stats))
+    for name in stats.DISTRIBUTIONS.split():
+        module = getattr(stats, name)
+        assert all(callable(getattr(module, f)) for f in module.__all__)
+    assert weft.scipy.stats is stats
