@@ -7,11 +7,15 @@ exist for SciPy's sake, are of no consequence.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from weft import dtypes
 from weft import numpy as jnp
+from weft.custom_rules import custom_jvp
+from weft.derivatives import jvp
 from weft.errors import ShapeError
+from weft.loops import fori_loop
 from weft.numpy import linalg
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, operands
@@ -99,7 +103,8 @@ def solve(
     if assume_a != "pos":
         return solution("solve", a, b)
     a, b, vector = right_side("solve", a, b)
-    x = factored("solve", cholesky_of(a, lower), lower, b)
+    c = triangular.cholesky(a if lower else adjoint(a), symmetrize_input=False)
+    x = factored("solve", c, True, b)
     return x[..., 0] if vector else x
 
 
@@ -159,8 +164,8 @@ def cholesky(
 ) -> Any:
     """U, upper triangular, with a = U^H U; or with `lower` L, with a = L L^H.
 
-    For positive definite a (..., n, n); NaN where it is not. Only the triangle of the result is
-    read.
+    For positive definite a (..., n, n); NaN where it is not. The triangle that is read is the one
+    of the result.
     """
     return cholesky_of(matrices("cholesky", a, square=True), lower)
 
@@ -430,8 +435,8 @@ def eigh_tridiagonal(
     """Eigenvalues, ascending, and eigenvectors of Hermitian tridiagonal matrices.
 
     d (n,) is the diagonal, e (n - 1,) the one below it. `select` is "a" for all eigenvalues, or "i"
-    for those of numbers select_range[0] to select_range[1]. The matrix is built and decomposed as a
-    whole; `tol` and `key` are of no consequence.
+    for those of numbers select_range[0] to select_range[1]. With eigenvectors, the matrix is built
+    and decomposed as a whole. `tol` and `key` are of no consequence.
     """
     op = "eigh_tridiagonal"
     d, e = as_inexact(op, d), as_inexact(op, e)
@@ -448,9 +453,58 @@ def eigh_tridiagonal(
         if select_range is None:
             raise ValueError(f"{op}: select_range must be given for select='i'; got None.")
         subset = (int(select_range[0]), int(select_range[1]) + 1)
-    a = matrices(op, jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
-    v, w = eigen.eigh(a, symmetrize_input=False, subset_by_index=subset)
-    return w if eigvals_only else (w, v)
+    if eigvals_only:
+        return tridiagonal_values(d, e, *(subset or (0, d.shape[0])))
+    v, w = tridiagonal_eigh(d, e, subset)
+    return w, v
+
+
+def tridiagonal_eigh(d: Any, e: Any, subset: tuple[int, int] | None) -> tuple[Any, Any]:
+    """Eigenvectors and eigenvalues of a Hermitian tridiagonal matrix."""
+    a = matrices("eigh_tridiagonal", jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
+    return eigen.eigh(a, symmetrize_input=False, subset_by_index=subset)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
+def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
+    """Eigenvalues `start` to `stop` of a Hermitian tridiagonal matrix, by bisection.
+
+    Source: Barth, Martin and Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal
+    matrix by the method of bisection" (1967).
+    """
+    matrices("eigh_tridiagonal", d[None])
+    n, size = d.shape[0], jnp.abs(e)
+    square = jnp.pad(size * size, (1, 0))
+    reach = jnp.pad(size, (1, 0)) + jnp.pad(size, (0, 1))
+    numbers = jnp.arange(start, stop)
+    low, high = (jnp.full(numbers.shape, x) for x in (jnp.min(d - reach), jnp.max(d + reach)))
+    tiny = dtypes.finfo(d.dtype).tiny
+
+    def below(x: Any) -> Any:
+        """How many eigenvalues are less than x: as many as there are negative pivots of T - x I."""
+
+        def step(i: Any, state: tuple) -> tuple:
+            pivot, count = state
+            pivot = d[i] - x - square[i] / pivot
+            pivot = jnp.where(jnp.abs(pivot) < tiny, -tiny, pivot)
+            return pivot, count + (pivot < 0)
+
+        return fori_loop(0, n, step, (jnp.ones_like(x), jnp.zeros_like(numbers)))[1]
+
+    def halve(_: Any, state: tuple) -> tuple:
+        low, high = state
+        middle = (low + high) / 2
+        left = below(middle) > numbers
+        return jnp.where(left, low, middle), jnp.where(left, middle, high)
+
+    low, high = fori_loop(0, dtypes.finfo(d.dtype).nmant + 4, halve, (low, high))
+    return (low + high) / 2
+
+
+@tridiagonal_values.defjvp
+def tridiagonal_values_tangent(start: int, stop: int, primals: tuple, tangents: tuple) -> tuple:
+    """That of the whole matrix."""
+    return jvp(lambda d, e: tridiagonal_eigh(d, e, (start, stop))[1], primals, tangents)
 
 
 @fused(static=("output",))
