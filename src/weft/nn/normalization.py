@@ -10,13 +10,12 @@ from typing import Any
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.control.custom import stop_gradient_p
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_inexact, axis_of
 from weft.numpy.reductions import Axis, mask_of
 from weft.primitives.layout import broadcasted_iota
-from weft.scipy.special import logsumexp
+from weft.scipy.special.sums import highest, logsumexp
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
@@ -25,8 +24,7 @@ def shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
     """x less its greatest element along `axis`, the exponentials, and the mask or None."""
     x = as_inexact(op, x)
     mask = None if where is None else mask_of(op, where)
-    top = jnp.max(x, axis, keepdims=True, where=mask, initial=-jnp.inf)
-    x = x - stop_gradient_p.bind(top)[0]
+    x = x - highest(x, axis, mask)
     if mask is not None:
         x = jnp.where(mask, x, -jnp.inf)
     return x, jnp.exp(x), mask
