@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from weft import grad, jit, vmap
+from weft import config, grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.selection import smallest
 from weft.numpy.statistics import METHODS
@@ -66,6 +66,15 @@ def test_dtypes(dtype):
     assert got.dtype == (dtype if np.dtype(dtype).kind in "fV" else np.float32)
     np.testing.assert_allclose(np.float32(got), np.median(x.astype(np.float32)))
     assert jnp.quantile(x, jnp.array([0.5])).dtype == got.dtype
+
+
+def test_float64():
+    with config.scope(enable_x64=True):
+        x = np.random.default_rng(1).standard_normal((2, 100))
+        x[0, 5] = -np.inf
+        got = jnp.quantile(jnp.asarray(x), 0.3, axis=1)
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(got, np.quantile(x, 0.3, axis=1), rtol=1e-14)
 
 
 def test_special_values():

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
@@ -171,7 +173,7 @@ def unary(
         if check is not None:
             check(name, kind_of(name, x).dtype)
         if counts and dtypes.is_bool(typeof(x).dtype):
-            x = ops.convert(x, dtypes.default_int())
+            x = ops.convert(x, np.dtype(np.int32))
         return prim.bind(x)[0]
 
     kernel = kernel_for(plain, prim.name)
