@@ -130,8 +130,8 @@ def log1p(x: Real) -> Real:
     if x.dtype != np.float64:
         return x.apply("log_plus_one")
     total, rest = exact_sum(x.exact(), x.like(1.0))
-    large = abs(x) > 1e15
-    return x.new((log(total) + where(large, 0.0, rest) / total).value)
+    plain = (abs(x) > 1e15) | equal(total, 0)
+    return x.new((log(total) + where(plain, 0.0, rest) / where(plain, 1.0, total)).value)
 
 
 def equal(x: Real, y: Any) -> Real:
@@ -396,7 +396,7 @@ def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
 def exp_pair(x: Pair) -> Real:
     """exp of a pair, its second part taken to first order."""
     out = exp(x.hi)
-    return out + out * x.lo if isinstance(x.lo, Real) else out
+    return out + where(out < math.inf, out * x.lo, 0.0) if isinstance(x.lo, Real) else out
 
 
 _LN2_HIGH = Fraction(0x162E42FEE, 2**33)  # so few bits that its product with an exponent is exact
