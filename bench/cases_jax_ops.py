@@ -147,7 +147,25 @@ def add_linalg(p, op):
     op("eigh_256", lambda a: jnp.linalg.eigh(a)[0], positive)
     op("svd_256", lambda a: jnp.linalg.svd(a)[1], square)
     op("qr_256", lambda a: jnp.linalg.qr(a)[0], square)
-    op("det_batch", lambda a: jnp.linalg.det(a), floats(p, 1000, 8, 8))
+    op("expm_256", lambda a: p.scipy.linalg.expm(a), square)
+    add_small_linalg(p, op)
+
+
+def add_small_linalg(p, op):
+    """Linear algebra where what surrounds LAPACK counts, and where it can be done without."""
+    jnp, square = p.jnp, floats(p, 100, 100)
+    eights, threes = floats(p, 1000, 8, 8), floats(p, 100_000, 3, 3)
+    op("det_100", lambda a: jnp.linalg.det(a), square)
+    op("inv_100", lambda a: jnp.linalg.inv(a), square)
+    op("solve_100", lambda a, b: jnp.linalg.solve(a, b), square, floats(p, 100))
+    op("svd_100", lambda a: jnp.linalg.svd(a)[1], square)
+    op("eigh_100", lambda a: jnp.linalg.eigh(a + a.T)[0], square)
+    op("det_batch", lambda a: jnp.linalg.det(a), eights)
+    op("solve_batch", lambda a, b: jnp.linalg.solve(a, b), eights, floats(p, 1000, 8, 1))
+    op("eigh_batch", lambda a: jnp.linalg.eigh(a + a.mT)[0], eights)
+    op("solve_3x3", lambda a, b: jnp.linalg.solve(a, b), threes, floats(p, 100_000, 3, 1))
+    op("inv_3x3", lambda a: jnp.linalg.inv(a), threes)
+    op("det_4x4", lambda a: jnp.linalg.det(a), floats(p, 100_000, 4, 4))
 
 
 def add_control(p, op):
