@@ -50,7 +50,7 @@ class gaussian_kde:
     >>> from weft.scipy.stats import gaussian_kde
     >>> density = gaussian_kde(jnp.array([0.0, 1.0, 2.0]))
     >>> print(density(1.0))
-    [0.35199]
+    [0.31815618]
     """
 
     def __init__(

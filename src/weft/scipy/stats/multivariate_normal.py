@@ -46,7 +46,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import multivariate_normal
     >>> print(multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)))
-    0.15915494
+    0.15915495
     """
     if allow_singular is not None:
         raise NotImplementedError(

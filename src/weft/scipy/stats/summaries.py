@@ -139,8 +139,8 @@ def sem(
 
     >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import sem
-    >>> print(sem(jnp.array([1.0, 3.0])))
-    1.0
+    >>> print(sem(jnp.array([0.0, 2.0, 4.0, 6.0, 8.0])))
+    1.4142135
     """
     check_policy("sem", nan_policy, ("propagate", "omit"))
     x = as_array(a, "sem")
