@@ -31,7 +31,8 @@ def exp_square(x: Real, factor: float) -> Real:
     high, low = halves(x)
     out = exp(high * high * factor)
     rest = (x + high) * low * factor  # small; a product of two exp the compiler would make one
-    return out + out * (rest * polynomial(rest, (1, 1 / 2, 1 / 6, 1 / 24)))
+    more = out * (rest * polynomial(rest, (1, 1 / 2, 1 / 6, 1 / 24)))
+    return out + where(out < math.inf, more, 0.0)
 
 
 def erfcx(x: Real) -> Real:
@@ -43,7 +44,7 @@ def erfcx(x: Real) -> Real:
 def scaled_erfc(x: Real) -> Real:
     """exp(x**2) erfc(x)."""
     up = erfcx(abs(x))
-    return where(x < 0, 2 * exp_square(x, 1.0) - up, up)
+    return where(x < 0, 2 * exp_square(bounded(abs(x)), 1.0) - up, up)
 
 
 def erf(x: Real) -> Real:

@@ -5,13 +5,24 @@ Limits such as 0 log 0 = 0 hold for the derivatives too.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from weft.numpy.choice import where
+from weft.numpy.choice import where as pick
 from weft.numpy.fused import fused
 from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
-from weft.primitives.formula import choose, equal, expm1, log, log1p
+from weft.primitives.formula import (
+    Real,
+    as_pair,
+    choose,
+    equal,
+    expm1,
+    log,
+    log1p,
+    log_pair,
+    where,
+)
 from weft.scipy.special.arguments import floats, row
 
 __all__ = [
@@ -27,10 +38,13 @@ __all__ = [
 ]
 
 
+INF = math.inf
+
+
 def ratio(x: Any, y: Any) -> Any:
     """x / y, and 0 where x is."""
     none = x == 0
-    return select(none, x * 0, x / where(none, 1, y))
+    return select(none, x * 0, x / pick(none, 1, y))
 
 
 xlogy_p = row(
@@ -72,7 +86,7 @@ def power_slope(z: Any, x: Any, lmbda: Any, log_x: Any) -> Any:
     u = lmbda * log_x
     small = abs(u) < 0.1
     series = log_x * log_x * (0.5 + u * (1 / 3 + u * (1 / 8 + u * (1 / 30 + u / 144))))
-    safe = where(small, 1, lmbda)
+    safe = pick(small, 1, lmbda)
     return select(small, series, ((lmbda * z + 1) * log_x - z) / safe)
 
 
@@ -104,6 +118,29 @@ boxcox1p_p = row(
 )
 
 
+def divergence(p: Real, q: Real) -> Real:
+    """p log(p / q) - p + q, the sum as a pair."""
+    inside = (p > 0) & (q > 0) & (p < math.inf) & (q < math.inf)
+    sp, sq = where(inside, p, 1.0).exact(), where(inside, q, 1.0).exact()
+    value = (sp * log_pair(as_pair(sp) / sq) - sp + sq).value
+    return choose(
+        where(inside, value, math.inf),
+        (equal(p, 0) & (q >= 0), q),
+        (equal(p, math.inf) & equal(q, math.inf), math.nan),
+    )
+
+
+kl_div_p = row(
+    "kl_div",
+    divergence,
+    [
+        lambda t, z, p, q: t * select(z == INF, 0 * t, ops.log(p / q)),
+        lambda t, z, p, q: t * select(z == INF, 0 * t, 1 - p / q),
+    ],
+    "p log(p / q) - p + q.",
+)
+
+
 @fused
 def xlogy(x: Any, y: Any) -> Any:
     """x log y, which is 0 where x is 0.
@@ -125,7 +162,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 def entr(x: Any) -> Any:
     """-x log x, 0 at 0 and -inf for negative x."""
     (x,) = floats("entr", x)
-    return select(x < 0, x * 0 - float("inf"), -xlogy_p.bind(x, x)[0])
+    return pick(x < 0, -INF, -xlogy_p.bind(x, x)[0])
 
 
 @fused
@@ -139,19 +176,18 @@ def relative(p: Any, q: Any) -> Any:
     """rel_entr of floats."""
     positive = (p > 0) & (q > 0)
     none = (p == 0) & (q >= 0)
-    out = xlogy_p.bind(where(positive, p, 1), where(positive, p, 1) / where(positive, q, 1))[0]
+    out = xlogy_p.bind(pick(positive, p, 1), pick(positive, p, 1) / pick(positive, q, 1))[0]
     undefined = (p != p) | (q != q)
-    return where(undefined, p + q, where(positive, out, where(none, 0, float("inf"))))
+    return pick(undefined, p + q, pick(positive, out, pick(none, 0, INF)))
 
 
 @fused
 def kl_div(p: Any, q: Any) -> Any:
     """rel_entr(p, q) - p + q, the terms of the Kullback-Leibler divergence; inf out of its domain.
 
-    Where p is near q the difference loses digits, as SciPy's does.
+    Relatively exact where p is near q, where the difference as written is not.
     """
-    p, q = floats("kl_div", p, q)
-    return relative(p, q) - p + q
+    return kl_div_p.bind(*floats("kl_div", p, q))[0]
 
 
 @fused

@@ -23,12 +23,12 @@ from weft.primitives import gammas, special
 from weft.primitives import special_tables as tables
 from weft.primitives import transcendental as elementary
 from weft.primitives.formula import (
+    Pair,
     Real,
     as_pair,
     choose,
     cos_pi,
     equal,
-    exp,
     exp_pair,
     floor,
     is_odd,
@@ -66,28 +66,53 @@ psi = special.digamma
 _LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
 
 
+def at_poles(a: Real, b: Real) -> tuple[Real, Real, Real]:
+    """Where a or b is a pole of gamma, and there of (-1)**b beta(1 - a - b, b) sign and 1 - a - b.
+
+    The limit exists for whole b between; elsewhere 1 - a - b is given as 0, and beta is inf.
+    """
+    swapped = (b <= 0) & gammas.is_whole(b)
+    low, other = where(swapped, b, a), where(swapped, a, b)
+    pole = (low <= 0) & gammas.is_whole(low)
+    rest = 1 - low - other
+    good = pole & gammas.is_whole(other) & (rest > 0) & (other > 0)
+    sign = where(is_odd(other), a.like(-1.0), 1.0)
+    return pole, sign, where(good, rest, 0.0)
+
+
+def signed_log_beta(a: Real, b: Real) -> tuple[Real, Pair]:
+    """The sign of beta(a, b), and the logarithm of its size."""
+    pole, sign, rest = at_poles(a, b)
+    whole = rest > 0
+    swapped = (b <= 0) & gammas.is_whole(b)
+    sa = where(whole, rest, a)
+    sb = where(whole & swapped, a, b)
+    positive = (sa > 0) & (sb > 0)
+    large = positive & ((sa > 1e15) | (sb > 1e15))
+    ca, cb = (where(positive & ~large, v, 1.0).exact() for v in (sa, sb))
+    exponent, factor = gammas.inverse_beta_parts(ca, cb)
+    near = -(exponent + log_pair(factor))
+    high, low = where(sa > sb, sa, sb), where(sa > sb, sb, sa)
+    far = gammas.log_gamma(low) - low * log(high)
+    total = a + b
+    other = gammas.log_gamma(a) + gammas.log_gamma(b) - gammas.log_gamma(total)
+    none = ~positive & (total <= 0) & gammas.is_whole(total)
+    out = where(positive, where(large, far, near), where(none, -math.inf, other))
+    out = where(pole & ~whole, math.inf, out)
+    signs = gammas.gamma_sign(a) * gammas.gamma_sign(b)
+    signs = where(none, 1.0, signs * gammas.gamma_sign(where(none, 1.0, total)))
+    return choose(signs, (whole, sign), ((pole & ~whole) | (a > 0) & (b > 0), 1.0)), out
+
+
 def log_beta(a: Real, b: Real) -> Real:
     """log |beta(a, b)|."""
-    positive = (a > 0) & (b > 0)
-    large = positive & ((a > 1e15) | (b > 1e15))
-    sa, sb = (where(positive & ~large, v, 1.0).exact() for v in (a, b))
-    exponent, factor = gammas.inverse_beta_parts(sa, sb)
-    near = -(exponent + log_pair(factor)).value
-    high, low = where(a > b, a, b), where(a > b, b, a)
-    far = gammas.log_gamma(low) - low * log(high)
-    other = gammas.log_gamma(a) + gammas.log_gamma(b) - gammas.log_gamma(a + b)
-    return choose(other, (positive, near), (large, far))
+    return signed_log_beta(a, b)[1].value
 
 
 def beta_of(a: Real, b: Real) -> Real:
     """beta(a, b)."""
-    positive = (a > 0) & (b > 0)
-    sa, sb = (where(positive & (v < 1e15), v, 1.0).exact() for v in (a, b))
-    exponent, factor = gammas.inverse_beta_parts(sa, sb)
-    sign = gammas.gamma_sign(a) * gammas.gamma_sign(b) * gammas.gamma_sign(a + b)
-    large = (a >= 1e15) | (b >= 1e15)
-    by_log = sign * exp(log_beta(a, b))
-    return choose(by_log, (positive & ~large, exp_pair(-exponent) / factor.value))
+    sign, exponent = signed_log_beta(a, b)
+    return sign * exp_pair(exponent)
 
 
 def pochhammer(z: Real, m: Real) -> Real:
@@ -112,7 +137,10 @@ def pochhammer(z: Real, m: Real) -> Real:
     falling = (dt * db).value / exp_pair(et + eb) * (math.pi / below)
     out = where(low, where(up, plain, falling), where(up, crossing, reflected))
     pole = ~up & gammas.is_whole(top.value) & ~(whole & ~low & gammas.is_whole(z))
-    return choose(out, (pole, math.inf), (equal(m, 0), 1.0))
+    far = gammas.power(z, m) * (1 + m * (m - 1) / (2 * z))
+    return choose(
+        out, ((abs(z) > 1e12) & (abs(m) < 1e3), far), (pole, math.inf), (equal(m, 0), 1.0)
+    )
 
 
 def combinations(n: Real, k: Real) -> Real:
@@ -122,6 +150,8 @@ def combinations(n: Real, k: Real) -> Real:
     (en, dn), (ek, dk) = gammas.gamma_parts(as_pair(sn) + 1), gammas.gamma_parts(as_pair(sk) + 1)
     er, dr = gammas.gamma_parts((as_pair(sn) - sk) + 1)
     out = exp_pair(en - ek - er) * (dk * dr / dn).value
+    far = (n > 1e12) & (k < 1e3)
+    out = where(far, gammas.power(n - (k - 1) * 0.5, k) / gammas.positive_gamma(sk + 1), out)
     whole = gammas.is_whole(n) & gammas.is_whole(k) & (out < 2.0**52)
     return where(good, where(whole, nearest(out), out), 0.0)
 

@@ -106,7 +106,7 @@ def en(n: Real, x: Real) -> Real:
     return choose(
         where(near & (sn < 30), total, fraction),
         (equal(x, 0), where(n > 1, 1 / where(n > 1, n - 1, 1.0), math.inf)),
-        (equal(n, 0), exp(-x) / x),
+        (equal(n, 0), exp(-x) / abs(x)),
         (equal(x, math.inf), 0.0),
         ((x < 0) | (n < 0) | ~equal(floor(n), n), math.nan),
     )
