@@ -381,3 +381,15 @@ MISTAKES = [
 def test_mistakes(call, kind, text):
     with pytest.raises(kind, match=text):
         call()
+
+
+@pytest.mark.parametrize("name", ["det", "slogdet", "inv", "solve", "pinv", "lstsq"])
+def test_second_derivatives(name):
+    """A gradient is a function like any other."""
+    f = DERIVATIVES[name]
+
+    def total(a):
+        return sum(jnp.sum(y * y) for y in weft.tree.leaves(f(a)))
+
+    with weft.enable_x64(True):
+        check_derivatives(weft.grad(total), randn(5, 5, dtype=np.float64), 1e-2)

@@ -113,7 +113,7 @@ def over_columns(a: Any, b: Any, apply: Any) -> Any:
 
 def solve(a: Any, b: Any) -> Any:
     """x for which a x = b, for a (..., n, n) and b (..., n, k)."""
-    if is_small(a.aval):
+    if is_small(typeof(a)):
         return solve_small(a, b)
     factors, _, permutation = lu(stop_gradient(a))
     return factored_solve(a, factors, permutation, b)
@@ -156,7 +156,7 @@ def determinant(a: Any) -> Any:
     """The determinants of a (..., n, n)."""
     if dtypes.itemsize_bits(a.dtype) == 16:
         return convert(determinant(convert(a, np.dtype(np.float32))), a.dtype)
-    return det_small(a) if is_small(a.aval) else det_by_lu(a)
+    return det_small(a) if is_small(typeof(a)) else det_by_lu(a)
 
 
 @custom_jvp
@@ -227,12 +227,7 @@ def reflected_pivots(a: Any) -> tuple[Any, Any]:
 def log_determinant_tangent(by_qr: bool, primals: tuple, tangents: tuple) -> tuple:
     """d log det(a) = tr(a^-1 da): its real part moves the logarithm, the rest turns the sign."""
     (a,), (t,) = primals, tangents
-    if by_qr:
-        out, inverted = log_determinant(a, True), inverse(a)
-    else:
-        factors, pivots, permutation = lu(stop_gradient(a))
-        out = log_of_pivots(diagonal(factors, 0, -2, -1), pivot_sign(factors, pivots))
-        inverted = factored_solve(a, factors, permutation, identity_like(a))
+    out, inverted = log_determinant(a, by_qr), inverse(a)
     rate = sum(swap(inverted) * t, (-2, -1))
     if dtypes.is_complex(a.dtype):
         return out, (out[0] * (1j * imag(rate)), real(rate))
