@@ -56,12 +56,20 @@ def test_gradient(order):
     agree("gradient", X[:, : order + 1], axis=1, edge_order=order)
 
 
+def test_gradient_of_infinities_and_numbers():
+    x = np.array([0.0, 1.0, np.inf, 2.0, 5.0], np.float32)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(jnp.gradient(x), np.gradient(x))
+    assert jnp.gradient(3.0) == []
+
+
 def test_trapezoid():
     agree("trapezoid", X)
     agree("trapezoid", INTS, dx=0.5, axis=0)
     agree("trapezoid", X, x=np.array([0.0, 1.0, 3.0, 3.5]))
     agree("trapezoid", X, x=X[::-1].copy(), axis=0)
     agree("trapezoid", X[:, :1])
+    agree("trapezoid", np.array([np.inf, 1.0, 2.0]))
     assert not jnp.trapezoid(jnp.arange(3)).aval.weak_type
 
 

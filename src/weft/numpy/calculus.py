@@ -107,7 +107,7 @@ def gradient(
             f"got {len(varargs)} for {len(axes)} axes."
         )
     given = list(varargs) or [1.0]
-    spacings = given * len(axes) if len(given) < len(axes) else given
+    spacings = given * len(axes) if len(given) == 1 else given
     out = []
     for i, spacing in zip(axes, spacings, strict=True):
         if x.shape[i] <= order:
@@ -126,8 +126,9 @@ def slope(x: Any, spacing: Any, order: int) -> Any:
         raise ShapeError(
             f"gradient: places must be a vector as long as the axis, {n}; got {spacing.aval}."
         )
+    regular = not spacing.ndim
     h = ops.convert(spacing, x.dtype)
-    h = broadcast_in_dim(h, (n - 1,), ()) if not h.ndim else ops.sub(*ends(h, 0))
+    h = broadcast_in_dim(h, (n - 1,), ()) if regular else ops.sub(*ends(h, 0))
 
     def at(*places: int) -> list:
         return [slice_in_dim(x, i, (i + 1) or n, 1, -1) for i in places]
@@ -145,8 +146,11 @@ def slope(x: Any, spacing: Any, order: int) -> Any:
         return concatenate([first, last], -1)
     before, after = slice_in_dim(h, 0, n - 2), slice_in_dim(h, 1, n - 1)
     low, mid, high = (slice_in_dim(x, i, n - 2 + i, 1, -1) for i in range(3))
-    # weighted so that each side counts as the other one is long; equal steps give (high - low) / 2h
-    inner = ((high - mid) * (before / after) + (mid - low) * (after / before)) / (before + after)
+    if regular:
+        inner = (high - low) / (2 * before)
+    else:  # weighted so that each side counts as the other one is long
+        change = (high - mid) * (before / after) + (mid - low) * (after / before)
+        inner = change / (before + after)
     return concatenate([first, inner, last], -1)
 
 

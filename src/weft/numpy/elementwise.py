@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.control.custom import stop_gradient_p
 from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy.choice import number, real_only, signbit
@@ -431,6 +430,9 @@ def float_power(x: Any, y: Any, /) -> Any:
 def log10(x: Any, /) -> Any:
     """The logarithm to base 10."""
     y = transcendental.log(as_inexact("log10", x))
+    if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is no number
+        y, z = ops.real(y), ops.imag(y)
+        return ops.complex(*(ops.mul(v, number(1 / np.log(10), v)) for v in (y, z)))
     return ops.mul(y, number(1 / np.log(10), y))
 
 
@@ -456,7 +458,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     high = ops.max(x, y)
     none = ops.eq(high, number(0, high))
     # the scale cancels, so nothing is lost by taking it for constant; max is not smooth at a tie
-    scale = stop_gradient_p.bind(ops.select(none, number(1, high), high))[0]
+    scale = ops.stop_gradient_p.bind(ops.select(none, number(1, high), high))[0]
     total = ops.add(ops.square(ops.div(x, scale)), ops.square(ops.div(y, scale)))
     out = ops.mul(scale, transcendental.sqrt(ops.select(none, number(1, total), total)))
     return ops.select(infinite, number(np.inf, x), ops.select(none, high, out))
@@ -625,7 +627,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     as_is = ops.bitwise_or(ops.eq(size, literal(0, word)), ops.eq(field, literal(mask, word)))
     exponent = ops.convert(ops.sub(field, shift), np.dtype(np.int32))
     # 0, whose derivative is that of x * 2**-e: bits have none
-    slope = ldexp(ops.sub(x, stop_gradient_p.bind(x)[0]), ops.neg(exponent))
+    slope = ldexp(ops.sub(x, ops.stop_gradient_p.bind(x)[0]), ops.neg(exponent))
     fraction = ops.add(bits.bitcast_convert_type(half, x.dtype), slope)
     exponent = ops.select(as_is, literal(0, exponent.dtype), exponent)
     return ops.select(as_is, x, fraction), exponent

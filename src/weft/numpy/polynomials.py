@@ -192,7 +192,9 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     if not p.ndim:
         raise ShapeError(f"polyval: p must be a vector of coefficients; got {p.aval}.")
     p, x = operands("polyval", p, x, shaped=False)
-    start = (p[0] if p.shape[0] else literal(0, p.dtype)) + x * 0
+    if dtypes.is_bool(p.dtype):
+        return ops.convert(polyval(*(ops.convert(v, np.int32) for v in (p, x))), p.dtype)
+    start = x * 0 + (p[0] if p.shape[0] else 0)
     if p.shape[0] <= 2:
         return start * x + p[1] if p.shape[0] == 2 else start
     return scan(lambda y, c: (y * x + c, None), start, p[1:], unroll=unroll)[0]
