@@ -91,6 +91,11 @@ WRONG = {
     "expand_dims": [lambda: lax.expand_dims(A, (7,))],
     "full": [lambda: lax.full((-1,), 1.0), lambda: lax.full((2,), A)],
     "full_like": [lambda: lax.full_like(A, B)],
+    "fft": [
+        lambda: lax.fft(A, "FFT", (5,)),
+        lambda: lax.fft(A, lax.FftType.RFFT, (1, 1, 1)),
+        lambda: lax.fft(INT, lax.FftType.RFFT, (2,)),
+    ],
     "gather": [lambda: lax.gather(A, INT, gd, (1,)), lambda: lax.gather(A, A, gd, (1, 1))],
     "index_in_dim": [lambda: lax.index_in_dim(A, 7, 0), lambda: lax.index_in_dim(A, 0, 7)],
     "index_take": [lambda: lax.index_take(A, (A,), (0,))],
