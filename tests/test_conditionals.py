@@ -110,6 +110,27 @@ def test_weak_types_are_reconciled():
     assert lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jit, weft.checkpoint])
+def test_slopes_of_what_is_not_chosen_are_not_multiplied_by_zero(wrap):
+    f = wrap(lambda w, x: lax.cond(x > 0, lambda: w * jnp.sqrt(x), lambda: x))
+    g = wrap(lambda w, x: lax.switch(jnp.sign(x).astype(int), [jnp.copy, lambda x: w / x], x))
+    x, w = jnp.array([0.0, 4.0]), jnp.ones(2)
+    total = lambda f: lambda w, x: vmap(f, (None, 0))(w, x).sum()
+    of_w, of_x = grad(total(f), (0, 1))(2.0, x)
+    np.testing.assert_allclose([of_w, *of_x], [2.0, 1.0, 0.5], rtol=1e-6)
+    np.testing.assert_allclose(grad(total(g), 1)(2.0, x), [1.0, -0.125], rtol=1e-6)
+    several = lambda w: vmap(lambda x: f(w, x), out_axes=1)(x).sum()
+    np.testing.assert_allclose(grad(several)(w), [2.0, 2.0], rtol=1e-6)
+
+
+def test_what_branches_share_is_not_repeated_for_each_row():
+    f = lambda x, m: lax.cond(x > 0, lambda: (m @ m, x), lambda: (m, x))
+    jaxpr = make_jaxpr(vmap(f, (0, None)))(jnp.ones(3), jnp.ones((2, 2)))
+    (dot,) = [e for e in jaxpr.eqns if e.primitive.name == "dot_general"]
+    assert dot.outvars[0].aval.shape == (2, 2)
+    assert jaxpr.jaxpr.outvars[1] is jaxpr.jaxpr.invars[0]
+
+
 def test_disable_jit_runs_one_branch_in_python():
     ran = []
     with weft.disable_jit():

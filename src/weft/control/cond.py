@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, UnreadVar, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, memo_jaxpr
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import current
 from weft.errors import ShapeError
 from weft.options import config
 from weft.primitives.constant import stage_whole
-from weft.primitives.elementwise import gt, select_n
+from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
-from weft.transforms.batch import batch_jaxpr, check_repeatable
+from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
 from weft.transforms.check import INT, Checked, Failure, checked_jaxpr, slots_for
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import saving_jaxpr, split_jaxpr
@@ -125,10 +126,7 @@ class Cond(Primitive):
         (index, *args), (index_dim, *dims) = args, dims
         if index_dim is not None:
             check_repeatable(self.name, branches)
-            rows = []
-            for b in branches:
-                program, out_dims = batch_jaxpr(b, axis, tuple(dims))
-                rows.append(zip(program(*args), out_dims, strict=True))
+            rows = [computed(b, axis, args, dims, eq(index, i)) for i, b in enumerate(branches)]
             return unzip2(chosen(index, column, axis.size) for column in zip(*rows, strict=True))
         mapped = lambda out_dims: [d is not None for d in out_dims]
         made, out_mapped = alike(batch_jaxpr, branches, axis, tuple(dims), mask=mapped)
@@ -216,6 +214,30 @@ def joined_avals(each: Sequence[Sequence[ShapedArray]]) -> list[ShapedArray]:
     return [
         column[0] if all(a.weak_type for a in column) else column[0].strong()
         for column in zip(*each, strict=True)
+    ]
+
+
+def computed(
+    branch: Jaxpr, axis: Axis, args: Sequence[Any], dims: Sequence[int | None], own: Any
+) -> list[tuple[Any, int | None]]:
+    """The results of a branch that all rows compute, and where they are mapped.
+
+    What it reads has a derivative of zero in all rows but its `own`: that of what is not chosen may
+    be infinite, and zero times infinity is NaN. An operand that the rows share is repeated for it
+    if it is a scalar or a vector; products with many copies of a matrix would be slow.
+    """
+    read = {a for eqn in branch.eqns for a in eqn.invars if type(a) is not Literal}
+    xs, ds = list(args), list(dims)
+    for k, (x, d, v) in enumerate(zip(args, dims, branch.invars, strict=True)):
+        if v in read and dtypes.is_inexact(v.aval.dtype) and (d is not None or v.aval.ndim < 2):
+            x = batched_at_front(x, d, axis.size)
+            mask = broadcast_in_dim(own, typeof(x).shape, (0,))
+            xs[k], ds[k] = select_n(mask, stop_gradient_p.bind(x)[0], x), 0
+    program, out_dims = batch_jaxpr(branch, axis, tuple(ds))
+    handed_on = dict(zip(branch.invars, zip(args, dims, strict=True), strict=True))
+    return [
+        handed_on[v] if type(v) is not Literal and v in handed_on else out
+        for v, *out in zip(branch.outvars, program(*xs), out_dims, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Functions that bring their own derivative: `custom_jvp_call`, `custom_vjp_call`, `stop_gradient`.
+"""Functions that bring their own derivative: `custom_jvp_call`, `custom_vjp_call`.
 
 Ordinary primitives whose parameters are flat functions, Python or IR. Pytrees, checks and the
 decorators users know are in custom_rules.py; what the functions close over, in hoist.py.
@@ -19,18 +19,13 @@ from weft.core.source import own_lines
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer
 from weft.primitives.constant import stage_whole
-from weft.primitives.elementwise import Elementwise, add
+from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
 from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
 from weft.transforms.check import CheckTrace, unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 from weft.xla.lower import lower_jaxpr
-
-stop_gradient_p = Elementwise(
-    "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
-)
-stop_gradient_p.makes_nan = False
 
 
 def batched_call(call: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:

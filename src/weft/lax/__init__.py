@@ -25,7 +25,7 @@ HOMES = {
         "is_finite is_finite_p le le_p le_to_p lt lt_p lt_to_p max max_p min min_p mul mul_p "
         "ne ne_p neg neg_p not_p one_minus_square one_minus_square_p or_p real real_p "
         "reciprocal rem rem_p round round_p select select_n select_n_p sign sign_p square "
-        "square_p sub sub_p xor_p"
+        "square_p stop_gradient_p sub sub_p xor_p"
     ),
     "weft.primitives.transcendental": (
         "AccuracyMode Tolerance acos acos_p acosh acosh_p asin asin_p asinh asinh_p atan "
@@ -89,7 +89,6 @@ HOMES = {
     ),
     "weft.control.loop": ("while_p"),
     "weft.loops": ("fori_loop while_loop"),
-    "weft.control.custom": ("stop_gradient_p"),
     "weft.control.scan": ("scan_p"),
     "weft.scans": ("associative_scan map scan"),
     "weft.lax.linalg": "",

@@ -687,6 +687,11 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return select_n_p.bind(pred, on_false, on_true)[0]
 
 
+stop_gradient_p = Elementwise(
+    "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
+)
+stop_gradient_p.makes_nan = False
+
 clamp_p = Elementwise(
     "clamp",
     "clamp",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft import dtypes
-from weft.control.custom import stop_gradient_p
 from weft.numpy import reductions
 from weft.numpy.choice import where as where_
 from weft.numpy.fused import fused
@@ -24,11 +23,11 @@ def real_part(x: Any) -> Any:
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
-def highest(x: Any, axis: Any, where: Any) -> Any:
+def highest(x: Any, axis: Any) -> Any:
     """The largest real part along `axis`, a constant; 0 where it is not finite."""
-    top = reductions.max(real_part(x), axis=axis, keepdims=True, where=where, initial=-INF)
+    top = reductions.max(real_part(x), axis=axis, keepdims=True, initial=-INF)
     top = where_(ops.is_finite(top), top, 0)
-    return stop_gradient_p.bind(top)[0]
+    return ops.stop_gradient_p.bind(top)[0]
 
 
 @fused(static=("axis", "keepdims", "return_sign"))
@@ -57,11 +56,13 @@ def logsumexp(
         x, weight = floats("logsumexp", a, as_operand("logsumexp", b), strong=True,
                            takes_complex=True)  # fmt: skip
         x = where_(weight == 0, -INF, x)  # what weighs nothing does not decide the scale
-    top = highest(x, axis, where)
+    if where is not None:  # what is left out has no exponential to overflow
+        x = where_(reductions.mask_of("logsumexp", where), x, -INF)
+    top = highest(x, axis)
     terms = transcendental.exp(x - top)
     if weight is not None:
         terms = where_(weight == 0, 0, weight * terms)
-    total = reductions.sum(terms, axis=axis, keepdims=True, where=where)
+    total = reductions.sum(terms, axis=axis, keepdims=True)
     if return_sign or not dtypes.is_complex(total.dtype):
         sign = ops.sign(total)
         # the magnitude's derivative is that of the sum over the sum: safe where it is 0
@@ -78,7 +79,7 @@ def logsumexp(
 def shifted(op: str, x: Any, axis: Any) -> tuple[Any, Any]:
     """x less its maximum along `axis`, and what to reduce over."""
     (x,) = floats(op, x, strong=True, takes_complex=True)
-    return x - highest(x, axis, None), x
+    return x - highest(x, axis), x
 
 
 @fused(static=("axis",))
