@@ -126,7 +126,7 @@ def divergence(p: Real, q: Real) -> Real:
     return choose(
         where(inside, value, math.inf),
         (equal(p, 0) & (q >= 0), q),
-        (equal(p, math.inf) & equal(q, math.inf), math.nan),
+        (~inside & (p > 0) & (q > 0), math.nan),
     )
 
 
@@ -134,8 +134,8 @@ kl_div_p = row(
     "kl_div",
     divergence,
     [
-        lambda t, z, p, q: t * select(z == INF, 0 * t, ops.log(p / q)),
-        lambda t, z, p, q: t * select(z == INF, 0 * t, 1 - p / q),
+        lambda t, z, p, q: t * select(z == INF, 0, ops.log(p / q)),
+        lambda t, z, p, q: t * select(z == INF, 0, 1 - p / q),
     ],
     "p log(p / q) - p + q.",
 )

@@ -417,7 +417,7 @@ def bernoulli_numbers(n: int) -> list[float]:
         try:
             out[2 * k] = float(value)
         except OverflowError:
-            out[2 * k] = math.copysign(math.inf, value)
+            out[2 * k] = math.inf if value > 0 else -math.inf
     return out[: n + 1]
 
 
