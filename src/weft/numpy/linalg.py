@@ -168,9 +168,9 @@ def lstsq(
     than columns, which needs concrete values. Differentiable where the rank does not change.
 
     >>> import weft.numpy as jnp
-    >>> x, residuals, rank, s = jnp.linalg.lstsq(jnp.ones((3, 1)), jnp.array([1., 2., 6.]))
-    >>> print(jnp.round(x, 3), residuals, rank)
-    [3.] [14.] 1
+    >>> x, residuals, rank, s = jnp.linalg.lstsq(jnp.ones((4, 1)), jnp.array([1., 2., 6., 7.]))
+    >>> print(jnp.round(x), jnp.round(residuals), rank)
+    [4.] [26.] 1
     """
     x, rest, rank, s = least(a, b, rcond)
     m, n = as_array(a).shape
