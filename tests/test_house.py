@@ -46,7 +46,7 @@ weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
 weft.typing weft.test_util weft.lax weft.numpy weft.scipy weft.nn weft.ops weft.image
-weft.flatten_util weft.dlpack weft.debug
+weft.flatten_util weft.dlpack weft.example_libraries weft.debug
 weft.profiler weft.experimental weft.cache weft.interpreters weft.extend weft
 """.split()  # noqa: SIM905
 
@@ -55,7 +55,7 @@ DOORS = (
     "primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental",
     "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "monitoring.py",
     "custom_batching.py", "checkpoint_policies.py", "ad_checkpoint.py", "ops.py", "image.py",
-    "flatten_util.py", "dlpack.py", "typing.py", "test_util.py",
+    "flatten_util.py", "dlpack.py", "typing.py", "test_util.py", "example_libraries",
 )  # fmt: skip
 SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]
 

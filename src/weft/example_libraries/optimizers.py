@@ -1,0 +1,491 @@
+"""First-order stochastic optimizers: triples of functions on pytrees of parameters.
+
+`init(params) -> state`, `update(i, grads, state) -> state` and `get_params(state) -> params` are
+pure, and can be transformed. An optimizer is written for one array; `optimizer` lifts it to trees.
+Parameters and gradients are real; x is a parameter, g its gradient, i the step from 0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import weft.numpy as jnp
+from weft.errors import PytreeError
+from weft.pytrees import (
+    GetAttrKey,
+    PyTreeDef,
+    equality_errors_treedef,
+    flatten,
+    leaves,
+    register_pytree_with_keys,
+    tree_map,
+    unflatten,
+)
+from weft.util import unzip2
+
+__all__ = [
+    "JoinPoint",
+    "Optimizer",
+    "OptimizerState",
+    "adagrad",
+    "adam",
+    "adamax",
+    "clip_grads",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "l2_norm",
+    "make_schedule",
+    "momentum",
+    "nesterov",
+    "optimizer",
+    "pack_optimizer_state",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
+    "sgd",
+    "sm3",
+    "unpack_optimizer_state",
+]
+
+Schedule = Callable[[Any], Any]  # from the step to its size
+
+
+class Optimizer(NamedTuple):
+    """The functions of an optimizer: `init, update, get_params = sgd(0.1)`."""
+
+    init_fn: Callable[[Any], OptimizerState]
+    update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
+    params_fn: Callable[[OptimizerState], Any]
+
+
+class OptimizerState(NamedTuple):
+    """What an optimizer knows between steps; a pytree.
+
+    For each leaf of the parameters, in the order of `tree_def`: the leaves of its own state, and
+    the structure of that.
+    """
+
+    packed_state: tuple[list, ...]
+    tree_def: PyTreeDef
+    subtree_defs: tuple[PyTreeDef, ...]
+
+
+register_pytree_with_keys(
+    OptimizerState,
+    lambda s: (((GetAttrKey("packed_state"), s.packed_state),), (s.tree_def, s.subtree_defs)),
+    lambda trees, children: OptimizerState(*children, *trees),
+)
+
+# --- from one array to pytrees ------------------------------------------------------------------
+
+
+def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> Callable:
+    """Make an optimizer of arrays one of pytrees.
+
+    Args:
+      opt_maker: returns `init(x) -> s`, `update(i, g, s) -> s` and `get_params(s) -> x`, where x
+        and g are arrays, and s is any pytree. An update must keep the structure of s.
+
+    >>> import weft.numpy as jnp
+    >>> @optimizer
+    ... def sign_descent(step_size):
+    ...     return lambda x: x, lambda i, g, x: x - step_size * jnp.sign(g), lambda x: x
+    >>> init, update, get_params = sign_descent(0.5)
+    >>> state = update(0, {"w": 3.0, "b": -2.0}, init({"w": 1.0, "b": 1.0}))
+    >>> print(get_params(state)["b"])
+    1.5
+    """
+
+    @functools.wraps(opt_maker)
+    def make(*args: Any, **kwargs: Any) -> Optimizer:
+        init, update, get_params = opt_maker(*args, **kwargs)
+
+        @functools.wraps(init)
+        def tree_init(params: Any) -> OptimizerState:
+            xs, tree = flatten(params)
+            packed, subtrees = unzip2(flatten(init(x)) for x in xs)
+            return OptimizerState(tuple(packed), tree, tuple(subtrees))
+
+        @functools.wraps(update)
+        def tree_update(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
+            gs, tree = flatten(grads)
+            if tree != state.tree_def:
+                first = next(equality_errors_treedef(state.tree_def, tree))
+                raise PytreeError(
+                    "optimizer update: the gradients must have the structure of the parameters; "
+                    f"got {first.between('params', 'grads')}."
+                )
+            new = [flatten(update(i, g, s)) for g, s in zip(gs, _substates(state), strict=True)]
+            for want, (_, got) in zip(state.subtree_defs, new, strict=True):
+                if got != want:
+                    raise PytreeError(
+                        "optimizer update: the update must keep the structure of the state of an "
+                        f"array; got {got} where init gives {want}."
+                    )
+            return state._replace(packed_state=tuple(xs for xs, _ in new))
+
+        @functools.wraps(get_params)
+        def tree_params(state: OptimizerState) -> Any:
+            return unflatten(state.tree_def, map(get_params, _substates(state)))
+
+        return Optimizer(tree_init, tree_update, tree_params)
+
+    return make
+
+
+def _substates(state: OptimizerState) -> list:
+    """The state of each array."""
+    return list(map(unflatten, state.subtree_defs, state.packed_state))
+
+
+class JoinPoint:
+    """Where a tree within a tree begins, `subtree`; a leaf of the outer tree."""
+
+    def __init__(self, subtree: Any):
+        self.subtree = subtree
+
+    def __repr__(self) -> str:
+        return f"JoinPoint({self.subtree!r})"
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """The state as plain containers, to be saved: the parameters' tree with JoinPoints as leaves.
+
+    >>> init, _, _ = momentum(0.1, mass=0.9)
+    >>> unpack_optimizer_state(init({"w": 3.0}))
+    {'w': JoinPoint((3.0, Array(0., dtype=float32, weak_type=True)))}
+    """
+    return unflatten(opt_state.tree_def, map(JoinPoint, _substates(opt_state)))
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """The inverse of `unpack_optimizer_state`."""
+    points, tree = flatten(marked_pytree)
+    for x in points:
+        if not isinstance(x, JoinPoint):
+            raise PytreeError(
+                "pack_optimizer_state: the leaves must be JoinPoints; got a leaf of type "
+                f"{type(x).__name__}. Hint: unpack_optimizer_state(state) gives such a tree."
+            )
+    packed, subtrees = unzip2(flatten(x.subtree) for x in points)
+    return OptimizerState(tuple(packed), tree, tuple(subtrees))
+
+
+# --- optimizers ---------------------------------------------------------------------------------
+
+
+def _with_slots(count: int, update: Callable) -> tuple[Callable, Callable, Callable]:
+    """The triple whose state is x and then `count` arrays like it, which begin at zero."""
+
+    def init(x: Any) -> tuple:
+        return (x, *(jnp.zeros_like(x) for _ in range(count)))
+
+    return init, _keeping_types(update), lambda state: state[0]
+
+
+def _keeping_types(update: Callable) -> Callable:
+    """An update after which floats are no wider than before, whatever the step and its size are."""
+
+    def kept(new: Any, old: Any) -> Any:
+        dtype = jnp.result_type(old)
+        same = jnp.result_type(new) == dtype or not jnp.issubdtype(dtype, jnp.inexact)
+        return new if same else jnp.asarray(new, dtype)
+
+    return lambda i, g, state: tree_map(kept, update(i, g, state), state)
+
+
+@optimizer
+def sgd(step_size: float | Schedule) -> Any:
+    """Gradient descent: `x - step_size(i) g`.
+
+    `step_size` is a number, or a function of the step, of this and of all optimizers.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import grad, jit
+    >>> init, update, get_params = sgd(0.25)
+    >>> step = jit(lambda i, s: update(i, grad(lambda x: x**2)(get_params(s)), s))
+    >>> state = init(8.0)
+    >>> for i in range(3):
+    ...     state = step(i, state)
+    >>> print(get_params(state))
+    1.0
+    """
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        return (state[0] - step_size(i) * g,)
+
+    return _with_slots(0, update)
+
+
+@optimizer
+def momentum(step_size: float | Schedule, mass: float) -> Any:
+    """Gradient descent with momentum: `v = mass v + g`, `x - step_size(i) v`."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, v = state
+        v = mass * v + g
+        return x - step_size(i) * v, v
+
+    return _with_slots(1, update)
+
+
+@optimizer
+def nesterov(step_size: float | Schedule, mass: float) -> Any:
+    """Momentum that looks a step ahead: `v = mass v + g`, `x - step_size(i) (mass v + g)`.
+
+    Sutskever et al., On the importance of initialization and momentum in deep learning (2013).
+    """
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, v = state
+        v = mass * v + g
+        return x - step_size(i) * (mass * v + g), v
+
+    return _with_slots(1, update)
+
+
+def _inverse_root(x: Any) -> Any:
+    """1 / sqrt(x), and 0 where x is 0: where no gradient was yet, nothing is to be scaled."""
+    positive = x > 0
+    return jnp.where(positive, 1 / jnp.sqrt(jnp.where(positive, x, 1)), 0)
+
+
+@optimizer
+def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
+    """Adagrad: steps are divided by the root of the sum of the squares of all gradients.
+
+    Duchi, Hazan, Singer, Adaptive subgradient methods (JMLR 12, 2011); with momentum.
+    """
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, squares, m = state
+        squares = squares + jnp.square(g)
+        m = (1 - momentum) * (g * _inverse_root(squares)) + momentum * m
+        return x - step_size(i) * m, squares, m
+
+    return _with_slots(2, update)
+
+
+@optimizer
+def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+    """RMSProp: steps are divided by the root of a running mean of squared gradients.
+
+    Tieleman and Hinton, Lecture 6.5 (2012). `gamma` is what stays of the mean at each step, and
+    `eps` is added to it under the root.
+    """
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, squares = state
+        squares = squares * gamma + jnp.square(g) * (1 - gamma)
+        return x - step_size(i) * g / jnp.sqrt(squares + eps), squares
+
+    return _with_slots(1, update)
+
+
+@optimizer
+def rmsprop_momentum(
+    step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+) -> Any:
+    """`rmsprop` with momentum, which gathers whole steps: a change of their size acts slowly."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, squares, step = state
+        squares = squares * gamma + jnp.square(g) * (1 - gamma)
+        step = momentum * step + step_size(i) * g / jnp.sqrt(squares + eps)
+        return x - step, squares, step
+
+    return _with_slots(2, update)
+
+
+@optimizer
+def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+    """Adam: a running mean of gradients, divided by the root of one of their squares.
+
+    Kingma and Ba, Adam (arXiv:1412.6980), algorithm 1. `b1` and `b2` are what stays of the means at
+    each step, and `eps` is added to the root.
+    """
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, m, v = state
+        m = (1 - b1) * g + b1 * m
+        v = (1 - b2) * jnp.square(g) + b2 * v
+        mean = m / (1 - b1 ** (i + 1))  # the means begin at zero
+        square = v / (1 - b2 ** (i + 1))
+        return x - step_size(i) * mean / (jnp.sqrt(square) + eps), m, v
+
+    return _with_slots(2, update)
+
+
+@optimizer
+def adamax(
+    step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> Any:
+    """AdaMax: Adam by the maximum norm, a decaying maximum of the sizes of gradients.
+
+    Kingma and Ba, Adam (arXiv:1412.6980), algorithm 2.
+    """
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, m, u = state
+        m = (1 - b1) * g + b1 * m
+        u = jnp.maximum(b2 * u, jnp.abs(g))
+        return x - step_size(i) / (1 - b1 ** (i + 1)) * m / (u + eps), m, u
+
+    return _with_slots(2, update)
+
+
+@optimizer
+def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
+    """SM3: `adagrad` in little memory, a number for each index of each axis, not for each element.
+
+    Anil et al., Memory-efficient adaptive optimization (arXiv:1901.11150), SM3-II; with momentum.
+    """
+    step_size = make_schedule(step_size)
+
+    def init(x: Any) -> tuple:
+        return x, jnp.zeros_like(x), [jnp.zeros(n, jnp.result_type(x)) for n in _covers(x)]
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, m, bounds = state
+        axes = range(jnp.ndim(g))
+        spread = (b.reshape([-1 if a == k else 1 for a in axes]) for k, b in enumerate(bounds))
+        squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
+        m = (1 - momentum) * (g * _inverse_root(squares)) + momentum * m
+        bounds = [
+            jnp.max(squares, axis=tuple(a for a in axes if a != k), initial=0)
+            for k in range(len(bounds))
+        ]
+        return x - step_size(i) * m, m, bounds
+
+    return init, _keeping_types(update), lambda state: state[0]
+
+
+def _covers(x: Any) -> Sequence[Any]:
+    """The shapes of what bounds the squares of x, by axis; a scalar has a bound of its own."""
+    return jnp.shape(x) or [()]
+
+
+# --- step sizes ---------------------------------------------------------------------------------
+
+
+def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
+    """A function of the step: what is given if it is one, or the constant that is given."""
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if scalar_or_schedule is None or jnp.ndim(scalar_or_schedule) != 0:
+        raise TypeError(
+            "make_schedule: a step size must be a scalar or a function of the step; got "
+            f"{scalar_or_schedule!r}."
+        )
+    return constant(scalar_or_schedule)
+
+
+def constant(step_size: float) -> Schedule:
+    """The same size for all steps."""
+
+    def schedule(i: Any) -> Any:
+        return step_size
+
+    return schedule
+
+
+def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -> Schedule:
+    """`step_size decay_rate^(i / decay_steps)`.
+
+    >>> exponential_decay(0.5, decay_steps=10, decay_rate=0.5)(20)
+    0.125
+    """
+
+    def schedule(i: Any) -> Any:
+        return step_size * decay_rate ** (i / decay_steps)
+
+    return schedule
+
+
+def inverse_time_decay(
+    step_size: float, decay_steps: float, decay_rate: float, staircase: bool = False
+) -> Schedule:
+    """`step_size / (1 + decay_rate i / decay_steps)`; with `staircase`, of floor(i / decay_steps).
+
+    >>> inverse_time_decay(0.5, decay_steps=10, decay_rate=1)(10)
+    0.25
+    """
+
+    def schedule(i: Any) -> Any:
+        time = jnp.floor(i / decay_steps) if staircase else i / decay_steps
+        return step_size / (1 + decay_rate * time)
+
+    return schedule
+
+
+def polynomial_decay(
+    step_size: float, decay_steps: float, final_step_size: float, power: float = 1.0
+) -> Schedule:
+    """From `step_size` to `final_step_size` in `decay_steps`.
+
+    What is between them goes as `(1 - i / decay_steps)^power`.
+
+    >>> print(polynomial_decay(0.5, decay_steps=10, final_step_size=0.25)(5))
+    0.375
+    """
+
+    def schedule(i: Any) -> Any:
+        left = 1 - jnp.minimum(i, decay_steps) / decay_steps
+        return left**power * (step_size - final_step_size) + final_step_size
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """`values[k]` after k of the boundaries: a step that is a boundary comes before it.
+
+    >>> schedule = piecewise_constant([10, 20], [0.5, 0.25, 0.125])
+    >>> print(schedule(10), schedule(11), schedule(100))
+    0.5 0.25 0.125
+    """
+    boundaries, values = jnp.array(boundaries), jnp.array(values)
+    if boundaries.ndim != 1 or values.shape != (boundaries.size + 1,):
+        raise ValueError(
+            "piecewise_constant: values must be a sequence of one more than the boundaries; got "
+            f"shapes {boundaries.shape} of boundaries, {values.shape} of values."
+        )
+
+    def schedule(i: Any) -> Any:
+        return values[jnp.sum(i > boundaries)]
+
+    return schedule
+
+
+# --- gradients ----------------------------------------------------------------------------------
+
+
+def l2_norm(tree: Any) -> Any:
+    """The Euclidean norm of all numbers of a pytree.
+
+    >>> print(l2_norm({"w": 3.0, "b": 4.0}))
+    5.0
+    """
+    return jnp.sqrt(sum(jnp.vdot(x, x).real for x in leaves(tree)))
+
+
+def clip_grads(grad_tree: Any, max_norm: float) -> Any:
+    """Gradients scaled down to the norm `max_norm` > 0 if theirs is larger, all by one factor.
+
+    >>> print(clip_grads({"w": 3.0, "b": 4.0}, 1.0)["w"])
+    0.6
+    """
+    norm = l2_norm(grad_tree)
+    scale = max_norm / jnp.maximum(norm, max_norm)  # exactly 1 where the norm is no larger
+    return tree_map(lambda g: g * scale.astype(jnp.result_type(g)), grad_tree)

@@ -1,0 +1,9 @@
+"""First-order optimizers, under the name that they had first.
+
+They are written in weft.example_libraries.optimizers.
+"""
+
+from weft.example_libraries import optimizers as _home
+from weft.example_libraries.optimizers import *  # noqa: F403
+
+__all__ = _home.__all__
