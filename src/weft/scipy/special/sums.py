@@ -47,7 +47,7 @@ def logsumexp(
     >>> import weft.numpy as jnp
     >>> from weft.scipy import special
     >>> special.logsumexp(jnp.array([1000.0, 1000.0]))
-    Array(1000.6931, dtype=float32)
+    Array(1000.6932, dtype=float32)
     """
     if b is None:
         (x,) = floats("logsumexp", a, strong=True, takes_complex=True)
