@@ -13,11 +13,10 @@ __all__ = ["logpmf", "pmf"]
 @shifted
 def logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
     def log(k: Any) -> Any:
-        rest = jnp.maximum(n - k, 0)
         # Bayes' rule at the mean of p given k, where none of the terms is large
         p = (k + a) / (n + a + b)
-        prior, posterior = log_density(p, a, b), log_density(p, k + a, rest + b)
-        return log_binomial(k, rest, p) + prior - posterior
+        prior, posterior = log_density(p, a, b), log_density(p, k + a, jnp.maximum(n - k, 0) + b)
+        return log_binomial(k, n, p) + prior - posterior
 
     out = within((k >= 0) & (k <= n) & whole(k), log, k, 0, -jnp.inf)
     return valid((n >= 0) & whole(n) & (a > 0) & (b > 0), out)

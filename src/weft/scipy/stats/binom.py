@@ -12,7 +12,7 @@ __all__ = ["logpmf", "pmf"]
 @shifted
 def logpmf(k: Any, n: Any, p: Any) -> Any:
     possible = (k >= 0) & (k <= n) & whole(k)
-    log = lambda k: log_binomial(k, jnp.maximum(n - k, 0), p)
+    log = lambda k: log_binomial(k, n, p)
     proper = (n >= 0) & whole(n) & (p >= 0) & (p <= 1)
     return valid(proper, within(possible, log, k, 0, -jnp.inf))
 

@@ -37,8 +37,8 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     n = jnp.broadcast_to(n, jnp.broadcast_shapes(n.shape, x.shape[:-1], p.shape[:-1]))
     x, p, trials = jnp.broadcast_arrays(x, p, n[..., None])
     possible = jnp.all((x >= 0) & whole(x), -1) & (jnp.sum(x, -1) == n)
-    out = jnp.sum(log_poisson(jnp.where(possible[..., None], x, 0), trials * p), -1)
-    out = out - log_poisson(n, n) + n * (jnp.sum(p, -1) - 1)
+    out = jnp.sum(log_poisson(jnp.where(possible[..., None], x, 0), trials * p, counts=True), -1)
+    out = out - log_poisson(n, n, counts=True) + n * (jnp.sum(p, -1) - 1)
     out = valid((n >= 0) & jnp.all((p >= 0) & (p <= 1), -1), jnp.where(possible, out, -jnp.inf))
     return convert(out, plan.dtype, plan.weak)
 

@@ -13,7 +13,7 @@ __all__ = ["logpmf", "pmf"]
 def logpmf(k: Any, n: Any, p: Any) -> Any:
     def log(k: Any) -> Any:
         trials = n + k
-        ends = log_poisson(k, trials * (1 - p)) + log_poisson(n - 1, trials * p)
+        ends = log_poisson(k, trials * (1 - p), counts=True) + log_poisson(n - 1, trials * p)
         return ends - log_poisson(trials - 1, trials) + jnp.log(p)
 
     out = within((k >= 0) & whole(k), log, k, 0, -jnp.inf)

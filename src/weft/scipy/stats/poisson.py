@@ -13,7 +13,7 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 @shifted
 def logpmf(k: Any, mu: Any) -> Any:
-    log = lambda k: log_poisson(k, mu)
+    log = lambda k: log_poisson(k, mu, counts=True)
     return valid(mu >= 0, within((k >= 0) & whole(k), log, k, 0, -jnp.inf))
 
 
@@ -27,7 +27,7 @@ def cdf(k: Any, mu: Any) -> Any:
 def entropy(mu: Any) -> Any:
     large = mu > 100
     low, high = jnp.where(large, 1, mu), jnp.where(large, mu, 100)
-    log = log_poisson(jnp.arange(256, dtype=mu.dtype), low[..., None])
+    log = log_poisson(jnp.arange(256, dtype=mu.dtype), low[..., None], counts=True)
     happens = log > -jnp.inf
     log = jnp.where(happens, log, 0)
     summed = -jnp.sum(jnp.where(happens, jnp.exp(log) * log, 0), -1)
