@@ -24,9 +24,9 @@ def shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
     """x less its greatest element along `axis`, the exponentials, and the mask or None."""
     x = as_inexact(op, x)
     mask = None if where is None else mask_of(op, where)
-    x = x - highest(x, axis, mask)
     if mask is not None:
         x = jnp.where(mask, x, -jnp.inf)
+    x = x - highest(x, axis)
     return x, jnp.exp(x), mask
 
 
