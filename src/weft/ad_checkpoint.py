@@ -82,7 +82,7 @@ def checkpoint(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
         )
-    check_callable("checkpoint", fun)
+    check_callable("checkpoint", fun, wraps=True)
     if policy is not None:
         check_callable("checkpoint policy", policy)
     static = resolve(fun, static_argnums, static_argnames, "static_argnums")

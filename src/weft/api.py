@@ -45,7 +45,7 @@ def make_jaxpr(
     >>> make_jaxpr(lambda x: jnp.sin(x) * 3.0)(jnp.ones(8))
     { lambda ; a:f32[8]. let b:f32[8] = sin a; c:f32[8] = mul b 3.0 in (c,) }
     """
-    check_callable("make_jaxpr", fun)
+    check_callable("make_jaxpr", fun, wraps=True)
     static = as_tuple(static_argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -124,7 +124,7 @@ def vmap(
     >>> vmap(lambda x, y: x @ y, in_axes=(0, None))(jnp.ones((3, 2)), jnp.ones(2))
     Array([2., 2., 2.], dtype=float32)
     """
-    check_callable("vmap", fun)
+    check_callable("vmap", fun, wraps=True)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     for axes, name in ((in_axes, "in_axes"), (out_axes, "out_axes")):

@@ -6,7 +6,7 @@ the choice is control/cond.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,8 @@ def switch(
                 "Hint: lax.switch(index, branches, x, y)."
             )
         operands = (operand,)
+    if not isinstance(branches, Iterable):
+        raise TypeError(f"switch: branches must be a sequence of functions; got {branches!r}.")
     branches = list(branches)
     for f in branches:
         check_callable("switch", f)

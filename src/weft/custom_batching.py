@@ -53,7 +53,7 @@ class custom_vmap:
     vmap_rule: Callable | None = None
 
     def __init__(self, fun: Callable):
-        check_callable("custom_vmap", fun)
+        check_callable("custom_vmap", fun, wraps=True)
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)

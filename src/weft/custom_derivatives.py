@@ -63,7 +63,7 @@ def custom_gradient(fun: Callable) -> Callable:
     >>> print(f(3.0), grad(f)(3.0))
     9.0 3.0
     """
-    check_callable("custom_gradient", fun)
+    check_callable("custom_gradient", fun, wraps=True)
 
     def value_and_rule(args: tuple) -> tuple[Any, Callable]:
         pair = fun(*args)

@@ -129,7 +129,10 @@ class Positional:
                 f"{self.name}: must have a signature to take arguments by name; "
                 f"got {', '.join(kwargs)}. Hint: pass them by position."
             )
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(f"{self.name}{self.signature}: {e}.") from None
         if bound.kwargs:
             raise TypeError(
                 f"{self.name}: keyword-only arguments have no place in its rules; "
@@ -163,7 +166,7 @@ class _CustomFunction:
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ):
-        check_callable(type(self).__name__, fun)
+        check_callable(type(self).__name__, fun, wraps=True)
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)

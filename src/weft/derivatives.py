@@ -145,7 +145,7 @@ def value_and_grad(
 def _value_and_grad(
     op: str, fun: Callable, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
 ) -> Callable[..., Any]:
-    check_callable(op, fun)
+    check_callable(op, fun, wraps=True)
     check_argnums(op, argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -176,7 +176,7 @@ def parameter_names(fun: Callable, count: int) -> list[str]:
     return [n for i, n in enumerate(names) if i not in fixed]
 
 
-def check_callable(op: str, fun: Any, wraps: bool = True) -> None:
+def check_callable(op: str, fun: Any, wraps: bool = False) -> None:
     """Raise unless `fun` can be called; `wraps` says that `op` takes a function alone."""
     if not callable(fun):
         raise TypeError(

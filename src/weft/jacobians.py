@@ -65,7 +65,7 @@ def jacfwd(
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    check_callable("jacfwd", fun)
+    check_callable("jacfwd", fun, wraps=True)
     check_argnums("jacfwd", argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ def jacrev(
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    check_callable("jacrev", fun)
+    check_callable("jacrev", fun, wraps=True)
     check_argnums("jacrev", argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -330,7 +330,7 @@ def jit(
             inline=inline,
             compiler_options=compiler_options,
         )
-    check_callable("jit", fun)
+    check_callable("jit", fun, wraps=True)
     if backend is not None and device is None:
         device = first_device(backend)
     static = resolve(fun, static_argnums, static_argnames, "static_argnums")

@@ -77,7 +77,7 @@ def annotate_function(
     """
     if func is None:
         return functools.partial(annotate_function, name=name, **decorator_kwargs)
-    check_callable("annotate_function", func)
+    check_callable("annotate_function", func, wraps=True)
     shown = name or fun_name(func)
 
     @functools.wraps(func)

@@ -64,7 +64,7 @@ def scan(
     >>> print(total, sums)
     6.0 [0. 1. 3. 6.]
     """
-    check_callable("scan", f, wraps=False)
+    check_callable("scan", f)
     carry, carry_tree = flatten(init)
     xs_leaves, xs_tree = flatten(xs)
     avals = avals_of("scan", carry, structure(((init,), {})), f)
@@ -176,7 +176,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     >>> print(lax.map(lambda x: x + 1, jnp.arange(3)))
     [1 2 3]
     """
-    check_callable("map", f, wraps=False)
+    check_callable("map", f)
     leaves, tree = flatten(xs)
     args_tree = structure(((xs,), {}))
     avals = avals_of("map", leaves, args_tree, f)
@@ -230,7 +230,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     >>> print(lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2, 4])))
     [1 3 3 4]
     """
-    check_callable("associative_scan", fn, wraps=False)
+    check_callable("associative_scan", fn)
     leaves, tree = flatten(elems)
     avals = avals_of("associative_scan", leaves, structure(((elems,), {})), fn)
     if not avals:

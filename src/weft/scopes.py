@@ -67,5 +67,5 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable[..., Any]:
     >>> print(weft.make_jaxpr(relu)(1.0).eqns[0].source_info.name_stack)
     relu
     """
-    check_callable("named_call", fun)
+    check_callable("named_call", fun, wraps=True)
     return functools.wraps(fun)(named_scope(fun_name(fun) if name is None else name)(fun))

@@ -344,6 +344,8 @@ def test_stop_gradient_takes_pytrees():
         (lambda: jvp(forward(rule=lambda p, t: (p[0], total(t[0]))), (A,), (A,)),
          TypeError, "got f32[] for an output f32[3]"),
         (lambda: forward(lambda x, *, y=3.0: x * y)(2.0, y=5.0), TypeError, "keyword-only"),
+        (lambda: forward(lambda x, y=3.0: x * y)(2.0, z=5.0),
+         TypeError, "<lambda>(x, y=3.0): got an unexpected keyword argument 'z'."),
         (lambda: custom_jvp(3.0), TypeError, "needs a function"),
     ],
 )  # fmt: skip

@@ -111,7 +111,7 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
     >>> err.get()  # doctest: +ELLIPSIS
     'x must be positive, got -1.0 (`check` failed at ...)'
     """
-    check_callable("checkify", f)
+    check_callable("checkify", f, wraps=True)
     errors = frozenset(errors)
     if not errors <= all_checks:
         raise ValueError(
