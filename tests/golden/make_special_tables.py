@@ -10,7 +10,7 @@ import mpmath as mp
 
 mp.mp.dps = 40
 
-HEAD = '''"""Chebyshev coefficients of smooth parts of special functions, as (low, high, coefficients).
+HEAD = '''"""Chebyshev series of the smooth parts of special functions: (low, high, coefficients).
 
 Written by tests/golden/make_special_tables.py, which says what each is; formula.series sums them.
 """

@@ -419,12 +419,12 @@ def log_pair(x: Any) -> Pair:
     top = renormalized(*exact_sum(m.hi - 1, m.lo))
     s = top / (top + 2)
     squared = s * s
-    out = as_pair(polynomial(squared.hi, [1 / (2 * k + 1) for k in range(4, 16)]))
-    for k in (3, 2, 1):
+    out = as_pair(polynomial(squared.hi, [1 / (2 * k + 1) for k in range(6, 16)]))
+    for k in range(5, 0, -1):
         out = out * squared + Fraction(1, 2 * k + 1)
     out = (out * squared) * s + s
     out = Pair(out.hi * 2, out.lo * 2)
-    return (as_pair(e * float(_LN2_LOW)) + out) + e * float(_LN2_HIGH)
+    return (as_pair(e) * _LN2_LOW + out) + e * float(_LN2_HIGH)
 
 
 def split_exponent(x: Pair) -> tuple[Pair, Real]:

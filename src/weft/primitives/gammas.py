@@ -18,6 +18,7 @@ from weft.primitives.formula import (
     as_pair,
     choose,
     cos_pi,
+    doubled,
     equal,
     exp,
     exp_pair,
@@ -26,6 +27,7 @@ from weft.primitives.formula import (
     is_odd,
     largest,
     log,
+    log1p,
     log_pair,
     polynomial,
     repeat,
@@ -88,7 +90,7 @@ def positive_gamma(x: Any) -> Real:
 def gamma(x: Real) -> Real:
     """gamma(x), by reflection for negative x; NaN at negative whole numbers, as SciPy has it."""
     y = abs(x)
-    up = positive_gamma(where(equal(y, 0), 1.0, y).exact())
+    up = positive_gamma(where(equal(y, 0), 1.0, y))
     down = -math.pi / (sin_pi(y) * y * up)
     return choose(
         where(x < 0, down, up),
@@ -217,7 +219,7 @@ def polygamma(m: Real, x: Real) -> Real:
     """The derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x); NaN for other m."""
     good = (m >= 0) & equal(floor(m), m)
     n = where(good, m, 1.0)
-    size = positive_gamma(as_pair(n.exact()) + 1) * hurwitz(n + 1, x)
+    size = positive_gamma(as_pair(n) + 1) * hurwitz(n + 1, x)
     signed = where(is_odd(n), size, -size)
     return choose(signed, (equal(m, 0), digamma(x)), (~good, math.nan))
 
@@ -237,7 +239,6 @@ def inverse_beta_parts(a: Real, b: Real) -> tuple[Pair, Pair]:
 
 def gamma_density(a: Real, x: Real) -> Real:
     """x**a exp(-x) / gamma(a + 1)."""
-    a, x = a.exact(), x.exact()
     exponent, divisor = gamma_parts(as_pair(a) + 1)
     return exp_pair(a * log_pair(x) - x - exponent) * divisor.value
 
@@ -300,8 +301,10 @@ def fraction_value(a: Real, x: Real, active: Real) -> Real:
 
 def temme(a: Real, x: Real) -> tuple[Real, Real]:
     """(above, tail): Q(a, x) where x > a, else P(a, x), uniformly in x near a large a."""
-    a, x = a.exact(), x.exact()
-    deviance = as_pair(x) - a - a * log_pair(as_pair(x) / a)
+    if doubled(x):
+        deviance = as_pair(x) - a - a * log_pair(as_pair(x) / a)
+    else:
+        deviance = as_pair(x - a - a * log1p((x - a) / a))
     size = largest(deviance.value, 0.0)
     above = x >= a
     eta = sqrt(2 * size / a)
@@ -457,17 +460,17 @@ def incomplete_beta(a: Real, b: Real, x: Real) -> Real:
     """The regularized incomplete beta function I(x; a, b), from the nearer end."""
     good = proper(a, x) & (x < 1) & (b > 0) & (b < math.inf)
     sa, sb, sx = (where(good, v, other) for v, other in ((a, 1.0), (b, 1.0), (x, 0.5)))
-    rest = 1 - as_pair(sx.exact())
+    rest = 1 - as_pair(sx)
     turned = sx > (sa + 1) / (sa + sb + 2)
     ca, cb = where(turned, sb, sa), where(turned, sa, sb)
-    exponent, factor = inverse_beta_parts(sa.exact(), sb.exact())
-    exponent = exponent + sa.exact() * log_pair(sx.exact()) + sb.exact() * log_pair(rest)
+    exponent, factor = inverse_beta_parts(sa, sb)
+    exponent = exponent + sa * log_pair(sx) + sb * log_pair(rest)
     density = exp_pair(exponent) * factor.value
     part = density * beta_fraction(ca, cb, where(turned, rest.value, sx)) / ca
     undecided = (equal(a, 0) & equal(b, 0)) | (equal(a, math.inf) & equal(b, math.inf))
     valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~undecided
     small = good & turned & (sb < 0.5) & (sx < 0.995)  # where 1 - part would cancel
-    whole = density / exp_pair(sb.exact() * log_pair(rest)) * beta_series(sa, sb, sx, small) / sa
+    whole = density / exp_pair(sb * log_pair(rest)) * beta_series(sa, sb, sx, small) / sa
     return choose(
         where(turned, 1 - part, part),
         (small, whole),

@@ -1,4 +1,4 @@
-"""Chebyshev coefficients of smooth parts of special functions, as (low, high, coefficients).
+"""Chebyshev series of the smooth parts of special functions: (low, high, coefficients).
 
 Written by tests/golden/make_special_tables.py, which says what each is; formula.series sums them.
 """

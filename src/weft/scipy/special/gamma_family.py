@@ -28,6 +28,7 @@ from weft.primitives.formula import (
     as_pair,
     choose,
     cos_pi,
+    doubled,
     equal,
     exp_pair,
     floor,
@@ -88,12 +89,12 @@ def signed_log_beta(a: Real, b: Real) -> tuple[Real, Pair]:
     sa = where(whole, rest, a)
     sb = where(whole & swapped, a, b)
     positive = (sa > 0) & (sb > 0)
-    large = positive & ((sa > 1e15) | (sb > 1e15))
-    ca, cb = (where(positive & ~large, v, 1.0).exact() for v in (sa, sb))
+    high, low = where(sa > sb, sa, sb), where(sa > sb, sb, sa)
+    large = positive & (high > low * (1e10 if doubled(a) else 1e5)) & (high > 1e5)
+    ca, cb = (where(positive & ~large, v, 1.0) for v in (sa, sb))
     exponent, factor = gammas.inverse_beta_parts(ca, cb)
     near = -(exponent + log_pair(factor))
-    high, low = where(sa > sb, sa, sb), where(sa > sb, sb, sa)
-    far = gammas.log_gamma(low) - low * log(high)
+    far = gammas.log_gamma(low) - low * log(high) - low * (low - 1) / (2 * high)
     total = a + b
     other = gammas.log_gamma(a) + gammas.log_gamma(b) - gammas.log_gamma(total)
     none = ~positive & (total <= 0) & gammas.is_whole(total)
@@ -115,13 +116,18 @@ def beta_of(a: Real, b: Real) -> Real:
     return sign * exp_pair(exponent)
 
 
+def far_from(x: Real) -> float:
+    """Where the logarithm of gamma leaves too few digits for a ratio; powers have them there."""
+    return 1e10 if doubled(x) else 1e7
+
+
 def pochhammer(z: Real, m: Real) -> Real:
     """gamma(z + m) / gamma(z), by reflection where an argument is not positive."""
-    top = as_pair(z.exact()) + m.exact()
+    top = as_pair(z) + m
     up, low = top.value > 0, z > 0
     # reflected arguments are 1 - z, 1 - z - m
     et, dt = gammas.gamma_parts(where(up, top, 1 - top))
-    eb, db = gammas.gamma_parts(where(low, z.exact(), 1 - as_pair(z.exact())))
+    eb, db = gammas.gamma_parts(where(low, z, 1 - as_pair(z)))
     sin_low = sin_pi(z)
     sin_up = sin_pi(top.hi) + cos_pi(top.hi) * math.pi * top.lo
     whole = gammas.is_whole(m)
@@ -139,18 +145,18 @@ def pochhammer(z: Real, m: Real) -> Real:
     pole = ~up & gammas.is_whole(top.value) & ~(whole & ~low & gammas.is_whole(z))
     far = gammas.power(z, m) * (1 + m * (m - 1) / (2 * z))
     return choose(
-        out, ((abs(z) > 1e12) & (abs(m) < 1e3), far), (pole, math.inf), (equal(m, 0), 1.0)
+        out, ((abs(z) > far_from(z)) & (abs(m) < 30), far), (pole, math.inf), (equal(m, 0), 1.0)
     )
 
 
 def combinations(n: Real, k: Real) -> Real:
     """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), 0 for k < 0 or k > n."""
     good = (k >= 0) & (k <= n) & (n >= 0)
-    sn, sk = where(good, n, 1.0).exact(), where(good, k, 1.0).exact()
+    sn, sk = where(good, n, 1.0), where(good, k, 1.0)
     (en, dn), (ek, dk) = gammas.gamma_parts(as_pair(sn) + 1), gammas.gamma_parts(as_pair(sk) + 1)
     er, dr = gammas.gamma_parts((as_pair(sn) - sk) + 1)
     out = exp_pair(en - ek - er) * (dk * dr / dn).value
-    far = (n > 1e12) & (k < 1e3)
+    far = (n > far_from(n)) & (k < 30)
     out = where(far, gammas.power(n - (k - 1) * 0.5, k) / gammas.positive_gamma(sk + 1), out)
     whole = gammas.is_whole(n) & gammas.is_whole(k) & (out < 2.0**52)
     return where(good, where(whole, nearest(out), out), 0.0)
@@ -158,7 +164,7 @@ def combinations(n: Real, k: Real) -> Real:
 
 def factorial_of(n: Real) -> Real:
     """gamma(n + 1), 0 for n < 0; of whole numbers a whole number."""
-    out = gammas.positive_gamma(as_pair(where(n < 0, 1.0, n).exact()) + 1)
+    out = gammas.positive_gamma(as_pair(where(n < 0, 1.0, n)) + 1)
     whole = gammas.is_whole(n) & (out < 2.0**52)
     return where(n < 0, 0.0, where(whole, nearest(out), out))
 
@@ -166,7 +172,7 @@ def factorial_of(n: Real) -> Real:
 def riemann(x: Real) -> Real:
     """zeta(x), by a series about 1, the sum beyond it, and reflection for negative x."""
     low = x < 0
-    reflected = 1 - as_pair(where(low, x, 0.0).exact())
+    reflected = 1 - as_pair(where(low, x, 0.0))
     y = where(low, reflected.value, x)
     near = series(y, tables.ZETA) / (y - 1)
     up = where(y < 2, near, gammas.hurwitz(where(y < 2, 2.0, y), y.like(1.0)))
