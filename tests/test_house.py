@@ -23,7 +23,8 @@ weft.util weft.monitoring weft.errors weft.options weft.pytrees weft.tree_util w
 weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
 weft.core.leaks weft.core.pretty weft.core.passes weft.core.stage weft.core
 weft.xla.client weft.xla.array weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
-weft.xla.lapack weft.xla.lower weft.xla.fastpath weft.xla.nans weft.xla.eager weft.xla
+weft.xla.lapack weft.xla.layouts weft.xla.lower weft.xla.fastpath weft.xla.nans weft.xla.eager
+weft.xla
 weft.primitives.layout weft.primitives.constant weft.primitives.elementwise
 weft.primitives.transcendental weft.primitives.slicing
 weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
@@ -33,7 +34,8 @@ weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.ma
 weft.primitives.small weft.primitives.linalg weft.primitives.factorizations
 weft.primitives.polar weft.primitives.eigen
 weft.primitives.special_tables weft.primitives.formula weft.primitives.error_formulas
-weft.primitives.gammas weft.primitives.bessel_formulas weft.primitives.special weft.primitives
+weft.primitives.gammas weft.primitives.bessel_formulas weft.primitives.special
+weft.primitives.random weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
 weft.transforms.check
 weft.transforms
@@ -45,7 +47,7 @@ weft.structs weft.flat weft.stages weft.retracing weft.jitting weft.bodies weft.
 weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
-weft.typing weft.test_util weft.lax weft.numpy weft.scipy weft.nn weft.ops weft.image
+weft.typing weft.test_util weft.lax weft.numpy weft.random weft.scipy weft.nn weft.ops weft.image
 weft.flatten_util weft.dlpack weft.example_libraries weft.debug
 weft.profiler weft.experimental weft.cache weft.interpreters weft.extend weft
 """.split()  # noqa: SIM905

@@ -8,6 +8,7 @@ import weft.numpy as jnp
 from weft import jit
 from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import float0
+from weft.experimental.layout import Format, Layout
 from weft.stages import ArgInfo
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
@@ -41,6 +42,7 @@ def test_what_every_stage_knows_of_the_call(traced, stage):
     assert (params["a"].donated, x.donated, kwargs) == (False, True, {})
     assert isinstance(x, ArgInfo) and (x.shape, x.dtype) == ((3,), np.float32)
     assert str(at.in_avals[0][1]) == "f32[3]"
+    assert weft.tree.map(lambda info: info.shape, at.args_info) == (({"a": (3,)}, (3,)), {})
 
 
 def test_lowered_text():
@@ -61,6 +63,27 @@ def test_compiled_properties():
     assert compiled.runtime_executable() is not None
     assert compiled.input_shardings == ((weft.device_put(A).sharding,), {})
     assert compiled.output_shardings == weft.device_put(A).sharding
+
+
+def test_formats():
+    held = jnp.arange(5000.0)  # so large that the program takes it first
+    zeros = np.zeros((), float0)
+    f = jit(lambda x, unused, z, s: {"t": x.T + held[:2], "s": s + 1, "z": z})
+    compiled = f.lower(np.ones((2, 3)), A, zeros, 1).compile()
+    where = weft.device_put(A).sharding
+    (x, unused, z, s), kwargs = compiled.input_formats
+    assert x == Format(Layout((0, 1), ()), where) and s == Format(Layout((), ()), where)
+    assert (unused, z, kwargs) == (Format(), Format(), {})
+    out = compiled.output_formats
+    assert out["t"].layout.major_to_minor == (0, 1) and out["s"].layout.major_to_minor == ()
+    assert out["z"] == Format(None, where)
+    assert compiled.input_shardings == ((where, None, None, where), {})
+    assert compiled.output_shardings == dict.fromkeys("tsz", where)
+    assert repr(Format(Layout((0,)))).startswith(
+        "Format(layout=Layout(major_to_minor=(0,), tiling="
+    )
+    assert len({Format(), Format(None), Format(Layout((0,)))}) == 2
+    assert weft.tree.map(lambda f: f.sharding, out) == dict.fromkeys("tsz", where)
 
 
 def test_calls_of_a_compiled_function(traced):

@@ -19,10 +19,11 @@ from weft.errors import ShapeError
 from weft.flat import avals_of
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.structs import ShapeDtypeStruct
-from weft.util import inserted
+from weft.util import Record, inserted
 from weft.xla.client import default_device, sharding_on
 from weft.xla.compile import Executable
 from weft.xla.hlo import without_locations
+from weft.xla.layouts import Format, Layout
 from weft.xla.nans import check_program, watch
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
@@ -43,11 +44,14 @@ class Wrapped(Protocol):
         """Stage and write StableHLO at the types of these arguments."""
 
 
-class ArgInfo(NamedTuple):
+class ArgInfo(Record):
     """The type of an argument, and whether its buffer is given away."""
 
-    aval: ShapedArray
-    donated: bool
+    __slots__ = ("aval", "donated")
+
+    def __init__(self, aval: ShapedArray, donated: bool):
+        self.aval = aval
+        self.donated = donated
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -215,20 +219,41 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> tuple:
         """Where the arguments go, as (args, kwargs); None for those that are not used."""
-        program, run = self._program, self._run
-        sharding = sharding_on(run.device)
-        kept = iter(run.kept or [True] * len(program.in_avals))
-        where = [
-            sharding if i not in program.hidden and next(kept) else None
-            for i in range(len(program.in_avals))
-        ]
-        return unflatten(self.in_tree, where)
+        return self._inputs(lambda sharding, layout: sharding, None)
 
     @property
     def output_shardings(self) -> Any:
         """Where the results are."""
+        return self._outputs(lambda sharding, layout: sharding)
+
+    @property
+    def input_formats(self) -> tuple:
+        """How the arguments are kept, as (args, kwargs): their layouts and shardings."""
+        return self._inputs(lambda sharding, layout: Format(layout, sharding), Format())
+
+    @property
+    def output_formats(self) -> Any:
+        """How the results are kept: their layouts and shardings."""
+        return self._outputs(lambda sharding, layout: Format(layout, sharding))
+
+    def _inputs(self, of: Callable, unused: Any) -> tuple:
+        """Of the place and the layout of each argument that the executable takes."""
+        program, run = self._program, self._run
+        kept = iter(run.kept or [True] * len(program.in_avals))
+        taken = [i not in program.hidden and next(kept) for i in range(len(program.in_avals))]
+        every = run.loaded.get_parameter_layouts()  # what the program closes over comes first
+        layouts = iter(map(Layout.from_pjrt_layout, every[len(every) - sum(taken) :]))
+        sharding = sharding_on(run.device)
+        found = [of(sharding, next(layouts)) if t else unused for t in taken]
+        return unflatten(self.in_tree, found)
+
+    def _outputs(self, of: Callable) -> Any:
+        """Of the place and the layout of each result."""
+        hidden = dict.fromkeys(self._program.hidden_results)
+        layouts = map(Layout.from_pjrt_layout, self._run.loaded.get_output_layouts())
         sharding = sharding_on(self._run.device)
-        return unflatten(self.out_tree, [sharding] * self.out_tree.num_leaves)
+        found = [of(sharding, x) for x in inserted(layouts, hidden)]
+        return unflatten(self.out_tree, found)
 
     def runtime_executable(self) -> Any:
         """The engine's object."""

@@ -72,6 +72,25 @@ def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Call
     return get, names
 
 
+class Record:
+    """A value made of the fields that `__slots__` names, equal by them; unlike a tuple, a leaf."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def _fields(self) -> tuple:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._fields() == self._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        fields = zip(self.__slots__, self._fields(), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={x!r}' for name, x in fields)})"
+
+
 class Logger:
     """`logging.getLogger(name)`, fetched when something is said: logging is 2 ms of an import."""
 

@@ -3,7 +3,10 @@
 from weft.callbacks import io_callback
 from weft.util import importing_later
 
-__all__ = ["checkify", "io_callback", "optimizers"]
-__getattr__, __dir__ = importing_later(
-    __name__, {"weft.experimental.checkify": "", "weft.experimental.optimizers": ""}
-)
+HOMES = {
+    "weft.experimental.checkify": "",
+    "weft.experimental.layout": "",
+    "weft.experimental.optimizers": "",
+}
+__all__ = ["checkify", "io_callback", "layout", "optimizers"]
+__getattr__, __dir__ = importing_later(__name__, HOMES)

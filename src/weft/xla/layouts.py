@@ -1,0 +1,47 @@
+"""`Layout` and `Format`: in what order the elements of an array lie in memory, and where it is.
+
+What layout to use is the engine's choice; here it is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.util import Record
+
+
+class Layout(Record):
+    """The order of an array's axes in memory, the one with the largest strides first.
+
+    `tiling` lists the shapes of the tiles that elements lie in, from the outermost; numbers of less
+    than a byte may be packed: then `sub_byte_element_size_in_bits` is not 0.
+    """
+
+    __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
+
+    def __init__(
+        self,
+        major_to_minor: tuple[int, ...],
+        tiling: tuple[tuple[int, ...], ...] | None = None,
+        sub_byte_element_size_in_bits: int = 0,
+    ):
+        self.major_to_minor = tuple(major_to_minor)
+        self.tiling = tiling
+        self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+
+    @classmethod
+    def from_pjrt_layout(cls, layout: Any) -> Layout:
+        """The layout that the engine's object stands for."""
+        found = layout._xla_layout()
+        tiling = tuple(tuple(tile) for tile in found.tiling())
+        return cls(tuple(reversed(found.minor_to_major())), tiling, found.element_size_in_bits())
+
+
+class Format(Record):
+    """A layout and a sharding: all that there is to say of how an array is kept."""
+
+    __slots__ = ("layout", "sharding")
+
+    def __init__(self, layout: Layout | None = None, sharding: Any = None):
+        self.layout = layout
+        self.sharding = sharding
