@@ -236,8 +236,8 @@ def computed(
     program, out_dims = batch_jaxpr(branch, axis, tuple(ds))
     handed_on = dict(zip(branch.invars, zip(args, dims, strict=True), strict=True))
     return [
-        handed_on[v] if type(v) is not Literal and v in handed_on else out
-        for v, *out in zip(branch.outvars, program(*xs), out_dims, strict=True)
+        handed_on[v] if type(v) is not Literal and v in handed_on else (y, d)
+        for v, y, d in zip(branch.outvars, program(*xs), out_dims, strict=True)
     ]
 
 
