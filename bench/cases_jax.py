@@ -177,7 +177,7 @@ def remat_args(p):
 
 
 def scalars_loss(p):
-    """A scan of a hundred steps that carries sixty separate numbers."""
+    """A scan that carries sixty separate numbers."""
 
     def loss(start, xs):
         def step(carry, x):
@@ -189,9 +189,9 @@ def scalars_loss(p):
     return loss
 
 
-def scalars_args(p):
+def scalars_args(p, steps=100):
     """The numbers to start with, and one for each step."""
-    return [p.jnp.float32(0.01 * i) for i in range(60)], p.floats(100)
+    return [p.jnp.float32(0.01 * i) for i in range(60)], p.floats(steps)
 
 
 def convnet_loss(p):
@@ -391,6 +391,7 @@ def add_models(p):
     add("rnn_scan50", rnn_loss(p), lambda: rnn_args(p))
     add("transformer12_scan", scanned_loss(p), lambda: scanned_args(p))
     add("scan60_scalars", scalars_loss(p), lambda: scalars_args(p))
+    add("scan60_scalars_1000", scalars_loss(p), lambda: scalars_args(p, 1000))
     p.suite.add("model/per_example_grads", per_example)
     p.suite.add("model/hessian_64", hessian)
 

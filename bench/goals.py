@@ -57,6 +57,7 @@ RATIOS = {
     "model/transformer12": 1.02,
     "model/rnn_scan50": 1.02,
     "model/scan60_scalars": 0.2,
+    "model/scan60_scalars_1000": 0.2,
     "op/while_10000": 1.02,
     "op/scan_1000_small": 1.02,
     "op/fori_scatter": 1.02,

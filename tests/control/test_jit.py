@@ -137,7 +137,9 @@ def test_the_spec_of_a_compilation():
     (text, _), kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(0,)))
     assert kept == [True, False] and "tf.aliasing_output = 0" in text
     assert "module @jit_f" in text
-    (text, _), kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(1,), keep_unused=True))
+    (text, _), kept, _ = lower_program(
+        closed.jaxpr, (), JitSpec("f", donated=(1,), keep_unused=True)
+    )
     assert kept == [True, True] and "buffer_donor" in text or "aliasing" in text
 
 

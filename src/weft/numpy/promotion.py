@@ -258,8 +258,9 @@ def axes_of(op: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 def shape_of(op: str, shape: Any) -> tuple[int, ...]:
     """A shape given as an integer or a sequence of integers."""
-    if type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape]):
-        return shape  # as it mostly is
+    # as it mostly is; a list is faster than a generator
+    if type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape]):  # noqa: C419
+        return shape
     try:
         out = (
             tuple([operator.index(n) for n in shape])

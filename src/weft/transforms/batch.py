@@ -187,7 +187,8 @@ def check_repeatable(op: str, jaxprs: Sequence[Jaxpr]) -> None:
     for effect in (e for jaxpr in jaxprs for e in jaxpr.effects if not e.repeatable):
         raise NotImplementedError(
             f"{op}: under vmap with a mapped predicate, what is not chosen is computed too, and so "
-            f"must have no effects; got {effect}. Hint: lax.map in place of vmap, or debug.callback."
+            f"must have no effects; got {effect}. Hint: lax.map in place of vmap, or "
+            "debug.callback."
         )
 
 
