@@ -87,6 +87,9 @@ HOMES = {
         "igammac igammac_p lgamma lgamma_p polygamma polygamma_p random_gamma_grad "
         "regularized_incomplete_beta_p zeta zeta_p"
     ),
+    "weft.primitives.random": (
+        "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
+    ),
     "weft.control.loop": ("while_p"),
     "weft.loops": ("fori_loop while_loop"),
     "weft.control.scan": ("scan_p"),

@@ -1,0 +1,438 @@
+"""Random bits from counters and keys: Threefry, and XLA's own generators.
+
+Keys are raw words here: uint32[..., 2] of Threefry. Key arrays, the generators that are made of
+these, and distributions are weft.random's.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+from weft.core.primitive import Primitive
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
+from weft.primitives.formula import Real, equal, where
+from weft.primitives.layout import batched_at_front, literal
+from weft.primitives.transcendental import exp
+from weft.xla.hlo import i64s
+
+U32 = np.dtype(np.uint32)
+
+# How far words are turned in each of four rounds, by turns (Salmon et al., SC 2011, table 2).
+TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+
+
+def threefry(key: Sequence[Real], counter: Sequence[Real]) -> tuple[Real, Real]:
+    """Twenty rounds of Threefry-2x32, on words of one shape."""
+    parts = (*key, key[0].apply("xor", key[1]).apply("xor", PARITY))
+    x, y = counter[0] + parts[0], counter[1] + parts[1]
+    for i in range(5):
+        for turn in TURNS[i % 2]:
+            x = x + y
+            turned = y.apply("shift_left", turn) | y.apply("shift_right_logical", 32 - turn)
+            y = x.apply("xor", turned)
+        x, y = x + parts[(i + 1) % 3], y + parts[(i + 2) % 3] + (i + 1)
+    return x, y
+
+
+def iota(hlo: Any, size: int) -> Real:
+    """0, 1, ..., size - 1 as words."""
+    aval = ShapedArray((size,), U32)
+    return Real(hlo, hlo.op("stablehlo.iota", [], [aval], iota_dimension="0 : i64")[0], 0)
+
+
+def reshaped(hlo: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` with another shape of as many elements."""
+    return hlo.op("stablehlo.reshape", [x], [x.aval.update(shape=shape)])[0]
+
+
+def joined(hlo: Any, xs: Sequence[Any], axis: int) -> Any:
+    """Arrays of one shape one after another along an axis."""
+    shape = list(xs[0].aval.shape)
+    shape[axis] *= len(xs)
+    out = xs[0].aval.update(shape=tuple(shape))
+    return hlo.op("stablehlo.concatenate", xs, [out], dimension=f"{axis} : i64")[0]
+
+
+def first_of(hlo: Any, x: Any, start: int, stop: int) -> Any:
+    """Elements start to stop of the last axis."""
+    lead = x.aval.shape[:-1]
+    if (start, stop) == (0, x.aval.shape[-1]):
+        return x
+    return hlo.op(
+        "stablehlo.slice",
+        [x],
+        [x.aval.update(shape=(*lead, stop - start))],
+        start_indices=i64s([0] * len(lead) + [start]),
+        limit_indices=i64s([*lead, stop]),
+        strides=i64s([1] * x.aval.ndim),
+    )[0]
+
+
+def words_at(hlo: Any, keys: Any, counts: Sequence[Real]) -> list[Real]:
+    """Threefry of each key (..., 2) at counts (n,): two words (..., n) each.
+
+    A barrier keeps the two together: the compiler would compute both for each of them.
+    """
+    lead = keys.aval.shape[:-1]
+    out = ShapedArray((*lead, counts[0].value.aval.shape[0]), U32)
+
+    def spread(x: Any, at: Sequence[int]) -> Real:
+        dims = i64s(at)
+        return Real(
+            hlo,
+            hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)[0],
+            0,
+        )
+
+    key = [
+        spread(reshaped(hlo, first_of(hlo, keys, i, i + 1), lead), range(len(lead)))
+        for i in range(2)
+    ]
+    made = threefry(key, [spread(c.value, [len(lead)]) for c in counts])
+    both = hlo.op("stablehlo.optimization_barrier", [x.value for x in made], [out] * 2)
+    return [Real(hlo, x, 0) for x in both]
+
+
+def wide_words(hlo: Any, high: Real, low: Real) -> Any:
+    """The 64-bit words of which these are the halves."""
+    u64 = np.dtype(np.uint64)
+    high, low = (Real(hlo, hlo.convert(x.value, u64), 0) for x in (high, low))
+    return (high.apply("shift_left", 32) | low).value
+
+
+def in_halves(hlo: Any, keys: Any, size: int) -> Any:
+    """`size` words for each key: counts 0.. are cut in two, paired, and the results joined."""
+    half = (size + 1) // 2
+    low = iota(hlo, half)
+    high = low + half
+    if size % 2:  # the last pair lacks a count, which is 0
+        high = where(equal(high, size), 0, high)
+    x, y = words_at(hlo, keys, (low, high))
+    return first_of(hlo, joined(hlo, [x.value, y.value], len(keys.aval.shape) - 1), 0, size)
+
+
+def one_by_one(hlo: Any, keys: Any, size: int) -> list[Real]:
+    """Two words for each key and count, where each depends on its own count alone."""
+    low = iota(hlo, size)
+    return words_at(hlo, keys, (low.like(0), low))
+
+
+class FromKeys(Primitive):
+    """A family: what is made of keys (..., n); axes before the last are of keys alone."""
+
+    makes_nan = False
+
+    def batch(self, axis, args, dims, **params):
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        outs = self.bind(*args, **params)
+        return outs, [0] * len(outs)
+
+
+def check_keys(op: str, keys: ShapedArray, sizes: tuple[int, ...]) -> None:
+    """Raise unless these are words of keys."""
+    if keys.dtype != U32 or keys.shape[-1:] not in [(n,) for n in sizes]:
+        listed = " or ".join(f"u32[..., {n}]" for n in sizes)
+        raise DtypeError(f"{op}: keys must be {listed}; got {keys}.")
+
+
+def check_count(op: str, shape: tuple[int, ...], limit: int = 2**32) -> None:
+    """Raise where counts of 32 bits do not reach."""
+    if math.prod(shape) >= limit:
+        raise ShapeError(
+            f"{op}: a key makes fewer than {limit} elements at once; got shape {shape}. "
+            "Hint: split the key."
+        )
+
+
+class RandomBits(FromKeys):
+    """Unsigned integers of `bit_width` bits for each key of Threefry, of the given shape.
+
+    Where `partitionable`, an element is made of its own place alone, (0, i); else places 0.. of
+    32-bit words are cut in two halves and paired. Shapes: (..., 2) to (..., *shape).
+    """
+
+    name = "random_bits"
+
+    def abstract_eval(self, keys, *, bit_width, shape, partitionable):
+        check_keys(self.name, keys, (2,))
+        check_count(self.name, shape, 2**31 if bit_width == 64 else 2**32)
+        return [ShapedArray((*keys.shape[:-1], *shape), np.dtype(f"uint{bit_width}"))]
+
+    def lower(self, hlo, keys, *, bit_width, shape, partitionable):
+        (out,) = self.abstract_eval(
+            keys.aval, bit_width=bit_width, shape=shape, partitionable=partitionable
+        )
+        if not out.size:
+            return [hlo.constant(0, out)]
+        size = math.prod(shape)
+        lead = keys.aval.shape[:-1]
+        if bit_width == 64:
+            counts = iota(hlo, size)
+            pair = (counts.like(0), counts) if partitionable else (counts, counts + size)
+            bits = wide_words(hlo, *words_at(hlo, keys, pair))
+        elif partitionable:
+            high, low = one_by_one(hlo, keys, size)
+            bits = hlo.convert(high.apply("xor", low).value, out.dtype)
+        else:
+            pieces = 32 // bit_width
+            bits = in_halves(hlo, keys, -(-size // pieces))
+            if pieces > 1:
+                cut = ShapedArray((*bits.aval.shape, pieces), out.dtype)
+                (bits,) = hlo.op("stablehlo.bitcast_convert", [bits], [cut])
+                bits = reshaped(hlo, bits, (*lead, cut.shape[-2] * pieces))
+                bits = first_of(hlo, bits, 0, size)
+        return [reshaped(hlo, bits, out.shape)]
+
+
+class RandomSplit(FromKeys):
+    """New keys for each key of Threefry. Shapes: (..., 2) to (..., *shape, 2)."""
+
+    name = "random_split"
+
+    def abstract_eval(self, keys, *, shape, partitionable):
+        check_keys(self.name, keys, (2,))
+        check_count(self.name, shape, 2**31)
+        return [ShapedArray((*keys.shape[:-1], *shape, 2), U32)]
+
+    def lower(self, hlo, keys, *, shape, partitionable):
+        (out,) = self.abstract_eval(keys.aval, shape=shape, partitionable=partitionable)
+        if not out.size:
+            return [hlo.constant(0, out)]
+        size = math.prod(shape)
+        if not partitionable:
+            return [reshaped(hlo, in_halves(hlo, keys, 2 * size), out.shape)]
+        column = (*keys.aval.shape[:-1], size, 1)
+        words = [reshaped(hlo, x.value, column) for x in one_by_one(hlo, keys, size)]
+        return [reshaped(hlo, joined(hlo, words, len(column) - 1), out.shape)]
+
+
+class RandomFoldIn(FromKeys):
+    """A key made of each key of Threefry and a word. Shapes: (..., 2), (...) to (..., 2)."""
+
+    name = "random_fold_in"
+
+    def abstract_eval(self, keys, data):
+        check_keys(self.name, keys, (2,))
+        if data.dtype != U32 or data.shape != keys.shape[:-1]:
+            raise ShapeError(f"{self.name}: must have a u32 for each key; got {keys}, {data}.")
+        return [keys.strong()]
+
+    def lower(self, hlo, keys, data):
+        if not keys.aval.size:
+            return [keys]
+        column = (*data.aval.shape, 1)
+        count = Real(hlo, reshaped(hlo, data, column), 0)
+        key = [Real(hlo, first_of(hlo, keys, i, i + 1), 0) for i in range(2)]
+        made = [x.value for x in threefry(key, (count.like(0), count))]
+        return [joined(hlo, made, len(column) - 1)]
+
+
+class Threefry2x32(Elementwise):
+    """The two words that Threefry-2x32 makes of a key (k1, k2) and a counter (x1, x2).
+
+    Shapes: equal, scalars excepted. Dtypes: uint32. Source: Salmon et al., SC 2011; 20 rounds.
+    """
+
+    cheap = False
+    makes_nan = False
+
+    def abstract_eval(self, *avals):
+        (out,) = super().abstract_eval(*avals)
+        if out.dtype != U32:
+            raise DtypeError(
+                f"{self.name}: operands must be uint32; got {', '.join(map(str, avals))}."
+            )
+        return [out, out]
+
+    def lower(self, hlo, *values):
+        out, _ = self.abstract_eval(*(v.aval for v in values))
+        k1, k2, x1, x2 = (Real(hlo, hlo.spread(v, out), 0) for v in values)
+        return [x.value for x in threefry((k1, k2), (x1, x2))]
+
+    def batch(self, axis, args, dims):
+        outs, (d,) = super().batch(axis, args, dims)
+        return outs, [d, d]
+
+
+random_bits_p, random_split_p, random_fold_in_p = RandomBits(), RandomSplit(), RandomFoldIn()
+threefry2x32_p = Threefry2x32("threefry2x32", "", [None] * 4, takes="integer")
+
+# What samples are defined by is the engine's own: special.py has an exacter erf_inv, and log1p of
+# float64.
+fast_erf_inv_p = Elementwise(
+    "erf_inv",
+    "chlo.erf_inv",
+    [lambda t, y, x: mul(t, mul(math.sqrt(math.pi) / 2, exp(square(y))))],
+    takes="float",
+    doc="The x whose error function is given, to some ten units in the last place.",
+)
+fast_log1p_p = Elementwise(
+    "log1p",
+    "log_plus_one",
+    [lambda t, y, x: mul(t, exp(neg(y)))],
+    takes="float",
+    doc="log(1 + x).",
+)
+fast_erf_inv, fast_log1p = unary_op(fast_erf_inv_p), unary_op(fast_log1p_p)
+
+
+# --- XLA's generators -----------------------------------------------------------------------
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """Which generator makes the bits."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+KEY_WORDS = {0: (4,), 1: (2,), 2: (4,)}
+
+
+class RngBitGenerator(FromKeys):
+    """Bits from XLA's own generator, and each key as it is after them.
+
+    Shapes: keys (..., n) of 32-bit words, n = 4 (2 for Threefry), to (..., n) and (..., *shape).
+    Source: StableHLO, rng_bit_generator.
+    """
+
+    name = "rng_bit_generator"
+
+    def abstract_eval(self, keys, *, shape, dtype, algorithm):
+        check_keys(self.name, keys, KEY_WORDS[algorithm])
+        if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
+            raise DtypeError(f"{self.name}: dtype must be of unsigned integers; got {dtype}.")
+        return [keys.strong(), ShapedArray((*keys.shape[:-1], *shape), dtype)]
+
+    def lower(self, hlo, keys, *, shape, dtype, algorithm):
+        words = keys.aval.shape[-1]
+        count = math.prod(keys.aval.shape[:-1])
+        after, bits = self.abstract_eval(keys.aval, shape=shape, dtype=dtype, algorithm=algorithm)
+        if not bits.size:
+            return [keys, hlo.constant(0, bits)]
+        rows = reshaped(hlo, keys, (count, words))
+        made = [
+            self.of_one(hlo, row(hlo, rows, i), shape, dtype, algorithm)
+            for i in range(count if count <= 4 else 0)
+        ]
+        if not made:
+            return self.in_loop(hlo, rows, (after, bits), (shape, dtype, algorithm))
+        outs = (joined(hlo, list(xs), 0) for xs in zip(*made, strict=True))
+        return [reshaped(hlo, x, a.shape) for x, a in zip(outs, (after, bits), strict=True)]
+
+    def of_one(self, hlo, key, shape, dtype, algorithm):
+        """The key (1, n) after, and the bits (1, *shape)."""
+        words = key.aval.shape[-1]
+        state = ShapedArray((words // 2,), np.dtype(np.uint64))
+        key = reshaped(hlo, key, (words // 2, 2))
+        (key,) = hlo.op("stablehlo.bitcast_convert", [key], [state])
+        name = ("DEFAULT", "THREE_FRY", "PHILOX")[algorithm]
+        key, bits = hlo.op(
+            "stablehlo.rng_bit_generator",
+            [key],
+            [state, ShapedArray(shape, dtype)],
+            rng_algorithm=f"#stablehlo<rng_algorithm {name}>",
+        )
+        (key,) = hlo.op("stablehlo.bitcast_convert", [key], [ShapedArray((words // 2, 2), U32)])
+        return reshaped(hlo, key, (1, words)), reshaped(hlo, bits, (1, *shape))
+
+    def in_loop(self, hlo, rows, outs, params):
+        """The same for many keys, one after another."""
+        count = rows.aval.shape[0]
+        bits = ShapedArray((count, *params[0]), params[1])
+        scalar = ShapedArray((), np.dtype(np.int32))
+        start = [hlo.constant(0, scalar), rows, hlo.constant(0, rows.aval), hlo.constant(0, bits)]
+
+        def body(i: Any, *xs: Any) -> list:
+            made = self.of_one(hlo, row(hlo, xs[0], i), *params)
+            zero = hlo.constant(0, scalar)
+            after = [
+                hlo.op(
+                    "stablehlo.dynamic_update_slice",
+                    [x, new, i, *[zero] * (x.aval.ndim - 1)],
+                    [x.aval],
+                )[0]
+                for x, new in zip(xs[1:], made, strict=True)
+            ]
+            return [hlo.like("add", i, hlo.constant(1, scalar))[0], xs[0], *after]
+
+        more = lambda i, *_: [hlo.compare("LT", i, hlo.constant(count, scalar))]
+        made = hlo.while_loop(start, more, body)[2:]
+        return [reshaped(hlo, x, a.shape) for x, a in zip(made, outs, strict=True)]
+
+
+def row(hlo: Any, x: Any, i: Any) -> Any:
+    """Row i, a number or a value, of a matrix, as a matrix of one row."""
+    scalar = ShapedArray((), np.dtype(np.int32))
+    i = hlo.constant(i, scalar) if isinstance(i, int) else i
+    shape = (1, x.aval.shape[1])
+    return hlo.op(
+        "stablehlo.dynamic_slice",
+        [x, i, hlo.constant(0, scalar)],
+        [x.aval.update(shape=shape)],
+        slice_sizes=i64s(shape),
+    )[0]
+
+
+class RngUniform(Primitive):
+    """Numbers from [a, b) by XLA's stateful generator: no two runs are the same.
+
+    Shapes: a and b scalars, to `shape`. Dtypes: floats. Source: StableHLO, rng.
+    """
+
+    name = "rng_uniform"
+    makes_nan = False
+
+    def abstract_eval(self, a, b, *, shape):
+        if a.dtype != b.dtype or a.shape or b.shape or not dtypes.is_float(a.dtype):
+            raise DtypeError(f"{self.name}: a and b must be float scalars; got {a}, {b}.")
+        return [ShapedArray(shape, a.dtype)]
+
+    def lower(self, hlo, a, b, *, shape):
+        size = hlo.constant(
+            np.array(shape, np.int64), ShapedArray((len(shape),), np.dtype(np.int64))
+        )
+        return hlo.op(
+            "stablehlo.rng",
+            [a, b, size],
+            [ShapedArray(shape, a.aval.dtype)],
+            rng_distribution="#stablehlo<rng_distribution UNIFORM>",
+        )
+
+
+rng_bit_generator_p, rng_uniform_p = RngBitGenerator(), RngUniform()
+
+
+def rng_bit_generator(
+    key: Any,
+    shape: Sequence[int],
+    dtype: Any = np.uint32,
+    algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+) -> tuple[Any, Any]:
+    """The key as it is after them, and bits as unsigned integers, from XLA's generator."""
+    key, bits = rng_bit_generator_p.bind(
+        key,
+        shape=tuple(map(operator.index, shape)),
+        dtype=dtypes.canonicalize(dtype),
+        algorithm=RandomAlgorithm(algorithm),
+    )
+    return key, bits
+
+
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+    """Numbers from [a, b), other ones each time: XLA's stateful generator makes them."""
+    a, b = match(a, b)
+    if isinstance(a, float | int):
+        a, b = literal(float(a), np.dtype(np.float32)), literal(float(b), np.dtype(np.float32))
+    return rng_uniform_p.bind(a, b, shape=tuple(map(operator.index, shape)))[0]

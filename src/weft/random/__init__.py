@@ -1,0 +1,8 @@
+"""Random numbers from keys: `from weft import random`, then `random.normal(random.key(0), (3,))`.
+
+A key is used once: `split` it for more. The same key gives the same numbers on every device.
+"""
+
+from weft.random.choices import *  # noqa: F403
+from weft.random.continuous import *  # noqa: F403
+from weft.random.keys import *  # noqa: F403

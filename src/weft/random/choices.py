@@ -1,0 +1,253 @@
+"""Integers, orders and choices: randint, permutation, choice, categorical."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, axis_of, shape_of
+from weft.primitives.elementwise import add, clamp, mul, rem, sub
+from weft.primitives.layout import convert, iota, literal
+from weft.primitives.sort import sort, top_k
+from weft.random.continuous import gumbels
+from weft.random.keys import Words, bits_words, one_key, pair
+from weft.random.sampling import float_dtype, int_dtype, no_sharding, sampler, shape_for, uniforms
+
+__all__ = ["categorical", "choice", "permutation", "randint"]
+
+
+def bound(x: Any, dtype: np.dtype, low: int, high: int) -> tuple[Any, Any]:
+    """An integer bound within [low, high] in a dtype, and whether it was above."""
+    if type(x) is int:
+        return literal(min(max(x, low), high), dtype), x > high
+    x = as_array(x, "randint")
+    if not dtypes.is_integer(x.dtype):
+        raise DtypeError(f"randint: minval and maxval must be integers; got {x.aval}.")
+    limits = dtypes.iinfo(x.dtype)
+    least, most = (literal(min(max(n, limits.min), limits.max), x.dtype) for n in (low, high))
+    return convert(clamp(least, x, most), dtype), x > most
+
+
+def integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
+    """Integers in [minval, maxval); two words each, so that none is favoured by much."""
+    limits = dtypes.iinfo(dtype)
+    narrow = dtypes.itemsize_bits(dtype) < 32
+    work = np.dtype(np.int32) if narrow else dtype
+    low, _ = bound(minval, work, limits.min, limits.max)
+    high, beyond = bound(maxval, work, limits.min, limits.max + narrow)
+    width = dtypes.itemsize_bits(work)
+    words = np.dtype(f"uint{width}")
+    low, high = (
+        jnp.broadcast_to(x, shape) if np.ndim(x) else jnp.asarray(x, work) for x in (low, high)
+    )
+    first, second = (bits_words(k, shape, width) for k in pair(key))
+    span = jnp.where(high <= low, literal(1, words), convert(sub(high, low), words))
+    if not narrow and beyond is not False:  # the span reaches one beyond what the dtype holds
+        span = jnp.where(beyond & (high > low), add(span, literal(1, words)), span)
+    half = rem(jnp.full_like(span, 2 ** (width // 2)), span)
+    whole = rem(mul(half, half), span)
+    offset = rem(add(mul(rem(first, span), whole), rem(second, span)), span)
+    return convert(add(low, convert(offset, work)), dtype)
+
+
+@sampler
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+    """Integers in [minval, maxval), all as likely; minval where that holds none.
+
+    >>> from weft import random
+    >>> print(random.randint(random.PRNGKey(0), (5,), 0, 10))
+    [3 5 7 1 7]
+    """
+    key = one_key("randint", key)
+    shape = shape_for(
+        "randint",
+        shape,
+        *(jnp.zeros(()) if type(x) is int else x for x in (minval, maxval)),
+        more="minval and maxval",
+    )
+    return integers(key, shape, minval, maxval, int_dtype("randint", dtype))
+
+
+def shuffled(key: Words, x: Any, axis: int) -> Any:
+    """The elements along an axis in random order, each line in its own.
+
+    They are sorted by random words, in as many rounds as make equal words unlikely to matter.
+    """
+    shape = typeof(x).shape
+    size = max(1, math.prod(shape))
+    for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
+        key, other = pair(key)
+        _, x = sort((bits_words(other, shape, 32), x), axis)
+    return x
+
+
+def order(key: Words, count: int) -> Any:
+    """0, 1, ..., count - 1 in random order."""
+    return shuffled(key, iota(dtypes.default_int(), count), 0)
+
+
+@fused(static=("count", "axis", "independent"), name="permutation")
+def permuted(
+    key: Any, x: Any, count: int | None = None, axis: int = 0, independent: bool = False
+) -> Any:
+    """`permutation`, its arguments in one form: an array, or how many numbers."""
+    key = one_key("permutation", key)
+    if count is not None:
+        return order(key, count)
+    if independent:
+        return shuffled(key, x, axis)
+    places = order(key, x.shape[axis])
+    return jnp.take(x, places, axis, unique_indices=True, mode="clip")
+
+
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Any:
+    """x along an axis in random order; of an integer n, the numbers below n.
+
+    Where `independent`, each line along the axis has an order of its own.
+
+    >>> from weft import random
+    >>> print(random.permutation(random.PRNGKey(0), 5))
+    [2 1 4 0 3]
+    """
+    no_sharding("permutation", out_sharding)
+    count, x = population("permutation", x)
+    if count is not None:
+        axis_of("permutation", axis, 1)
+        return permuted(key, None, count)
+    return permuted(key, x, None, axis_of("permutation", axis, x.ndim), bool(independent))
+
+
+def population(op: str, x: Any) -> tuple[int | None, Any]:
+    """How many numbers from 0 an integer stands for, or None and the array that is given."""
+    if isinstance(x, int | np.integer):
+        if x < 0:
+            raise ShapeError(f"{op}: the number must not be negative; got {x}.")
+        return int(x), None
+    x = as_array(x, op)
+    if x.ndim:
+        return None, x
+    if not dtypes.is_integer(x.dtype):
+        raise DtypeError(f"{op}: x must be an integer or have an axis; got {x.aval}.")
+    return operator.index(x), None
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """Elements of a along an axis, or numbers below it, drawn with or without putting them back.
+
+    Args:
+      key: a random key.
+      a: an array, or an integer n for 0 .. n-1.
+      shape: how many to draw; the result is `a` with this in place of the axis.
+      replace: whether an element may come more than once.
+      p: how likely each element is, (n,); by default all are as likely.
+      axis: the axis of `a` that is drawn from.
+      mode: of the Gumbel numbers behind draws with p that are not put back: "low" or "high".
+
+    >>> from weft import random
+    >>> print(random.choice(random.PRNGKey(0), 5, (3,), replace=False))
+    [2 1 4]
+    """
+    shape = shape_of("choice", shape)
+    count, a = population("choice", a)
+    axis = axis_of("choice", axis, 1 if a is None else a.ndim)
+    total = count if a is None else a.shape[axis]
+    draws = math.prod(shape)
+    if p is not None and typeof(p, "choice").shape != (total,):
+        raise ShapeError(f"choice: p must be ({total},), as a along axis {axis}; got {typeof(p)}.")
+    if draws and not total:
+        raise ShapeError("choice: a must have elements to draw from; got none.")
+    if not replace and draws > total:
+        raise ShapeError(
+            f"choice: without replacement at most {total} can be drawn; got shape {shape}."
+        )
+    return chosen(key, a, p, total, shape, bool(replace), axis, mode)
+
+
+@fused(static=("total", "shape", "replace", "axis", "mode"), name="choice")
+def chosen(
+    key: Any, a: Any, p: Any, total: int, shape: tuple, replace: bool, axis: int, mode: str | None
+) -> Any:
+    """`choice`, its arguments in one form; `a` is None where numbers are drawn."""
+    key = one_key("choice", key)
+    draws = math.prod(shape)
+    if not draws:
+        places = jnp.zeros(shape, dtypes.default_int())
+    elif p is None:
+        places = (
+            integers(key, shape, 0, total, dtypes.default_int())
+            if replace
+            else order(key, total)[:draws]
+        )
+    else:
+        p = jnp.asarray(p)
+        dtype = p.dtype if dtypes.is_float(p.dtype) else dtypes.default_float()
+        p = convert(p, dtype)
+        if replace:
+            sums = jnp.cumsum(p)
+            places = jnp.searchsorted(sums, sums[-1] * (1 - uniforms("choice", key, shape, dtype)))
+        else:
+            drawn = gumbels("choice", key, (total,), dtype, mode) + jnp.log(p)
+            places = top_k(drawn, draws)[1]
+    places = places.reshape(shape)
+    return places if a is None else jnp.take(a, places, axis, mode="clip")
+
+
+@sampler
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+) -> Any:
+    """Indices along an axis of `logits`, the logs of how likely they are, up to a constant.
+
+    `shape` ends with the other axes of `logits`; without `replace` no index comes twice along the
+    axes before those. Source: the maximum of Gumbel numbers.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import random
+    >>> print(random.categorical(random.PRNGKey(0), jnp.log(jnp.array([0.1, 0.9])), shape=(5,)))
+    [1 0 1 1 1]
+    """
+    op = "categorical"
+    key = one_key(op, key)
+    logits = as_array(logits, op)
+    if not dtypes.is_float(logits.dtype):
+        logits = convert(logits, float_dtype(op, None))
+    axis = axis_of(op, axis, logits.ndim)
+    rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
+    given = rest if shape is None else shape_of(op, shape)
+    lead = given[: len(given) - len(rest)]
+    if len(given) < len(rest) or np.broadcast_shapes(given, rest) != given:
+        raise ShapeError(f"{op}: shape must end with the other axes, {rest}; got {given}.")
+    if replace:
+        full = (*given[: len(lead) + axis], logits.shape[axis], *given[len(lead) + axis :])
+        return jnp.argmax(gumbels(op, key, full, logits.dtype, mode) + logits, len(lead) + axis)
+    draws = math.prod(lead)
+    if draws > logits.shape[axis]:
+        raise ShapeError(
+            f"{op}: without replacement at most {logits.shape[axis]} can be drawn; got {draws}."
+        )
+    drawn = gumbels(op, key, logits.shape, logits.dtype, mode) + logits
+    places = top_k(drawn, draws, axis=axis)[1]
+    return jnp.moveaxis(places, axis, 0).reshape(given)

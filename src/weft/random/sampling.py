@@ -1,0 +1,152 @@
+"""What every sampler shares: how it is called, what it checks, and numbers between two bounds.
+
+`sampler` makes a function that takes a key into one compiled program for each shape and dtype.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array, shape_of
+from weft.primitives.bits import bitcast_convert_type, shift_right_logical
+from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
+from weft.primitives.layout import convert, literal
+from weft.random.keys import Words, bits_words
+
+STATIC = ("shape", "dtype", "mode", "axis", "replace", "independent", "method", "unroll")
+
+
+def sampler(
+    fun: Callable | None = None, *, static: Sequence[str] = (), positive: Sequence[str] = ()
+) -> Any:
+    """A decorator of functions of a key: each call is one program, as `fused` makes it.
+
+    `static` names arguments that are Python values, besides the usual ones; `positive` those that
+    must not be negative where they are numbers. A shape may be a list.
+    """
+    if fun is None:
+        return functools.partial(sampler, static=static, positive=positive)
+    name = fun.__name__
+    signature = inspect.signature(fun)
+    names = list(signature.parameters)
+    call = fused(fun, static=[n for n in names if n in STATIC or n in static])
+    at = names.index("shape")
+    checked = [(n, names.index(n)) for n in positive]
+
+    @functools.wraps(fun)
+    def sample(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        no_sharding(name, out_sharding)
+        if type(kwargs.get("shape")) is list:
+            kwargs["shape"] = tuple(kwargs["shape"])
+        elif len(args) > at and type(args[at]) is list:
+            args = (*args[:at], tuple(args[at]), *args[at + 1 :])
+        for n, i in checked:
+            value = args[i] if len(args) > i else kwargs.get(n, 0)
+            if isinstance(value, int | float | np.number) and not value >= 0:
+                raise ValueError(f"{name}: {n} must not be negative; got {value}.")
+        return call(*args, **kwargs)
+
+    more = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
+    parameters = [*signature.parameters.values(), more]
+    sample.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return sample
+
+
+def no_sharding(op: str, out_sharding: Any) -> None:
+    """Refuse to say where samples are put: they are where the key is."""
+    if out_sharding is not None:
+        raise NotImplementedError(
+            f"{op}: out_sharding must be None; got {out_sharding!r}. "
+            "Hint: device_put(samples, sharding)."
+        )
+
+
+def float_dtype(op: str, dtype: Any, also_complex: bool = False) -> np.dtype:
+    """The dtype of samples: floats, by default those of 32 bits (64 under enable_x64)."""
+    found = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, op)
+    if dtypes.is_float(found) or (also_complex and dtypes.is_complex(found)):
+        return found
+    kinds = "floats or complex numbers" if also_complex else "floats"
+    raise DtypeError(f"{op}: dtype must be one of {kinds}; got {found}.")
+
+
+def int_dtype(op: str, dtype: Any) -> np.dtype:
+    """The dtype of samples: integers, by default those of 32 bits (64 under enable_x64)."""
+    found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, op)
+    if not dtypes.is_integer(found):
+        raise DtypeError(f"{op}: dtype must be one of integers; got {found}.")
+    return found
+
+
+def params(op: str, dtype: np.dtype, *xs: Any) -> list:
+    """Parameters of a distribution as arrays of its dtype."""
+    out = []
+    for x in xs:
+        if dtypes.is_complex(typeof(x, op).dtype):
+            raise DtypeError(f"{op}: parameters must be real; got {typeof(x)}.")
+        out.append(convert(as_array(x, op), dtype))
+    return out
+
+
+def shape_for(op: str, shape: Any, *xs: Any, more: str = "the parameters") -> tuple[int, ...]:
+    """The shape of the samples: that of the parameters broadcast together, or one they fit in."""
+    shapes = [np.shape(x) if isinstance(x, int | float) else typeof(x, op).shape for x in xs]
+    try:
+        if shape is None:
+            return np.broadcast_shapes(*shapes)
+        given = shape_of(op, shape)
+        if np.broadcast_shapes(given, *shapes) == given:
+            return given
+    except ValueError:
+        pass
+    listed = ", ".join(map(str, shapes))
+    raise ShapeError(f"{op}: {more} must broadcast to shape; got shapes {listed}, shape {shape}.")
+
+
+def bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
+    """Numbers of the dtype, or arrays that `shape` is the broadcast of, in that shape."""
+    out = []
+    for x in xs:
+        if isinstance(x, int | float):
+            out.append(literal(float(x), dtype))
+            continue
+        (x,) = params(op, dtype, x)
+        out.append(x if x.ndim == 0 else jnp.broadcast_to(x, shape))
+    return out
+
+
+def uniforms(
+    op: str,
+    key: Words,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    low: Any = 0.0,
+    high: Any = 1.0,
+) -> Any:
+    """Floats in [low, high): random bits as the fraction of a float in [1, 2)."""
+    info = dtypes.finfo(dtype)
+    held = np.dtype(f"uint{info.bits}")
+    width = 8 if info.nmant < 8 else info.bits
+    bits = convert(bits_words(key, shape, width), held)
+    one = np.ones((), dtype).view(held)[()]
+    fraction = shift_right_logical(bits, literal(width - info.nmant, held))
+    x = sub(bitcast_convert_type(bitwise_or(fraction, literal(int(one), held)), dtype), 1.0)
+    if type(low) is float and low == 0.0 and type(high) is float and high == 1.0:
+        return x
+    shape_for(op, shape, low, high, more="minval and maxval")
+    low, high = bounds(op, shape, dtype, low, high)
+    if isinstance(low, np.generic | float) and isinstance(high, np.generic | float):
+        span = literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
+    else:
+        span = sub(high, low)
+    return max(low, add(mul(x, span), low))
