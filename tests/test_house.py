@@ -25,7 +25,7 @@ weft.core.leaks weft.core.pretty weft.core.passes weft.core.stage weft.core
 weft.xla.client weft.xla.array weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
 weft.xla.lapack weft.xla.layouts weft.xla.lower weft.xla.fastpath weft.xla.nans weft.xla.eager
 weft.xla
-weft.primitives.layout weft.primitives.constant weft.primitives.elementwise
+weft.primitives.layout weft.primitives.constant weft.primitives.sink weft.primitives.elementwise
 weft.primitives.transcendental weft.primitives.slicing
 weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
 weft.primitives.window weft.primitives.dot weft.primitives.channelwise weft.primitives.conv
@@ -42,9 +42,10 @@ weft.transforms
 weft.control.jit weft.control.checks weft.control.cond weft.control.scan_bodies weft.control.scan
 weft.control.reversal weft.control.loop_bodies weft.control.loop
 weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
-weft.control.effects weft.control
+weft.control.effects weft.control.composite weft.control
 weft.structs weft.flat weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
-weft.custom_derivatives weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
+weft.custom_derivatives weft.composites weft.conditionals weft.scans weft.loops weft.solves
+weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
 weft.typing weft.test_util weft.lax weft.numpy weft.random weft.scipy weft.nn weft.ops weft.image

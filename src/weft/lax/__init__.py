@@ -7,6 +7,7 @@ from weft.util import importing_later
 
 HOMES = {
     "weft.custom_rules": ("stop_gradient"),
+    "weft.composites": ("composite scaled_dot"),
     "weft.conditionals": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
     "weft.solves": ("custom_linear_solve custom_root"),
@@ -90,10 +91,12 @@ HOMES = {
     "weft.primitives.random": (
         "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
     ),
+    "weft.primitives.sink": ("dce_sink"),
     "weft.control.loop": ("while_p"),
     "weft.loops": ("fori_loop while_loop"),
     "weft.control.scan": ("scan_p"),
     "weft.scans": ("associative_scan map scan"),
+    "weft.lax.values": ("dtype shape_as_value stage"),
     "weft.lax.linalg": "",
 }
 __all__ = [name for names in HOMES.values() for name in names.split()]

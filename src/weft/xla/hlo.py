@@ -87,6 +87,7 @@ class Builder:
     def op(
         self,
         name: str,
+        /,
         operands: Sequence[Value],
         out_avals: Sequence[ShapedArray],
         regions: Sequence[Callable[[], None]] = (),

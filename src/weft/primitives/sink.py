@@ -1,0 +1,53 @@
+"""`dce_sink`: a use of values that keeps what computes them in a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.primitive import Effect, Primitive
+from weft.pytrees import leaves
+
+
+class SinkEffect(Effect):
+    """Using a value for nothing."""
+
+    name = "Sink"
+
+
+class DceSink(Primitive):
+    """No results: its operand is computed though nothing else may need it.
+
+    With `prevent_mlir_dce` the engine has to compute it too, in what it compiles.
+    """
+
+    name = "dce_sink"
+    effect = SinkEffect()
+
+    def abstract_eval(self, x, *, prevent_mlir_dce):
+        return []
+
+    def impl(self, x, *, prevent_mlir_dce):
+        return []
+
+    def lower(self, hlo, x, *, prevent_mlir_dce):
+        if prevent_mlir_dce:
+            hlo.custom_call("dce_sink", [x], [], has_side_effect="true")
+        return []
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), []
+
+    def batch(self, axis, args, dims, **params):
+        return self.bind(*args, **params), []
+
+
+dce_sink_p = DceSink()
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep in the program what computes the leaves of a pytree, though they are not used.
+
+    They stay in its jaxpr; with `prevent_mlir_dce`, in the compiled program too.
+    """
+    for x in leaves(val):
+        dce_sink_p.bind(x, prevent_mlir_dce=prevent_mlir_dce)
