@@ -46,7 +46,7 @@ LATER = {
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
         "unique_inverse unique_values"
     ),
-    "weft.numpy.windows": ("bartlett blackman hamming hanning kaiser"),
+    "weft.numpy.windows": ("bartlett blackman hamming hanning i0 kaiser"),
     "weft.numpy.statistics": (
         "corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile"
     ),

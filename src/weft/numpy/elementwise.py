@@ -25,7 +25,7 @@ from weft.numpy.promotion import (
     plan_for,
     spread,
 )
-from weft.primitives import bits, cumulative, special, transcendental
+from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import full, literal
 
@@ -55,7 +55,6 @@ __all__ = [
     "gcd",
     "heaviside",
     "hypot",
-    "i0",
     "imag",
     "lcm",
     "ldexp",
@@ -494,15 +493,6 @@ def sinc(x: Any, /) -> Any:
     # at 0 the series, whose derivatives are those of sinc up to the third
     series = ops.sub(number(1, t), ops.div(ops.square(t), number(6, t)))
     return ops.select(none, series, ops.div(transcendental.sin(safe), safe))
-
-
-@fused
-def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0."""
-    x = as_inexact("i0", x)
-    real_only("i0", x)
-    size = ops.mul(ops.sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
-    return ops.mul(transcendental.exp(size), special.bessel_i0e_p.bind(x)[0])
 
 
 @fused

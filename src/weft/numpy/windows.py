@@ -1,4 +1,5 @@
-"""Windows that taper a signal: bartlett, blackman, hamming, hanning, kaiser.
+"""Windows that taper a signal: bartlett, blackman, hamming, hanning, kaiser; and i0, its Bessel
+function.
 
 Spectra that use them are scipy/signal.py's.
 """
@@ -14,13 +15,15 @@ import numpy as np
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.creation import asarray
+from weft.numpy.elementwise import real_only
+from weft.numpy.fused import fused
 from weft.numpy.promotion import as_inexact
 from weft.primitives.elementwise import div, mul, sign, sub
 from weft.primitives.layout import broadcast_in_dim
 from weft.primitives.special import bessel_i0e
 from weft.primitives.transcendental import exp
 
-__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 
 
 def window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int], Any]:
@@ -53,6 +56,15 @@ bartlett = window(np.bartlett, "A triangle of M points, 0 at both ends.")
 blackman = window(np.blackman, "0.42 + 0.5 cos(x) + 0.08 cos(2 x) for x from -pi to pi.")
 hamming = window(np.hamming, "0.54 + 0.46 cos(x) for x from -pi to pi.")
 hanning = window(np.hanning, "0.5 + 0.5 cos(x) for x from -pi to pi.")
+
+
+@fused
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0."""
+    x = as_inexact("i0", x)
+    real_only("i0", x)
+    size = mul(sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
+    return mul(exp(size), bessel_i0e(x))
 
 
 def kaiser(M: int, beta: Any) -> Any:
