@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,11 @@ def threefry(key: Sequence[Real], counter: Sequence[Real]) -> tuple[Real, Real]:
             y = x.apply("xor", turned)
         x, y = x + parts[(i + 1) % 3], y + parts[(i + 2) % 3] + (i + 1)
     return x, y
+
+
+def padded(size: int) -> int:
+    """A size not below that the compiler makes vectors for; for an odd one it does not."""
+    return size if size < 256 else -(-size // 64) * 64
 
 
 def iota(hlo: Any, size: int) -> Real:
@@ -78,13 +83,28 @@ def first_of(hlo: Any, x: Any, start: int, stop: int) -> Any:
     )[0]
 
 
-def words_at(hlo: Any, keys: Any, counts: Sequence[Real]) -> list[Real]:
-    """Threefry of each key (..., 2) at counts (n,): two words (..., n) each.
+def apart(hlo: Any, name: str, args: Sequence[Any], outs: Sequence[Any], write: Callable) -> list:
+    """What a function of the module gives, written once, which the compiler must not inline.
 
-    A barrier keeps the two together: the compiler would compute both for each of them.
+    Fused with what comes after, words would be computed several times, and one at a time.
+    """
+    key = (name, *(x.aval for x in args), *outs)
+    function = hlo.memo.get(key)
+    if function is None:
+        function = hlo.memo[key] = hlo.function(name, [x.aval for x in args], write)
+    made = hlo.call(function, args, outs)
+    mark = '}> {mhlo.frontend_attributes = {inlineable = "false"}} : '
+    hlo.lines[-1] = hlo.lines[-1].replace("}> : ", mark)
+    return made
+
+
+def words_at(hlo: Any, keys: Any, size: int, name: str, counts: Callable) -> list[Any]:
+    """Threefry of each key (..., 2) at two counts (n,) each: two words (..., size) each.
+
+    `counts` makes those of 0, 1, ..., of which there are as many as make vectors.
     """
     lead = keys.aval.shape[:-1]
-    out = ShapedArray((*lead, counts[0].value.aval.shape[0]), U32)
+    out = ShapedArray((*lead, padded(size)), U32)
 
     def spread(x: Any, at: Sequence[int]) -> Real:
         dims = i64s(at)
@@ -94,37 +114,47 @@ def words_at(hlo: Any, keys: Any, counts: Sequence[Real]) -> list[Real]:
             0,
         )
 
-    key = [
-        spread(reshaped(hlo, first_of(hlo, keys, i, i + 1), lead), range(len(lead)))
-        for i in range(2)
-    ]
-    made = threefry(key, [spread(c.value, [len(lead)]) for c in counts])
-    both = hlo.op("stablehlo.optimization_barrier", [x.value for x in made], [out] * 2)
-    return [Real(hlo, x, 0) for x in both]
+    def write(keys: Any) -> list:
+        words = [
+            spread(reshaped(hlo, first_of(hlo, keys, i, i + 1), lead), range(len(lead)))
+            for i in range(2)
+        ]
+        places = [spread(c.value, [len(lead)]) for c in counts(iota(hlo, padded(size)))]
+        return [x.value for x in threefry(words, places)]
+
+    made = apart(hlo, name, [keys], [out, out], write)
+    return [first_of(hlo, x, 0, size) for x in made]
 
 
-def wide_words(hlo: Any, high: Real, low: Real) -> Any:
+def alone(hlo: Any, keys: Any, size: int) -> list[Any]:
+    """Two words for each key and place, made of (0, place)."""
+    return words_at(hlo, keys, size, "threefry2x32", lambda places: (places.like(0), places))
+
+
+def halves(hlo: Any, keys: Any, size: int) -> list[Any]:
+    """Two lots of words for each key: counts 0 .. size - 1 are cut in two and paired.
+
+    If there is an odd one, the last pair lacks a count, which is 0.
+    """
+    half = (size + 1) // 2
+
+    def paired(places: Real) -> tuple[Real, Real]:
+        other = places + half
+        return places, where(equal(other, size), 0, other) if size % 2 else other
+
+    return words_at(hlo, keys, half, f"threefry2x32_{size}", paired)
+
+
+def in_a_line(hlo: Any, keys: Any, size: int) -> Any:
+    """`size` words for each key, in the order of their counts, which are paired by halves."""
+    return first_of(hlo, joined(hlo, halves(hlo, keys, size), len(keys.aval.shape) - 1), 0, size)
+
+
+def wide_words(hlo: Any, high: Any, low: Any) -> Any:
     """The 64-bit words of which these are the halves."""
     u64 = np.dtype(np.uint64)
-    high, low = (Real(hlo, hlo.convert(x.value, u64), 0) for x in (high, low))
+    high, low = (Real(hlo, hlo.convert(x, u64), 0) for x in (high, low))
     return (high.apply("shift_left", 32) | low).value
-
-
-def in_halves(hlo: Any, keys: Any, size: int) -> Any:
-    """`size` words for each key: counts 0.. are cut in two, paired, and the results joined."""
-    half = (size + 1) // 2
-    low = iota(hlo, half)
-    high = low + half
-    if size % 2:  # the last pair lacks a count, which is 0
-        high = where(equal(high, size), 0, high)
-    x, y = words_at(hlo, keys, (low, high))
-    return first_of(hlo, joined(hlo, [x.value, y.value], len(keys.aval.shape) - 1), 0, size)
-
-
-def one_by_one(hlo: Any, keys: Any, size: int) -> list[Real]:
-    """Two words for each key and count, where each depends on its own count alone."""
-    low = iota(hlo, size)
-    return words_at(hlo, keys, (low.like(0), low))
 
 
 class FromKeys(Primitive):
@@ -169,29 +199,31 @@ class RandomBits(FromKeys):
         return [ShapedArray((*keys.shape[:-1], *shape), np.dtype(f"uint{bit_width}"))]
 
     def lower(self, hlo, keys, *, bit_width, shape, partitionable):
-        (out,) = self.abstract_eval(
-            keys.aval, bit_width=bit_width, shape=shape, partitionable=partitionable
-        )
+        params = dict(bit_width=bit_width, shape=shape, partitionable=partitionable)
+        (out,) = self.abstract_eval(keys.aval, **params)
         if not out.size:
             return [hlo.constant(0, out)]
         size = math.prod(shape)
-        lead = keys.aval.shape[:-1]
-        if bit_width == 64:
-            counts = iota(hlo, size)
-            pair = (counts.like(0), counts) if partitionable else (counts, counts + size)
-            bits = wide_words(hlo, *words_at(hlo, keys, pair))
-        elif partitionable:
-            high, low = one_by_one(hlo, keys, size)
-            bits = hlo.convert(high.apply("xor", low).value, out.dtype)
-        else:
-            pieces = 32 // bit_width
-            bits = in_halves(hlo, keys, -(-size // pieces))
-            if pieces > 1:
-                cut = ShapedArray((*bits.aval.shape, pieces), out.dtype)
-                (bits,) = hlo.op("stablehlo.bitcast_convert", [bits], [cut])
-                bits = reshaped(hlo, bits, (*lead, cut.shape[-2] * pieces))
-                bits = first_of(hlo, bits, 0, size)
+        bits = self.line(hlo, keys, size, bit_width, partitionable)
         return [reshaped(hlo, bits, out.shape)]
+
+    def line(self, hlo, keys, size, bit_width, partitionable):
+        """The integers (..., size) of keys (..., 2)."""
+        dtype = np.dtype(f"uint{bit_width}")
+        if partitionable:
+            high, low = alone(hlo, keys, size)
+            if bit_width == 64:
+                return wide_words(hlo, high, low)
+            return hlo.convert(hlo.like("xor", high, low)[0], dtype)
+        if bit_width == 64:
+            return wide_words(hlo, *halves(hlo, keys, 2 * size))
+        pieces = 32 // bit_width
+        bits = in_a_line(hlo, keys, -(-size // pieces))
+        if pieces > 1:
+            cut = ShapedArray((*bits.aval.shape, pieces), dtype)
+            (bits,) = hlo.op("stablehlo.bitcast_convert", [bits], [cut])
+            bits = reshaped(hlo, bits, (*cut.shape[:-2], cut.shape[-2] * pieces))
+        return first_of(hlo, bits, 0, size)
 
 
 class RandomSplit(FromKeys):
@@ -209,11 +241,17 @@ class RandomSplit(FromKeys):
         if not out.size:
             return [hlo.constant(0, out)]
         size = math.prod(shape)
-        if not partitionable:
-            return [reshaped(hlo, in_halves(hlo, keys, 2 * size), out.shape)]
-        column = (*keys.aval.shape[:-1], size, 1)
-        words = [reshaped(hlo, x.value, column) for x in one_by_one(hlo, keys, size)]
-        return [reshaped(hlo, joined(hlo, words, len(column) - 1), out.shape)]
+        lead = keys.aval.shape[:-1]
+        flat = ShapedArray((*lead, 2 * size), U32)
+
+        def write(keys: Any) -> list:
+            if not partitionable:
+                return [in_a_line(hlo, keys, 2 * size)]
+            columns = [reshaped(hlo, x, (*lead, size, 1)) for x in alone(hlo, keys, size)]
+            return [reshaped(hlo, joined(hlo, columns, len(lead) + 1), flat.shape)]
+
+        name = "random_split_by_place" if partitionable else "random_split"
+        return [reshaped(hlo, apart(hlo, name, [keys], [flat], write)[0], out.shape)]
 
 
 class RandomFoldIn(FromKeys):

@@ -5,4 +5,6 @@ A key is used once: `split` it for more. The same key gives the same numbers on 
 
 from weft.random.choices import *  # noqa: F403
 from weft.random.continuous import *  # noqa: F403
+from weft.random.counts import *  # noqa: F403
+from weft.random.gammas import *  # noqa: F403
 from weft.random.keys import *  # noqa: F403

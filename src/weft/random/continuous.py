@@ -100,8 +100,8 @@ def normals(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         real, imag = (normals(k, shape, part).astype(dtype) for k in pair(key))
         whole = add(real, mul(literal(1j, dtype), imag))
         return div(whole, literal(complex(np.sqrt(part.type(2))), dtype))
-    u = uniforms("normal", key, shape, dtype, above(-1.0, dtype), 1.0)
-    return mul(literal(math.sqrt(2), dtype), fast_erf_inv(u))
+    then = lambda u: mul(literal(math.sqrt(2), dtype), fast_erf_inv(u))
+    return uniforms("normal", key, shape, dtype, above(-1.0, dtype), 1.0, then)
 
 
 @sampler
@@ -143,8 +143,8 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
 
 def exponentials(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Floats of the exponential distribution of mean 1."""
-    u = uniforms("exponential", key, shape, dtype)
-    return neg(fast_log1p(neg(u)))
+    then = lambda u: neg(fast_log1p(neg(u)))
+    return uniforms("exponential", key, shape, dtype, then=then)
 
 
 @sampler
@@ -160,7 +160,8 @@ def gumbels(op: str, key: Words, shape: tuple, dtype: np.dtype, mode: str | None
         raise ValueError(f"{op}: mode must be 'low' or 'high'; got {mode!r}.")
     tiny = smallest(dtype)
     if mode != "high":
-        return neg(log(neg(log(uniforms(op, key, shape, dtype, tiny, 1.0)))))
+        then = lambda u: neg(log(neg(log(u))))
+        return uniforms(op, key, shape, dtype, tiny, 1.0, then)
     u = uniforms(op, key, (2, *shape), dtype)
     high, low = u[0], u[1]
     step = literal(float(dtypes.finfo(dtype).eps), dtype)
@@ -182,16 +183,18 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard Laplace distribution, of density exp(-|x|) / 2."""
     key, dtype = one_key("laplace", key), float_dtype("laplace", dtype)
-    u = uniforms("laplace", key, shape_of("laplace", shape), dtype, above(-1.0, dtype), 1.0)
-    return mul(sign(u), fast_log1p(neg(abs(u))))
+    then = lambda u: mul(sign(u), fast_log1p(neg(abs(u))))
+    shape = shape_of("laplace", shape)
+    return uniforms("laplace", key, shape, dtype, above(-1.0, dtype), 1.0, then)
 
 
 @sampler
 def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard logistic distribution, log(u / (1 - u))."""
     key, dtype = one_key("logistic", key), float_dtype("logistic", dtype)
-    u = uniforms("logistic", key, shape_of("logistic", shape), dtype, smallest(dtype), 1.0)
-    return sub(log(u), fast_log1p(neg(u)))
+    then = lambda u: sub(log(u), fast_log1p(neg(u)))
+    shape = shape_of("logistic", shape)
+    return uniforms("logistic", key, shape, dtype, smallest(dtype), 1.0, then)
 
 
 @sampler
@@ -199,8 +202,8 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard Cauchy distribution, tan(pi (u - 1/2))."""
     key, dtype = one_key("cauchy", key), float_dtype("cauchy", dtype)
     eps = float(dtypes.finfo(dtype).eps)
-    u = uniforms("cauchy", key, shape_of("cauchy", shape), dtype, eps, 1.0)
-    return tan(mul(literal(math.pi, dtype), sub(u, 0.5)))
+    then = lambda u: tan(mul(literal(math.pi, dtype), sub(u, 0.5)))
+    return uniforms("cauchy", key, shape_of("cauchy", shape), dtype, eps, 1.0, then)
 
 
 @sampler(positive=("b",))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, shape_of
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
-from weft.primitives.layout import convert, literal
+from weft.primitives.layout import convert, literal, reshape
 from weft.random.keys import Words, bits_words
 
 STATIC = ("shape", "dtype", "mode", "axis", "replace", "independent", "method", "unroll")
@@ -125,6 +126,11 @@ def bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
     return out
 
 
+def same(x: Any) -> Any:
+    """x itself."""
+    return x
+
+
 def uniforms(
     op: str,
     key: Words,
@@ -132,21 +138,25 @@ def uniforms(
     dtype: np.dtype,
     low: Any = 0.0,
     high: Any = 1.0,
+    then: Callable = same,
 ) -> Any:
-    """Floats in [low, high): random bits as the fraction of a float in [1, 2)."""
+    """Floats in [low, high), or what `then` makes of each: random bits as the fraction of [1, 2).
+
+    Between numbers it is computed along one axis, of which the compiler makes vectors.
+    """
+    fixed = type(low) is float and type(high) is float
     info = dtypes.finfo(dtype)
     held = np.dtype(f"uint{info.bits}")
     width = 8 if info.nmant < 8 else info.bits
-    bits = convert(bits_words(key, shape, width), held)
+    bits = convert(bits_words(key, (math.prod(shape),) if fixed else shape, width), held)
     one = np.ones((), dtype).view(held)[()]
     fraction = shift_right_logical(bits, literal(width - info.nmant, held))
     x = sub(bitcast_convert_type(bitwise_or(fraction, literal(int(one), held)), dtype), 1.0)
-    if type(low) is float and low == 0.0 and type(high) is float and high == 1.0:
-        return x
+    if fixed:
+        if (low, high) != (0.0, 1.0):
+            span = literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
+            x = max(literal(low, dtype), add(mul(x, span), literal(low, dtype)))
+        return reshape(then(x), shape)
     shape_for(op, shape, low, high, more="minval and maxval")
     low, high = bounds(op, shape, dtype, low, high)
-    if isinstance(low, np.generic | float) and isinstance(high, np.generic | float):
-        span = literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
-    else:
-        span = sub(high, low)
-    return max(low, add(mul(x, span), low))
+    return then(max(low, add(mul(x, sub(high, low)), low)))

@@ -1,0 +1,188 @@
+"""Counts: the Poisson, binomial, multinomial and geometric distributions.
+
+Where few are expected, probabilities are summed until they pass one uniform number; else numbers
+are drawn from a hat over the distribution until one is taken, for the whole array at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import ShapeError
+from weft.loops import while_loop
+from weft.primitives.random import fast_log1p
+from weft.primitives.special import lgamma
+from weft.random.keys import Words, fold_words, one_key, pair
+from weft.random.sampling import float_dtype, int_dtype, params, sampler, shape_for, uniforms
+
+__all__ = ["binomial", "geometric", "multinomial", "poisson"]
+
+FEW = 10  # expected, below which probabilities are summed
+
+
+@sampler
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """How many trials of probability p it takes to the first that succeeds: 1, 2, ..."""
+    key, dtype = one_key("geometric", key), int_dtype("geometric", dtype)
+    shape = shape_for("geometric", shape, p)
+    work = dtypes.default_float()
+    (p,) = params("geometric", work, p)
+    u = uniforms("geometric", key, shape, work)
+    log_u = jnp.log(jnp.where(u == 0, 1, u))
+    return (jnp.floor(log_u / fast_log1p(-p)) + 1).astype(dtype)
+
+
+def summed(key: Words, first: Any, ratio: Callable) -> Any:
+    """The first count at which the sum of probabilities passes a uniform number.
+
+    `first` is the probability of 0, and `ratio(k)` that of k over that of k - 1.
+    """
+    u = uniforms("random", key, first.shape, first.dtype)
+
+    def more(carry: tuple) -> Any:
+        k, left, mass, _ = carry
+        return jnp.any((left >= mass) & (mass > 0))
+
+    def step(carry: tuple) -> tuple:
+        k, left, mass, count = carry
+        beyond = (left >= mass) & (mass > 0)
+        left = jnp.where(beyond, left - mass, left)
+        mass = jnp.where(beyond, mass * ratio(k + 1), mass)
+        return k + 1, left, mass, jnp.where(beyond, k + 1, count)
+
+    zero = jnp.zeros((), first.dtype)
+    return while_loop(more, step, (zero, u, first, jnp.zeros_like(first)))[3]
+
+
+def hatted(key: Words, shape: tuple, dtype: np.dtype, place: Callable, needed: Any) -> Any:
+    """Counts that `place(u, v)`, of uniform numbers, gives with whether it takes them."""
+
+    def again(carry: tuple) -> tuple:
+        turn, counts, taken = carry
+        first, second = pair(Words(fold_words(key, turn), key.dtype))
+        u = uniforms("random", first, shape, dtype) - 0.5
+        new, good = place(u, uniforms("random", second, shape, dtype))
+        return turn + 1, jnp.where(taken, counts, new), taken | good
+
+    start = (jnp.zeros((), np.uint32), jnp.zeros(shape, dtype), ~needed)
+    return while_loop(lambda carry: ~jnp.all(carry[2]), again, start)[1]
+
+
+@sampler(positive=("lam",))
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Counts of events of which `lam` are expected; -1 where that is negative or NaN.
+
+    Source: Hormann, Insurance: Mathematics and Economics 12 (1993), algorithm PTRS.
+    """
+    key, dtype = one_key("poisson", key), int_dtype("poisson", dtype)
+    shape = shape_for("poisson", shape, lam)
+    work = dtypes.default_float()
+    lam = jnp.broadcast_to(*params("poisson", work, lam), shape)
+    valid, many = lam >= 0, (lam >= FEW) & jnp.isfinite(lam)
+    small, large = jnp.where(valid & ~many, lam, 0), jnp.where(many, lam, FEW)
+    first, second = pair(key)
+    few = summed(first, jnp.exp(-small), lambda k: small / k)
+    b = 0.931 + 2.53 * jnp.sqrt(large)
+    a = -0.059 + 0.02483 * b
+    inverse = 1.1239 + 1.1328 / (b - 3.4)
+    log_large = jnp.log(large)
+
+    def place(u: Any, v: Any) -> tuple:
+        us = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / us + b) * u + large + 0.43)
+        inside = (k >= 0) & ((us >= 0.013) | (v <= us))
+        quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
+        height = jnp.log(v * inverse / (a / (us * us) + b))
+        good = height <= k * log_large - large - lgamma(jnp.maximum(k, 0) + 1)
+        return k, inside & (quick | good)
+
+    counts = jnp.where(many, hatted(second, shape, work, place, many), few)
+    return jnp.where(valid, counts, -1).astype(dtype)
+
+
+def binomials(key: Words, n: Any, p: Any, shape: tuple) -> Any:
+    """Counts of successes of n trials of probability p, as floats; NaN where there are none such.
+
+    Source: Hormann, Journal of Statistical Computation and Simulation 46 (1993), algorithm BTRS.
+    """
+    dtype = n.dtype
+    n, p = jnp.broadcast_to(n, shape), jnp.broadcast_to(p, shape)
+    valid = (n >= 0) & (p >= 0) & (p <= 1)
+    turned = p > 0.5
+    q = jnp.where(valid, jnp.where(turned, 1 - p, p), 0)
+    n = jnp.where(valid, jnp.floor(n), 0)
+    many = n * q >= FEW
+    first, second = pair(key)
+    odds = q / (1 - q)
+    none = jnp.where(many, 1, jnp.exp(n * jnp.log1p(-q)))
+    few = summed(first, none, lambda k: jnp.maximum(n - k + 1, 0) / k * odds)
+    trials, rate = jnp.where(many, n, 4 * FEW), jnp.where(many, q, 0.5)
+    root = jnp.sqrt(trials * rate * (1 - rate))
+    b = 1.15 + 2.53 * root
+    a = -0.0873 + 0.0248 * b + 0.01 * rate
+    c = trials * rate + 0.5
+    alpha = (2.83 + 5.1 / b) * root
+    mode = jnp.floor((trials + 1) * rate)
+    log_odds = jnp.log(rate / (1 - rate))
+    at_mode = lgamma(mode + 1) + lgamma(trials - mode + 1)
+
+    def place(u: Any, v: Any) -> tuple:
+        us = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / us + b) * u + c)
+        inside = (k >= 0) & (k <= trials)
+        quick = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
+        height = jnp.log(v * alpha / (a / (us * us) + b))
+        safe = jnp.clip(k, 0, trials)
+        mass = at_mode - lgamma(safe + 1) - lgamma(trials - safe + 1) + (safe - mode) * log_odds
+        return k, inside & (quick | (height <= mass))
+
+    counts = jnp.where(many, hatted(second, shape, dtype, place, many), few)
+    return jnp.where(valid, jnp.where(turned, n - counts, counts), jnp.nan)
+
+
+@sampler(positive=("n", "p"))
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """How many of n trials of probability p succeed, as floats; NaN where p is not in [0, 1].
+
+    >>> from weft import random
+    >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2,)).shape
+    (2,)
+    """
+    key, dtype = one_key("binomial", key), float_dtype("binomial", dtype)
+    shape = shape_for("binomial", shape, n, p)
+    return binomials(key, *params("binomial", dtype, n, p), shape)
+
+
+@sampler
+def multinomial(
+    key: Any,
+    n: Any,
+    p: Any,
+    *,
+    shape: Any = None,
+    dtype: Any = None,
+    unroll: int | bool = 1,
+) -> Any:
+    """How many of n trials give each of k results, of probabilities p (..., k) of sum 1.
+
+    The result is (..., k) as `shape` says, in floats; each count is binomial given those before.
+    """
+    key, dtype = one_key("multinomial", key), float_dtype("multinomial", dtype)
+    if typeof(p, "multinomial").ndim < 1:
+        raise ShapeError(f"multinomial: p must be (..., k); got {typeof(p)}.")
+    n, p = params("multinomial", dtype, n, p)
+    shape = shape_for("multinomial", shape, p, n[..., None], more="p and n")
+    rest = jnp.flip(jnp.cumsum(jnp.flip(p, -1), -1), -1)
+    share = jnp.clip(jnp.where(rest > 0, p / jnp.where(rest > 0, rest, 1), 0), 0, 1)
+    left, counts = jnp.broadcast_to(n, shape[:-1]), []
+    for i in range(shape[-1] - 1):
+        sub = Words(fold_words(key, jnp.asarray(i, np.uint32)), key.dtype)
+        counts.append(binomials(sub, left, share[..., i], shape[:-1]))
+        left = left - counts[-1]
+    return jnp.stack([*counts, left], -1) if shape[-1] else jnp.zeros(shape, dtype)

@@ -1,0 +1,232 @@
+"""The gamma distribution, differentiable in its shape, and those that are made of it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.custom_derivatives import custom_jvp
+from weft.errors import ShapeError
+from weft.loops import while_loop
+from weft.numpy.promotion import shape_of
+from weft.primitives.elementwise import div, mul
+from weft.primitives.layout import literal
+from weft.primitives.special import random_gamma_grad
+from weft.random.continuous import exponentials, normals, signs, smallest
+from weft.random.keys import Words, fold_words, one_key, pair
+from weft.random.sampling import float_dtype, params, sampler, shape_for, uniforms
+
+__all__ = [
+    "ball",
+    "beta",
+    "chisquare",
+    "dirichlet",
+    "f",
+    "gamma",
+    "generalized_normal",
+    "loggamma",
+    "t",
+]
+
+
+def candidates(key: Words, shape: tuple, d: Any, dtype: np.dtype) -> tuple[Any, Any]:
+    """(1 + c x)**3 of normal x, and whether the rejection method takes it."""
+    first, second = pair(key)
+    x = normals(first, shape, dtype)
+    v = 1 + x / jnp.sqrt(9 * d)
+    cube = v * v * v
+    positive = v > 0
+    log_v = jnp.log(jnp.where(positive, cube, 1))
+    bound = 0.5 * jnp.square(x) + d * (1 - cube + log_v)
+    u = uniforms("gamma", second, shape, dtype)
+    return cube, positive & (jnp.log1p(-u) < bound)
+
+
+def cubes(key: Words, d: Any, dtype: np.dtype) -> Any:
+    """For each d = a - 1/3, a >= 1, a number v such that d v is of the gamma distribution of a.
+
+    Source: Marsaglia and Tsang, ACM Transactions on Mathematical Software 26 (2000). What is
+    rejected, at most one of 20, is drawn again in an array a eighth as large.
+    """
+    size = d.size
+    v, taken = candidates(key, (size,), d, dtype)
+    some = size if size < 1024 else size // 8
+
+    def again(carry: tuple) -> tuple:
+        count, v, taken = carry
+        sub = Words(fold_words(key, count), key.dtype)
+        places = jnp.nonzero(~taken, size=some, fill_value=size)[0] if some < size else None
+        if places is None:
+            new, good = candidates(sub, (size,), d, dtype)
+            return count + 1, jnp.where(taken, v, new), taken | good
+        new, good = candidates(sub, (some,), jnp.take(d, places, mode="clip"), dtype)
+        places = jnp.where(good, places, size)
+        v = v.at[places].set(new, mode="drop")
+        return count + 1, v, taken.at[places].set(True, mode="drop")
+
+    start = (jnp.zeros((), np.uint32), v, taken)
+    return while_loop(lambda carry: ~jnp.all(carry[2]), again, start)[1]
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 2))
+def log_gammas(impl: Any, words_and_a: tuple, shape: tuple) -> Any:
+    """Logs of gamma samples; differentiable in the shape parameter."""
+    data, a = words_and_a
+    return drawn_logs(Words(data, impl), a, shape)
+
+
+def drawn_logs(key: Words, a: Any, shape: tuple) -> Any:
+    """Logs of gamma samples of a, broadcast to a shape.
+
+    Below 1 a sample of a + 1 is taken times u**(1/a), which in logs does not vanish.
+    """
+    dtype = a.dtype
+    work = np.dtype(np.float32) if dtypes.itemsize_bits(dtype) < 32 else dtype
+    a = jnp.broadcast_to(a, shape).astype(work).ravel()
+    valid = a > 0
+    safe = jnp.where(valid, a, 1)
+    small = safe < 1
+    d = jnp.where(small, safe + 1, safe) - literal(1 / 3, work)
+    first, second = pair(key)
+    v = cubes(first, d, work)
+    boost = jnp.log(uniforms("gamma", second, a.shape, work, smallest(work), 1.0)) / safe
+    logs = jnp.log(d) + jnp.log(v) + jnp.where(small, boost, 0)
+    edge = jnp.where(a == 0, literal(-np.inf, work), literal(np.nan, work))
+    return jnp.where(valid, logs, edge).reshape(shape).astype(dtype)
+
+
+@log_gammas.defjvp
+def log_gammas_jvp(impl: Any, shape: tuple, primals: tuple, tangents: tuple) -> tuple:
+    """d log x = dx / x, where x moves with its shape parameter at a fixed quantile."""
+    ((data, a),), ((_, t),) = primals, tangents
+    logs = log_gammas(impl, (data, a), shape)
+    wide = jnp.broadcast_to(a, shape)
+    x = jnp.maximum(jnp.exp(logs), literal(smallest(a.dtype), a.dtype))
+    slope = div(random_gamma_grad(wide, x), x)
+    return logs, mul(slope, jnp.broadcast_to(t, shape))
+
+
+def log_samples(op: str, key: Words, a: Any, shape: tuple) -> Any:
+    """Logs of gamma samples."""
+    if not math.prod(shape):
+        return jnp.zeros(shape, a.dtype)
+    return log_gammas(key.dtype, (key.data, a), shape)
+
+
+@sampler(positive=("a",))
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0."""
+    key, dtype = one_key("loggamma", key), float_dtype("loggamma", dtype)
+    shape = shape_for("loggamma", shape, a)
+    (a,) = params("loggamma", dtype, a)
+    return log_samples("loggamma", key, a, shape)
+
+
+@sampler(positive=("a",))
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the gamma distribution of shape parameter a and scale 1.
+
+    Differentiable in `a`, at a fixed quantile.
+    """
+    key, dtype = one_key("gamma", key), float_dtype("gamma", dtype)
+    shape = shape_for("gamma", shape, a)
+    (a,) = params("gamma", dtype, a)
+    return jnp.exp(log_samples("gamma", key, a, shape))
+
+
+@sampler(positive=("a", "b"))
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b)."""
+    key, dtype = one_key("beta", key), float_dtype("beta", dtype)
+    shape = shape_for("beta", shape, a, b)
+    a, b = params("beta", dtype, a, b)
+    first, second = pair(key)
+    log_x, log_y = log_samples("beta", first, a, shape), log_samples("beta", second, b, shape)
+    most = jnp.maximum(log_x, log_y)
+    x, y = jnp.exp(log_x - most), jnp.exp(log_y - most)
+    return x / (x + y)
+
+
+@sampler
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Vectors (*shape, n) of sum 1, of the Dirichlet distribution of alpha (..., n)."""
+    key, dtype = one_key("dirichlet", key), float_dtype("dirichlet", dtype)
+    (alpha,) = params("dirichlet", dtype, alpha)
+    if alpha.ndim < 1:
+        raise ShapeError(f"dirichlet: alpha must be (..., n); got {alpha.aval}.")
+    lead = jnp.zeros(alpha.shape[:-1])
+    shape = shape_for("dirichlet", shape, lead, more="axes of alpha before the last")
+    logs = log_samples("dirichlet", key, alpha, (*shape, alpha.shape[-1]))
+    x = jnp.exp(logs - jnp.max(logs, -1, keepdims=True, initial=-jnp.inf))
+    return x / jnp.sum(x, -1, keepdims=True)
+
+
+def chisquares(key: Words, df: Any, shape: tuple) -> Any:
+    """Numbers of the chi-square distribution."""
+    return 2 * jnp.exp(log_samples("chisquare", key, df / 2, shape))
+
+
+@sampler(positive=("df",))
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Sums of squares of `df` standard normal numbers."""
+    key, dtype = one_key("chisquare", key), float_dtype("chisquare", dtype)
+    shape = shape_for("chisquare", shape, df)
+    return chisquares(key, *params("chisquare", dtype, df), shape)
+
+
+@sampler(positive=("dfnum", "dfden"))
+def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the F distribution: ratios of chi-square numbers over their degrees of freedom."""
+    key, dtype = one_key("f", key), float_dtype("f", dtype)
+    shape = shape_for("f", shape, dfnum, dfden)
+    above, below = params("f", dtype, dfnum, dfden)
+    first, second = pair(key)
+    return (chisquares(first, above, shape) / above) / (chisquares(second, below, shape) / below)
+
+
+@sampler(positive=("df",))
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of Student's t distribution of `df` degrees of freedom."""
+    key, dtype = one_key("t", key), float_dtype("t", dtype)
+    shape = shape_for("t", shape, df)
+    (df,) = params("t", dtype, df)
+    first, second = pair(key)
+    half = df / 2
+    return normals(first, shape, dtype) * jnp.sqrt(
+        half / jnp.exp(log_samples("t", second, half, shape))
+    )
+
+
+def generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
+    """Numbers of density proportional to exp(-|x|**p)."""
+    first, second = pair(key)
+    logs = log_samples("generalized_normal", first, 1 / p, shape)
+    return signs(second, shape, dtype) * jnp.exp(logs / p)
+
+
+@sampler(positive=("p",))
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Numbers of density proportional to exp(-|x|**p)."""
+    op = "generalized_normal"
+    key, dtype = one_key(op, key), float_dtype(op, dtype)
+    return generalized(key, *params(op, dtype, p), shape_for(op, shape, p), dtype)
+
+
+@sampler(static=("d",), positive=("p",))
+def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Any:
+    """Points (*shape, d) of the ball of radius 1 in the norm of order p, all as likely.
+
+    Source: Barthe, Guedon, Mendelson and Naor, Annals of Probability 33 (2005).
+    """
+    key, dtype = one_key("ball", key), float_dtype("ball", dtype)
+    shape = shape_of("ball", shape)
+    (p,) = params("ball", dtype, p)
+    first, second = pair(key)
+    x = generalized(first, p, (*shape, d), dtype)
+    total = jnp.sum(jnp.power(jnp.abs(x), p), -1) + exponentials(second, shape, dtype)
+    return x / jnp.power(total, 1 / p)[..., None]
