@@ -8,6 +8,7 @@ from weft.nn.activations import *  # noqa: F403
 from weft.util import importing_later
 
 LATER = {
+    "weft.nn.initializers": "",
     "weft.nn.attention": "dot_product_attention",
     "weft.nn.normalization": ("log_softmax logmeanexp logsumexp one_hot softmax standardize"),
     "weft.nn.scaled": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",

@@ -6,6 +6,9 @@ are drawn from a hat over the distribution until one is taken, for the whole arr
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +20,8 @@ from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.loops import while_loop
 from weft.primitives.random import fast_log1p
-from weft.primitives.special import lgamma
 from weft.random.keys import Words, fold_words, one_key, pair
+from weft.random.rejection import until_taken
 from weft.random.sampling import float_dtype, int_dtype, params, sampler, shape_for, uniforms
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
@@ -60,18 +63,53 @@ def summed(key: Words, first: Any, ratio: Callable) -> Any:
     return while_loop(more, step, (zero, u, first, jnp.zeros_like(first)))[3]
 
 
-def hatted(key: Words, shape: tuple, dtype: np.dtype, place: Callable, needed: Any) -> Any:
-    """Counts that `place(u, v)`, of uniform numbers, gives with whether it takes them."""
+def stirling(n: Any) -> Any:
+    """log n!, n >= 8, by Stirling's series."""
+    series = (1 / 12 - 1 / (360 * n * n)) / n
+    return (n + 0.5) * jnp.log(n) - n + 0.5 * math.log(2 * math.pi) + series
 
-    def again(carry: tuple) -> tuple:
-        turn, counts, taken = carry
-        first, second = pair(Words(fold_words(key, turn), key.dtype))
-        u = uniforms("random", first, shape, dtype) - 0.5
-        new, good = place(u, uniforms("random", second, shape, dtype))
-        return turn + 1, jnp.where(taken, counts, new), taken | good
 
-    start = (jnp.zeros((), np.uint32), jnp.zeros(shape, dtype), ~needed)
-    return while_loop(lambda carry: ~jnp.all(carry[2]), again, start)[1]
+def log_factorial(k: Any) -> Any:
+    """log k!; below 10 of a larger number, less the factors between."""
+    small = k < 10
+    product = functools.reduce(operator.mul, (jnp.where(small, k, 0) + i for i in range(1, 9)))
+    return stirling(jnp.where(small, k + 8, k)) - jnp.where(small, jnp.log(product), 0)
+
+
+def hat(key: Words, shape: tuple, dtype: np.dtype) -> tuple[Any, Any, Any]:
+    """Uniform numbers in [-1/2, 1/2), how far those are from the ends, and others in [0, 1)."""
+    first, second = pair(key)
+    u = uniforms("random", first, shape, dtype) - 0.5
+    return u, 0.5 - jnp.abs(u), uniforms("random", second, shape, dtype)
+
+
+def poisson_hat(key: Words, lam: Any) -> tuple[Any, Any]:
+    """Counts, and whether algorithm PTRS takes them, of lam >= 10."""
+    u, us, v = hat(key, lam.shape, lam.dtype)
+    b = 0.931 + 2.53 * jnp.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    k = jnp.floor((2 * a / us + b) * u + lam + 0.43)
+    inside = (k >= 0) & ((us >= 0.013) | (v <= us))
+    quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
+    height = jnp.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b))
+    mass = k * jnp.log(lam) - lam - log_factorial(jnp.maximum(k, 0))
+    return k, inside & (quick | (height <= mass))
+
+
+def binomial_hat(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
+    """Counts, and whether algorithm BTRS takes them, of n p >= 10, p <= 1/2."""
+    u, us, v = hat(key, n.shape, n.dtype)
+    root = jnp.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * root
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    k = jnp.floor((2 * a / us + b) * u + n * p + 0.5)
+    inside = (k >= 0) & (k <= n)
+    quick = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
+    height = jnp.log(v * (2.83 + 5.1 / b) * root / (a / (us * us) + b))
+    safe, mode = jnp.clip(k, 0, n), jnp.floor((n + 1) * p)
+    ways = stirling(mode) + stirling(n - mode)
+    ways = ways - log_factorial(safe) - log_factorial(n - safe)
+    return k, inside & (quick | (height <= ways + (safe - mode) * jnp.log(p / (1 - p))))
 
 
 @sampler(positive=("lam",))
@@ -88,21 +126,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
     small, large = jnp.where(valid & ~many, lam, 0), jnp.where(many, lam, FEW)
     first, second = pair(key)
     few = summed(first, jnp.exp(-small), lambda k: small / k)
-    b = 0.931 + 2.53 * jnp.sqrt(large)
-    a = -0.059 + 0.02483 * b
-    inverse = 1.1239 + 1.1328 / (b - 3.4)
-    log_large = jnp.log(large)
-
-    def place(u: Any, v: Any) -> tuple:
-        us = 0.5 - jnp.abs(u)
-        k = jnp.floor((2 * a / us + b) * u + large + 0.43)
-        inside = (k >= 0) & ((us >= 0.013) | (v <= us))
-        quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
-        height = jnp.log(v * inverse / (a / (us * us) + b))
-        good = height <= k * log_large - large - lgamma(jnp.maximum(k, 0) + 1)
-        return k, inside & (quick | good)
-
-    counts = jnp.where(many, hatted(second, shape, work, place, many), few)
+    flat = until_taken(second, poisson_hat, large.ravel(), done=~many.ravel())
+    counts = jnp.where(many, flat.reshape(shape), few)
     return jnp.where(valid, counts, -1).astype(dtype)
 
 
@@ -111,7 +136,6 @@ def binomials(key: Words, n: Any, p: Any, shape: tuple) -> Any:
 
     Source: Hormann, Journal of Statistical Computation and Simulation 46 (1993), algorithm BTRS.
     """
-    dtype = n.dtype
     n, p = jnp.broadcast_to(n, shape), jnp.broadcast_to(p, shape)
     valid = (n >= 0) & (p >= 0) & (p <= 1)
     turned = p > 0.5
@@ -123,26 +147,9 @@ def binomials(key: Words, n: Any, p: Any, shape: tuple) -> Any:
     none = jnp.where(many, 1, jnp.exp(n * jnp.log1p(-q)))
     few = summed(first, none, lambda k: jnp.maximum(n - k + 1, 0) / k * odds)
     trials, rate = jnp.where(many, n, 4 * FEW), jnp.where(many, q, 0.5)
-    root = jnp.sqrt(trials * rate * (1 - rate))
-    b = 1.15 + 2.53 * root
-    a = -0.0873 + 0.0248 * b + 0.01 * rate
-    c = trials * rate + 0.5
-    alpha = (2.83 + 5.1 / b) * root
-    mode = jnp.floor((trials + 1) * rate)
-    log_odds = jnp.log(rate / (1 - rate))
-    at_mode = lgamma(mode + 1) + lgamma(trials - mode + 1)
-
-    def place(u: Any, v: Any) -> tuple:
-        us = 0.5 - jnp.abs(u)
-        k = jnp.floor((2 * a / us + b) * u + c)
-        inside = (k >= 0) & (k <= trials)
-        quick = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
-        height = jnp.log(v * alpha / (a / (us * us) + b))
-        safe = jnp.clip(k, 0, trials)
-        mass = at_mode - lgamma(safe + 1) - lgamma(trials - safe + 1) + (safe - mode) * log_odds
-        return k, inside & (quick | (height <= mass))
-
-    counts = jnp.where(many, hatted(second, shape, dtype, place, many), few)
+    rows = (trials.ravel(), rate.ravel())
+    flat = until_taken(second, binomial_hat, *rows, done=~many.ravel())
+    counts = jnp.where(many, flat.reshape(shape), few)
     return jnp.where(valid, jnp.where(turned, n - counts, counts), jnp.nan)
 
 

@@ -12,13 +12,13 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.custom_derivatives import custom_jvp
 from weft.errors import ShapeError
-from weft.loops import while_loop
 from weft.numpy.promotion import shape_of
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import literal
 from weft.primitives.special import random_gamma_grad
 from weft.random.continuous import exponentials, normals, signs, smallest
-from weft.random.keys import Words, fold_words, one_key, pair
+from weft.random.keys import Words, one_key, pair
+from weft.random.rejection import until_taken
 from weft.random.sampling import float_dtype, params, sampler, shape_for, uniforms
 
 __all__ = [
@@ -34,43 +34,20 @@ __all__ = [
 ]
 
 
-def candidates(key: Words, shape: tuple, d: Any, dtype: np.dtype) -> tuple[Any, Any]:
-    """(1 + c x)**3 of normal x, and whether the rejection method takes it."""
+def cubes(key: Words, d: Any) -> tuple[Any, Any]:
+    """(1 + c x)**3 of normal x, and whether the method takes it: d times it is of a = d + 1/3.
+
+    Source: Marsaglia and Tsang, ACM Transactions on Mathematical Software 26 (2000), for a >= 1, of
+    which one in twenty at most is rejected.
+    """
     first, second = pair(key)
-    x = normals(first, shape, dtype)
+    x = normals(first, d.shape, d.dtype)
     v = 1 + x / jnp.sqrt(9 * d)
     cube = v * v * v
     positive = v > 0
-    log_v = jnp.log(jnp.where(positive, cube, 1))
-    bound = 0.5 * jnp.square(x) + d * (1 - cube + log_v)
-    u = uniforms("gamma", second, shape, dtype)
+    bound = 0.5 * jnp.square(x) + d * (1 - cube + jnp.log(jnp.where(positive, cube, 1)))
+    u = uniforms("gamma", second, d.shape, d.dtype)
     return cube, positive & (jnp.log1p(-u) < bound)
-
-
-def cubes(key: Words, d: Any, dtype: np.dtype) -> Any:
-    """For each d = a - 1/3, a >= 1, a number v such that d v is of the gamma distribution of a.
-
-    Source: Marsaglia and Tsang, ACM Transactions on Mathematical Software 26 (2000). What is
-    rejected, at most one of 20, is drawn again in an array a eighth as large.
-    """
-    size = d.size
-    v, taken = candidates(key, (size,), d, dtype)
-    some = size if size < 1024 else size // 8
-
-    def again(carry: tuple) -> tuple:
-        count, v, taken = carry
-        sub = Words(fold_words(key, count), key.dtype)
-        places = jnp.nonzero(~taken, size=some, fill_value=size)[0] if some < size else None
-        if places is None:
-            new, good = candidates(sub, (size,), d, dtype)
-            return count + 1, jnp.where(taken, v, new), taken | good
-        new, good = candidates(sub, (some,), jnp.take(d, places, mode="clip"), dtype)
-        places = jnp.where(good, places, size)
-        v = v.at[places].set(new, mode="drop")
-        return count + 1, v, taken.at[places].set(True, mode="drop")
-
-    start = (jnp.zeros((), np.uint32), v, taken)
-    return while_loop(lambda carry: ~jnp.all(carry[2]), again, start)[1]
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 2))
@@ -93,7 +70,7 @@ def drawn_logs(key: Words, a: Any, shape: tuple) -> Any:
     small = safe < 1
     d = jnp.where(small, safe + 1, safe) - literal(1 / 3, work)
     first, second = pair(key)
-    v = cubes(first, d, work)
+    v = until_taken(first, cubes, d)
     boost = jnp.log(uniforms("gamma", second, a.shape, work, smallest(work), 1.0)) / safe
     logs = jnp.log(d) + jnp.log(v) + jnp.where(small, boost, 0)
     edge = jnp.where(a == 0, literal(-np.inf, work), literal(np.nan, work))

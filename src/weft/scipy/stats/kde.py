@@ -1,7 +1,4 @@
-"""`gaussian_kde`: a density as a mixture of normal distributions, one around each sample.
-
-Drawing from it (`resample`) waits for weft.random.
-"""
+"""`gaussian_kde`: a density as a mixture of normal distributions, one around each sample."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
+from weft import random
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
@@ -187,4 +185,10 @@ class gaussian_kde:
 
     def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
         """Points drawn from the density, (d, *shape)."""
-        raise NotImplementedError("resample: needs weft.random, which is not there yet.")
+        first, second = random.split(key)
+        places = random.choice(first, self.n, shape, p=self.weights)
+        center = jnp.zeros(self.d, self.dataset.dtype)
+        noise = random.multivariate_normal(
+            second, center, self.covariance, shape, self.dataset.dtype
+        )
+        return self.dataset[:, places] + jnp.moveaxis(noise, -1, 0)
