@@ -7,6 +7,7 @@ HOMES = {
     "weft.experimental.checkify": "",
     "weft.experimental.layout": "",
     "weft.experimental.optimizers": "",
+    "weft.experimental.stax": "",
 }
-__all__ = ["checkify", "io_callback", "layout", "optimizers"]
+__all__ = ["checkify", "io_callback", "layout", "optimizers", "stax"]
 __getattr__, __dir__ = importing_later(__name__, HOMES)
