@@ -15,7 +15,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of, shape_of
 from weft.primitives.elementwise import add, clamp, mul, rem, sub
-from weft.primitives.layout import convert, iota, literal
+from weft.primitives.layout import convert, iota, literal, zeros
 from weft.primitives.sort import sort, top_k
 from weft.random.continuous import gumbels
 from weft.random.keys import Words, bits_words, one_key, pair
@@ -236,10 +236,9 @@ def categorical(
         logits = convert(logits, float_dtype(op, None))
     axis = axis_of(op, axis, logits.ndim)
     rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
-    given = rest if shape is None else shape_of(op, shape)
+    others = typeof(logits).update(shape=rest)
+    given = shape_for(op, shape, zeros(others), more="axes of logits but the one")
     lead = given[: len(given) - len(rest)]
-    if len(given) < len(rest) or np.broadcast_shapes(given, rest) != given:
-        raise ShapeError(f"{op}: shape must end with the other axes, {rest}; got {given}.")
     if replace:
         full = (*given[: len(lead) + axis], logits.shape[axis], *given[len(lead) + axis :])
         return jnp.argmax(gumbels(op, key, full, logits.dtype, mode) + logits, len(lead) + axis)
