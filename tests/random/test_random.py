@@ -1,5 +1,8 @@
 """Keys and distributions: against SciPy in distribution, loops for vmap, differences for grad."""
 
+import doctest
+import importlib
+
 import numpy as np
 import pytest
 import scipy.stats as stats
@@ -200,3 +203,9 @@ def test_initializers():
         init.variance_scaling(1.0, "fan", "normal")
     with pytest.raises(ShapeError, match="an axis of inputs and one of outputs"):
         init.he_normal()(KEY, (3,))
+
+
+@pytest.mark.parametrize("name", ["keys", "continuous", "choices", "gammas", "counts"])
+def test_examples_of_the_documentation(name):
+    module = importlib.import_module(f"weft.random.{name}")
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0

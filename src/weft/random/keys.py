@@ -402,7 +402,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
     >>> from weft import random
     >>> print(random.fold_in(random.PRNGKey(0), 1))
-    [2467461003  428148500]
+    [ 928981903 3453687069]
     """
     if type(data) is int:
         if not 0 <= data < 2**32:
