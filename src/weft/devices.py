@@ -167,4 +167,5 @@ def copy_to_host_async(x: Any) -> Any:
 
 def live_arrays(platform: str | None = None) -> list[Any]:
     """Every array that holds memory."""
-    return [x for x in client().live_arrays() if platform in (None, x.device.platform)]
+    every = client().live_arrays()
+    return every if platform is None else [x for x in every if x.device.platform == platform]

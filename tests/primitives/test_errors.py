@@ -139,6 +139,11 @@ WRONG = {
     "reduce_xor": [lambda: lax.reduce_xor(A, (0,))],
     "reshape": [lambda: lax.reshape(A, (4,)), lambda: lax.reshape(A, (-1, 7))],
     "rev": [lambda: lax.rev(A, (5,)), lambda: lax.rev(A, (0, 0))],
+    "rng_bit_generator": [
+        lambda: lax.rng_bit_generator(A, (2,)),
+        lambda: lax.rng_bit_generator(jnp.zeros(4, np.uint32), (2,), np.float32),
+    ],
+    "rng_uniform": [lambda: lax.rng_uniform(INT, INT, (3,))],
     "round": [lambda: lax.round(INT)],
     "scatter": [lambda: lax.scatter(A, INT, B, sd), lambda: lax.scatter(A, A, B, sd)],
     "scatter_add": [
@@ -183,6 +188,7 @@ TAKE_ANYTHING = {
     "conv_general_shape_tuple",
     "conv_shape_tuple",
     "conv_transpose_shape_tuple",
+    "dce_sink",
     "empty",
     "optimization_barrier",
     "reduce_window_shape_tuple",
