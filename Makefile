@@ -1,4 +1,5 @@
 # make demo   train a digit classifier (environment made on first use)
+# make example-NAME   run a program of examples/ (examples/README.md lists them)
 # make test   format check, lint, types, doctests and tests: the gate
 # make bench  compare with JAX, side by side; writes docs/benchmarks.md
 # make clean  remove everything these make
@@ -21,6 +22,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 demo: $(VENV)/.examples
 	$(VENV)/bin/python examples/digits.py
+
+# any program of examples/ (README there): make example-vae ARGS='--epochs 5'
+example-%: $(VENV)/.examples
+	$(VENV)/bin/python examples/$*.py $(ARGS)
 
 test: $(VENV)/.test
 	$(VENV)/bin/python -m ruff format --check .

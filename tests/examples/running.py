@@ -1,0 +1,39 @@
+"""Run an example as a user does, or import it to test its functions."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+EXAMPLES = CHECKOUT / "examples"
+
+
+def run_example(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The finished process of `python examples/NAME.py ARGUMENTS`."""
+    return subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def load_example(name: str) -> ModuleType:
+    """The example as a module, its `main` not run."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.remove(str(EXAMPLES))
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a PNG lies there."""
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
