@@ -1,4 +1,4 @@
-"""What every example shares: its command line, its progress bar, the look of its plots, its verdict.
+"""What every example shares: command line, progress bar, look of the plots, verdict.
 
 Not here: anything of weft. An example reads from top to bottom without this file.
 """
@@ -12,8 +12,8 @@ import matplotlib
 
 matplotlib.use("Agg")  # draw into files; no window is opened
 
-import matplotlib.pyplot as plt  # noqa: E402
-from tqdm import tqdm  # noqa: E402
+import matplotlib.pyplot as plt
+from tqdm import tqdm
 
 BLUE, ORANGE, GREEN, RED, GREY = "#1f5fa8", "#e07b39", "#2f8f5b", "#c22f3d", "#8a8f98"
 FAINT = "#e6e8eb"
