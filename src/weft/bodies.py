@@ -15,6 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
+from weft.core.primitive import joined
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError
@@ -87,13 +88,15 @@ def promoted_carry(
     """The types a carry must start with so that a body which gives `out_avals` may keep them.
 
     A weakly typed leaf, as a Python number is, takes the dtype that the body gives it where that
-    loses nothing; the others are as they are. Weakness alone is no difference.
+    loses nothing; the others are as they are. Weakness alone is no difference. What the body makes
+    differ over a mesh may differ from the start.
     """
     out = []
     for a, b in zip(avals, out_avals, strict=True):
         if a.weak_type and a.dtype != b.dtype and a.shape == b.shape:
-            a = ShapedArray(a.shape, *dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type))))
-        out.append(a)
+            dtype, weak = dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type)))
+            a = a.update(dtype=dtype, weak_type=weak)
+        out.append(a.update(varying=joined((a, b))) if b.varying is not a.varying else a)
     return out
 
 
@@ -128,11 +131,15 @@ def as_arrays(tree: Any) -> Any:
 
 def cast_to(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:
     """Values converted to the given types where they do not have them."""
-    return [
-        x
-        if typeof(x) is a
-        else literal(x, a.dtype)
-        if type(x) in (int, float, complex)
-        else convert(x, a.dtype, a.weak_type)
-        for x, a in zip(xs, avals, strict=True)
-    ]
+    return [x if typeof(x) is a else cast(x, a) for x, a in zip(xs, avals, strict=True)]
+
+
+def cast(x: Any, aval: ShapedArray) -> Any:
+    """A value as one of the given type, which has its shape."""
+    if type(x) in (int, float, complex):
+        x = literal(x, aval.dtype)
+    elif typeof(x) is not aval:
+        x = convert(x, aval.dtype, aval.weak_type)
+    if aval.varying is not None and typeof(x).varying is not aval.varying:
+        x = aval.varying.cast(current.trace, x)
+    return x

@@ -17,7 +17,16 @@ from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, memo_jaxpr
 from weft.core.passes import dce_jaxpr
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import (
+    Linear,
+    Primitive,
+    Zero,
+    cotangents_of,
+    joined,
+    moving,
+    solved_for,
+    tangents_of,
+)
 from weft.core.trace import current
 from weft.errors import ShapeError
 from weft.options import config
@@ -50,7 +59,7 @@ class Cond(Primitive):
     def abstract_eval(self, index, *avals, branches):
         if index.shape or index.dtype != np.int32:
             raise ShapeError(f"cond: the index must be an int32 scalar; got {index}.")
-        return joined_avals([b.out_avals for b in branches])
+        return joined_avals([b.out_avals for b in branches], index)
 
     def impl(self, index, *args, branches):
         if config.disable_jit:
@@ -59,6 +68,9 @@ class Cond(Primitive):
 
     def steps(self, index, *args, branches):
         yield branches[min(max(int(index), 0), len(branches) - 1)], args
+
+    def keys_used(self, walk, args, params):
+        return walk.either(params["branches"], args[1:])
 
     def lower(self, hlo, index, *args, branches):
         last = len(branches) - 1
@@ -69,17 +81,12 @@ class Cond(Primitive):
         return hlo.case(index, regions, avals, any(b.ordered for b in branches))
 
     def jvp(self, primals, tangents, *, branches):
-        moved = tuple(type(t) is not Zero for t in tangents[1:])
-        made, out_moved = alike(jvp_jaxpr, branches, moved)
+        made, out_moved = alike(jvp_jaxpr, branches, moving(tangents[1:]))
         both = tuple(program for program, _ in made)
         given = [t for t in tangents if type(t) is not Zero]
         outs = self.bind(*primals, *given, branches=both)
         n = len(out_moved)
-        dots = iter(outs[n:])
-        return outs[:n], [
-            next(dots) if m else Zero(typeof(x).to_tangent())
-            for m, x in zip(out_moved, outs[:n], strict=True)
-        ]
+        return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
         if unknown[0]:
@@ -104,21 +111,12 @@ class Cond(Primitive):
         return merge(out_unknown, outs[:n_known], later)
 
     def transpose(self, cts, index, *args, branches):
-        linear = tuple(type(x) is Linear for x in args)
-        moved = tuple(type(ct) is not Zero for ct in cts)
-        made, out_moved = alike(backward_jaxpr, branches, linear, moved)
+        made, out_moved = alike(backward_jaxpr, branches, solved_for(args), moving(cts))
         back = tuple(program for program, _ in made)
-        values = [x for x, lin in zip(args, linear, strict=True) if not lin]
+        values = [x for x in args if type(x) is not Linear]
         given = [ct for ct in cts if type(ct) is not Zero]
-        grads = iter(self.bind(index, *values, *given, branches=back) if any(out_moved) else ())
-        moves = iter(out_moved)
-        return [
-            None,
-            *[
-                None if not lin else next(grads) if next(moves) else Zero(x.aval)
-                for x, lin in zip(args, linear, strict=True)
-            ],
-        ]
+        grads = self.bind(index, *values, *given, branches=back) if any(out_moved) else ()
+        return [None, *cotangents_of(args, grads, out_moved)]
 
     def batch(self, axis, args, dims, *, branches):
         if dims[0] is not None and holds_checks(branches):
@@ -209,10 +207,17 @@ def extended(
     return (*range(n), *more)
 
 
-def joined_avals(each: Sequence[Sequence[ShapedArray]]) -> list[ShapedArray]:
-    """The result types of branches; weak where it is weak in each of them."""
+def joined_avals(
+    each: Sequence[Sequence[ShapedArray]], *index: ShapedArray
+) -> list[ShapedArray]:
+    """The result types of branches; weak where it is weak in each of them.
+
+    Over a mesh they vary as those of any branch do, and as `index` does.
+    """
     return [
-        column[0] if all(a.weak_type for a in column) else column[0].strong()
+        column[0].update(
+            weak_type=all(a.weak_type for a in column), varying=joined((*column, *index))
+        )
         for column in zip(*each, strict=True)
     ]
 

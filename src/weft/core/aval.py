@@ -26,6 +26,8 @@ class AbstractValue:
 class ShapedArray(AbstractValue):
     """An array type: shape, dtype, and whether the dtype is weak (came from a Python number).
 
+    `varying`, in a program that each device of a mesh runs for itself, says along which axes of the
+    mesh the values may differ; None: they do not. It is opaque here (primitives/collective.py).
     Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`.
     """
 
@@ -38,29 +40,33 @@ class ShapedArray(AbstractValue):
         "ndim",
         "shape",
         "size",
+        "varying",
         "weak_type",
     )
 
     shape: tuple[int, ...]
     dtype: np.dtype
     weak_type: bool
+    varying: Any
     ndim: int
     size: int
     hlo: str  # the StableHLO type, `tensor<3x4xf32>`
     _text: str | None
     _tangent: ShapedArray | None
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
+    def __new__(
+        cls, shape: Any, dtype: Any, weak_type: bool = False, varying: Any = None
+    ) -> ShapedArray:
         try:
-            return _INTERNED[shape, dtype, weak_type]
+            return _INTERNED[shape, dtype, weak_type, varying]
         except (KeyError, TypeError):
-            return cls._intern(shape, dtype, weak_type)
+            return cls._intern(shape, dtype, weak_type, varying)
 
     @classmethod
-    def _intern(cls, shape: Any, dtype: Any, weak_type: bool) -> ShapedArray:
+    def _intern(cls, shape: Any, dtype: Any, weak_type: bool, varying: Any) -> ShapedArray:
         shape = tuple(int(d) for d in shape)
         dtype = np.dtype(dtype)
-        key = (shape, dtype, bool(weak_type))
+        key = (shape, dtype, bool(weak_type), varying)
         found = _INTERNED.get(key)
         if found is not None:
             return found
@@ -69,6 +75,7 @@ class ShapedArray(AbstractValue):
         set_slot(self, "shape", shape)
         set_slot(self, "dtype", dtype)
         set_slot(self, "weak_type", key[2])
+        set_slot(self, "varying", varying)
         set_slot(self, "ndim", len(shape))
         size = 1
         for d in shape:
@@ -84,11 +91,12 @@ class ShapedArray(AbstractValue):
         raise AttributeError(f"ShapedArray: types are immutable; use .update({name}=...).")
 
     def __reduce__(self) -> tuple:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.varying)
 
     def update(self, **changes: Any) -> ShapedArray:
         """The same type but for the given fields."""
-        fields = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        fields = {"shape": self.shape, "dtype": self.dtype}
+        fields |= {"weak_type": self.weak_type, "varying": self.varying}
         return ShapedArray(**{**fields, **changes})
 
     def str_short(self, short_dtypes: bool = True) -> str:
@@ -98,6 +106,7 @@ class ShapedArray(AbstractValue):
         text = self._text
         if text is None:
             text = f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+            text += str(self.varying or "")
             object.__setattr__(self, "_text", text)
         return text
 
@@ -109,14 +118,15 @@ class ShapedArray(AbstractValue):
 
     def strong(self) -> ShapedArray:
         """The same type, not weak."""
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     def to_tangent(self) -> ShapedArray:
         """The type of this type's tangents: float0 for bools and integers, else itself, strong."""
         found = self._tangent
         if found is None:
             dtype = dtypes.tangent_dtype(self.dtype)
-            found = ShapedArray(self.shape, dtype, self.weak_type and dtype is self.dtype)
+            weak = self.weak_type and dtype is self.dtype
+            found = ShapedArray(self.shape, dtype, weak, self.varying)
             object.__setattr__(self, "_tangent", found)
         return found
 

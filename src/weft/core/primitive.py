@@ -15,7 +15,9 @@ The rules, all optional but the first two, have one calling convention (docs/des
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from weft.core.aval import ShapedArray, typeof
@@ -73,6 +75,12 @@ class Primitive:
     # sent the results of each; `repeats` says whether they are turns of a loop.
     steps: ClassVar[Any] = None
     repeats: ClassVar[bool] = False
+    # The hunt for keys used twice (xla/key_reuse.py): which operands are keys that are used up;
+    # (*NumPy arrays, **params) -> arrays, for what only places elements somewhere;
+    # (walk, origins, params) -> origins: how programs that are held run.
+    consumes: ClassVar[tuple[int, ...]] = ()
+    moved: ClassVar[Any] = None
+    keys_used: ClassVar[Any] = None
     # Printing: alter the parameters shown, (params) -> params; a call's program takes the caller's
     # names for what is passed.
     pretty_params: ClassVar[Any] = None
@@ -99,8 +107,18 @@ class Primitive:
                 f"{self.name}: parameters must be hashable; got {', '.join(bad)}."
             ) from None
         if out is None:
-            out = _TYPES[key] = self.abstract_eval(*avals, **params)
+            out = _TYPES[key] = self.typed(avals, params)
         return out
+
+    def typed(self, avals: tuple, params: dict) -> list[ShapedArray]:
+        """The result types: by the type rule, and varying as the operands do, all taken together."""
+        outs = self.abstract_eval(*avals, **params)
+        varying = self.varies(joined(avals), params)
+        return outs if varying is None else [a.update(varying=varying) for a in outs]
+
+    def varies(self, varying: Any, params: dict) -> Any:
+        """How results vary over a mesh, of operands that vary so (ShapedArray's `varying`)."""
+        return varying
 
     def uses_axis(self, name: Any, params: dict) -> bool:
         """Whether this application refers to the named axis (collectives do)."""
@@ -135,6 +153,12 @@ class Primitive:
         return self.name
 
     __str__ = __repr__
+
+
+def joined(avals: Iterable[ShapedArray]) -> Any:
+    """Over which axes of a mesh any of the values varies."""
+    kinds = {a.varying for a in avals if a.varying is not None}
+    return functools.reduce(operator.or_, kinds) if kinds else None
 
 
 def _hashable(x: Any) -> bool:
@@ -202,3 +226,30 @@ def tangent_zero(x: Any) -> Zero:
     if found is None:
         found = _ZEROS[aval] = Zero(aval.to_tangent())
     return found
+
+
+def moving(dots: Sequence[Any]) -> tuple[bool, ...]:
+    """Which tangents or cotangents are not Zero."""
+    return tuple([type(t) is not Zero for t in dots])
+
+
+def solved_for(xs: Sequence[Any]) -> tuple[bool, ...]:
+    """Which operands a transpose rule solves for."""
+    return tuple([type(x) is Linear for x in xs])
+
+
+def tangents_of(ys: Sequence[Any], dots: Sequence[Any], moved: Sequence[bool]) -> list:
+    """A tangent for each value: the given ones, in order, where it moves, else Zero."""
+    given = iter(dots)
+    return [next(given) if m else tangent_zero(y) for y, m in zip(ys, moved, strict=True)]
+
+
+def cotangents_of(xs: Sequence[Any], grads: Sequence[Any], moved: Sequence[bool]) -> list:
+    """A cotangent for each operand of a transpose rule, None for those not solved for.
+
+    The others have an entry in `moved` each, and a gradient where that is True, else Zero.
+    """
+    given, moves = iter(grads), iter(moved)
+    return [
+        None if type(x) is not Linear else next(given) if next(moves) else Zero(x.aval) for x in xs
+    ]

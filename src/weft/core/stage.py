@@ -6,6 +6,8 @@ transforms/linearize.py, the linear part of a derivative.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +19,14 @@ from weft.core.leaks import check_leaks
 from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.source import made_by
 from weft.core.trace import Trace, Tracer, current, get_traceback
-from weft.options import config, surroundings
+from weft.options import config, named_axes, surroundings
 
 _NUMBERS = (bool, int, float, complex)
+
+
+def tracked_axes() -> bool:
+    """Whether we are in a program of which types say what varies over the mesh it runs on."""
+    return any([axis.tracked for axis in named_axes.value])
 
 
 class StagedTracer(Tracer):
@@ -41,7 +48,7 @@ class StagedTracer(Tracer):
 class StageTrace(Trace):
     """Writes each application down as an equation; a concrete value becomes a const."""
 
-    __slots__ = ("arg_names", "args", "consts", "eqns", "name")
+    __slots__ = ("arg_names", "args", "consts", "eqns", "name", "tracked")
 
     def __init__(self, parent: Trace | None = None, name: str = ""):
         self.parent = parent
@@ -51,6 +58,7 @@ class StageTrace(Trace):
         self.args: list[Var] = []
         self.arg_names: Sequence[str] | Callable[[], Sequence[str]] = ()
         self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
+        self.tracked = tracked_axes()  # whether types say what varies over a mesh
 
     def new_arg(self, aval: ShapedArray) -> StagedTracer:
         """One more parameter of the program."""
@@ -61,6 +69,8 @@ class StageTrace(Trace):
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         if prim.staged is not None:
             args, params = prim.staged(args, params)
+        if self.tracked and prim.memoize_type:
+            args = self.aligned(args)
         atoms: list[Atom] = []
         avals = []
         for x in args:
@@ -80,6 +90,18 @@ class StageTrace(Trace):
         source = current.source or current.capture()
         self.eqns.append(Eqn(prim, atoms, params, outvars, source))
         return outs
+
+    def aligned(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Operands that vary over a mesh as the others do: what that takes is written down."""
+        kinds = [None if type(x) in _NUMBERS else typeof(x).varying for x in args]
+        given = {k for k in kinds if k is not None}
+        if not given or (len(given) == 1 and None not in kinds):
+            return args
+        most = functools.reduce(operator.or_, given)
+        return [
+            x if k is most or type(x) in _NUMBERS else most.cast(self, x)
+            for x, k in zip(args, kinds, strict=True)
+        ]
 
     def atom(self, x: Any, op: str = "array") -> Atom:
         """A value as it stands in the program: its variable, a literal, or a const."""

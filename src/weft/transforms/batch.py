@@ -22,10 +22,14 @@ from weft.primitives.layout import batched_at_front, zeros
 
 
 class Axis(NamedTuple):
-    """A mapped axis: its size, and its name or None."""
+    """A mapped axis: its size, and its name or None.
+
+    `tracked`: an axis of a mesh, and types say which values vary along it.
+    """
 
     size: int
     name: Any = None
+    tracked: bool = False
 
 
 _MAPPED: dict[tuple, ShapedArray] = {}
@@ -37,7 +41,7 @@ def mapped_aval(aval: ShapedArray, dim: int) -> ShapedArray:
         return _MAPPED[aval, dim]
     except KeyError:
         shape = aval.shape[:dim] + aval.shape[dim + 1 :]
-        out = _MAPPED[aval, dim] = ShapedArray(shape, aval.dtype, aval.weak_type)
+        out = _MAPPED[aval, dim] = aval.update(shape=shape)
         return out
 
 
@@ -195,4 +199,4 @@ def check_repeatable(op: str, jaxprs: Sequence[Jaxpr]) -> None:
 def unmapped_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:
     """The type of a stack of `size` values of this type along axis `dim`."""
     shape = (*aval.shape[:dim], size, *aval.shape[dim:])
-    return ShapedArray(shape, aval.dtype, aval.weak_type)
+    return ShapedArray(shape, aval.dtype, aval.weak_type, aval.varying)

@@ -14,7 +14,7 @@ from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.leaks import check_leaks
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import JVP, made_by
-from weft.core.stage import StagedTracer
+from weft.core.stage import StagedTracer, tracked_axes
 from weft.core.trace import Trace, Tracer, current
 from weft.options import config
 from weft.primitives.constant import stage_whole
@@ -56,7 +56,12 @@ class JVPTracer(Tracer):
 class JVPTrace(Trace):
     """Carries each value together with its directional derivative."""
 
-    __slots__ = ()
+    __slots__ = ("tracked",)
+
+    def __init__(self, parent: Trace):
+        self.parent = parent
+        self.live = True
+        self.tracked = tracked_axes()
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         primals = []
@@ -80,6 +85,8 @@ class JVPTrace(Trace):
                     tangents[i] = tangent_zero(primals[i])
             source = current.source = around or current.capture()  # one for all the rule writes
             outs, dots = prim.jvp(primals, tangents, **params)
+            if self.tracked:
+                dots = [varying_as(x, t) for x, t in zip(outs, dots, strict=True)]
         finally:
             current.trace = self
             current.source = around
@@ -96,6 +103,14 @@ class JVPTrace(Trace):
                 if type(x) is JVPTracer and x.owner is self:
                     x.source = source
         return results
+
+
+def varying_as(x: Any, t: Any) -> Any:
+    """A tangent that varies over the axes of a mesh over which its primal does."""
+    varying = typeof(x).varying
+    if type(t) is Zero or varying is None or typeof(t).varying is varying:
+        return t
+    return varying.cast(current.trace, t)
 
 
 def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
