@@ -14,7 +14,7 @@ from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.passes import dce_jaxpr
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer
@@ -333,12 +333,7 @@ def pushforward_of_moving(rule: Callable, count: int, moves: list[bool]) -> Call
 
     def of_moving(residuals: Sequence, tangents: Sequence) -> list:
         primals = residuals[count:]
-        given = iter(tangents)
-        whole = [
-            next(given) if m else Zero(typeof(x).to_tangent())
-            for m, x in zip(moves, primals, strict=True)
-        ]
-        _, dots = rule(primals, whole)
+        _, dots = rule(primals, tangents_of(primals, tangents, moves))
         return [instantiate(t) for t in dots if not is_float0(t)]
 
     return of_moving

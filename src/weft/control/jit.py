@@ -14,7 +14,15 @@ from weft import monitoring
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.passes import check_jaxpr, dce_jaxpr
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import (
+    Linear,
+    Primitive,
+    Zero,
+    cotangents_of,
+    moving,
+    solved_for,
+    tangents_of,
+)
 from weft.core.trace import current
 from weft.options import config
 from weft.primitives.constant import write_consts
@@ -62,16 +70,11 @@ class Jit(Primitive):
         return outs
 
     def jvp(self, primals, tangents, *, jaxpr, **params):
-        moved = tuple(type(t) is not Zero for t in tangents)
-        both, out_moved = jvp_jaxpr(jaxpr, moved)
+        both, out_moved = jvp_jaxpr(jaxpr, moving(tangents))
         given = [t for t in tangents if type(t) is not Zero]
         outs = self.bind(*primals, *given, jaxpr=both, **params)
         n = len(jaxpr.outvars)
-        dots = iter(outs[n:])
-        return outs[:n], [
-            next(dots) if m else Zero(a.to_tangent())
-            for m, a in zip(out_moved, jaxpr.out_avals, strict=True)
-        ]
+        return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
         early, late, out_unknown, sources = split_jaxpr(params["jaxpr"], tuple(unknown))
@@ -87,17 +90,11 @@ class Jit(Primitive):
         return merge(out_unknown, outs[:n_known], later)
 
     def transpose(self, cts, *args, jaxpr, **params):
-        linear = tuple(type(x) is Linear for x in args)
-        moved = tuple(type(ct) is not Zero for ct in cts)
-        back, out_moved = backward_jaxpr(jaxpr, linear, moved)
-        values = [x for x, lin in zip(args, linear, strict=True) if not lin]
+        back, out_moved = backward_jaxpr(jaxpr, solved_for(args), moving(cts))
+        values = [x for x in args if type(x) is not Linear]
         given = [c for c in cts if type(c) is not Zero]
-        grads = iter(self.bind(*values, *given, jaxpr=back, **params))
-        moves = iter(out_moved)
-        return [
-            None if not lin else next(grads) if next(moves) else Zero(x.aval)
-            for x, lin in zip(args, linear, strict=True)
-        ]
+        grads = self.bind(*values, *given, jaxpr=back, **params)
+        return cotangents_of(args, grads, out_moved)
 
     def batch(self, axis, args, dims, *, jaxpr, **params):
         mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))

@@ -13,7 +13,7 @@ from weft.control.custom import look_into
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Linear, Primitive, Zero, moving
 from weft.options import config
 from weft.primitives.elementwise import neg, sub
 from weft.primitives.layout import batched_at_front, instantiate
@@ -55,7 +55,7 @@ class LinearSolve(Primitive):
         consts, b = split_operands(primals, params["counts"])
         const_dots, dots = split_operands(tangents, params["counts"])
         x = outs[: len(b)]
-        moved = tuple(type(t) is not Zero for t in const_dots[0])
+        moved = moving(const_dots[0])
         if True in moved:
             both, out_moved = jvp_jaxpr(params["matvec"], (*moved, *[False] * len(x)))
             wanted = [False] * len(x) + [True] * sum(out_moved)

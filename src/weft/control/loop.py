@@ -41,7 +41,7 @@ from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr
 from weft.core.passes import dce_jaxpr, quiet_jaxpr
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Linear, Primitive, Zero, moving, solved_for, tangents_of
 from weft.core.stage import stage_closed
 from weft.core.trace import use
 from weft.primitives.constant import stage_whole
@@ -158,8 +158,8 @@ class While(Primitive):
     def transpose(self, cts, *args, **params):
         body, n = params["body_jaxpr"], params["body_nconsts"]
         _, consts, init = groups(args, params)
-        const_linear, linear = is_linear(consts), is_linear(init)
-        linear = [*fixpoint(linear, lambda c: split_jaxpr(body, (*const_linear, *c))[2])]
+        const_linear, linear = solved_for(consts), solved_for(init)
+        linear = fixpoint(linear, lambda c: split_jaxpr(body, (*const_linear, *c))[2])
         moved = [lin and type(ct) is not Zero for lin, ct in zip(linear, cts, strict=True)]
         pull, moved, const_moved = pull_loop(body, n, (*const_linear, *linear), tuple(moved))
         ys = [instantiate(ct) for ct, m in zip(cts, moved, strict=True) if m]
@@ -252,24 +252,6 @@ def as_one(args: Sequence[Any], params: dict) -> tuple[Jaxpr, Jaxpr, list, list,
         body = halting_body(body, cond, len(cond_consts))
         cond, body_consts = any_jaxpr(cond), [*cond_consts, *body_consts]
     return cond, body, cond_consts, body_consts, init
-
-
-def moving(dots: Sequence[Any]) -> tuple[bool, ...]:
-    """Which tangents or cotangents are not Zero."""
-    return tuple([type(t) is not Zero for t in dots])
-
-
-def tangents_of(ys: Sequence[Any], dots: Sequence[Any], moved: Sequence[bool]) -> list:
-    """A tangent for each result: the given ones where it moves, else Zero."""
-    given = iter(dots)
-    return [
-        next(given) if m else Zero(typeof(y).to_tangent()) for y, m in zip(ys, moved, strict=True)
-    ]
-
-
-def is_linear(xs: Sequence[Any]) -> list[bool]:
-    """Which operands a transpose rule solves for."""
-    return [type(x) is Linear for x in xs]
 
 
 def fronted(

@@ -14,7 +14,7 @@ from weft.control.custom import look_into
 from weft.control.jit import jaxpr_uses_axis, run_compiled
 from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Primitive, Zero, moving, tangents_of
 from weft.core.source import own_lines
 from weft.core.trace import Tracer, current
 from weft.options import config
@@ -50,7 +50,7 @@ class CustomVmap(Primitive):
 
     def jvp(self, primals, tangents, **params):
         call = params["call"]
-        moved = tuple(type(t) is not Zero for t in tangents)
+        moved = moving(tangents)
         both, out_moved = jvp_jaxpr(call, moved)
         outs = self.bind(
             *primals,
@@ -60,11 +60,7 @@ class CustomVmap(Primitive):
             primal=tuple(params.items()),
         )
         n = len(call.outvars)
-        dots = iter(outs[n:])
-        return outs[:n], [
-            next(dots) if m else Zero(a.to_tangent())
-            for m, a in zip(out_moved, call.out_avals, strict=True)
-        ]
+        return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
         # What is known of a derivative is the call it is of, under the same rule; the rest is

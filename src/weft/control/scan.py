@@ -22,10 +22,10 @@ from weft.control.scan_bodies import (
     linear_inputs,
     split_body,
 )
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
 from weft.core.passes import dce_jaxpr
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Linear, Primitive, Zero, moving, solved_for, tangents_of
 from weft.core.trace import Tracer, use
 from weft.primitives.layout import batched_at_front, instantiate, moved_to_front, zeros
 from weft.primitives.slicing import lower_slice
@@ -68,8 +68,7 @@ class Scan(Primitive):
         return write_scan(hlo, *groups(args, params), params)
 
     def jvp(self, primals, tangents, **params):
-        moved = tuple(type(t) is not Zero for t in tangents)
-        body, moved, out_moved = jvp_body(params["jaxpr"], *counts(params), moved)
+        body, moved, out_moved = jvp_body(params["jaxpr"], *counts(params), moving(tangents))
         consts, carry, xs = groups(primals, params)
         dots = [instantiate(t) if m else None for t, m in zip(tangents, moved, strict=True)]
         const_dots, carry_dots, x_dots = [
@@ -80,12 +79,9 @@ class Scan(Primitive):
         )
         n, m = len(carry), len(carry) + len(carry_dots)
         m_y = m + len(out_moved) - n
-        moving = iter([*outs[n:m], *outs[m_y:]])
+        out_dots = [*outs[n:m], *outs[m_y:]]
         outs = [*outs[:n], *outs[m:m_y]]
-        return outs, [
-            next(moving) if o else Zero(typeof(y).to_tangent())
-            for y, o in zip(outs, out_moved, strict=True)
-        ]
+        return outs, tangents_of(outs, out_dots, out_moved)
 
     def batch(self, axis, args, dims, **params):
         consts, carry, xs = groups(args, params)
@@ -111,14 +107,13 @@ class Scan(Primitive):
         return merge(halves.out_unknown, known_outs, later)
 
     def transpose(self, cts, *args, **params):
-        linear = tuple(type(x) is Linear for x in args)
+        linear = solved_for(args)
         num_consts, num_carry = counts(params)
         marked = linear_inputs(params["jaxpr"], num_consts, num_carry, linear)
         if not all(groups(marked, params)[1]):
             return self.transpose_unknown(cts, args, linear, params)
-        moved = tuple(type(ct) is not Zero for ct in cts)
         split = params["_split_transpose"]
-        back = backward_body(params["jaxpr"], num_consts, num_carry, marked, moved, split)
+        back = backward_body(params["jaxpr"], num_consts, num_carry, marked, moving(cts), split)
         consts, carry, xs = groups(args, params)
         moving_consts = [x for x, g in zip(consts, back.grads_moved[:num_consts], strict=True) if g]
         sums = [

@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Primitive, Zero, tangents_of
 from weft.core.stage import stage
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, PytreeError, ShapeError
@@ -380,11 +380,8 @@ class Reduce(Primitive):
         total = [broadcast_in_dim(y, (1, *shape), ()) for y in moving(inits, init_dots)]
         if typeof(xs[0]).size:
             total = combine(total, reduce_in_pairs(combine, joined(dimensions, *pairs), 0))
-        given = iter([reshape(t, shape) for t in total[len(xs) :]])
-        return outs, [
-            next(given) if dtypes.is_inexact(typeof(y).dtype) else Zero(typeof(y).to_tangent())
-            for y in outs
-        ]
+        moved = [dtypes.is_inexact(typeof(y).dtype) for y in outs]
+        return outs, tangents_of(outs, [reshape(t, shape) for t in total[len(xs) :]], moved)
 
     def batch(self, axis, args, dims, *, jaxpr, dimensions):
         (xs, inits), (x_dims, init_dims) = halves(args), halves(dims)
@@ -425,11 +422,7 @@ def with_tangents(jaxpr: Jaxpr, avals: Sequence[ShapedArray]) -> tuple[Callable,
     def combine(lefts: Sequence[Any], rights: Sequence[Any]) -> list:
         tangents = []
         for xs in (lefts, rights):
-            given = iter(xs[n:])
-            tangents += [
-                next(given) if m else Zero(typeof(x).to_tangent())
-                for x, m in zip(xs[:n], moves, strict=True)
-            ]
+            tangents += tangents_of(xs[:n], xs[n:], moves)
         return listed(*push_forward(jaxpr, [*lefts[:n], *rights[:n]], tangents))
 
     return combine, listed
