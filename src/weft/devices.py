@@ -21,6 +21,7 @@ from weft.xla.client import (
     all_devices,
     client,
     default_device,
+    devices_of,
     sharding_on,
 )
 
@@ -44,11 +45,7 @@ __all__ = [
 
 def devices(backend: str | None = None) -> list[Any]:
     """Every device of the platform in use, or of `backend`."""
-    found = [d for d in all_devices() if backend in (None, d.platform)]
-    if not found:
-        known = ", ".join(sorted({d.platform for d in all_devices()}))
-        raise RuntimeError(f"devices: the platform must be one of {known}; got {backend!r}.")
-    return found
+    return list(all_devices() if backend is None else devices_of(backend, "devices: the platform"))
 
 
 def local_devices(

@@ -31,7 +31,7 @@ from weft.retracing import Call, explain
 from weft.stages import Lowered, Program, Traced
 from weft.util import Logger, fun_name
 from weft.xla.array import ArrayImpl, put
-from weft.xla.client import all_devices
+from weft.xla.client import devices_of
 from weft.xla.eager import EVAL, check_concrete, device_of, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables
 from weft.xla.nans import Watch, check_program, watch
@@ -332,7 +332,7 @@ def jit(
         )
     check_callable("jit", fun, wraps=True)
     if backend is not None and device is None:
-        device = first_device(backend)
+        device = devices_of(backend, "jit: backend")[0]
     static = resolve(fun, static_argnums, static_argnames, "static_argnums")
     donate = resolve(fun, donate_argnums, donate_argnames, "donate_argnums")
     both = set(static[0]) & set(donate[0])
@@ -372,15 +372,6 @@ def jitted(
     call.eval_shape = made.eval_shape
     call.clear_cache = clear_cache
     return call
-
-
-def first_device(backend: str) -> Any:
-    """The first device of a platform."""
-    for device in all_devices():
-        if device.platform == backend:
-            return device
-    known = ", ".join(sorted({d.platform for d in all_devices()}))
-    raise RuntimeError(f"jit: backend must be one of {known}; got {backend!r}.")
 
 
 def clear_caches() -> None:

@@ -53,17 +53,17 @@ def default_device() -> Any:
     device = config.default_device
     if device is None:
         return all_devices()[0]
-    return first_device(device) if isinstance(device, str) else device
+    return devices_of(device)[0] if isinstance(device, str) else device
 
 
 @functools.cache
-def first_device(platform: str) -> Any:
-    """The first device of a platform."""
-    for device in all_devices():
-        if device.platform == platform:
-            return device
-    known = ", ".join(sorted({d.platform for d in all_devices()}))
-    raise RuntimeError(f"device: the platform must be one of {known}; got {platform!r}.")
+def devices_of(platform: str, what: str = "device: the platform") -> tuple:
+    """The devices of a platform; where there are none, an error that begins with `what`."""
+    found = tuple(d for d in all_devices() if d.platform == platform)
+    if not found:
+        known = ", ".join(sorted({d.platform for d in all_devices()}))
+        raise RuntimeError(f"{what} must be one of {known}; got {platform!r}.")
+    return found
 
 
 class SingleDeviceSharding(_jax.SingleDeviceSharding):
