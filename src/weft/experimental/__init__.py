@@ -6,8 +6,9 @@ from weft.util import importing_later
 HOMES = {
     "weft.experimental.checkify": "",
     "weft.experimental.layout": "",
+    "weft.experimental.ode": "",
     "weft.experimental.optimizers": "",
     "weft.experimental.stax": "",
 }
-__all__ = ["checkify", "io_callback", "layout", "optimizers", "stax"]
+__all__ = ["checkify", "io_callback", "layout", "ode", "optimizers", "stax"]
 __getattr__, __dir__ = importing_later(__name__, HOMES)

@@ -1,0 +1,487 @@
+"""`odeint`: ordinary differential equations by an adaptive Runge-Kutta method, with derivatives.
+
+The method is Dormand and Prince's of order 5(4) with Hairer's dense output (Hairer, Norsett and
+Wanner, Solving Ordinary Differential Equations I, II.4-II.6, and their DOPRI5). Derivatives are
+those of the exact solution, and solutions of equations themselves: forward mode carries tangents
+along, reverse mode goes back along the adjoint equation (Chen et al. 2018, arXiv:1806.07366).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes, lax
+from weft import numpy as jnp
+from weft.bodies import Body, stage_body
+from weft.control.custom import custom_vjp_p
+from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.jaxpr import Jaxpr
+from weft.core.primitive import Zero
+from weft.core.source import boundary
+from weft.core.stage import stage_closed
+from weft.core.trace import Tracer
+from weft.derivatives import vjp
+from weft.errors import DtypeError, PytreeError, ShapeError, TracerError
+from weft.flat import check_callable
+from weft.flatten_util import Unravel, ravel_pytree
+from weft.jitting import jit, programs_of
+from weft.numpy.promotion import as_array
+from weft.primitives.layout import convert
+from weft.pytrees import flatten, flatten_with_path, keystr, structure, unflatten
+from weft.transforms.jvp import jvp
+from weft.util import fun_name, merge, partition
+
+__all__ = ["odeint"]
+
+# Dormand and Prince's tableau: when a stage is, what it is made of, the solution's last row
+# minus that of order 4, and the weights of the dense output.
+NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
+STAGES = (
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+DENSE = (
+    -12715105075 / 11282082432,
+    0.0,
+    87487479700 / 32700410799,
+    -10690763975 / 1880347072,
+    701980252875 / 199316789632,
+    -1453857185 / 822651844,
+    69997945 / 29380423,
+)
+
+
+@boundary
+def odeint(
+    func: Callable,
+    y0: Any,
+    t: Any,
+    *args: Any,
+    rtol: float = 1.4e-8,
+    atol: float = 1.4e-8,
+    mxstep: float = np.inf,
+    hmax: float = np.inf,
+) -> Any:
+    """Solve dy/dt = func(y, t, *args) from y(t[0]) = y0, for y at every time of `t`.
+
+    Differentiable in y0, t, args and what `func` closes over, in forward and reverse mode and
+    repeatedly. Derivatives are as accurate as the tolerances say, and reverse mode needs no more
+    memory than the result. It solves the equation backwards: where that is unstable, as for strong
+    damping over long times, forward mode is the better one.
+
+    Args:
+      func: gives the derivative of y, of the structure and shapes of y0.
+      y0: y at the first time: a pytree of arrays or numbers, floating-point or complex.
+      t: the times, an array of floats that rises or falls.
+      *args: pytrees of arrays or numbers, passed on to `func`.
+      rtol, atol: a step's error is held below atol + rtol * |y| in the root mean square; an rtol
+        below the rounding of y's dtype counts as that.
+      mxstep: the most steps, refused ones too, from one time to the next. Where they do not get
+        there, and where the equation has no solution that far, y is NaN.
+      hmax: the longest step.
+
+    Returns:
+      y at the times of `t`, of the structure of y0, each leaf with a leading axis of t's length.
+
+    >>> import weft, weft.numpy as jnp
+    >>> def decay(y, t, rate):
+    ...     return -rate * y
+    >>> print(odeint(decay, 1.0, jnp.array([0.0, 1.0, 2.0]), 0.5))
+    [1.         0.6065307  0.36787942]
+    >>> print(weft.grad(lambda rate: odeint(decay, 1.0, jnp.array([0.0, 2.0]), rate)[1])(0.5))
+    -0.7357588
+    """
+    check_callable("odeint", func)
+    options = [checked_number(k, v) for k, v in (("rtol", rtol), ("atol", atol), ("hmax", hmax))]
+    steps = checked_number("mxstep", mxstep)
+    times = checked_times(t)
+    for path, x in flatten_with_path(args)[0]:
+        if not is_valid_value(x):
+            raise TypeError(
+                f"odeint: args must be pytrees of arrays or numbers; got {x!r} at args"
+                f"{keystr(path)}. Hint: close over it."
+            )
+    start, unravel = raveled_state(y0)
+    operands = [as_array(x, "odeint") for x in flatten(args)[0]]
+    point = ShapedArray((), times.dtype)
+    avals = [*unravel.avals, point, *[ShapedArray(x.shape, x.dtype) for x in operands]]
+    body = stage_body("odeint", func, structure((y0, 0.0, *args)), avals)
+    check_slope(func, unravel, body)
+    rounding = float(np.finfo(dtypes.real_dtype(unravel.flat.dtype)).eps)
+    tolerances = (max(options[0], rounding), options[1], options[2], steps)
+    # kept with the function, so that its solution is compiled once
+    programs, key = programs_of(func), ("equation", body.jaxpr, unravel, tolerances)
+    equation = programs.get(key)
+    if equation is None:
+        equation = programs.add(key, Equation(raveled_flow(body, unravel, avals), tolerances))
+    return unravel_each(unravel, equation.solution(start, times, [*body.consts, *operands]))
+
+
+def checked_number(name: str, x: Any) -> float:
+    """A positive number that is known now."""
+    try:
+        value = float(x)
+    except (TypeError, ValueError, TracerError):
+        raise TypeError(f"odeint: {name} must be a number known now; got {x!r}.") from None
+    if not value > 0:
+        raise ValueError(f"odeint: {name} must be positive; got {x!r}.")
+    return value
+
+
+def checked_times(t: Any) -> Any:
+    """The times as a vector of floats; where they are known they must go one way."""
+    times = jnp.asarray(t) if isinstance(t, list | tuple) else as_array(t, "odeint")
+    if times.ndim != 1 or not times.size:
+        raise ShapeError(
+            f"odeint: t must be a vector of times, of which the first is y0's; got {times.aval}. "
+            "Hint: t=jnp.array([t0, t1])"
+        )
+    if not dtypes.is_float(times.dtype):
+        raise DtypeError(
+            f"odeint: t must be of floats; got {times.aval}. Hint: t.astype(jnp.float32)"
+        )
+    if not isinstance(times, Tracer):
+        moves = np.diff(np.asarray(times).astype(np.float64))
+        if not (np.all(moves >= 0) or np.all(moves <= 0)):
+            raise ValueError(f"odeint: t must rise or fall; got {np.asarray(times)}.")
+    return times
+
+
+def raveled_state(y0: Any) -> tuple[Any, Unravel]:
+    """The initial value as a vector, and the way back."""
+    for path, x in flatten_with_path(y0)[0]:
+        if not is_valid_value(x) or not dtypes.is_inexact(typeof(x).dtype):
+            got = typeof(x) if is_valid_value(x) else repr(x)
+            raise DtypeError(
+                f"odeint: y0 must be floating-point or complex; got {got} at y0{keystr(path)}. "
+                "Hint: a float, or y0.astype(jnp.float32)."
+            )
+    if not flatten(y0)[0]:
+        raise PytreeError(f"odeint: y0 must hold an array or a number; got {y0!r}.")
+    return ravel_pytree(y0)
+
+
+def check_slope(func: Callable, unravel: Unravel, body: Body) -> None:
+    """Raise unless what `func` gives is like y0."""
+    if body.out_tree != unravel.tree:
+        raise PytreeError(
+            f"odeint: {fun_name(func)} must return what is like y0; "
+            f"got {body.out_tree} where y0 is {unravel.tree}."
+        )
+    for got, aval in zip(body.out_avals, unravel.avals, strict=True):
+        if got.shape != aval.shape or dtypes.is_complex(got.dtype) > dtypes.is_complex(aval.dtype):
+            raise ShapeError(
+                f"odeint: {fun_name(func)} must return what is like y0; "
+                f"got {got} where y0 has {aval}."
+            )
+
+
+def raveled_flow(body: Body, unravel: Unravel, avals: Sequence[ShapedArray]) -> Jaxpr:
+    """The staged function as one of vectors: (y, t, *consts, *args) -> [dy]."""
+    count, state = len(body.consts), len(unravel.avals)
+
+    def flow(y: Any, t: Any, *params: Any) -> list:
+        leaves = flatten(unravel(y))[0]
+        dy = body.jaxpr(*params[:count], *leaves, t, *params[count:])
+        return [ravel_pytree([convert(x, unravel.flat.dtype) for x in dy])[0]]
+
+    held = [a.aval for a in body.jaxpr.invars[:count]]
+    given = [unravel.flat, avals[state], *held, *avals[state + 1 :]]
+    return stage_closed(flow, given, body.jaxpr.name)[0]
+
+
+def unravel_each(unravel: Unravel, ys: Any) -> Any:
+    """The pytree of a stack of vectors."""
+    ends = np.cumsum([a.size for a in unravel.avals])[:-1]
+    parts = jnp.split(ys, ends, 1) if len(ends) else [ys]
+    leaves = [
+        convert(x.real if not dtypes.is_complex(a.dtype) else x, a.dtype).reshape(-1, *a.shape)
+        for x, a in zip(parts, unravel.avals, strict=True)
+    ]
+    return unflatten(unravel.tree, leaves)
+
+
+class Equation:
+    """dy/dt = flow(y, t, *params) of a vector, with tolerances; what solves it has derivatives.
+
+    `flow` is a closed jaxpr; `tolerances` are (rtol, atol, hmax, mxstep).
+    """
+
+    def __init__(self, flow: Jaxpr, tolerances: tuple[float, float, float, float]):
+        self.flow = flow
+        self.tolerances = tolerances
+        self.run = jit(self.solve)
+        self.pulls: dict[tuple, Callable] = {}  # the compiled pullbacks, by what is asked for
+
+    def solution(self, y0: Any, times: Any, params: Sequence[Any]) -> Any:
+        """y at every time."""
+        return custom_vjp_p.bind(
+            y0,
+            times,
+            *params,
+            name="odeint",
+            call_jaxpr=self.run,
+            fwd=self.forward,
+            jvp=self.pushforward,
+            num_consts=0,
+            symbolic_zeros=True,
+            optimize_remat=False,
+        )[0]
+
+    def staged_like(self, fun: Callable, *examples: Any) -> Equation:
+        """The equation of another flow, to the same tolerances."""
+        avals = [ShapedArray(typeof(x).shape, typeof(x).dtype) for x in examples]
+        return Equation(stage_closed(fun, avals, self.flow.name)[0], self.tolerances)
+
+    def slope(self, y: Any, t: Any, params: Sequence[Any]) -> Any:
+        """dy/dt at a point."""
+        return self.flow(y, t, *params)[0]
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def solve(self, y0: Any, times: Any, *params: Any) -> list:
+        """y at every time, stacked."""
+        if times.shape[0] == 1:
+            return [y0[None]]
+        # time runs forwards in what follows: where it falls, the slope is turned instead
+        sign = jnp.where(times[-1] < times[0], -1.0, 1.0).astype(times.dtype)
+        times = sign * times
+        turn = sign.astype(dtypes.real_dtype(y0.dtype))
+
+        def fun(y: Any, t: Any) -> Any:
+            return turn * self.slope(y, sign * t, params)
+
+        rtol, atol, hmax, mxstep = self.tolerances
+        last, first = times[-1], fun(y0, times[0])
+        step = initial_step_size(fun, times[0], y0, 4, rtol, atol, first)
+        step = jnp.minimum(step, hmax).astype(times.dtype)
+
+        def advance(state: tuple, target: Any) -> tuple[tuple, Any]:
+            def going(carry: tuple) -> Any:
+                count, (_, t, h, *_) = carry
+                return (t < target) & (count < mxstep) & (t + h > t)
+
+            def attempt(carry: tuple) -> tuple:
+                count, state = carry
+                return count + 1, self.attempt(fun, state, last)
+
+            count = jnp.zeros((), np.float32 if np.isinf(mxstep) else np.int32)
+            _, state = lax.while_loop(going, attempt, (count, state))
+            return state, jnp.where(state[1] >= target, dense(state, target), np.nan)
+
+        state = (times[0], times[0], step, y0, y0, first, first, jnp.zeros_like(y0))
+        _, ys = lax.scan(advance, state, times[1:])
+        return [jnp.concatenate([y0[None], ys])]
+
+    def attempt(self, fun: Callable, state: tuple, last: Any) -> tuple:
+        """The state after a step is tried: moved on where its error is small, else as it was.
+
+        A state is (the time before the last step, the time, the next step's length, y before and
+        after the last step, the slopes there, the dense output's own term).
+        """
+        rtol, atol, hmax, _ = self.tolerances
+        _, t, h, _, y, _, f, _ = state
+        final = h >= last - t
+        h = jnp.where(final, last - t, h)
+        new, slopes, error = runge_kutta_step(fun, y, f, t, h.astype(t.dtype))
+        ratio = mean_error_ratio(error, rtol, atol, y, new)
+        length = optimal_step_size(h, ratio)
+        # a step after which there is none is what it would have been without the end
+        length = jnp.minimum(length, hmax).astype(t.dtype)
+        good = ratio <= 1.0
+        after = (
+            t,
+            jnp.where(final, last, t + h),
+            length,
+            y,
+            new,
+            f,
+            slopes[-1],
+            h.astype(dtypes.real_dtype(y.dtype)) * weighted(DENSE, slopes),
+        )
+        kept = [jnp.where(good, a, b) for a, b in zip(after, state, strict=True)]
+        return (*kept[:2], length, *kept[3:])
+
+    # -- derivatives -------------------------------------------------------------------------------
+
+    def pushforward(self, primals: Sequence, tangents: Sequence) -> tuple[list, list]:
+        """The solution and its tangent: an equation for both together."""
+        y0, times, *params = primals
+        y_dot, t_dot, *param_dots = tangents
+        moved = [type(t) is not Zero for t in param_dots]
+        n, k = y0.size, len(params)
+
+        def fun(both: Any, t: Any, *given: Any) -> list:
+            dots = merge(moved, [Zero(p.aval) for p in fixed_dots], given[k:])
+            point, moves = [both[:n], t, *given[:k]], [both[n:], Zero(typeof(t)), *dots]
+            (dy,), (ddot,) = jvp(self.flow, point, moves)
+            return [jnp.concatenate([dy, jnp.zeros_like(dy) if type(ddot) is Zero else ddot])]
+
+        fixed_dots, moving_dots = partition(moved, param_dots)
+        dot = jnp.zeros_like(y0) if type(y_dot) is Zero else y_dot
+        if type(t_dot) is not Zero:  # to start later is to start from where the flow came from
+            dot = dot - t_dot[0] * self.slope(y0, times[0], params)
+        start = jnp.concatenate([y0, dot])
+        operands = [*params, *moving_dots]
+        equation = self.staged_like(fun, start, times[0], *operands)
+        ys, dots = jnp.split(equation.solution(start, times, operands), 2, 1)
+        if type(t_dot) is not Zero:
+            dots = dots + t_dot[:, None] * self.slopes(ys, times, params)
+        return [ys], [dots]
+
+    def slopes(self, ys: Any, times: Any, params: Sequence[Any]) -> Any:
+        """dy/dt at every time."""
+        return lax.map(lambda yt: self.slope(yt[0], yt[1], params), (ys, times))
+
+    def forward(self, primals: Sequence, perturbed: Sequence) -> tuple[list, list, Callable]:
+        """The solution, what its pullback needs, and the pullback."""
+        y0, times, *params = primals
+        ys = self.solution(y0, times, params)  # whose derivative, should it be asked for, is ours
+        wanted = tuple(perturbed)
+        if wanted not in self.pulls:
+            self.pulls[wanted] = jit(functools.partial(self.pullback, wanted))
+
+        def pull(residuals: Sequence, cts: Sequence) -> list:
+            ys, times, *params = residuals
+            zeros = [Zero(typeof(x).to_tangent()) for x in (ys[0], times, *params)]
+            if type(cts[0]) is Zero:
+                return zeros
+            grads = self.pulls[wanted](ys, times, params, cts[0])
+            return [z if g is None else g for g, z in zip(grads, zeros, strict=True)]
+
+        return [ys], [ys, times, *params], pull
+
+    def pullback(self, perturbed: tuple, ys: Any, times: Any, params: list, cts: Any) -> list:
+        """Cotangents of y0, the times and the params, by the adjoint equation backwards.
+
+        With a = d loss / d y(t), a' = -a df/dy and the cotangent of the params grows by a df/dp.
+        y itself is solved backwards along with it, from every time anew. None where not asked for.
+        """
+        wants_state, wants_times, *wanted = perturbed
+        fixed, moving = partition(wanted, params)
+        total, unravel = ravel_pytree([jnp.zeros_like(p) for p in moving])
+        n = ys.shape[1]
+
+        def fun(state: Any, t: Any, *given: Any) -> list:
+            held, moves = given[: len(fixed)], list(given[len(fixed) :])
+            flow = lambda y, ps: self.slope(y, t, merge(wanted, held, ps))
+            dy, back = vjp(flow, state[:n], moves)
+            a_dot, grads = back(-state[n : 2 * n])
+            return [ravel_pytree([dy, a_dot, *grads])[0].astype(state.dtype)]
+
+        dtype = jnp.result_type(ys, total) if moving else ys.dtype
+        start = jnp.zeros((2 * n + total.size,), dtype)
+        equation = self.staged_like(fun, start, times[0], *fixed, *moving)
+
+        def back(carry: tuple, at: tuple) -> tuple:
+            a, total = carry
+            y, ct, span = at
+            a = a + ct
+            state = jnp.concatenate([y.astype(dtype), a.astype(dtype), total.astype(dtype)])
+            end = equation.solution(state, span, [*fixed, *moving])[1]
+            return (like(end[n : 2 * n], a), like(end[2 * n :], total)), None
+
+        spans = jnp.stack([times[1:], times[:-1]], 1)
+        adjoint = (jnp.zeros_like(ys[0]), total)
+        (a, total), _ = lax.scan(back, adjoint, (ys[1:], cts[1:], spans), reverse=True)
+        of_times: Any = None
+        if wants_times:
+            of_times = jnp.sum((cts * self.slopes(ys, times, params)).real, 1).at[0].set(0.0)
+            of_times = of_times.at[0].add(-jnp.sum((a * self.slope(ys[0], times[0], params)).real))
+            of_times = of_times.astype(times.dtype)
+        grads = merge(wanted, [None] * len(fixed), unravel(total) if moving else [])
+        return [a + cts[0] if wants_state else None, of_times, *grads]
+
+
+def like(x: Any, y: Any) -> Any:
+    """`x` in the dtype of `y`; of a complex x that is to be real, the real part."""
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(y.dtype):
+        x = x.real
+    return x.astype(y.dtype)
+
+
+# --- one step -------------------------------------------------------------------------------------
+
+
+def weighted(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
+    """The weighted sum of slopes."""
+    first, *rest = [w * k for w, k in zip(weights, slopes, strict=True) if w]
+    for x in rest:
+        first = first + x
+    return first
+
+
+def runge_kutta_step(func: Callable, y0: Any, f0: Any, t0: Any, dt: Any) -> tuple[Any, list, Any]:
+    """(y after the step, the slopes on the way, the error's estimate). The last slope is y's."""
+    slopes, y = [f0], y0
+    h = dt.astype(dtypes.real_dtype(y0.dtype))
+    for node, row in zip(NODES, STAGES, strict=True):
+        y = y0 + h * weighted(row, slopes)
+        slopes.append(func(y, t0 + node * dt))
+    return y, slopes, h * weighted(ERROR, slopes)
+
+
+def dense(state: tuple, t: Any) -> Any:
+    """y at a time within the last step."""
+    before, after, _, y0, y1, f0, f1, own = state
+    h = after - before
+    x = jnp.where(h > 0, (t - before) / jnp.where(h > 0, h, 1.0), 1.0)
+    h, x = h.astype(dtypes.real_dtype(y0.dtype)), x.astype(dtypes.real_dtype(y0.dtype))
+    rise = y1 - y0
+    bend = h * f0 - rise
+    return y0 + x * (rise + (1 - x) * (bend + x * (rise - h * f1 - bend + (1 - x) * own)))
+
+
+def norm(x: Any, scale: Any) -> Any:
+    """The root mean square of |x| / scale."""
+    x = x / scale
+    return jnp.sqrt(jnp.mean((x * x.conj()).real))
+
+
+def mean_error_ratio(error_estimate: Any, rtol: float, atol: float, y0: Any, y1: Any) -> Any:
+    """The error of a step as a part of what is allowed."""
+    return norm(error_estimate, atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1)))
+
+
+def initial_step_size(
+    fun: Callable, t0: Any, y0: Any, order: int, rtol: float, atol: float, f0: Any
+) -> Any:
+    """A first step of about the right length (Hairer, Norsett and Wanner, II.4)."""
+    scale = atol + rtol * jnp.abs(y0)
+    d0, d1 = norm(y0, scale), norm(f0, scale)
+    tiny = (d0 < 1e-5) | (d1 < 1e-5)
+    h0 = jnp.where(tiny, 1e-6, 0.01 * d0 / jnp.where(tiny, 1.0, d1))
+    f1 = fun(y0 + h0 * f0, t0 + h0.astype(t0.dtype))
+    d2 = norm(f1 - f0, scale) / h0
+    most = jnp.maximum(d1, d2)
+    flat = most <= 1e-15
+    h1 = jnp.where(
+        flat,
+        jnp.maximum(1e-6, h0 * 1e-3),
+        (0.01 / jnp.where(flat, 1.0, most)) ** (1.0 / (order + 1)),
+    )
+    return jnp.minimum(100.0 * h0, h1)
+
+
+def optimal_step_size(
+    last_step: Any,
+    mean_error_ratio: Any,
+    safety: float = 0.9,
+    ifactor: float = 10.0,
+    dfactor: float = 0.2,
+    order: float = 5.0,
+) -> Any:
+    """The length of the step to try next. An error that is not finite shortens it most."""
+    wanted = safety * jnp.maximum(mean_error_ratio, 1e-10) ** (-1.0 / order)
+    most = jnp.where(mean_error_ratio <= 1.0, ifactor, 1.0)
+    factor = jnp.clip(jnp.where(jnp.isfinite(wanted), wanted, dfactor), dfactor, most)
+    return last_step * factor
