@@ -32,8 +32,9 @@ from weft.stages import Lowered, Program, Traced
 from weft.util import Logger, fun_name
 from weft.xla.array import ArrayImpl, put
 from weft.xla.client import devices_of
-from weft.xla.eager import EVAL, check_concrete, device_of, forget_kernels
+from weft.xla.eager import EVAL, check_concrete, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables
+from weft.xla.key_reuse import check_keys, followed, watching_keys
 from weft.xla.nans import Watch, check_program, watch
 
 __all__ = ["clear_caches", "jit"]
@@ -121,20 +122,23 @@ class JitFunction:
             return program.result(outs), None, False
         for x in (*program.consts, *leaves):
             check_concrete(x)
-        device, committed = device_of(leaves)
-        if self.device is not None:
-            device, committed = self.device, True
+        placement = program.placement(leaves, self.device)
         watched = watch()
         # what is given away cannot be looked at again
         spec = program.spec._replace(donated=()) if watched else program.spec
-        key = ("program", device, committed, spec, len(program.consts))
+        key = ("program", placement, spec, len(program.consts))
         run = program.jaxpr.memo.get(key)
         if run is None:
-            run = build(program.jaxpr, program.consts, spec, device, committed)
+            run = build(program.jaxpr, program.consts, spec, placement)
             program.jaxpr.memo[key] = run
-        outs = run(*leaves)
+        if watching_keys():
+            every = (*program.consts, *leaves)
+            outs = followed(program.jaxpr, every, lambda: run(*leaves))
+        else:
+            outs = run(*leaves)
         if watched:
             self.check_results(watched, program, leaves, outs, args, kwargs)
+        if watched or watching_keys():
             return program.result(outs), None, False
         if program.hides:  # what has a type the engine lacks stays with Python
             return program.result(outs), None, False
@@ -263,9 +267,12 @@ class JitFunction:
     @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Stage at the types of these arguments (arrays or ShapeDtypeStructs)."""
-        program, _ = self.program(args, kwargs, structs=True)
+        program, leaves = self.program(args, kwargs, structs=True)
+        if watching_keys():
+            check_keys(program.jaxpr)
         _, dynamic, _, named = self.split(args, kwargs)
-        return Traced(program, flatten((dynamic, named))[1], self.fun)
+        placement = program.placement(leaves, self.device)
+        return Traced(program, flatten((dynamic, named))[1], self.fun, placement)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Stage and write StableHLO at the types of these arguments."""

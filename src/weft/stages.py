@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from weft.control.jit import JitSpec, build, lower_program
+from weft.control.jit import JitSpec, build, lower_program, shardings_in
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.trace import Tracer
@@ -20,11 +20,11 @@ from weft.flat import avals_of
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.structs import ShapeDtypeStruct
 from weft.util import Record, inserted
-from weft.xla.client import default_device, sharding_on
 from weft.xla.compile import Executable
 from weft.xla.hlo import without_locations
 from weft.xla.layouts import Format, Layout
 from weft.xla.nans import check_program, watch
+from weft.xla.placement import Placement, on_device, placement_of, wide_sharding
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
@@ -65,9 +65,10 @@ class ArgInfo(Record):
 class _Stage:
     """What every stage knows of the call it is made for."""
 
-    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable):
+    def __init__(self, program: Program, in_tree: PyTreeDef, fun: Callable, placement: Placement):
         self._program = program
         self._fun = fun
+        self._placement = placement
         self.in_tree = in_tree
         self.out_tree = program.out_tree
 
@@ -124,15 +125,23 @@ class Traced(_Stage):
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
-        module, *_ = lower_program(self._program.jaxpr, self._program.consts, self._spec)
-        return Lowered(self._program, self.in_tree, self._fun, module.text)
+        program, placement = self._program, self._placement
+        module = lower_program(program.jaxpr, program.consts, self._spec, placement).module
+        return Lowered(program, self.in_tree, self._fun, placement, module.text)
 
 
 class Lowered(_Stage):
     """A program in StableHLO: `.as_text()`, `.compile()`."""
 
-    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable, text: str):
-        super().__init__(program, in_tree, fun)
+    def __init__(
+        self,
+        program: Program,
+        in_tree: PyTreeDef,
+        fun: Callable,
+        placement: Placement,
+        text: str,
+    ):
+        super().__init__(program, in_tree, fun, placement)
         self._text = text
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -155,20 +164,20 @@ class Lowered(_Stage):
         return self.compile().cost_analysis()
 
     def compile(self, compiler_options: dict | None = None) -> Compiled:
-        """Compile for the default device."""
+        """Compile for the devices of the arguments, else for the default device."""
         program = self._program
         spec = program.spec
         if compiler_options:
             spec = spec._replace(compiler_options=tuple(sorted(compiler_options.items())))
-        run = build(program.jaxpr, program.consts, spec, default_device(), False)
+        run = build(program.jaxpr, program.consts, spec, self._placement)
         return Compiled(program, self.in_tree, self._fun, run)
 
 
 class Compiled(_Stage):
     """A compiled program: call it, or look at what the engine made of it."""
 
-    def __init__(self, program: Any, in_tree: PyTreeDef, fun: Callable, run: Executable):
-        super().__init__(program, in_tree, fun)
+    def __init__(self, program: Program, in_tree: PyTreeDef, fun: Callable, run: Executable):
+        super().__init__(program, in_tree, fun, run.placement)
         self._run = run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -239,20 +248,22 @@ class Compiled(_Stage):
     def _inputs(self, of: Callable, unused: Any) -> tuple:
         """Of the place and the layout of each argument that the executable takes."""
         program, run = self._program, self._run
-        kept = iter(run.kept or [True] * len(program.in_avals))
-        taken = [i not in program.hidden and next(kept) for i in range(len(program.in_avals))]
+        count = len(program.in_avals)
+        places = run.argument_shardings(count - len(program.hidden))
+        for i in sorted(program.hidden):
+            places.insert(i, None)
         every = run.loaded.get_parameter_layouts()  # what the program closes over comes first
-        layouts = iter(map(Layout.from_pjrt_layout, every[len(every) - sum(taken) :]))
-        sharding = sharding_on(run.device)
-        found = [of(sharding, next(layouts)) if t else unused for t in taken]
+        taken = sum(s is not None for s in places)
+        layouts = map(Layout.from_pjrt_layout, every[len(every) - taken :])
+        found = [unused if s is None else of(s, next(layouts)) for s in places]
         return unflatten(self.in_tree, found)
 
     def _outputs(self, of: Callable) -> Any:
         """Of the place and the layout of each result."""
         hidden = dict.fromkeys(self._program.hidden_results)
         layouts = map(Layout.from_pjrt_layout, self._run.loaded.get_output_layouts())
-        sharding = sharding_on(self._run.device)
-        found = [of(sharding, x) for x in inserted(layouts, hidden)]
+        places = inserted(self._run.out_shardings, dict.fromkeys(hidden, self._run.placement.whole))
+        found = [of(s, x) for s, x in zip(places, inserted(layouts, hidden), strict=True)]
         return unflatten(self.out_tree, found)
 
     def runtime_executable(self) -> Any:
@@ -283,6 +294,20 @@ class Program(NamedTuple):
         """The types of all results, flat."""
         hidden = {i: typeof(x) for i, x in self.hidden_results.items()}
         return inserted(self.jaxpr.out_avals, hidden)
+
+    def placement(self, leaves: Sequence[Any], device: Any = None) -> Placement:
+        """Where to run on the arguments that the jaxpr takes; `device`: where the user says."""
+        if device is not None:
+            return on_device(device, True)
+        places = self.spec.in_shardings or [None] * len(leaves)
+        named = [s for s in (*places, *self.spec.out_shardings) if s is not None]
+        free = [x for x, s in zip(leaves, places, strict=True) if s is None]
+        consts = [c for c in self.consts if wide_sharding(c) is not None]
+        found = placement_of([*consts, *free], [*named, *shardings_in(self.jaxpr)])
+        if not found.partitioned:
+            return found
+        rest = iter(found.arguments[len(consts) :])
+        return found._replace(arguments=tuple(next(rest) if s is None else s for s in places))
 
     def visible(self, leaves: list) -> list:
         """The arguments that the jaxpr takes."""

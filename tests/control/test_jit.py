@@ -9,6 +9,7 @@ from weft import grad, jit, jvp, lax, make_jaxpr, vmap
 from weft.control.jit import JitSpec, jaxpr_uses_axis, jit_p, lower_program
 from weft.core.passes import check_jaxpr, dce_jaxpr, inline_calls
 from weft.core.primitive import Primitive
+from weft.xla.placement import on_device
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 
@@ -134,12 +135,12 @@ def test_a_call_is_mapped_for_the_axis_it_names_though_no_argument_is():
 
 def test_the_spec_of_a_compilation():
     closed = make_jaxpr(lambda x, y: x + 1)(A, A)
-    (text, _), kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(0,)))
+    here = on_device(weft.devices()[0], False)
+    (text, *_), _, kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(0,)), here)
     assert kept == [True, False] and "tf.aliasing_output = 0" in text
     assert "module @jit_f" in text
-    (text, _), kept, _ = lower_program(
-        closed.jaxpr, (), JitSpec("f", donated=(1,), keep_unused=True)
-    )
+    spec = JitSpec("f", donated=(1,), keep_unused=True)
+    (text, *_), _, kept, _ = lower_program(closed.jaxpr, (), spec, here)
     assert kept == [True, True] and "buffer_donor" in text or "aliasing" in text
 
 

@@ -11,7 +11,8 @@ import weft
 import weft.numpy as jnp
 from weft.errors import JaxRuntimeError
 from weft.xla import compile as compiling
-from weft.xla.compile import Executable, compile_text, disk_cache, engine_options
+from weft.xla.compile import Executable, compile_text, disk_cache
+from weft.xla.placement import on_device
 
 MODULE = """module @jit_{name} {{
   func.func public @main(%arg0: tensor<3xf32>) -> (tensor<3xf32>) {{
@@ -45,11 +46,14 @@ def compiled(monkeypatch):
     return made
 
 
-def run(name="f", op="sqrt", options=None):
+def here(committed=False):
+    return on_device(weft.devices()[0], committed)
+
+
+def run(name="f", op="sqrt", settings=()):
     """Compile a module as if for the first time, and its result for `X`."""
-    device = weft.devices()[0]
-    loaded = compile_text(MODULE.format(name=name, op=op), device, options)
-    return Executable(loaded, [weft.typeof(X)], device)(X)[0].tolist()
+    loaded = compile_text(MODULE.format(name=name, op=op), here(), settings)
+    return Executable(loaded, [weft.typeof(X)], here())(X)[0].tolist()
 
 
 def entries(directory):
@@ -92,11 +96,11 @@ def test_an_entry_that_is_whole_but_no_executable_is_compiled_again(directory, c
 
 
 def test_other_options_and_programs_have_other_entries(directory, compiled):
-    flags = engine_options([("xla_cpu_enable_fast_math", True)])
-    assert run() == run(options=flags) == [1, 2, 3] and len(compiled) == 2
+    flags = [("xla_cpu_enable_fast_math", True)]
+    assert run() == run(settings=flags) == [1, 2, 3] and len(compiled) == 2
     assert run(op="negate") == [-1, -4, -9] and len(entries(directory)) == 3
-    run(options=engine_options([("xla_cpu_enable_fast_math", True)]))
-    run(options=engine_options([("xla_cpu_enable_fast_math", False)]))
+    run(settings=flags)
+    run(settings=[("xla_cpu_enable_fast_math", False)])
     assert len(compiled) == 4
 
 
@@ -121,7 +125,7 @@ def test_an_executable_that_cannot_be_kept_runs(directory, compiled, monkeypatch
             raise JaxRuntimeError("UNIMPLEMENTED: serialize")
 
     monkeypatch.setattr(compiling, "compile_now", lambda *args: Loaded())
-    assert type(compile_text(MODULE.format(name="f", op="sqrt"), weft.devices()[0])) is Loaded
+    assert type(compile_text(MODULE.format(name="f", op="sqrt"), here())) is Loaded
     assert entries(directory) == []
 
 
@@ -185,9 +189,8 @@ def test_log_compiles(directory, caplog):
 
 
 def test_consts_and_unused_arguments():
-    device = weft.devices()[0]
-    loaded = compile_text(MODULE.format(name="f", op="sqrt"), device)
+    loaded = compile_text(MODULE.format(name="f", op="sqrt"), here())
     aval = weft.typeof(X)
-    assert Executable(loaded, [aval], device, consts=[X])()[0].tolist() == [1, 2, 3]
-    assert Executable(loaded, [aval], device, kept=[False, True])(None, X)[0].tolist() == [1, 2, 3]
-    assert Executable(loaded, [aval], device, committed=True)(X)[0].committed
+    assert Executable(loaded, [aval], here(), consts=[X])()[0].tolist() == [1, 2, 3]
+    assert Executable(loaded, [aval], here(), kept=[False, True])(None, X)[0].tolist() == [1, 2, 3]
+    assert Executable(loaded, [aval], here(True))(X)[0].committed

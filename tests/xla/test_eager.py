@@ -154,8 +154,9 @@ def test_operations_run_where_their_operands_are_bound():
 
 def test_operands_bound_to_two_devices_are_refused():
     on_two_devices("""
-        text = ("array: operands must be on one device; got f32[3] on CpuDevice(id=0), f32[3] on "
-                "CpuDevice(id=1). Hint: weft.device_put(x, CpuDevice(id=0)).")
+        text = ("array: operands must be on one device, or over one mesh; got f32[3] on "
+                "CpuDevice(id=1) where another is on CpuDevice(id=0). "
+                "Hint: weft.device_put(x, CpuDevice(id=0)).")
         for use in (lambda: a + b, lambda: jnp.add(a, b), lambda: jnp.stack([a, b]), lambda: a @ b,
                     lambda: weft.jit(lambda v, w: v + w)(a, b), lambda: jnp.where(a > 0, a, b)):
             for _ in range(2):

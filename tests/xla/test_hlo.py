@@ -45,13 +45,14 @@ def test_constants_survive_compilation(dtype):
     from weft.primitives.layout import reshape
     from weft.xla.client import all_devices
     from weft.xla.compile import Executable, compile_text
+    from weft.xla.placement import on_device
 
     values = np.array([[0, 1, 2], [3, 1, 0]]).astype(dtype)
     aval = ShapedArray(values.shape, dtype)
     hlo = Builder()
     hlo.function("main", [], lambda: [hlo.constant(values, aval)], "public")
-    device = all_devices()[0]
-    (out,) = Executable(compile_text(hlo.module("m"), device), [aval], device)()
+    here = on_device(all_devices()[0], False)
+    (out,) = Executable(compile_text(hlo.module("m"), here), [aval], here)()
     got = np.asarray(out)
     assert got.dtype == values.dtype
     assert (got.astype(np.complex64) == values.astype(np.complex64)).all()

@@ -207,9 +207,7 @@ def extended(
     return (*range(n), *more)
 
 
-def joined_avals(
-    each: Sequence[Sequence[ShapedArray]], *index: ShapedArray
-) -> list[ShapedArray]:
+def joined_avals(each: Sequence[Sequence[ShapedArray]], *index: ShapedArray) -> list[ShapedArray]:
     """The result types of branches; weak where it is weak in each of them.
 
     Over a mesh they vary as those of any branch do, and as `index` does.

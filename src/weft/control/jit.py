@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from weft import monitoring
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Jaxpr, subjaxprs
 from weft.core.passes import check_jaxpr, dce_jaxpr
 from weft.core.primitive import (
     Linear,
@@ -32,10 +32,13 @@ from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition
-from weft.xla.compile import Executable, compile_text, engine_options
-from weft.xla.eager import check_concrete, device_of, eqn_jaxpr
+from weft.xla.building import executable
+from weft.xla.compile import Executable
+from weft.xla.eager import check_concrete, eqn_jaxpr
+from weft.xla.key_reuse import followed, watching_keys
 from weft.xla.lower import Module, lower_call, lower_module
 from weft.xla.nans import check_program, watch
+from weft.xla.placement import Placement, placement_of, wide_sharding
 
 
 class Jit(Primitive):
@@ -58,12 +61,12 @@ class Jit(Primitive):
         yield jaxpr, args
 
     def impl(self, *args, jaxpr, name):
-        device, committed = device_of(args)
-        key = ("executable", device, committed)
+        placement = placement_of(args, shardings_in(jaxpr))
+        key = ("executable", placement)
         run = jaxpr.memo.get(key)
         if run is None:
-            run = jaxpr.memo[key] = build(jaxpr, (), JitSpec(name), device, committed)
-        outs = run(*args)
+            run = jaxpr.memo[key] = build(jaxpr, (), JitSpec(name), placement)
+        outs = followed(jaxpr, args, lambda: run(*args)) if watching_keys() else run(*args)
         watched = watch()
         if watched:
             check_program(watched, name, jaxpr, args, outs)
@@ -146,6 +149,8 @@ class JitSpec(NamedTuple):
     donated: tuple[int, ...] = ()  # indices of arguments whose buffers may hold results
     keep_unused: bool = False
     compiler_options: tuple = ()
+    in_shardings: tuple = ()  # of the arguments, None where it follows from them; () for all
+    out_shardings: tuple = ()  # of the results, likewise
 
 
 SMALL = 4096  # bytes
@@ -156,7 +161,10 @@ def write_small_consts(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list
 
     What the engine can see it can fold; what is large would only make the text long.
     """
-    small = [typeof(x).size * typeof(x).dtype.itemsize <= SMALL for x in consts]
+    small = [
+        wide_sharding(x) is None and typeof(x).size * typeof(x).dtype.itemsize <= SMALL
+        for x in consts
+    ]
     if True not in small:
         return jaxpr, list(consts)
     passed, written = partition(small, jaxpr.invars[: len(consts)])
@@ -180,37 +188,54 @@ def prepare(jaxpr: Jaxpr, n_consts: int, spec: JitSpec) -> tuple[Jaxpr, list[boo
     return out.replace(invars=invars), kept
 
 
-def lower_program(
-    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec
-) -> tuple[Module, list[bool], list]:
-    """The StableHLO of a program that takes `consts` first.
+class LoweredProgram(NamedTuple):
+    """A program ready to compile: its text, the jaxpr that was written, and what it is passed."""
 
-    Also which arguments it takes, and the consts to pass before them.
-    """
+    module: Module
+    jaxpr: Jaxpr
+    kept: list[bool]  # which arguments it takes
+    consts: list  # what is passed before them
+
+
+def lower_program(
+    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, placement: Placement
+) -> LoweredProgram:
+    """The StableHLO of a program that takes `consts` first."""
     jaxpr, consts = write_small_consts(jaxpr, consts)
     n = len(consts)
     ready, kept = prepare(jaxpr, n, spec)
     position = {i: n for n, i in enumerate(i for i, k in enumerate(kept) if k)}
     donated = [position[i + n] for i in spec.donated if kept[i + n]]
-    return lower_module(ready, spec.name, donated), kept[n:], consts
+    parameters = []
+    if placement.partitioned:
+        given = [*map(wide_sharding, consts), *placement.arguments]
+        parameters = [s for s, k in zip(given, kept, strict=True) if k]
+    module = lower_module(ready, spec.name, placement, parameters, spec.out_shardings, donated)
+    return LoweredProgram(module, ready, kept[n:], consts)
 
 
 def build(
-    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, device: Any, committed: bool
+    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, placement: Placement
 ) -> Executable:
     """From a closed jaxpr (whose first parameters are the consts) to a program that runs."""
     start = time.perf_counter()
-    (text, host_calls), kept, consts = lower_program(jaxpr, consts, spec)
+    lowered = lower_program(jaxpr, consts, spec, placement)
     seconds = time.perf_counter() - start
     monitoring.record_work(monitoring.LOWER, seconds, fun_name=f"jit({spec.name})")
-    loaded = compile_text(text, device, compile_options(spec), len(host_calls))
-    taken = None if all(kept) else kept
-    return Executable(loaded, jaxpr.out_avals, device, committed, consts, taken, host_calls)
+    kept = None if all(lowered.kept) else lowered.kept
+    return executable(
+        lowered.module, lowered.jaxpr, placement, lowered.consts, kept, spec.compiler_options
+    )
 
 
-def compile_options(spec: JitSpec) -> Any:
-    """The engine's options for `spec`; None for its defaults."""
-    return engine_options(spec.compiler_options) if spec.compiler_options else None
+def shardings_in(jaxpr: Jaxpr) -> tuple:
+    """The shardings that equations of a program name, or of programs that those hold."""
+    found = jaxpr.memo.get("shardings")
+    if found is None:
+        own = [s for e in jaxpr.eqns for s in e.primitive.places(e.params)]
+        inner = [s for held in subjaxprs(jaxpr) for s in shardings_in(held)]
+        found = jaxpr.memo["shardings"] = tuple(dict.fromkeys([*own, *inner]))
+    return found
 
 
 def jaxpr_uses_axis(jaxpr: Jaxpr, name: Any) -> bool:

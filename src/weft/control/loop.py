@@ -82,6 +82,11 @@ class While(Primitive):
         while cond(*cond_consts, *carry)[0]:
             carry = yield body, [*body_consts, *carry]
 
+    def keys_used(self, walk, args, params):
+        cond_consts, body_consts, carry = groups(args, params)
+        look = lambda now: walk.run(params["cond_jaxpr"], [*cond_consts, *now])
+        return walk.loop(params["body_jaxpr"], body_consts, carry, until=look)
+
     def impl(self, *args, **params):
         return run_compiled(self, args, params, params["body_jaxpr"])
 

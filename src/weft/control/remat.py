@@ -57,6 +57,10 @@ class Checkpoint(Jit):
             return jaxpr(*args)
         return run_compiled(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
 
+    def keys_used(self, walk, args, params):
+        run = walk.repeated if params["differentiated"] else walk.run
+        return run(params["jaxpr"], args)
+
     def partial_eval(self, trace, unknown, args, params):
         cut = split_to_recompute(params["jaxpr"], tuple(unknown), params["policy"])
         now, later, out_unknown, used = cut

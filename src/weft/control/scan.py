@@ -61,6 +61,10 @@ class Scan(Primitive):
             outs = yield params["jaxpr"], [*consts, *carry, *[x[i] for x in xs]]
             carry = outs[: len(carry)]
 
+    def keys_used(self, walk, args, params):
+        consts, carry, xs = groups(args, params)
+        return walk.loop(params["jaxpr"], consts, carry, xs, params["length"])
+
     def impl(self, *args, **params):
         return run_compiled(self, args, params, params["jaxpr"])
 

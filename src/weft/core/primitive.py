@@ -114,7 +114,7 @@ class Primitive:
         """The result types: by the type rule, and varying as the operands do, all taken together."""
         outs = self.abstract_eval(*avals, **params)
         varying = self.varies(joined(avals), params)
-        return outs if varying is None else [a.update(varying=varying) for a in outs]
+        return [a if a.varying is varying else a.update(varying=varying) for a in outs]
 
     def varies(self, varying: Any, params: dict) -> Any:
         """How results vary over a mesh, of operands that vary so (ShapedArray's `varying`)."""
@@ -123,6 +123,10 @@ class Primitive:
     def uses_axis(self, name: Any, params: dict) -> bool:
         """Whether this application refers to the named axis (collectives do)."""
         return False
+
+    def places(self, params: dict) -> Sequence[Any]:
+        """The shardings that this application names: they say which devices a program is for."""
+        return ()
 
     def path_name(self, params: dict) -> str:
         """What this application is called in the paths of operations that profiles show."""

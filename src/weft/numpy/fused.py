@@ -13,12 +13,15 @@ from weft.control.jit import JitSpec, build
 from weft.core.source import trimmed
 from weft.core.stage import stage_closed
 from weft.core.trace import current
+from weft.errors import KeyReuseError
 from weft.flat import FlatFun
 from weft.options import config
 from weft.pytrees import flatten, unflatten
-from weft.xla.eager import EVAL, check_concrete, device_of
+from weft.xla.eager import EVAL, check_concrete
 from weft.xla.fastpath import compiled_call
+from weft.xla.key_reuse import followed, watching_keys
 from weft.xla.nans import check_program, watch
+from weft.xla.placement import placement_of
 
 
 def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable:
@@ -47,13 +50,13 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
 
         flat = FlatFun(call, tree, name)
         jaxpr, consts = stage_closed(flat, [check_concrete(x) for x in leaves], name)
-        device, committed = device_of(leaves)
-        run = build(jaxpr, consts, spec, device, committed)
-        outs = run(*leaves)
+        run = build(jaxpr, consts, spec, placement_of(leaves))
+        keys, every = watching_keys(), (*consts, *leaves)
+        outs = followed(jaxpr, every, lambda: run(*leaves)) if keys else run(*leaves)
         watched = watch()
         if watched:
-            check_program(watched, name, jaxpr, (*consts, *leaves), outs)
-        fast = None if watched else run.fastpath(flat.out_tree, len(leaves))
+            check_program(watched, name, jaxpr, every, outs)
+        fast = None if watched or keys else run.fastpath(flat.out_tree, len(leaves))
         return unflatten(flat.out_tree, outs), fast, False
 
     numbers = tuple(i for i, n in enumerate(parameters) if n in static)
@@ -78,6 +81,9 @@ def fused(
         if current.trace is EVAL:
             try:
                 return kernel(*args, **kwargs)
+            except KeyReuseError as error:
+                error.__traceback__ = trimmed(error.__traceback__)
+                raise
             except Exception:
                 pass
         try:

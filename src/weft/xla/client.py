@@ -11,7 +11,8 @@ import sys
 import threading
 from typing import Any, ClassVar
 
-from jaxlib import _jax
+import numpy as np
+from jaxlib import _hlo, _jax
 
 from weft.options import config
 
@@ -66,6 +67,16 @@ def devices_of(platform: str, what: str = "device: the platform") -> tuple:
     return found
 
 
+def memory_kind_of(op: str, device: Any, memory_kind: str | None) -> str:
+    """The kind of memory that is meant: the device's default one where none is named."""
+    kinds = [memory.kind for memory in device.addressable_memories()]
+    if memory_kind not in (None, *kinds):
+        raise ValueError(
+            f"{op}: memory_kind must be one of {', '.join(kinds)}; got {memory_kind!r}."
+        )
+    return memory_kind or device.default_memory().kind
+
+
 class SingleDeviceSharding(_jax.SingleDeviceSharding):
     """An array whole on one device.
 
@@ -88,15 +99,9 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
                 "Hint: weft.devices()[0]."
             )
         default = device.default_memory().kind
-        kinds = [memory.kind for memory in device.addressable_memories()]
-        if memory_kind not in (None, *kinds):
-            raise ValueError(
-                f"SingleDeviceSharding: memory_kind must be one of {', '.join(kinds)}; "
-                f"got {memory_kind!r}."
-            )
-        super().__init__(device, memory_kind or default)
+        self.memory_kind = memory_kind_of("SingleDeviceSharding", device, memory_kind)
+        super().__init__(device, self.memory_kind)
         self.device = device
-        self.memory_kind = memory_kind or default
         self._made[device, memory_kind] = self
         if self.memory_kind == default:  # named or not, it is one sharding
             self._made[device, None] = self._made[device, default] = self
@@ -107,6 +112,11 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         return {self.device}
 
     @property
+    def whole(self) -> SingleDeviceSharding:
+        """The sharding on the same devices under which each holds all of an array."""
+        return self
+
+    @property
     def num_devices(self) -> int:
         """The number of devices that hold a part of the array."""
         return 1
@@ -114,13 +124,28 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
     @property
     def addressable_devices(self) -> set:
         """Those of them that belong to this process."""
-        return {self.device}
+        return {self.device} if self.is_fully_addressable else set()
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some of them belong to this process."""
+        return self.is_fully_addressable
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all of them belong to this process."""
+        return self.device.process_index == self.device.client.process_index()
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict:
         """For each device, the part of an array of this shape that it holds."""
         return {self.device: (slice(None),) * len(global_shape)}
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict:
+        """The same for this process's devices."""
+        return self.devices_indices_map(global_shape) if self.is_fully_addressable else {}
+
+    def check_compatible_aval(self, shape: tuple[int, ...]) -> None:
+        """An array of any shape can lie so."""
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the part that a device holds."""
@@ -128,7 +153,15 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether arrays of rank `ndim` lie alike under both."""
-        return self == other
+        return self is other or (
+            isinstance(other, _jax.Sharding)
+            and other.num_devices == 1  # type: ignore[attr-defined]
+            and other._device_assignment == self._device_assignment  # type: ignore[attr-defined]
+            and other.memory_kind == self.memory_kind  # type: ignore[attr-defined]
+        )
+
+    def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+        return (1,) * ndim, np.zeros((1, ndim), int)
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """The same device, another of its memories."""
@@ -143,10 +176,9 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         return device_list(self.device)
 
     is_fully_replicated = True
-    is_fully_addressable = True
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
-        return _replicated()
+        return _hlo.HloSharding.replicate()
 
     def __reduce__(self) -> tuple:
         return single_device_sharding_of, (self.device.id, self.memory_kind)
@@ -162,16 +194,9 @@ def single_device_sharding_of(device_id: int, memory_kind: str | None) -> Single
 
 
 @functools.cache
-def _replicated() -> Any:
-    from jaxlib import xla_client  # 10 ms to import, and few programs need it
-
-    return xla_client.HloSharding.replicate()
-
-
-@functools.cache
-def device_list(device: Any) -> Any:
-    """A one-device list as the engine wants it."""
-    return _jax.DeviceList((device,))
+def device_list(*devices: Any) -> Any:
+    """A list of devices as the engine wants it."""
+    return _jax.DeviceList(devices)
 
 
 @functools.cache

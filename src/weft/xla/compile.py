@@ -20,7 +20,7 @@ from weft.options import config
 from weft.util import Logger
 from weft.xla.array import put
 from weft.xla.callbacks import entry, execute, parsed
-from weft.xla.client import client, device_list, sharding_on
+from weft.xla.client import client, device_list
 from weft.xla.diskcache import (
     DiskCache,
     cache_key,
@@ -28,6 +28,7 @@ from weft.xla.diskcache import (
     default_max_bytes,
     fingerprint,
 )
+from weft.xla.placement import Placement
 
 logger = Logger("weft.compile")
 
@@ -38,15 +39,22 @@ def disk_cache(directory: str | None) -> DiskCache:
     return DiskCache(directory or default_directory(), default_max_bytes())
 
 
-def compile_text(text: str, device: Any, options: Any = None, host_calls: int = 0) -> Any:
+def compile_text(
+    text: str,
+    placement: Placement,
+    settings: Sequence[tuple[str, Any]] = (),
+    host_calls: int = 0,
+    chosen: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+) -> Any:
     """The loaded executable of a module, from the disk cache where it is known there.
 
-    `host_calls` is how many Python functions it calls; the executable knows them by index alone.
+    `settings` are XLA flags; `host_calls` is how many Python functions it calls, which the
+    executable knows by index alone. Over a mesh, `chosen` says for each parameter and each result
+    whether the engine may choose how it lies.
     """
     start = time.perf_counter()
-    loaded, how = found_or_compiled(
-        text, device, options or _jax.CompileOptions.ParseFromString(default_options()), host_calls
-    )
+    options = compile_options(placement, settings, *chosen)
+    loaded, how = found_or_compiled(text, placement.devices, options, host_calls)
     seconds = time.perf_counter() - start
     name = module_name(text)
     monitoring.record_work(monitoring.COMPILE, seconds, fun_name=f"jit({name})")
@@ -55,30 +63,51 @@ def compile_text(text: str, device: Any, options: Any = None, host_calls: int = 
     return loaded
 
 
-def found_or_compiled(text: str, device: Any, options: Any, host_calls: int) -> tuple[Any, str]:
+def compile_options(
+    placement: Placement,
+    settings: Sequence[tuple[str, Any]],
+    parameters: Sequence[bool],
+    results: Sequence[bool],
+) -> Any:
+    """The engine's options: the flags set, and the devices of the program."""
+    options = _jax.CompileOptions.ParseFromString(default_options())
+    if settings:
+        options.env_option_overrides = list(settings)
+    ids = np.array([[d.id for d in placement.devices]], np.int32)
+    assignment = options.device_assignment = _jax.DeviceAssignment.create(ids)
+    if placement.partitioned:
+        built = options.executable_build_options
+        options.num_partitions = built.num_partitions = len(placement.devices)
+        built.device_assignment = assignment
+        built.use_spmd_partitioning = built.use_shardy_partitioner = True
+        built.allow_spmd_sharding_propagation_to_parameters = list(parameters)
+        built.allow_spmd_sharding_propagation_to_output = list(results)
+    return options
+
+
+def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
     """The loaded executable, and how it was had."""
-    options.device_assignment = _jax.DeviceAssignment.create(np.array([[device.id]], np.int32))
-    devices = device_list(device)
+    listed = device_list(*devices)
     entries = [[entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:
-        return compile_now(text, devices, options, *entries), "compiled"
+        return compile_now(text, listed, options, *entries), "compiled"
     monitoring.record_event(monitoring.CACHE_REQUEST)
     start = time.perf_counter()
     disk = disk_cache(config.compilation_cache_dir)
-    key = cache_key(
-        text, options.SerializeAsString(), fingerprint(), f"{device.platform} {device.id}"
-    )
+    ids = " ".join(str(d.id) for d in devices)
+    places = f"{devices[0].platform} {ids}"
+    key = cache_key(text, options.SerializeAsString(), fingerprint(), places)
     blob = disk.get(key)
     if blob is not None:
         try:
-            loaded = client().deserialize_executable(blob, devices, options, *entries)
+            loaded = client().deserialize_executable(blob, listed, options, *entries)
             monitoring.record_event(monitoring.CACHE_HIT)
             monitoring.record_work(monitoring.CACHE_RETRIEVAL, time.perf_counter() - start)
             return loaded, "loaded from the disk cache"
         except Exception as e:  # whatever is odd about an entry is a recompile
             logger.info("compile cache: an entry did not load (%s); compiling again", e)
     monitoring.record_event(monitoring.CACHE_MISS)
-    loaded = compile_now(text, devices, options, *entries)
+    loaded = compile_now(text, listed, options, *entries)
     try:
         disk.put(key, loaded.serialize())
     except Exception as e:  # a platform without serialization
@@ -90,13 +119,6 @@ def found_or_compiled(text: str, device: Any, options: Any, host_calls: int) -> 
 # turn, if a turn touches no more bytes than this; its own limit, 1024, is too low for a body of
 # sixty scalars, which it makes eight times slower. Far above this one, matrix products suffer.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
-
-
-def engine_options(settings: Sequence[tuple[str, Any]]) -> Any:
-    """The engine's compile options with XLA flags set, as in `compiler_options` of jit."""
-    options = _jax.CompileOptions.ParseFromString(default_options())
-    options.env_option_overrides = list(settings)
-    return options
 
 
 @functools.cache
@@ -163,46 +185,62 @@ class Executable:
     """
 
     __slots__ = (
-        "committed",
         "consts",
-        "device",
         "handlers",
         "host_calls",
+        "in_shardings",
         "kept",
         "loaded",
         "out_avals",
+        "out_shardings",
+        "placement",
     )
 
     def __init__(
         self,
         loaded: Any,
         out_avals: Sequence[ShapedArray],
-        device: Any,
-        committed: bool = False,
+        placement: Placement,
         consts: Sequence[Any] = (),
         kept: Sequence[bool] | None = None,
         host_calls: Sequence[Callable] = (),
+        shardings: tuple[Sequence[Any], Sequence[Any]] | None = None,
     ):
+        """`shardings`: of the parameters and the results of a program over a mesh, in order."""
         self.loaded = loaded
         self.out_avals = list(out_avals)
-        self.device = device
-        self.committed = committed
-        sharding = sharding_on(device)
-        self.consts = [put(c, sharding) for c in consts]
+        self.placement = placement
         self.kept = kept
         self.host_calls = host_calls
+        whole = placement.whole
+        self.in_shardings, self.out_shardings = shardings or (None, [whole] * len(self.out_avals))
+        places = self.in_shardings or [whole] * len(consts)
+        self.consts = [put(c, s) for c, s in zip(consts, places, strict=False)]
         self.handlers = [
-            _jax.array_result_handler(a, sharding, committed, *_SKIP_CHECKS) for a in out_avals
+            _jax.array_result_handler(a, s, placement.committed, *_SKIP_CHECKS)
+            for a, s in zip(self.out_avals, self.out_shardings, strict=True)
         ]
 
     def __call__(self, *args: Any) -> list:
-        sharding = sharding_on(self.device)
         if self.kept is not None:
             args = [x for x, k in zip(args, self.kept, strict=True) if k]  # type: ignore
-        buffers = [put(x, sharding) for x in (*self.consts, *args)]
+        whole = self.placement.whole
+        if self.in_shardings is None:
+            buffers = [put(x, whole) for x in (*self.consts, *args)]
+        else:
+            every = (*self.consts, *args)
+            buffers = [put(x, s) for x, s in zip(every, self.in_shardings, strict=True)]
         if self.host_calls:
-            return execute(self.loaded, self.host_calls, buffers, self.handlers, sharding)
+            return execute(self.loaded, self.host_calls, buffers, self.handlers, whole)
         return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+
+    def argument_shardings(self, count: int) -> list:
+        """Of `count` arguments: where the program takes each; None for those that it does not."""
+        kept = [True] * count if self.kept is None else self.kept
+        places = iter((self.in_shardings or [self.placement.whole] * (count + len(self.consts))))
+        for _ in self.consts:
+            next(places)
+        return [next(places) if k else None for k in kept]
 
     def fastpath(self, out_tree: Any, count: int) -> FastPath | None:
         """For a C++ call of `count` arguments whose results form `out_tree`.
@@ -211,17 +249,17 @@ class Executable:
         """
         if self.host_calls:
             return None
-        sharding = sharding_on(self.device)
+        whole = self.placement.whole
         total = len(self.consts) + count
-        kept = [True] * count if self.kept is None else list(self.kept)
+        taken = [s or whole for s in self.argument_shardings(count)]
         return FastPath(
             self.loaded,
             out_tree,
-            [sharding] * total,
-            [sharding] * len(self.out_avals),
+            [*[c._sharding for c in self.consts], *taken],
+            self.out_shardings,
             self.out_avals,
-            [self.committed] * len(self.out_avals),
-            [True] * len(self.consts) + kept,
+            [self.placement.committed] * len(self.out_avals),
+            [True] * len(self.consts) + ([True] * count if self.kept is None else list(self.kept)),
             [None] * total,
             self.consts,
         )

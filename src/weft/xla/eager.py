@@ -17,12 +17,13 @@ from weft.core.source import trimmed
 from weft.core.trace import Trace, Tracer, install_bottom, leak_message
 from weft.errors import UnexpectedTracerError
 from weft.pytrees import flatten
-from weft.xla.array import ArrayImpl
-from weft.xla.client import default_device
-from weft.xla.compile import Executable, compile_text
+from weft.xla.building import executable
+from weft.xla.compile import Executable
 from weft.xla.fastpath import compiled_call
+from weft.xla.key_reuse import followed, watching_keys
 from weft.xla.lower import lower_module
 from weft.xla.nans import check_operation, watch
+from weft.xla.placement import placement_of
 
 # (primitive, *params) -> its kernel.
 _KERNELS: dict[Any, Callable[..., list]] = {}
@@ -58,22 +59,23 @@ def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     """The C++ callable that applies `prim` with these parameters to concrete values."""
 
-    watching: dict[tuple, Executable] = {}  # while results are looked at, which C++ cannot do
+    # by types and place, while results are looked at, which C++ cannot do
+    watching: dict[tuple, tuple[Jaxpr, Executable]] = {}
 
     def miss(*args: Any) -> tuple:
         avals = tuple(check_concrete(x, prim.name) for x in args)
-        device, committed = device_of(args)
-        watched = watch()
-        run = watching.get((avals, device, committed)) if watched else None
-        if run is None:
-            out_avals = prim.type_of(avals, params)
-            jaxpr = eqn_jaxpr(prim, params, avals, out_avals)
-            loaded = compile_text(lower_module(jaxpr, prim.name).text, device)
-            run = Executable(loaded, out_avals, device, committed)
-        outs = run(*args)
-        if watched:
-            watching[avals, device, committed] = run
-            check_operation(watched, prim.name, args, outs)
+        placement = placement_of(args)
+        watched, keys = watch(), watching_keys()
+        jaxpr, run = watching.get((avals, placement), (None, None))
+        if jaxpr is None or run is None or not (watched or keys):
+            jaxpr = eqn_jaxpr(prim, params, avals, prim.type_of(avals, params))
+            module = lower_module(jaxpr, prim.name, placement, placement.arguments)
+            run = executable(module, jaxpr, placement)
+        outs = followed(jaxpr, args, lambda: run(*args)) if keys else run(*args)
+        if watched or keys:
+            watching[avals, placement] = jaxpr, run
+            if watched:
+                check_operation(watched, prim.name, args, outs)
             return outs, None, False
         return outs, run.fastpath(list_tree(len(outs)), len(args)), False
 
@@ -103,21 +105,6 @@ def eqn_jaxpr(prim: Primitive, params: dict, in_avals: Any, out_avals: Any) -> J
     invars = [Var(a) for a in in_avals]
     outvars = [Var(a) for a in out_avals]
     return Jaxpr((), invars, outvars, [Eqn(prim, invars, params, outvars)])
-
-
-def device_of(args: Any) -> tuple[Any, bool]:
-    """Where to compute on these values, and whether one of them is bound to that place."""
-    bound = [x for x in args if type(x) is ArrayImpl and x._committed]
-    if not bound:
-        return default_device(), False
-    device = bound[0]._sharding.device
-    for x in bound:
-        if x._sharding.device is not device:
-            raise ValueError(
-                f"array: operands must be on one device; got {bound[0].aval} on {device!r}, "
-                f"{x.aval} on {x._sharding.device!r}. Hint: weft.device_put(x, {device!r})."
-            )
-    return device, True
 
 
 EVAL = EvalTrace(None)

@@ -53,10 +53,13 @@ class Builder:
     __slots__ = (
         "constants",
         "count",
+        "devices",
         "functions",
         "host_calls",
         "lines",
         "memo",
+        "mesh",
+        "meshes",
         "names",
         "path",
         "platform",
@@ -65,8 +68,12 @@ class Builder:
         "written",
     )
 
-    def __init__(self, platform: str = "cpu"):
+    def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu"):
         self.platform = platform
+        self.devices = devices  # of a program over a mesh, in the order of their numbers in it
+        self.meshes: dict[Any, str] = {}  # the meshes that the text names
+        # (name, size) of the axes of the mesh, where what is written is for one of its devices
+        self.mesh: tuple[tuple[Any, int], ...] | None = None
         self.lines: list[str] = []
         self.count = 0
         self.constants: dict[tuple, Value] = {}  # constants of the region being written
@@ -337,6 +344,18 @@ class Builder:
             self.token, *outs = outs
         return outs
 
+    def named(self, mesh: Any) -> str:
+        """The symbol of a mesh, which the module declares."""
+        if mesh not in self.meshes:
+            self.meshes[mesh] = f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh"
+        return self.meshes[mesh]
+
+    def placed(self, sharding: Any, ndim: int) -> str:
+        """The attribute which says that a value of this rank lies so; empty where it is None."""
+        if sharding is None:
+            return ""
+        return f"sdy.sharding = #sdy.sharding{sharding.sdy(ndim, self.named(sharding.mesh))}"
+
     def unique(self, name: str) -> str:
         """A function name nothing else in the module has."""
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "_.$") else "_" for c in name)
@@ -351,19 +370,22 @@ class Builder:
         in_avals: Sequence[ShapedArray],
         write: Callable[..., Sequence[Value]],
         visibility: str = "private",
-        arg_attrs: Sequence[str] = (),
+        attrs: tuple[Sequence[str], Sequence[str]] = ((), ()),
         path: str = "",
     ) -> str:
-        """Write a function of the module; `write` gets its arguments. Its name is returned."""
+        """Write a function of the module; `write` gets its arguments. Its name is returned.
+
+        `attrs` are the attribute texts of its parameters and of its results.
+        """
         name = self.unique(name)
         outer = self.lines, self.constants, self.count, self.path, self.scoped, self.token
         self.lines, self.constants, self.count, self.path, self.scoped = [], {}, 0, path, False
         args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
         outs = list(write(*args))
         self.op("func.return", outs, [])
-        attrs = list(arg_attrs) or [""] * len(args)
-        listed = ", ".join(f"{v.name}: {v.aval.hlo}{a}" for v, a in zip(args, attrs, strict=True))
-        types = ", ".join(v.aval.hlo for v in outs)
+        given, made = attrs[0] or [""] * len(args), attrs[1] or [""] * len(outs)
+        listed = ", ".join(f"{v.name}: {v.aval.hlo}{a}" for v, a in zip(args, given, strict=True))
+        types = ", ".join(f"{v.aval.hlo}{a}" for v, a in zip(outs, made, strict=True))
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))
         self.lines, self.constants, self.count, self.path, self.scoped, self.token = outer
@@ -373,10 +395,12 @@ class Builder:
         """Call a function of the module."""
         return self.op("func.call", operands, out_avals, callee="@" + name)
 
-    def module(self, name: str, attrs: str = "") -> str:
+    def module(self, name: str) -> str:
         """The whole text."""
-        body = "\n".join(reversed(self.functions))
-        counts = attrs or "mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32"
+        meshes = [mesh.sdy(symbol, self.devices) for mesh, symbol in self.meshes.items()]
+        body = "\n".join([*meshes, *reversed(self.functions)])
+        count = len(self.devices) or 1
+        counts = f"mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32"
         return f"module @{name} attributes {{{counts}}} {{\n{body}\n}}\n"
 
 

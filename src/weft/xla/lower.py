@@ -6,11 +6,12 @@ What is written is hlo.py's; compiling the text is compile.py's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, subjaxprs
 from weft.core.source import SourceInfo, path_text
 from weft.xla.hlo import TOKEN, Builder, Value
+from weft.xla.placement import Placement
 
 
 def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
@@ -90,35 +91,70 @@ def lower_call(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], name: str) -> 
 class Module(NamedTuple):
     """A program as text, and the Python functions that it calls by their index.
 
-    If it calls any, its first parameter is the number of the run.
+    If it calls any, its first parameter is the number of the run. `parameters` and `results`, over
+    a mesh, are how those lie that the text says it of, None for the others.
     """
 
     text: str
     host_calls: tuple[Callable, ...]
+    parameters: Sequence[Any]
+    results: Sequence[Any]
 
 
-def lower_module(jaxpr: Jaxpr, name: str, donated: Sequence[int] = ()) -> Module:
-    """The module whose main function is a closed jaxpr; `donated` names parameters given away."""
-    hlo = Builder()
-    in_avals, attrs = jaxpr.in_avals, aliases(jaxpr, donated)
+def lower_module(
+    jaxpr: Jaxpr,
+    name: str,
+    placement: Placement | None = None,
+    parameters: Sequence[Any] = (),
+    results: Sequence[Any] = (),
+    donated: Sequence[int] = (),
+) -> Module:
+    """The module whose main function is a closed jaxpr; `donated` names parameters given away.
+
+    Over a mesh, `parameters` and `results` are the shardings known, None for the others.
+    """
+    hlo = Builder(placement.devices if placement and placement.partitioned else ())
+    parameters = parameters or [None] * len(jaxpr.invars)
+    results = results or [None] * len(jaxpr.outvars)
+    in_avals, out_avals = jaxpr.in_avals, jaxpr.out_avals
+    places = [hlo.placed(s, a.ndim) for s, a in zip(parameters, in_avals, strict=True)]
+    attrs = aliases(jaxpr, donated, parameters, results)
+    attrs = [dictionary(a, p) for a, p in zip(attrs, places, strict=True)]
+    out_attrs = [
+        dictionary(hlo.placed(s, a.ndim)) for s, a in zip(results, out_avals, strict=True)
+    ]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
-    hlo.function("main", in_avals, write, "public", attrs, f"jit({name})")
-    return Module(hlo.module(Builder().unique(f"jit_{name}")), tuple(hlo.host_calls))
+    hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
+    text = hlo.module(Builder().unique(f"jit_{name}"))
+    return Module(text, tuple(hlo.host_calls), parameters, results)
 
 
-def aliases(jaxpr: Jaxpr, donated: Sequence[int]) -> list[str]:
-    """Argument attributes that let each donated parameter's buffer hold a result of its type."""
+def dictionary(*attrs: str) -> str:
+    """Attributes of a parameter or result, as they stand after its type."""
+    given = [a for a in attrs if a]
+    return f" {{{', '.join(given)}}}" if given else ""
+
+
+def aliases(
+    jaxpr: Jaxpr, donated: Sequence[int], parameters: Sequence[Any], results: Sequence[Any]
+) -> list[str]:
+    """Argument attributes that let each donated parameter's buffer hold a result of its type.
+
+    Where it is not known of both how they lie on the devices, the engine finds the result.
+    """
     free = list(range(len(jaxpr.outvars)))
     attrs = [""] * len(jaxpr.invars)
     for i in donated:
-        aval = jaxpr.in_avals[i].strong()
-        fit = next((o for o in free if jaxpr.out_avals[o].strong() is aval), None)
+        aval, place = jaxpr.in_avals[i].strong(), parameters[i]
+        fit = next(
+            (o for o in free if jaxpr.out_avals[o].strong() is aval and results[o] is place), None
+        )
         if fit is None:
-            attrs[i] = " {jax.buffer_donor = true}"
+            attrs[i] = "jax.buffer_donor = true"
         else:
             free.remove(fit)
-            attrs[i] = f" {{tf.aliasing_output = {fit} : i32}}"
+            attrs[i] = f"tf.aliasing_output = {fit} : i32"
     return attrs

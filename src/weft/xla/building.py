@@ -1,0 +1,49 @@
+"""From a module's text to a program that runs where its placement says.
+
+Over a mesh, the engine chooses how values lie that nobody has said it of; what it chose is read off
+the executable. The text is lower.py's, compiling and running are compile.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.core.jaxpr import Jaxpr
+from weft.xla.compile import Executable, compile_text
+from weft.xla.lower import Module
+from weft.xla.placement import Placement
+
+
+def executable(
+    module: Module,
+    jaxpr: Jaxpr,
+    placement: Placement,
+    consts: Sequence[Any] = (),
+    kept: Sequence[bool] | None = None,
+    settings: Sequence[tuple[str, Any]] = (),
+) -> Executable:
+    """The program of a module, lowered from `jaxpr`: see `Executable`."""
+    calls = len(module.host_calls)
+    if not placement.partitioned:
+        loaded = compile_text(module.text, placement, settings, calls)
+        return Executable(
+            loaded, jaxpr.out_avals, placement, consts, kept, module.host_calls, None
+        )
+    before = [placement.whole] if calls else []  # the number of the run
+    chosen = [s is None for s in (*before, *module.parameters)], [s is None for s in module.results]
+    loaded = compile_text(module.text, placement, settings, calls, chosen)
+    found = loaded.get_parameter_shardings()[len(before) :], loaded.get_output_shardings()
+    shardings = [
+        [
+            placement.whole.of_engine(got, aval.ndim) if given is None else given
+            for given, got, aval in zip(*columns, strict=True)
+        ]
+        for columns in (
+            (module.parameters, found[0], jaxpr.in_avals),
+            (module.results, found[1], jaxpr.out_avals),
+        )
+    ]
+    return Executable(
+        loaded, jaxpr.out_avals, placement, consts, kept, module.host_calls, tuple(shardings)
+    )

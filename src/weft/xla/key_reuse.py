@@ -1,0 +1,411 @@
+"""The hunt for keys used twice: which elements of which arrays have been used as keys, and where.
+
+While `debug_key_reuse` is on, each eager operation and compiled program is walked before it runs.
+Its primitives say which operands they use up (`consumes`), where they place elements (`moved`), and
+how the programs they hold run (`keys_used`, with the methods of `Walk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params
+from weft.core.source import source_line, source_text, user_code
+from weft.core.trace import current, get_traceback
+from weft.errors import KeyReuseError
+from weft.options import config
+from weft.xla.array import ArrayImpl
+
+INTEGERS = (int, np.integer)
+WORD = np.dtype(np.uint32)  # what keys are made of
+BITS = 40  # of a code that say which element; those above say of which root
+TURNS = 3  # of a loop that are walked: what one leaves used the next finds
+
+
+class Use(NamedTuple):
+    """What used a key: an operation, and the places that lead to it, outermost first."""
+
+    op: str
+    places: tuple
+
+    @property
+    def codes(self) -> tuple:
+        """The instructions of the user's on the way to it, innermost first."""
+        return (self.op, *filter(None, map(user_code, reversed(self.places))))
+
+    def texts(self) -> list[str]:
+        """The user's expressions on the way to it, innermost first, without repeats."""
+        found: list[str] = []
+        for place in reversed(self.places):
+            line = source_line(place)
+            text = f"`{source_text(place) or self.op}` at {line}"
+            if line and text not in found:
+                found.append(text)
+        return found or [self.op]
+
+
+class Root:
+    """Elements made in one place; `uses[when[i] - 1]` is what used element i as a key's."""
+
+    __slots__ = ("uses", "when")
+
+    def __init__(self, size: int):
+        self.when = np.zeros(size, np.int32)
+        self.uses: list[Use] = []
+
+
+class Elements(NamedTuple):
+    """Where each element of an array comes from: as a code, number of the root and place in it.
+
+    -1 is for what comes from no root. `repeated`: broadcast, so that elements may be equal.
+    """
+
+    roots: tuple[Root, ...]
+    codes: np.ndarray
+    repeated: bool = False
+
+    def used(self) -> np.ndarray:
+        """For each element the number, from 1, of its use in `uses`; 0 for none."""
+        out = np.zeros(self.codes.shape, np.int32)
+        start = 0
+        for n, root in enumerate(self.roots):
+            mine = self.codes >> BITS == n
+            when = root.when[self.codes[mine] & (1 << BITS) - 1]
+            out[mine] = np.where(when > 0, when + start, 0)
+            start += len(root.uses)
+        return out
+
+    def uses(self) -> list[Use]:
+        """The uses of all its roots."""
+        return [use for root in self.roots for use in root.uses]
+
+
+def whole(shape: Sequence[int]) -> Elements:
+    """The elements of an array that nothing has used yet."""
+    size = int(np.prod(shape))
+    return Elements((Root(size),), np.arange(size, dtype=np.int64).reshape(shape))
+
+
+def marked(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> Elements:
+    """The elements of a new array, used as given."""
+    made = whole(shape)
+    made.roots[0].when[:] = np.broadcast_to(when, shape).ravel()
+    made.roots[0].uses = list(uses)
+    return made
+
+
+class Origin:
+    """The elements of a value, found when they are asked for. `new`: nothing can have used them.
+
+    Of an index, what is known is its value.
+    """
+
+    __slots__ = ("made", "make", "new", "value")
+
+    def __init__(self, make: Callable[[], Elements], new: bool = False, value: Any = None):
+        self.make, self.new, self.value = make, new, value
+        self.made: Elements | None = None
+
+    def get(self) -> Elements:
+        """The elements."""
+        if self.made is None:
+            self.made = self.make()
+            self.new = False
+        return self.made
+
+
+NOWHERE = Elements((), np.full((), -1, np.int64))
+
+
+def new_origin(aval: ShapedArray) -> Origin:
+    """The origin of what an operation computes; of what can be no key, one for nothing."""
+    make = (lambda: whole(aval.shape)) if aval.dtype == WORD else (lambda: NOWHERE)
+    return Origin(make, new=True)
+
+
+class Walk:
+    """One walk through a program, over the origins of its values. `log` is what it marked."""
+
+    def __init__(self, places: Sequence[Any]):
+        self.places = tuple(places)
+        self.log: list[tuple[Root, np.ndarray]] = []
+        self.again = False  # in what computes again what was computed before
+
+    def run(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> list[Origin]:
+        """Use up the keys that a closed jaxpr uses; the origins of its results."""
+        if not concerns_keys(jaxpr):
+            return list(map(new_origin, jaxpr.out_avals))
+        env = dict(zip(jaxpr.invars, args, strict=True))
+
+        def read(atom: Any) -> Origin:
+            return origin_of(atom.val) if type(atom) is Literal else env[atom]
+
+        for eqn in jaxpr.eqns:
+            env.update(zip(eqn.outvars, self.step(eqn, [*map(read, eqn.invars)]), strict=True))
+        return [*map(read, jaxpr.outvars)]
+
+    def step(self, eqn: Eqn, args: list[Origin]) -> list[Origin]:
+        """Use up the keys that an equation uses; the origins of its results."""
+        prim = eqn.primitive
+        for i in prim.consumes:
+            self.consume(args[i].get(), Use(prim.name, (*self.places, eqn.source)))
+        if not prim.memoize_type:
+            outer, self.places = self.places, (*self.places, eqn.source)
+            try:
+                found = self.inside(eqn, args)
+            finally:
+                self.places = outer
+            if found is not None:
+                return found
+        elif prim.moved is not None and any(v.aval.dtype == WORD for v in eqn.outvars):
+            found = moved_origins(eqn, args)
+            if found is not None:
+                return found
+        return [new_origin(v.aval) for v in eqn.outvars]
+
+    def inside(self, eqn: Eqn, args: list[Origin]) -> list[Origin] | None:
+        """Walk through what an equation holds; None where it does not say how that runs."""
+        prim = eqn.primitive
+        if prim.keys_used is not None:
+            return prim.keys_used(self, args, eqn.params)
+        body = prim.inlined and prim.inlined(eqn)
+        if body is not None:
+            return self.run(body, args)
+        if prim.steps is not None and not prim.repeats:
+            return self.run(*next(prim.steps(*args, **eqn.params)))
+        return None
+
+    def consume(self, elements: Elements, use: Use) -> None:
+        """Mark elements as used, which must not be used yet; the last axis is of words of a key."""
+        keys = elements.codes.reshape(-1, elements.codes.shape[-1])
+        if not elements.repeated and len(keys) > 1:
+            known = keys[(keys >= 0).all(1)]
+            if len(np.unique(known, axis=0)) < len(known):
+                raise reuse(use, use, "twice among the keys of")
+        for n, root in enumerate(elements.roots):
+            at = elements.codes[elements.codes >> BITS == n] & (1 << BITS) - 1
+            when = root.when[at]
+            if when.any():
+                first = root.uses[when[when > 0][0] - 1]
+                if not (self.again and first.codes[:2] == use.codes[:2]):
+                    raise reuse(first, use)
+                at = at[when == 0]
+            root.uses.append(use)
+            root.when[at] = len(root.uses)
+            self.log.append((root, at))
+
+    def undo(self, count: int = 0) -> list[tuple[Root, np.ndarray, np.ndarray]]:
+        """Take back all marks but the first `count`; what they were."""
+        gone = [(root, at, root.when[at]) for root, at in self.log[count:]]
+        for root, at in self.log[count:]:
+            root.when[at] = 0
+        del self.log[count:]
+        return gone
+
+    # -- for programs that primitives hold -------------------------------------------------------
+
+    def repeated(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> list[Origin]:
+        """Walk through what was computed before: that is no second use."""
+        before, self.again = self.again, True
+        try:
+            return self.run(jaxpr, args)
+        finally:
+            self.again = before
+
+    def either(self, jaxprs: Sequence[Jaxpr], args: Sequence[Origin]) -> list[Origin]:
+        """Walk through programs of which one will run: what any uses is used."""
+        count = len(self.log)
+        marks, outs = [], []
+        for jaxpr in jaxprs:
+            outs.append(self.run(jaxpr, args))
+            marks += self.undo(count)
+        for root, at, when in marks:
+            root.when[at] = np.where(root.when[at] > 0, root.when[at], when)
+            self.log.append((root, at))
+        return [joined(column) for column in zip(*outs, strict=True)]
+
+    def loop(
+        self,
+        jaxpr: Jaxpr,
+        consts: list[Origin],
+        carry: list[Origin],
+        xs: Sequence[Origin] = (),
+        length: int = TURNS,
+        until: Callable | None = None,
+    ) -> list[Origin]:
+        """Walk through some turns of a loop: its carry, and what it stacks, at the end.
+
+        `until` is called with the carry before each turn.
+        """
+        row_avals = jaxpr.in_avals[len(consts) + len(carry) :]
+        ys: list[Origin] = []
+        for turn in range(min(length, TURNS)):
+            if until is not None:
+                until(carry)
+            rows = list(map(new_origin, row_avals))
+            outs = self.run(jaxpr, [*consts, *carry, *rows])
+            carry, ys = outs[: len(carry)], outs[len(carry) :] if turn == 0 else ys
+            for x, row in zip(xs, rows if turn == 0 else (), strict=False):
+                if not row.new:
+                    self.consume_rows(x.get(), row.get())
+        if until is not None:
+            until(carry)
+        stacked = [
+            Origin(lambda y=y, a=a: stack_of(y.get(), (length, *a.shape)), new=y.new)
+            for y, a in zip(ys, jaxpr.out_avals[len(carry) :], strict=True)
+        ]
+        return [*carry, *stacked]
+
+    def consume_rows(self, x: Elements, row: Elements) -> None:
+        """Use in all rows of `x` what the body of a loop used of one."""
+        when = row.used()
+        for n, use in enumerate(row.uses()):
+            codes = x.codes[:, when == n + 1]
+            if codes.size:
+                self.consume(x._replace(codes=codes), use)
+
+
+def moved_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
+    """The origins of what places the elements of its operands somewhere; None if not known where.
+
+    Operands that are no words say where, in numbers. A single word is no key: those made of such
+    are new.
+    """
+    words = [a.aval.dtype == WORD for a in eqn.invars]
+    single = any(w and not a.aval.shape for a, w in zip(eqn.invars, words, strict=True))
+    if single or any(not w and x.value is None for w, x in zip(words, args, strict=True)):
+        return None
+
+    def place() -> list[Elements]:
+        roots: list[Root] = []
+        codes: list[Any] = []
+        given = [x.get() for x, w in zip(args, words, strict=True) if w]
+        rest = iter(given)
+        for arg, word in zip(args, words, strict=True):
+            if not word:
+                codes.append(arg.value)
+                continue
+            x = next(rest)
+            codes.append(np.where(x.codes < 0, -1, x.codes + (len(roots) << BITS)))
+            roots += x.roots
+        outs = eqn.primitive.moved(*codes, **eqn.params)
+        more = len(given) == 1 and sum(y.size for y in outs) > given[0].codes.size
+        repeated = more or any(x.repeated for x in given)
+        return [Elements(*one_of_each(roots, y), repeated) for y in outs]
+
+    made: list[Elements] = []
+
+    def result(i: int) -> Elements:
+        made[:] = made or place()
+        return made[i]
+
+    return [Origin(lambda i=i: result(i)) for i in range(len(eqn.outvars))]
+
+
+def one_of_each(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...], np.ndarray]:
+    """Roots without repeats, and codes to go with them."""
+    if len({id(r) for r in roots}) == len(roots):
+        return tuple(roots), codes
+    different = list({id(r): r for r in roots}.values())
+    number = np.array([next(i for i, d in enumerate(different) if d is r) for r in roots])
+    again = number[np.maximum(codes, 0) >> BITS] << BITS | codes & (1 << BITS) - 1
+    return tuple(different), np.where(codes < 0, -1, again)
+
+
+def joined(origins: Sequence[Origin]) -> Origin:
+    """The origin of a value that is one of several."""
+
+    def join() -> Elements:
+        first, *others = found = [x.get() for x in origins]
+        if all(x.roots == first.roots and (x.codes == first.codes).all() for x in others):
+            return first
+        when = np.zeros(first.codes.shape, np.int32)
+        uses: list[Use] = []
+        for x in found:
+            then = x.used()
+            when = np.where(when > 0, when, np.where(then > 0, then + len(uses), 0))
+            uses += x.uses()
+        return marked(first.codes.shape, when, uses)
+
+    return Origin(join, new=all(x.new for x in origins))
+
+
+def stack_of(row: Elements, shape: tuple[int, ...]) -> Elements:
+    """The elements of a stack whose rows are used as this one is."""
+    return marked(shape, row.used(), row.uses())
+
+
+def concerns_keys(jaxpr: Jaxpr) -> bool:
+    """Whether a program uses up keys, or may hand some on."""
+    found = jaxpr.memo.get("concerns_keys")
+    if found is None:
+        found = any(a.dtype == WORD for a in jaxpr.out_avals) or any(
+            e.primitive.consumes or any(map(concerns_keys, jaxprs_in_params(e.params)))
+            for e in jaxpr.eqns
+        )
+        jaxpr.memo["concerns_keys"] = found
+    return found
+
+
+def reuse(first: Use, again: Use, how: str = "") -> KeyReuseError:
+    """The error for a key that is used again."""
+    before, now = first.texts(), again.texts()
+    if how or first.codes == again.codes:
+        where = " from ".join(now[:2])
+        got = f"one used {how or 'in each turn of a loop by'} {where}"
+    else:
+        depth = next((i for i, (a, b) in enumerate(zip(before, now)) if a != b), 0)
+        got = " and again by ".join(" from ".join(x[: depth + 1]) for x in (before, now))
+        got = f"one used by {got}"
+    return KeyReuseError(
+        f"random: a key must be used once; got {got}. "
+        "Hint: key, subkey = random.split(key), and use the subkey."
+    )
+
+
+# -- concrete arrays ---------------------------------------------------------------------------
+
+
+def origin_of(x: Any) -> Origin:
+    """The origin of a value that is passed to a program; an array remembers its elements."""
+    if type(x) is not ArrayImpl or x.dtype != WORD:
+        return Origin(lambda: NOWHERE, new=True, value=x if isinstance(x, INTEGERS) else None)
+
+    def find() -> Elements:
+        found = x.__dict__.get("_key_elements")
+        if found is None:
+            found = x._key_elements = whole(x.shape)
+        return found
+
+    return Origin(find)
+
+
+def watching_keys() -> bool:
+    """Whether uses of keys are counted."""
+    return config.debug_key_reuse
+
+
+def followed(jaxpr: Jaxpr, args: Sequence[Any], run: Callable[[], list]) -> list:
+    """Call `run`, which applies `jaxpr` to `args`, and keep which keys that used up."""
+    if not concerns_keys(jaxpr):
+        return run()
+    walk = Walk((get_traceback(), current.source))
+    try:
+        origins = walk.run(jaxpr, list(map(origin_of, args)))
+    except KeyReuseError:
+        walk.undo()
+        raise
+    outs = run()
+    for x, origin in zip(outs, origins, strict=True):
+        if type(x) is ArrayImpl and x.dtype == WORD and not origin.new:
+            x._key_elements = origin.get()
+    return outs
+
+
+def check_keys(jaxpr: Jaxpr) -> None:
+    """Raise where a program uses a key twice whatever it is called with."""
+    Walk(()).run(jaxpr, list(map(new_origin, jaxpr.in_avals)))

@@ -1,0 +1,85 @@
+"""Where a program runs: on the device, or over the devices, that its arguments are bound to.
+
+How a value lies on devices is a sharding's to say (client.py's of one device; parallel/sharding.py's
+of a mesh); here they are only compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from weft.core.aval import typeof
+from weft.xla.array import ArrayImpl
+from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
+
+
+class Placement(NamedTuple):
+    """The devices of a program, in the order in which it counts them.
+
+    `whole` is the sharding of a value that each of them holds all of. `arguments`, of a program over
+    a mesh, has the sharding of each argument, None where the engine may choose. What `committed`
+    programs compute is bound to where it is computed.
+    """
+
+    devices: tuple
+    committed: bool
+    whole: Any
+    arguments: tuple = ()
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the program is over a mesh."""
+        return type(self.whole) is not SingleDeviceSharding
+
+
+def on_device(device: Any, committed: bool) -> Placement:
+    """On one device."""
+    return Placement((device,), committed, sharding_on(device))
+
+
+def bound_to(x: Any) -> Any:
+    """The sharding that a value, or what stands for one, is bound to; None of what is free."""
+    if type(x) is ArrayImpl:
+        return x._sharding if x._committed else None
+    return getattr(x, "sharding", None)
+
+
+def placement_of(args: Sequence[Any], over: Sequence[Any] = ()) -> Placement:
+    """Where to compute on these values, with a program that names the shardings in `over`."""
+    kinds = [bound_to(x) for x in args]
+    named = [*over, *[s for s in kinds if s is not None]]
+    if not named:
+        return on_device(default_device(), False)
+    wide = next((s for s in named if type(s) is not SingleDeviceSharding), None)
+    first = named[0] if wide is None else wide
+    devices = first._device_assignment
+    for s in named:
+        if s is not first and s._device_assignment != devices:
+            value = next((typeof(x) for x, k in zip(args, kinds, strict=True) if k is s), "a value")
+            raise apart(value, s, first)
+    if wide is None:
+        return Placement(devices, True, first)
+    arguments = [s if hasattr(s, "mesh") else None for s in kinds]
+    return Placement(devices, True, wide.whole, tuple(arguments))
+
+
+def wide_sharding(x: Any) -> Any:
+    """The sharding of an array that is bound to a mesh; None of any other value."""
+    sharding = bound_to(x)
+    return sharding if hasattr(sharding, "mesh") else None
+
+
+def listed(sharding: Any) -> str:
+    """The devices of a sharding, for errors."""
+    names = [repr(d) for d in sharding._device_assignment]
+    return names[0] if len(names) == 1 else f"{len(names)} devices ({', '.join(names)})"
+
+
+def apart(value: Any, one: Any, other: Any) -> ValueError:
+    """The error for values that lie on different devices."""
+    target = other._device_assignment[0] if len(other._device_assignment) == 1 else other
+    return ValueError(
+        f"array: operands must be on one device, or over one mesh; got {value} on {listed(one)} "
+        f"where another is on {listed(other)}. Hint: weft.device_put(x, {target!r})."
+    )
