@@ -13,6 +13,7 @@ import matplotlib
 matplotlib.use("Agg")  # draw into files; no window is opened
 
 import matplotlib.pyplot as plt
+import numpy as np
 from tqdm import tqdm
 
 BLUE, ORANGE, GREEN, RED, GREY = "#1f5fa8", "#e07b39", "#2f8f5b", "#c22f3d", "#8a8f98"
@@ -72,6 +73,17 @@ def image(ax, pixels, title: str | None = None, **options) -> None:
     ax.spines[:].set_color("#d5d8dc")
     if title:
         ax.set_title(title, fontsize=9)
+
+
+def tiles(pictures, columns: int):
+    """Pictures (n, height, width) as one, in rows of `columns` with gaps of NaN, for `image`."""
+    pictures = np.asarray(pictures)
+    n, height, width = pictures.shape
+    rows = -(-n // columns)
+    padded = np.full((rows * columns, height + 1, width + 1), np.nan)
+    padded[:n, :-1, :-1] = pictures
+    grid = padded.reshape(rows, columns, height + 1, width + 1).swapaxes(1, 2)
+    return grid.reshape(rows * (height + 1), columns * (width + 1))[:-1, :-1]
 
 
 def save(figure, path: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 import time
 
 import numpy as np
-from common import BLUE, GREY, ORANGE, arguments, axes, image, progress, save, verdict
+from common import BLUE, GREY, ORANGE, arguments, axes, image, progress, save, tiles, verdict
 from sklearn.datasets import load_digits
 
 import weft.numpy as jnp
@@ -110,11 +110,9 @@ def plot(params, history, file):
 
     weights = np.asarray(params[0][0])  # (pixels, units)
     strongest = np.argsort(-np.linalg.norm(weights, axis=0))[:18]
-    tiles = weights[:, strongest].T.reshape(3, 6, 8, 8)
-    tiles = np.pad(tiles, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=np.nan)
     limit = np.abs(weights[:, strongest]).max()
-    image(panels[2], np.hstack(np.hstack(tiles)).reshape(30, 60), cmap="RdBu_r", vmin=-limit,
-          vmax=limit)  # fmt: skip
+    shown = tiles(weights[:, strongest].T.reshape(-1, 8, 8), columns=6)
+    image(panels[2], shown, cmap="RdBu_r", vmin=-limit, vmax=limit)
     panels[2].set_title("First-layer weights: blue < 0 < red", loc="left", fontsize=11)
     save(figure, file)
 
