@@ -60,6 +60,7 @@ OPTIONS = (
     Option("check_bounds", True, "Raise when an index known now is out of bounds.", traced=True),
     Option("debug_nans", False, "Raise where an operation makes NaN.", traced=True),
     Option("debug_infs", False, "Raise where an operation makes an infinity.", traced=True),
+    Option("debug_key_reuse", False, "Raise where a random key is used twice.", traced=True),
     Option("check_tracer_leaks", False, "Raise where a traced value is kept.", traced=True),
     Option("enable_checks", False, "Check every jaxpr after every pass."),
     Option(
@@ -183,6 +184,7 @@ surroundings = _jax.config.Config(
     "surroundings", None, include_in_jit_key=True, include_in_trace_context=False
 )
 named_axes = _cell("named_axes", (), True)
+mesh_in_scope = _cell("mesh_in_scope", None, True)  # (Mesh, AbstractMesh), or None
 
 _jax.jax_jit.set_enable_x64_state(x64_cell)
 # Calls see `disable_jit` in Python: the engine's own way fails on kernels, which have no function.

@@ -12,7 +12,7 @@ import threading
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxlib import _hlo, _jax
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
 
 from weft.options import config
 
@@ -155,9 +155,9 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         """Whether arrays of rank `ndim` lie alike under both."""
         return self is other or (
             isinstance(other, _jax.Sharding)
-            and other.num_devices == 1  # type: ignore[attr-defined]
-            and other._device_assignment == self._device_assignment  # type: ignore[attr-defined]
-            and other.memory_kind == self.memory_kind  # type: ignore[attr-defined]
+            and other.num_devices == 1
+            and other._device_assignment == self._device_assignment
+            and other.memory_kind == self.memory_kind
         )
 
     def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
