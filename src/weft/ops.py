@@ -20,6 +20,7 @@ from weft.numpy.fused import fused
 from weft.numpy.index_tricks import index_exp as index
 from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
+from weft.primitives.reduction import highest, lowest
 
 __all__ = [
     "index",
@@ -35,27 +36,13 @@ __all__ = [
 ]
 
 
-def lowest(dtype: np.dtype) -> Any:
-    """The number of a dtype that no other is below."""
-    if dtypes.is_bool(dtype):
-        return False
-    return -np.inf if dtypes.is_inexact(dtype) else int(dtypes.iinfo(dtype).min)
-
-
-def highest(dtype: np.dtype) -> Any:
-    """The number of a dtype that no other is above."""
-    if dtypes.is_bool(dtype):
-        return True
-    return np.inf if dtypes.is_inexact(dtype) else int(dtypes.iinfo(dtype).max)
-
-
 # For each function: the method of x.at that gathers rows, what reduces buckets, what stands in a
 # segment that has no rows.
 REDUCTIONS: dict[str, tuple[str, Callable, Callable[[np.dtype], Any]]] = {
     "segment_sum": ("add", reductions.sum, lambda dtype: 0),
     "segment_prod": ("multiply", reductions.prod, lambda dtype: 1),
-    "segment_max": ("max", reductions.max, lowest),
-    "segment_min": ("min", reductions.min, highest),
+    "segment_max": ("max", reductions.max, lambda dtype: lowest(dtypes.real_dtype(dtype))),
+    "segment_min": ("min", reductions.min, lambda dtype: highest(dtypes.real_dtype(dtype))),
 }
 
 
