@@ -9,7 +9,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft import dtypes
 from weft.bodies import as_arrays, cast_to, check_carry, leaf_names, promoted_carry, stage_body
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
@@ -19,9 +18,9 @@ from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError, TracerError
 from weft.flat import avals_of, check_callable
 from weft.options import config
-from weft.primitives.elementwise import add, bitwise_or
+from weft.primitives.cumulative import running
 from weft.primitives.layout import collapse, from_start, reshape, rev
-from weft.primitives.slicing import concatenate, index_in_dim, pad, slice_in_dim, stack
+from weft.primitives.slicing import concatenate, index_in_dim, slice_in_dim, stack
 from weft.pytrees import PyTreeDef, flatten, structure, tree_map, unflatten
 from weft.transforms.batch import Axis, batch_jaxpr, mapped_aval
 from weft.util import fun_name
@@ -261,37 +260,5 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     flip = (lambda x, d: rev(x, (d,))) if reverse else (lambda x, d: x)
     xs = [flip(x, d) for x, d in zip(leaves, axes, strict=True)]
-    ys = prefixes(combine, xs, axes, sizes[0])
+    ys = running(combine, xs, axes)
     return unflatten(tree, [flip(y, d) for y, d in zip(ys, axes, strict=True)])
-
-
-def prefixes(combine: Callable, xs: list, axes: list[int], n: int) -> list:
-    """All prefixes of n elements: those of neighbours combined, and from them the others."""
-    if n < 2:
-        return xs
-
-    def part(arrays: list, start: int, stop: int, step: int = 1) -> list:
-        pairs = zip(arrays, axes, strict=True)
-        return [slice_in_dim(x, start, stop, step, axis=d) for x, d in pairs]
-
-    odd = prefixes(combine, combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2)), axes, n // 2)
-    if n == 2:
-        later: list = part(xs, 0, 0)
-    else:
-        later = combine(part(odd, 0, (n - 1) // 2), part(xs, 2, n, 2))
-    even = [concatenate(p, d) for *p, d in zip(part(xs, 0, 1), later, axes, strict=True)]
-    return [interwoven(e, o, d) for e, o, d in zip(even, odd, axes, strict=True)]
-
-
-def interwoven(even: Any, odd: Any, axis: int) -> Any:
-    """Elements of `even` and `odd` in turns, which `even` begins."""
-    shape, dtype = typeof(even).shape, typeof(even).dtype
-    longer = shape[axis] > typeof(odd).shape[axis]
-    zero = dtype.type(-0.0 if dtypes.is_inexact(dtype) else 0)  # -0 + x is x, also for x = -0
-
-    def spread(x: Any, before: int, after: int) -> Any:
-        widths = [(before, after, 1) if d == axis else (0, 0, 0) for d in range(len(shape))]
-        return pad(x, zero, widths)
-
-    join = bitwise_or if dtypes.is_bool(dtype) else add
-    return join(spread(even, 0, not longer), spread(odd, 1, longer))

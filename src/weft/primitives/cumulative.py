@@ -23,6 +23,7 @@ from weft.primitives.elementwise import (
     Costly,
     add,
     binary_op,
+    bitwise_or,
     eq,
     ge,
     max,
@@ -88,7 +89,7 @@ class Cumulative(Primitive):
         if isinstance(t, Zero):
             return [out], [Zero(typeof(out).to_tangent())]
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
-        _, dot = running(self.step, pair, axis)
+        _, dot = running(self.step, pair, (axis, axis))
         return [out], [rev(dot, (axis,)) if reverse else dot]
 
     def batch(self, mapped, args, dims, *, axis, reverse):
@@ -105,36 +106,39 @@ class CumulativeSum(Cumulative, LinearPrimitive):
         return self.bind(cts[0], axis=axis, reverse=not reverse)
 
 
-def running(combine: Callable, xs: Sequence[Any], axis: int) -> list:
-    """The running reduction of lists of arrays along an axis: of neighbours in pairs, then between.
+def running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
+    """The running reduction of arrays, each along its axis: of neighbours in pairs, then between.
 
     `combine(lefts, rights)` is associative; it is applied 2 log2(n) times to 2 n elements in all.
     """
-    n = typeof(xs[0]).shape[axis]
+    n = typeof(xs[0]).shape[axes[0]]
     if n < 2:
         return list(xs)
 
     def part(arrays: Sequence[Any], start: int, stop: int, step: int = 1) -> list:
-        return [slice_in_dim(x, start, stop, step, axis) for x in arrays]
+        pairs = zip(arrays, axes, strict=True)
+        return [slice_in_dim(x, start, stop, step, axis) for x, axis in pairs]
 
-    odd = running(combine, combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2)), axis)
+    odd = running(combine, combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2)), axes)
     even = part(xs, 0, 1)
     if n > 2:
         later = combine(part(odd, 0, (n - 1) // 2), part(xs, 2, n, 2))
-        even = [concatenate(pair, axis) for pair in zip(even, later, strict=True)]
-    return [interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+        even = [concatenate(pair, axis) for *pair, axis in zip(even, later, axes, strict=True)]
+    return [interleaved(*each) for each in zip(even, odd, axes, strict=True)]
 
 
 def interleaved(x: Any, y: Any, axis: int) -> Any:
     """The elements of x and y in turn along an axis; x has as many as y, or one more."""
-    n, m = typeof(x).shape[axis], typeof(y).shape[axis]
+    n, m, dtype = typeof(x).shape[axis], typeof(y).shape[axis], typeof(x).dtype
+    zero = dtype.type(-0.0 if dtypes.is_inexact(dtype) else 0)  # -0 + x is x, also for x = -0
 
     def spread(z: Any, low: int, high: int) -> Any:
         config = [(0, 0, 0)] * typeof(z).ndim
         config[axis] = (low, high, 1)
-        return pad(z, 0, config)
+        return pad(z, zero, config)
 
-    return add(spread(x, 0, int(n == m)), spread(y, 1, int(n > m)))
+    join = bitwise_or if dtypes.is_bool(dtype) else add
+    return join(spread(x, 0, int(n == m)), spread(y, 1, int(n > m)))
 
 
 # --- lowering -------------------------------------------------------------------------------
