@@ -1,5 +1,6 @@
 """The chi-squared distribution: that of 2 y where y has a gamma distribution with a = df / 2."""
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.scipy.stats import gamma
@@ -8,29 +9,17 @@ from weft.scipy.stats.families import exp_of, located
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@located
-def logpdf(x: Any, df: Any) -> Any:
-    return gamma.logpdf(x, df / 2, scale=2)
+def of_gamma(fun: Callable) -> Callable:
+    """The function of this distribution that `fun` is of the gamma distribution."""
+
+    def general(x: Any, df: Any) -> Any:
+        return fun(x, df / 2, scale=2)
+
+    general.__name__ = fun.__name__
+    return located(general)
 
 
-@located
-def cdf(x: Any, df: Any) -> Any:
-    return gamma.cdf(x, df / 2, scale=2)
-
-
-@located
-def logcdf(x: Any, df: Any) -> Any:
-    return gamma.logcdf(x, df / 2, scale=2)
-
-
-@located
-def sf(x: Any, df: Any) -> Any:
-    return gamma.sf(x, df / 2, scale=2)
-
-
-@located
-def logsf(x: Any, df: Any) -> Any:
-    return gamma.logsf(x, df / 2, scale=2)
-
-
+logpdf, cdf, logcdf, sf, logsf = map(
+    of_gamma, (gamma.logpdf, gamma.cdf, gamma.logcdf, gamma.sf, gamma.logsf)
+)
 pdf = exp_of(logpdf)
