@@ -76,22 +76,21 @@ def logsumexp(
     return (out, sign) if return_sign else out
 
 
-def shifted(op: str, x: Any, axis: Any) -> tuple[Any, Any]:
-    """x less its maximum along `axis`, and what to reduce over."""
+def shifted(op: str, x: Any, axis: Any) -> Any:
+    """x less its maximum along `axis`."""
     (x,) = floats(op, x, strong=True, takes_complex=True)
-    return x - highest(x, axis), x
+    return x - highest(x, axis)
 
 
 @fused(static=("axis",))
 def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
     """exp(x) / sum(exp(x)) over `axis`, by default over all elements."""
-    y, _ = shifted("softmax", x, axis)
-    terms = transcendental.exp(y)
+    terms = transcendental.exp(shifted("softmax", x, axis))
     return terms / reductions.sum(terms, axis=axis, keepdims=True)
 
 
 @fused(static=("axis",))
 def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
     """log(softmax(x)) over `axis`, by default over all elements; exact where softmax underflows."""
-    y, _ = shifted("log_softmax", x, axis)
+    y = shifted("log_softmax", x, axis)
     return y - transcendental.log(reductions.sum(transcendental.exp(y), axis=axis, keepdims=True))
