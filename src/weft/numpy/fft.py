@@ -59,8 +59,8 @@ BACKWARD = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
 OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def power_of(op: str, norm: Any, powers: dict) -> float:
-    """What `norm` says, of the powers of a direction."""
+def power_of(op: str, norm: Any, powers: dict) -> Any:
+    """What stands for `norm` in a table of powers."""
     if norm not in powers:
         raise ValueError(
             f"{op}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}."

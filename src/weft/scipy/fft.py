@@ -15,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.choice import number
-from weft.numpy.fft import fitted
+from weft.numpy.fft import fitted, power_of
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axes_of, axis_of
 from weft.primitives.elementwise import complex, imag, mul, neg, real
@@ -121,6 +121,7 @@ def ends(n: int, type: int, last: bool) -> np.ndarray:
 def over_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
     """A transform of one axis; `op` says in which direction."""
     inverse = op.startswith("i")
+    power = power_of(op, norm, POWERS)[inverse]
     size = x.shape[axis] if n is None else operator.index(n)
     if size < 1:
         raise ShapeError(f"{op}: there must be at least one point along the axis; got {size}.")
@@ -134,7 +135,6 @@ def over_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | 
     y = TYPES[type](x)
     if norm == "ortho":
         y = times(y, ends(size, type, True))
-    power = POWERS[norm][inverse]
     period = 2 * (size - 1) if type == 1 else 2 * size
     y = mul(y, number(period**power, y)) if power else y
     return transpose(y, [order.index(i) for i in range(x.ndim)])
@@ -144,10 +144,6 @@ def over_axes(op: str, x: Any, type: Any, sizes: Any, axes: Sequence[int], norm:
     """A transform of axes, one after another; of complex values, of both parts."""
     if type not in TYPES:
         raise ValueError(f"{op}: type must be 1, 2, 3 or 4; got {type!r}.")
-    if norm not in POWERS:
-        raise ValueError(
-            f"{op}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}."
-        )
     if dtypes.is_complex(x.dtype):
         return complex(*(over_axes(op, y, type, sizes, axes, norm) for y in (real(x), imag(x))))
     x = convert(x, dtypes.real_dtype(dtypes.complex_dtype(x.dtype)))
