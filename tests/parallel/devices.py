@@ -1,0 +1,32 @@
+"""Run a file of tests in a process of its own, with as many CPU devices as it needs.
+
+How many devices there are is settled when a process first uses them, and the main run has one.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def environment(count: int) -> dict[str, str]:
+    """The variables of a process with `count` CPU devices, whose tests are of many devices."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    paths = [str(CHECKOUT / "src"), str(CHECKOUT), os.environ.get("PYTHONPATH", "")]
+    return inherited | {
+        "WEFT_TEST_DEVICES": str(count),
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+
+
+def run_with_devices(count: int, file: Path) -> None:
+    """Run the tests in `file` on `count` CPU devices; raises with their output if they fail."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
+    done = subprocess.run(
+        command, env=environment(count), cwd=CHECKOUT, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, f"{file.name} on {count} devices:\n{done.stdout}\n{done.stderr}"
+    assert " passed" in done.stdout, done.stdout

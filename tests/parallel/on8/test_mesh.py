@@ -1,0 +1,215 @@
+"""Meshes, their axes and what is in scope; printed forms are JAX 0.10.2's."""
+
+import pickle
+import threading
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import weft
+from weft.parallel.mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+    make_mesh,
+    set_mesh,
+    use_abstract_mesh,
+    use_mesh,
+)
+
+P = PartitionSpec
+D = weft.devices()
+GRID = np.array(D).reshape(4, 2)
+MESH = Mesh(GRID, ("x", "y"))
+ABSTRACT = (
+    "AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto), device_kind=cpu, num_cores=None, "
+    "platform=cpu)"
+)
+
+
+def test_what_a_mesh_knows():
+    assert len(D) == 8
+    assert MESH.shape == OrderedDict(x=4, y=2) and MESH.shape_tuple == (("x", 4), ("y", 2))
+    assert (MESH.size, MESH.empty, MESH.is_scalar) == (8, False, False)
+    assert MESH.axis_names == ("x", "y") and MESH.axis_sizes == (4, 2)
+    np.testing.assert_array_equal(MESH.device_ids, np.arange(8).reshape(4, 2))
+    np.testing.assert_array_equal(MESH.devices, GRID)
+    assert MESH.local_devices == D and MESH.local_mesh is MESH and not MESH.is_multi_process
+    assert MESH.auto_axes == ("x", "y") and MESH.explicit_axes == MESH.manual_axes == ()
+    assert MESH.are_all_axes_auto and not MESH.are_all_axes_explicit
+    with pytest.raises(ValueError):
+        MESH.devices[0, 0] = D[1]
+
+
+def test_equal_meshes_are_one_object():
+    assert Mesh(GRID.tolist(), ("x", "y")) is MESH
+    assert Mesh(GRID, ["x", "y"]) is MESH
+    assert pickle.loads(pickle.dumps(MESH)) is MESH
+    assert MESH.update(axis_names=("x", "y")) is MESH
+    assert MESH.update(axis_names=("a", "b")).axis_names == ("a", "b")
+    assert MESH.update(devices=GRID.T).axis_sizes == (2, 4)
+    assert MESH != Mesh(GRID[::-1], ("x", "y")) != Mesh(GRID, ("x", "z"))
+    assert MESH != Mesh(GRID, ("x", "y"), AxisType.Explicit)
+    assert {MESH: 1}[Mesh(GRID, ("x", "y"))] == 1
+    assert pickle.loads(pickle.dumps(MESH.abstract_mesh)) is MESH.abstract_mesh
+
+
+@pytest.mark.parametrize(
+    "x, text",
+    [
+        (MESH, "Mesh(axis_sizes=(4, 2), axis_names=('x', 'y'), axis_types=(Auto, Auto))"),
+        (str(MESH), "\"Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))\""),
+        (MESH.abstract_mesh, ABSTRACT),
+        (AbstractMesh((4, 2), ("x", "y")), "AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))"),
+        (AbstractMesh((), ()), "AbstractMesh((), axis_types=())"),
+        (Mesh(D, "x"), "Mesh(axis_sizes=(8,), axis_names=('x',), axis_types=(Auto,))"),
+        (Mesh(D[0], ()), "Mesh(axis_sizes=(), axis_names=(), axis_types=())"),
+        (get_mesh(), "Mesh(axis_sizes=(), axis_names=())"),
+        (str(get_mesh()), "'Mesh()'"),
+        (AbstractDevice("a", 1, "cpu"), "AbstractDevice(device_kind=a, num_cores=1, platform=cpu)"),
+        (list(AxisType), "[Auto, Explicit, Manual]"),
+        (
+            make_mesh((2, 2), ("x", "y")),
+            "Mesh(axis_sizes=(2, 2), axis_names=('x', 'y'), axis_types=(Explicit, Explicit))",
+        ),
+    ],
+)
+def test_printed(x, text):
+    assert repr(x) == text
+
+
+def test_make_mesh_takes_the_first_devices():
+    mesh = make_mesh((3,), "x", (AxisType.Auto,))
+    assert list(mesh.devices) == D[:3] and mesh.axis_types == (AxisType.Auto,)
+    assert list(make_mesh((2, 1), ("x", "y"), devices=D[4:]).devices.flat) == D[4:6]
+
+
+def test_axes_of_an_abstract_mesh():
+    mesh = AbstractMesh((4, 2), ("x", "y"), AxisType.Auto)
+    assert mesh.size == 8 and not mesh.empty and AbstractMesh((), ()).empty
+    manual = mesh.update_axis_types({"x": AxisType.Manual})
+    assert manual.manual_axes == ("x",) and manual.auto_axes == ("y",)
+    assert manual.abstract_mesh is manual
+    for name in ("devices", "device_ids", "local_mesh", "is_multi_process", "local_devices"):
+        with pytest.raises(ValueError, match="has no devices"):
+            getattr(mesh, name)
+
+
+def test_the_mesh_in_scope():
+    assert get_mesh().empty and get_abstract_mesh().empty
+    with MESH as entered:
+        assert entered is MESH is get_mesh()
+        with set_mesh(Mesh(D[:2], "q")) as none:
+            assert none is None and get_mesh().axis_names == ("q",)
+            assert get_abstract_mesh() is get_mesh().abstract_mesh
+        with use_abstract_mesh(AbstractMesh((3,), ("z",))):
+            assert get_abstract_mesh().axis_sizes == (3,) and get_mesh() is MESH
+        with pytest.raises(KeyError), use_mesh(Mesh(D, "r")):
+            raise KeyError
+        assert get_mesh() is MESH
+    assert get_mesh().empty
+    set_mesh(MESH)
+    assert get_mesh() is MESH
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(get_mesh()))
+    thread.start()
+    thread.join()
+    assert seen[0].empty  # as in JAX, a mesh is in scope for its thread
+    set_mesh(None)
+    assert get_mesh().empty
+
+
+def test_a_mesh_in_scope_is_part_of_what_a_function_is_traced_for():
+    traced = []
+    f = weft.jit(lambda x: traced.append(get_abstract_mesh().axis_names) or x + 1)
+    f(1.0)
+    for _ in range(2):
+        with MESH:
+            f(1.0)
+    f(1.0)
+    assert traced == [(), ("x", "y")]
+
+
+@pytest.mark.parametrize(
+    "spec, text",
+    [
+        (P(), "P()"),
+        (P("x"), "P('x',)"),
+        (P("x", None), "P('x', None)"),
+        (P(("x",)), "P('x',)"),
+        (P(()), "P(None,)"),
+        (P(["x", "y"], None), "P(('x', 'y'), None)"),
+        (P(P.UNCONSTRAINED, "x"), "P(UNCONSTRAINED, 'x')"),
+        (P("x", unreduced={"y"}), "P('x', unreduced={'y'})"),
+        (P(unreduced={"x"}), "P(unreduced={'x'})"),
+        (P("x") + P("y"), "P('x', 'y')"),
+        (P("x") + ("y",), "P('x', 'y')"),
+        (("y",) + P("x"), "P('y', 'x')"),
+        (P(*P("x"), "y"), "P('x', 'y')"),
+        (P("x").update(partitions=("y",)), "P('y',)"),
+        (P(1), "P(1,)"),
+    ],
+)
+def test_specs_print_as_in_jax(spec, text):
+    assert repr(spec) == text
+    assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_specs_compare_as_in_jax():
+    assert P("x") == P(("x",)) and hash(P("x")) == hash(P(("x",)))
+    assert P("x") != P("x", None) and P() != P(None) and P(()) == P(None)
+    assert P("x") != ("x",)
+    assert len(P("x", None)) == 2 and list(P("x", None)) == ["x", None] and P("x", "y")[1] == "y"
+    assert P("x", "y")[0:1] == ("x",)
+    assert P("x", "y").index("y") == 1 and P("x", None, None).count(None) == 2
+    assert weft.tree.leaves({"a": P("x"), "b": P(None, "y")}) == [P("x"), P(None, "y")]
+    assert P("x", reduced={"y"}).reduced == {"y"} and P("x").unreduced == frozenset()
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (
+            lambda: Mesh(D, ("x", "y")),
+            "name each axis once; got ('x', 'y') for devices of shape (8",
+        ),
+        (lambda: Mesh(GRID, ("x", "x")), "axis_names must differ from each other; got ('x', 'x')"),
+        (lambda: Mesh(D, (None,)), "axis_names must not be None"),
+        (lambda: Mesh([D[0], D[0]], "x"), "got CpuDevice(id=0) twice"),
+        (lambda: Mesh([1, 2], "x"), "devices must be devices; got 1 of type int"),
+        (lambda: Mesh(D, "x", (1,)), "axis_types must be AxisTypes; got (1,)"),
+        (lambda: Mesh(GRID, ("x", "y"), (AxisType.Auto,)), "a type for each axis; got (Auto,)"),
+        (lambda: AbstractMesh((4, 2), ("x",)), "got ('x',) for axis_sizes (4, 2)"),
+        (lambda: make_mesh((4, 2), ("x",)), "got ('x',) for axis_shapes (4, 2)"),
+        (lambda: make_mesh((4, -1), ("x", "y")), "axis_shapes must be positive; got (4, -1)"),
+        (
+            lambda: make_mesh((4, 4), ("x", "y")),
+            "got (4, 4), which need 16, and 8 devices exist. Hint: on CPU, ask for more before the "
+            "first use of weft: WEFT_NUM_CPU_DEVICES=16 or "
+            "XLA_FLAGS=--xla_force_host_platform_device_count=16.",
+        ),
+        (lambda: make_mesh((4,), ("x",), devices=D[:2]), "devices has 2. Hint: pass 4 devices."),
+        (lambda: set_mesh(3), "must be given a Mesh or None; got 3 of type int"),
+        (lambda: set_mesh(MESH.abstract_mesh), "must be given a Mesh or None; got AbstractMesh("),
+        (lambda: use_abstract_mesh(MESH), "must be given an AbstractMesh; got Mesh("),
+        (lambda: use_mesh(MESH.abstract_mesh), "use_mesh: must be given a Mesh"),
+        (lambda: weft.jit(lambda x: set_mesh(MESH) and x)(1.0), "outside of traced functions"),
+        (lambda: P("x", unreduced="y"), "unreduced must be a set of axis names; got 'y'"),
+    ],
+)
+def test_what_is_refused(call, text):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert text in str(caught.value)
+    assert get_mesh().empty
+
+
+def test_a_pickled_mesh_needs_its_devices():
+    unpickle, (ids, names, types) = MESH.__reduce__()
+    with pytest.raises(ValueError, match="ids .8, 9., and 8 devices. Hint: .*DEVICES=10"):
+        unpickle(ids + 2, names, types)
