@@ -14,6 +14,7 @@ __all__ = [
     "check_tracer_leaks",
     "checking_leaks",
     "debug_infs",
+    "debug_key_reuse",
     "debug_nans",
     "default_device",
     "default_matmul_precision",
@@ -92,6 +93,24 @@ def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     """As `debug_nans`, for infinities."""
     return config.scope(debug_infs=new_val)
+
+
+def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, a random key that is used twice raises KeyReuseError.
+
+    The error names both uses. Functions are traced anew, and each call is looked through before it
+    runs; docs/random.md says what is seen.
+
+    >>> from weft import random
+    >>> with debug_key_reuse():
+    ...     key = random.key(0)
+    ...     x = random.normal(key)
+    ...     y = random.uniform(key)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    weft.errors.KeyReuseError: random: a key must be used once; got one used by
+    `random.normal(key)` at ... and again by `random.uniform(key)` at ...
+    """
+    return config.scope(debug_key_reuse=new_val)
 
 
 def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:

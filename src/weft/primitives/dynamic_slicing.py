@@ -60,6 +60,12 @@ class DynamicSlice(Primitive):
     name = "dynamic_slice"
     makes_nan = False
 
+    def moved(self, x, *starts, slice_sizes):
+        inside = [
+            min(max(int(a), 0), n - k) for a, n, k in zip(starts, x.shape, slice_sizes, strict=True)
+        ]
+        return [x[tuple([np.s_[a : a + k] for a, k in zip(inside, slice_sizes, strict=True)])]]
+
     def abstract_eval(self, x, *starts, slice_sizes):
         check_starts(self.name, x, starts)
         check_window(self.name, x, "slice_sizes", slice_sizes)

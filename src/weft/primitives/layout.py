@@ -38,6 +38,10 @@ class LinearPrimitive(Primitive):
             return outs, [Zero(typeof(y).to_tangent()) for y in outs]
         return outs, self.bind(t, **params)
 
+    def jet(self, k, xs, ys, **params):
+        (x,) = xs
+        return [None] * len(ys) if x[k] is None else self.bind(x[k], **params)
+
 
 # The Python type that stands for a dtype in a program, without 64-bit types and with them.
 _LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(
@@ -124,6 +128,10 @@ class BroadcastInDim(LinearPrimitive):
     name = "broadcast_in_dim"
     makes_nan = False
     cheap = True
+
+    def moved(self, x, *, shape, broadcast_dimensions, sharding):
+        sizes = dict(zip(broadcast_dimensions, x.shape, strict=True))
+        return [np.broadcast_to(x.reshape([sizes.get(d, 1) for d in range(len(shape))]), shape)]
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -396,6 +404,9 @@ class Reshape(LinearPrimitive):
     makes_nan = False
     cheap = True
 
+    def moved(self, x, *, new_sizes, dimensions, sharding):
+        return [x.reshape(new_sizes)]
+
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         size = 1
         for d in new_sizes:
@@ -459,6 +470,9 @@ class Transpose(LinearPrimitive):
     name = "transpose"
     makes_nan = False
 
+    def moved(self, x, *, permutation):
+        return [x.transpose(permutation)]
+
     def abstract_eval(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
             raise ShapeError(
@@ -496,6 +510,9 @@ class Squeeze(LinearPrimitive):
     name = "squeeze"
     makes_nan = False
     cheap = True
+
+    def moved(self, x, *, dimensions):
+        return [x.squeeze(tuple(dimensions))]
 
     def abstract_eval(self, x, *, dimensions):
         check_axes(self.name, dimensions, x.ndim)
@@ -597,6 +614,9 @@ class Rev(LinearPrimitive):
     name = "rev"
     makes_nan = False
 
+    def moved(self, x, *, dimensions):
+        return [np.flip(x, tuple(dimensions))]
+
     def abstract_eval(self, x, *, dimensions):
         check_axes(self.name, dimensions, x.ndim)
         return [x]
@@ -625,6 +645,9 @@ class Copy(LinearPrimitive):
 
     name = "copy"
     makes_nan = False
+
+    def moved(self, x):
+        return [x]
 
     def abstract_eval(self, x):
         return [x]
@@ -655,6 +678,9 @@ class OptimizationBarrier(Primitive):
 
     name = "optimization_barrier"
     makes_nan = False
+
+    def moved(self, *xs):
+        return list(xs)
 
     def abstract_eval(self, *xs):
         return list(xs)

@@ -20,7 +20,7 @@ from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
 from weft.primitives.formula import Real, equal, where
-from weft.primitives.layout import batched_at_front, literal
+from weft.primitives.layout import LinearPrimitive, batched_at_front, literal
 from weft.primitives.transcendental import exp
 from weft.xla.hlo import i64s
 
@@ -192,6 +192,7 @@ class RandomBits(FromKeys):
     """
 
     name = "random_bits"
+    consumes = (0,)
 
     def abstract_eval(self, keys, *, bit_width, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -230,6 +231,7 @@ class RandomSplit(FromKeys):
     """New keys for each key of Threefry. Shapes: (..., 2) to (..., *shape, 2)."""
 
     name = "random_split"
+    consumes = (0,)
 
     def abstract_eval(self, keys, *, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -275,6 +277,25 @@ class RandomFoldIn(FromKeys):
         return [joined(hlo, made, len(column) - 1)]
 
 
+class RandomClone(LinearPrimitive):
+    """The same words, which count as keys of their own where keys used twice are looked for."""
+
+    name = "random_clone"
+    makes_nan = False
+
+    def abstract_eval(self, x):
+        return [x]
+
+    def lower(self, hlo, x):
+        return [x]
+
+    def transpose(self, cts, x):
+        return [cts[0]]
+
+    def batch(self, axis, args, dims):
+        return self.bind(*args), list(dims)
+
+
 class Threefry2x32(Elementwise):
     """The two words that Threefry-2x32 makes of a key (k1, k2) and a counter (x1, x2).
 
@@ -303,6 +324,7 @@ class Threefry2x32(Elementwise):
 
 
 random_bits_p, random_split_p, random_fold_in_p = RandomBits(), RandomSplit(), RandomFoldIn()
+random_clone_p = RandomClone()
 threefry2x32_p = Threefry2x32("threefry2x32", "", [None] * 4, takes="integer")
 
 # What samples are defined by is the engine's own: special.py has an exacter erf_inv, and log1p of
@@ -346,6 +368,7 @@ class RngBitGenerator(FromKeys):
     """
 
     name = "rng_bit_generator"
+    consumes = (0,)
 
     def abstract_eval(self, keys, *, shape, dtype, algorithm):
         check_keys(self.name, keys, KEY_WORDS[algorithm])

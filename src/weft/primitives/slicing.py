@@ -76,6 +76,10 @@ class Slice(LinearPrimitive):
     makes_nan = False
     cheap = True
 
+    def moved(self, x, *, start_indices, limit_indices, strides):
+        steps = (1,) * x.ndim if strides is None else strides
+        return [x[tuple([np.s_[a:b:s] for a, b, s in zip(start_indices, limit_indices, steps)])]]
+
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
         steps = (1,) * x.ndim if strides is None else strides
         if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
@@ -291,6 +295,9 @@ class Concatenate(Primitive):
     name = "concatenate"
     makes_nan = False
 
+    def moved(self, *xs, dimension):
+        return [np.concatenate(xs, dimension)]
+
     def abstract_eval(self, *avals, dimension):
         check_equal_dtypes(self.name, avals)
         first = avals[0]
@@ -370,6 +377,9 @@ class Split(LinearPrimitive):
     name = "split"
     makes_nan = False
 
+    def moved(self, x, *, sizes, axis):
+        return np.split(x, np.cumsum(sizes)[:-1], axis)
+
     def abstract_eval(self, x, *, sizes, axis):
         check_axes(self.name, (axis,), x.ndim)
         if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
@@ -411,6 +421,9 @@ class Stack(Primitive):
 
     name = "stack"
     makes_nan = False
+
+    def moved(self, *xs, axis):
+        return [np.stack(xs, axis)]
 
     def abstract_eval(self, *avals, axis):
         check_equal_dtypes(self.name, avals)
@@ -457,6 +470,9 @@ class Unstack(LinearPrimitive):
     name = "unstack"
     makes_nan = False
 
+    def moved(self, x, *, axis):
+        return list(np.moveaxis(x, axis, 0))
+
     def abstract_eval(self, x, *, axis):
         check_axes(self.name, (axis,), x.ndim)
         row = ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], x.dtype, x.weak_type)
@@ -494,6 +510,9 @@ class Tile(LinearPrimitive):
 
     name = "tile"
     makes_nan = False
+
+    def moved(self, x, *, reps):
+        return [np.tile(x, reps)]
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):

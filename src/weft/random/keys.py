@@ -25,6 +25,7 @@ from weft.primitives.elementwise import bitwise_xor
 from weft.primitives.layout import convert, reshape
 from weft.primitives.random import (
     random_bits_p,
+    random_clone_p,
     random_fold_in_p,
     random_split_p,
     rng_bit_generator,
@@ -358,7 +359,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 def clone(key: Any) -> Any:
     """The same keys, which may be used again where `config.debug_key_reuse` looks for that."""
     words = words_of("clone", key)
-    return like_keys(key, words.data, words.dtype)
+    data = random_clone_p.bind(words.data)[0] if config.debug_key_reuse else words.data
+    return like_keys(key, data, words.dtype)
 
 
 @fused(static=("shape",), name="split")
