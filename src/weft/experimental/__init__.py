@@ -5,10 +5,11 @@ from weft.util import importing_later
 
 HOMES = {
     "weft.experimental.checkify": "",
+    "weft.experimental.key_reuse": "",
     "weft.experimental.layout": "",
     "weft.experimental.ode": "",
     "weft.experimental.optimizers": "",
     "weft.experimental.stax": "",
 }
-__all__ = ["checkify", "io_callback", "layout", "ode", "optimizers", "stax"]
+__all__ = ["checkify", "io_callback", "key_reuse", "layout", "ode", "optimizers", "stax"]
 __getattr__, __dir__ = importing_later(__name__, HOMES)
