@@ -15,7 +15,7 @@ from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, moving
 from weft.options import config
-from weft.primitives.elementwise import neg, sub
+from weft.primitives.elementwise import difference
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import unchecked
@@ -128,11 +128,6 @@ def split_operands(xs: Sequence[Any], counts: Sequence[int]) -> tuple[list[list]
         parts.append(list(xs[at : at + n]))
         at += n
     return parts, list(xs[at:])
-
-
-def difference(x: Any, y: Any) -> Any:
-    """x - y, where x may be Zero."""
-    return neg(y) if type(x) is Zero else sub(x, y)
 
 
 linear_solve_p = LinearSolve()

@@ -176,6 +176,47 @@ class Elementwise(Primitive):
         return x
 
 
+# --- power series: see transforms/jet.py ------------------------------------------------------
+
+
+def sum_term(k: int, xs: Sequence, ys: Sequence, turn: Callable = lambda y: y) -> list:
+    """Term k of x + y, or of x + turn(y)."""
+    x, y = xs[0][k], xs[1][k]
+    y = None if y is None else turn(y)
+    return [spread_term(x if y is None else y if x is None else add(x, y), ys)]
+
+
+def product_term(k: int, xs: Sequence, ys: Sequence) -> list:
+    """Term k of x * y, by Cauchy's sum."""
+    return [spread_term(convolved(mul, k, *xs), ys)]
+
+
+def quotient_term(k: int, xs: Sequence, ys: Sequence) -> list:
+    """Term k of z = x / y, of z y = x: what of x_k the terms of z below k leave, over y_0."""
+    (x, y), (z,) = xs, ys
+    below = convolved(mul, k, z, y, k - 1)
+    left = x[k] if below is None else neg(below) if x[k] is None else sub(x[k], below)
+    return [None if left is None else spread_term(div(left, y[0]), ys)]
+
+
+def convolved(product: Callable, k: int, x: Any, y: Any, most: int | None = None) -> Any:
+    """The sum of product(x_j, y_(k-j)) up to j = k or `most`; None where all are zero."""
+    total = None
+    for j in reversed(range((k if most is None else most) + 1)):  # what needs most comes first
+        a = x[j]
+        b = None if a is None else y[k - j]
+        if b is not None:
+            part = product(a, b)
+            total = part if total is None else add(total, part)
+    return total
+
+
+def spread_term(x: Any, ys: Sequence) -> Any:
+    """A term in the shape of the result, where that is another operand's."""
+    shape = typeof(ys[0][0]).shape
+    return x if x is None or typeof(x).shape == shape else broadcast_in_dim(x, shape, ())
+
+
 def no_derivative(op: str, operand: str) -> Callable:
     """Stands in `derivs` for a derivative that nobody has written."""
 
@@ -716,6 +757,10 @@ or_p = Elementwise("or", "or", [None, None], takes="bool or integer", doc="x | y
 xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x ^ y, bit by bit.")
 not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
 
+add_p.jet, mul_p.jet, div_p.jet = sum_term, product_term, quotient_term
+sub_p.jet = lambda k, xs, ys: sum_term(k, xs, ys, neg)
+neg_p.jet = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]
+
 for _prim in (
     *(neg_p, abs_p, sign_p, floor_p, ceil_p, round_p, max_p, min_p, clamp_p),
     *(real_p, imag_p, complex_p),
@@ -744,3 +789,8 @@ neg, sign, floor, ceil, abs = map(unary_op, (neg_p, sign_p, floor_p, ceil_p, abs
 square, one_minus_square, is_finite = map(unary_op, (square_p, one_minus_square_p, is_finite_p))
 real, imag = map(unary_op, (real_p, imag_p))
 complex = binary_op(complex_p)
+
+
+def difference(x: Any, y: Any) -> Any:
+    """x - y, where x may be Zero."""
+    return neg(y) if type(x) is Zero else sub(x, y)

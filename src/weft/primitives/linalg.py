@@ -15,7 +15,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.dot import Precision, dimension_text, precision_config
-from weft.primitives.elementwise import add, mul, neg, sub
+from weft.primitives.elementwise import add, difference, mul
 from weft.primitives.layout import (
     expand_dims,
     literal,
@@ -362,8 +362,7 @@ class TriangularSolve(MatrixPrimitive):
             da = lower_part(da, -offset) if below else upper_part(da, offset)
             da = swap(da) if params["transpose_a"] else da
             da = conjugate(da) if params["conjugate_a"] else da
-            pushed = product(da, x) if left else product(x, da)
-            moved = neg(pushed) if isinstance(db, Zero) else sub(db, pushed)
+            moved = difference(db, product(da, x) if left else product(x, da))
         return [x], self.bind(a, moved, **params)
 
     def transpose(self, cts, a, b, *, transpose_a, **params):
@@ -479,8 +478,7 @@ class TridiagonalSolve(MatrixPrimitive):
         moved = tangents[3]
         for dot, shift in zip(tangents[:3], (-1, 0, 1), strict=True):
             if not isinstance(dot, Zero):
-                pushed = times_rows(dot, shifted(x, shift, -2))
-                moved = neg(pushed) if isinstance(moved, Zero) else sub(moved, pushed)
+                moved = difference(moved, times_rows(dot, shifted(x, shift, -2)))
         return [x], self.bind(*diagonals, moved, **params)
 
     def transpose(self, cts, dl, d, du, b, **params):

@@ -15,7 +15,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
-from weft.primitives.elementwise import add, mul, neg, rem, sub
+from weft.primitives.elementwise import add, difference, mul, rem, sub
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
 from weft.primitives.matrices import (
     NAN,
@@ -330,8 +330,7 @@ class SmallSolve(MatrixPrimitive):
         (x,) = self.bind(*primals)
         moved = db
         if not isinstance(da, Zero):
-            pushed = product(da, x)
-            moved = neg(pushed) if isinstance(db, Zero) else sub(db, pushed)
+            moved = difference(db, product(da, x))
         return [x], self.bind(a, moved)
 
     def transpose(self, cts, a, b):
