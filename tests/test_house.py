@@ -22,7 +22,8 @@ ORDER = """
 weft.util weft.monitoring weft.errors weft.options weft.pytrees weft.tree_util weft.tree weft.dtypes
 weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
 weft.core.leaks weft.core.pretty weft.core.passes weft.core.stage weft.core
-weft.xla.client weft.parallel.mesh weft.parallel.sharding weft.xla.array weft.xla.placement weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
+weft.xla.client weft.parallel.mesh weft.parallel.sharding
+weft.xla.shards weft.xla.array weft.xla.placement weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
 weft.xla.lapack weft.xla.layouts weft.xla.lower weft.xla.building weft.xla.fastpath weft.xla.nans weft.xla.key_reuse
 weft.xla.eager
 weft.xla
@@ -38,14 +39,15 @@ weft.primitives.special_tables weft.primitives.formula weft.primitives.error_for
 weft.primitives.gammas weft.primitives.bessel_formulas weft.primitives.special
 weft.primitives.random weft.primitives.collective weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
-weft.transforms.check
+weft.transforms.check weft.transforms.jet
 weft.transforms
 weft.control.jit weft.control.checks weft.control.cond weft.control.scan_bodies weft.control.scan
 weft.control.reversal weft.control.loop_bodies weft.control.loop
 weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
 weft.control.effects weft.control.composite weft.control
-weft.structs weft.flat weft.collectives weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
-weft.custom_derivatives weft.composites weft.conditionals weft.scans weft.loops weft.solves
+weft.parallel.constraint weft.parallel.shard_map weft.parallel
+weft.structs weft.flat weft.places weft.collectives weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
+weft.custom_derivatives weft.sharded weft.composites weft.conditionals weft.scans weft.loops weft.solves
 weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.devices weft.contexts weft.derivatives weft.jacobians weft.api

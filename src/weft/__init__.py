@@ -171,6 +171,7 @@ __getattr__, _ = importing_later(
         "weft.profiler": "",
         "weft.random": "",
         "weft.scipy": "",
+        "weft.sharded": "reshard shard_map",
         "weft.test_util": "",
         "weft.typing": "",
     },

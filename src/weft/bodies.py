@@ -19,7 +19,7 @@ from weft.core.primitive import joined
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError
-from weft.flat import FlatFun, argument_origins
+from weft.flat import FlatFun, argument_origins, leaf_names
 from weft.jitting import is_live, programs_of
 from weft.options import config, trace_context
 from weft.primitives.layout import convert, literal
@@ -27,8 +27,6 @@ from weft.pytrees import (
     PyTreeDef,
     equality_errors_treedef,
     flatten,
-    flatten_with_path,
-    keystr,
     tree_map,
     unflatten,
 )
@@ -74,12 +72,6 @@ def stage_body(
         if not any(isinstance(c, Tracer) for c in consts):
             programs.add(key, body)
     return body
-
-
-def leaf_names(root: str, tree: PyTreeDef) -> list[str]:
-    """A name for each leaf of a pytree: `carry['w'][0]`."""
-    placeholder = unflatten(tree, range(tree.num_leaves))
-    return [root + keystr(path) for path, _ in flatten_with_path(placeholder)[0]]
 
 
 def promoted_carry(

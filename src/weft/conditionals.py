@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.bodies import Body, as_arrays, leaf_names, stage_body
+from weft.bodies import Body, as_arrays, stage_body
 from weft.control.cond import cond_p, taking
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
 from weft.core.trace import is_concrete
 from weft.errors import DtypeError, PytreeError, ShapeError
-from weft.flat import avals_of, check_callable
+from weft.flat import avals_of, check_callable, leaf_names
 from weft.options import config
 from weft.primitives.elementwise import clamp, ne
 from weft.primitives.layout import convert

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.bodies import leaf_names, stage_body
+from weft.bodies import stage_body
 from weft.control.hoist import closed_over, substitute
 from weft.control.mapped import custom_vmap_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
@@ -19,7 +19,7 @@ from weft.core.jaxpr import Var
 from weft.core.source import boundary
 from weft.custom_rules import Positional
 from weft.errors import PytreeError, ShapeError
-from weft.flat import avals_of, check_callable, value_error
+from weft.flat import avals_of, check_callable, leaf_names, value_error
 from weft.primitives.constant import Held
 from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten

@@ -159,6 +159,12 @@ def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
     return names
 
 
+def leaf_names(root: str, tree: PyTreeDef) -> list[str]:
+    """A name for each leaf of a pytree: `carry['w'][0]`."""
+    placeholder = unflatten(tree, range(tree.num_leaves))
+    return [root + keystr(path) for path, _ in flatten_with_path(placeholder)[0]]
+
+
 def parameter_names(fun: Callable, count: int) -> list[str]:
     """Names for the first `count` positional arguments of a function."""
     names: list[str] = []

@@ -17,25 +17,36 @@ import numpy as np
 
 from weft import dtypes, monitoring
 from weft.control.jit import JitSpec, build, jit_p
+from weft.core.aval import typeof
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.primitive import forget_types
 from weft.core.source import boundary
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError
-from weft.flat import FlatFun, argument_origins, as_tuple, avals_of, check_callable
+from weft.flat import (
+    FlatFun,
+    argument_origins,
+    as_tuple,
+    avals_of,
+    check_callable,
+    leaf_names,
+)
 from weft.options import config, trace_context
+from weft.parallel.constraint import sharding_constraint_p
+from weft.places import fitted, prefix_of
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.retracing import Call, explain
 from weft.stages import Lowered, Program, Traced
-from weft.util import Logger, fun_name
+from weft.util import Logger, fun_name, inserted
 from weft.xla.array import ArrayImpl, put
 from weft.xla.client import devices_of
 from weft.xla.eager import EVAL, check_concrete, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables
 from weft.xla.key_reuse import check_keys, followed, watching_keys
 from weft.xla.nans import Watch, check_program, watch
+from weft.xla.placement import bound_to
 
 __all__ = ["clear_caches", "jit"]
 
@@ -118,10 +129,13 @@ class JitFunction:
             return self.fun(*args, **kwargs), None, False
         program, leaves = self.program(args, kwargs)
         if current.trace is not EVAL:
+            leaves = constrained(leaves, program.spec.in_shardings)
             outs = jit_p.bind(*program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr)
+            outs = constrained(outs, program.spec.out_shardings)
             return program.result(outs), None, False
         for x in (*program.consts, *leaves):
             check_concrete(x)
+        check_bound(self.op, leaves, program.spec.in_shardings)
         placement = program.placement(leaves, self.device)
         watched = watch()
         # what is given away cannot be looked at again
@@ -243,10 +257,31 @@ class JitFunction:
             logger.warning("traced %s for (%s) in %.1f ms", self.spec.name, types, seconds * 1e3)
         closed = ClosedJaxpr(jaxpr, consts)
         gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
-        spec = self.spec._replace(donated=tuple(gone))
         tree, program = flat.out_tree, close_jaxpr(jaxpr)
+        spec = self.spec._replace(donated=tuple(gone), asked=())
+        if self.spec.asked:
+            out_avals = inserted(program.out_avals, {i: typeof(x) for i, x in flat.hidden.items()})
+            ins, outs = self.shardings(fun, in_tree, avals, tree, out_avals)
+            shown = [s for i, s in enumerate(ins) if i not in hidden]
+            made = [s for i, s in enumerate(outs) if i not in flat.hidden]
+            spec = spec._replace(in_shardings=tuple(shown), out_shardings=tuple(made))
         outside = (frozenset(hidden), flat.hidden)
         return Program(program, closed, consts, avals, tree, spec, donated, *outside)
+
+    def shardings(
+        self, fun: Callable, in_tree: PyTreeDef, avals: list, out_tree: PyTreeDef, out_avals: list
+    ) -> tuple[tuple, tuple]:
+        """Those asked for, of all arguments and all results, flat; () where nothing is asked."""
+        given, wanted = self.spec.asked
+        args, kwargs = unflatten(in_tree, range(in_tree.num_leaves))
+        names = functools.partial(argument_origins, fun, in_tree)
+        count = len(flatten(args)[0])
+        of_args = fitted(self.op, "in_shardings", given, flatten(args)[1], avals[:count], names)
+        rest = (None,) * (len(avals) - count) if of_args else ()
+        results = lambda: leaf_names("the result", out_tree)
+        return (*of_args, *rest), fitted(
+            self.op, "out_shardings", wanted, out_tree, out_avals, results
+        )
 
     def unhashable(self, static: tuple) -> Exception:
         """The error for a static argument that cannot be a key."""
@@ -283,6 +318,28 @@ class JitFunction:
         return self.trace(*args, **kwargs).out_info
 
 
+def constrained(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
+    """Values of a program, laid as asked for."""
+    if not shardings:
+        return xs
+    return [
+        x if s is None else sharding_constraint_p.bind(x, sharding=s)[0]
+        for x, s in zip(xs, shardings, strict=True)
+    ]
+
+
+def check_bound(op: str, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
+    """Raise where an argument is bound to places that are not those asked for."""
+    for x, s in zip(leaves, shardings or [None] * len(leaves), strict=True):
+        bound = None if s is None else bound_to(x)
+        if bound is not None and bound is not s and not bound.is_equivalent_to(s, x.ndim):
+            raise ValueError(
+                f"{op}: in_shardings must be how arguments lie that are bound to devices; got "
+                f"{s} for {typeof(x)} with {bound}. Hint: weft.device_put(x, {s!r}) first, or "
+                "leave in_shardings out."
+            )
+
+
 def is_live(x: Any) -> bool:
     """Whether a value that a program closed over can still be passed to it."""
     return not isinstance(x, Tracer) or x.owner.live
@@ -300,6 +357,8 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Any:
     """Compile a function with XLA: the first call for each set of argument types traces it.
 
@@ -316,6 +375,10 @@ def jit(
       device: where to run, instead of where the arguments are.
       inline: in a traced function, write the operations there, not a call.
       compiler_options: XLA flags for this function.
+      in_shardings: how the positional arguments lie on devices: a pytree prefix of them, of
+        shardings, or specs over the mesh that `set_mesh` put into scope. None leaves it to the
+        arguments: what they are bound to is where the function runs, over all devices of a mesh.
+      out_shardings: how the results are to lie, likewise; None leaves it to the compiler.
 
     Returns:
       A function with `.trace`, `.lower`, `.eval_shape`, `.clear_cache` and `.__wrapped__`.
@@ -336,6 +399,8 @@ def jit(
             backend=backend,
             inline=inline,
             compiler_options=compiler_options,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
         )
     check_callable("jit", fun, wraps=True)
     if backend is not None and device is None:
@@ -349,8 +414,21 @@ def jit(
         fun_name(fun),
         keep_unused=keep_unused,
         compiler_options=tuple(sorted((compiler_options or {}).items())),
+        asked=asked_shardings(in_shardings, out_shardings),
     )
     return jitted(fun, static, donate, spec, device, inline)
+
+
+def asked_shardings(in_shardings: Any, out_shardings: Any) -> tuple:
+    """What a user asks of arguments and results, as keys; () for nothing."""
+    if in_shardings is None and out_shardings is None:
+        return ()
+    if isinstance(in_shardings, list):
+        in_shardings = tuple(in_shardings)
+    return (
+        prefix_of("jit", "in_shardings", in_shardings),
+        prefix_of("jit", "out_shardings", out_shardings),
+    )
 
 
 def jitted(

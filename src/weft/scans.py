@@ -9,14 +9,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.bodies import as_arrays, cast_to, check_carry, leaf_names, promoted_carry, stage_body
+from weft.bodies import as_arrays, cast_to, check_carry, promoted_carry, stage_body
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError, TracerError
-from weft.flat import avals_of, check_callable
+from weft.flat import avals_of, check_callable, leaf_names
 from weft.options import config
 from weft.primitives.cumulative import running
 from weft.primitives.layout import collapse, from_start, reshape, rev

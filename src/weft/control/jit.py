@@ -107,6 +107,9 @@ class Jit(Primitive):
         program = checked_jaxpr(params["jaxpr"], trace.errors)
         return trace.absorb(program, self.bind(*args, **{**params, "jaxpr": program.jaxpr}))
 
+    def jetted(self, trace, args, params):
+        return params["jaxpr"](*args)
+
     def saving(self, params, policy):
         early, late, saved = saving_jaxpr(params["jaxpr"], policy)
         return ({**params, "jaxpr": early}, {**params, "jaxpr": late}) if saved else None
@@ -151,6 +154,7 @@ class JitSpec(NamedTuple):
     compiler_options: tuple = ()
     in_shardings: tuple = ()  # of the arguments, None where it follows from them; () for all
     out_shardings: tuple = ()  # of the results, likewise
+    asked: tuple = ()  # the same two as the user gives them, before a call says for what
 
 
 SMALL = 4096  # bytes
@@ -214,9 +218,7 @@ def lower_program(
     return LoweredProgram(module, ready, kept[n:], consts)
 
 
-def build(
-    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, placement: Placement
-) -> Executable:
+def build(jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, placement: Placement) -> Executable:
     """From a closed jaxpr (whose first parameters are the consts) to a program that runs."""
     start = time.perf_counter()
     lowered = lower_program(jaxpr, consts, spec, placement)

@@ -11,6 +11,8 @@ The rules, all optional but the first two, have one calling convention (docs/des
     staged(args, params)                     -> args, params     Python functions -> jaxprs
     partial_eval(trace, unknown, args, params) -> outs           do the known part now
     checked(trace, args, params)             -> outs             run, and say what may go wrong
+    jet(k, xs, ys, **params)                 -> [term or None]   term k of the results' power series
+    jetted(trace, args, params)              -> outs or None     run on power series
 """
 
 from __future__ import annotations
@@ -58,6 +60,11 @@ class Primitive:
     makes_nan: bool = True
     # What transforms/check.py runs in place of `bind`, where something is looked for.
     checked: ClassVar[Any] = None
+    # Rules of transforms/jet.py; without them it works from `jvp`. `xs[i][j]` is term j of operand
+    # i, None for zero; of the results `ys` the terms below k are known. `jetted` is for programs;
+    # None from it leaves the call to `jvp`.
+    jet: Any = None
+    jetted: ClassVar[Any] = None
     # (*stacks, **params) -> the sum of the results over the steps that the operands are stacks of,
     # along a first axis: for primitives which give that without giving each of the results.
     summed: ClassVar[Any] = None
@@ -111,7 +118,7 @@ class Primitive:
         return out
 
     def typed(self, avals: tuple, params: dict) -> list[ShapedArray]:
-        """The result types: by the type rule, and varying as the operands do, all taken together."""
+        """The result types: by the type rule, and varying as the operands do together."""
         outs = self.abstract_eval(*avals, **params)
         varying = self.varies(joined(avals), params)
         return [a if a.varying is varying else a.update(varying=varying) for a in outs]

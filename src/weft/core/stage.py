@@ -26,7 +26,7 @@ _NUMBERS = (bool, int, float, complex)
 
 def tracked_axes() -> bool:
     """Whether we are in a program of which types say what varies over the mesh it runs on."""
-    return any([axis.tracked for axis in named_axes.value])
+    return True in [axis.tracked for axis in named_axes.value]
 
 
 class StagedTracer(Tracer):

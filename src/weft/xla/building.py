@@ -27,9 +27,7 @@ def executable(
     calls = len(module.host_calls)
     if not placement.partitioned:
         loaded = compile_text(module.text, placement, settings, calls)
-        return Executable(
-            loaded, jaxpr.out_avals, placement, consts, kept, module.host_calls, None
-        )
+        return Executable(loaded, jaxpr.out_avals, placement, consts, kept, module.host_calls, None)
     before = [placement.whole] if calls else []  # the number of the run
     chosen = [s is None for s in (*before, *module.parameters)], [s is None for s in module.results]
     loaded = compile_text(module.text, placement, settings, calls, chosen)

@@ -237,7 +237,7 @@ class Executable:
     def argument_shardings(self, count: int) -> list:
         """Of `count` arguments: where the program takes each; None for those that it does not."""
         kept = [True] * count if self.kept is None else self.kept
-        places = iter((self.in_shardings or [self.placement.whole] * (count + len(self.consts))))
+        places = iter(self.in_shardings or [self.placement.whole] * (count + len(self.consts)))
         for _ in self.consts:
             next(places)
         return [next(places) if k else None for k in kept]

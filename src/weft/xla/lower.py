@@ -120,9 +120,7 @@ def lower_module(
     places = [hlo.placed(s, a.ndim) for s, a in zip(parameters, in_avals, strict=True)]
     attrs = aliases(jaxpr, donated, parameters, results)
     attrs = [dictionary(a, p) for a, p in zip(attrs, places, strict=True)]
-    out_attrs = [
-        dictionary(hlo.placed(s, a.ndim)) for s, a in zip(results, out_avals, strict=True)
-    ]
+    out_attrs = [dictionary(hlo.placed(s, a.ndim)) for s, a in zip(results, out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]

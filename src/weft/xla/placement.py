@@ -1,7 +1,7 @@
 """Where a program runs: on the device, or over the devices, that its arguments are bound to.
 
-How a value lies on devices is a sharding's to say (client.py's of one device; parallel/sharding.py's
-of a mesh); here they are only compared.
+How a value lies on devices is a sharding's to say (that of one device is in client.py, those of a
+mesh in parallel/sharding.py); here they are only compared.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
 class Placement(NamedTuple):
     """The devices of a program, in the order in which it counts them.
 
-    `whole` is the sharding of a value that each of them holds all of. `arguments`, of a program over
-    a mesh, has the sharding of each argument, None where the engine may choose. What `committed`
-    programs compute is bound to where it is computed.
+    `whole` is the sharding of a value that each of them holds all of. `arguments`, of a program
+    over a mesh, has the sharding of each argument, None where the engine may choose. What
+    `committed` programs compute is bound to where it is computed.
     """
 
     devices: tuple

@@ -1,0 +1,51 @@
+"""`sharding_constraint`: how a value inside a program is to lie on a mesh.
+
+Pytrees and specs without a mesh are sharded.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.parallel.mesh import UNCONSTRAINED, PartitionSpec
+from weft.parallel.sharding import NamedSharding, check_divisible
+from weft.primitives.layout import LinearPrimitive
+
+
+class ShardingConstraint(LinearPrimitive):
+    """out = x, laid over a mesh as `sharding` says. Source: Shardy, sharding_constraint."""
+
+    name = "sharding_constraint"
+    makes_nan = False
+
+    def abstract_eval(self, x, *, sharding):
+        check_divisible("with_sharding_constraint", sharding, x.shape, f"the operand {x}")
+        return [x]
+
+    def places(self, params):
+        return (params["sharding"].whole,)
+
+    def lower(self, hlo, x, *, sharding):
+        if not isinstance(sharding, NamedSharding):
+            return [x]
+        text = sharding.sdy(x.aval.ndim, hlo.named(sharding.mesh))
+        return hlo.op("sdy.sharding_constraint", [x], [x.aval], sharding=f"#sdy.sharding{text}")
+
+    def transpose(self, cts, x, *, sharding):
+        return self.bind(cts[0], sharding=sharding)
+
+    def batch(self, axis, args, dims, *, sharding):
+        (d,) = dims
+        return self.bind(*args, sharding=with_free_axis(sharding, d)), [d]
+
+
+sharding_constraint_p = ShardingConstraint()
+
+
+def with_free_axis(sharding: Any, dim: int) -> Any:
+    """The sharding of values with an axis put in at `dim`, which the compiler may split."""
+    if not isinstance(sharding, NamedSharding):
+        return sharding
+    entries = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
+    spec = PartitionSpec(*entries[:dim], UNCONSTRAINED, *entries[dim:])
+    return sharding.with_spec(spec)

@@ -1,0 +1,366 @@
+"""`shard_map`: a program that each device of a mesh runs for itself, on its part of the operands.
+
+Every rule transforms the program it holds, with the axes of the mesh in scope. How the parts of
+values lie is said by specs (mesh.py); what devices say to each other, by collectives
+(primitives/collective.py). Pytrees and checks are sharded.py's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.passes import dce_jaxpr
+from weft.core.primitive import (
+    Linear,
+    Primitive,
+    Zero,
+    cotangents_of,
+    moving,
+    solved_for,
+    tangents_of,
+)
+from weft.core.trace import current
+from weft.options import named_axes
+from weft.parallel.mesh import Mesh, PartitionSpec
+from weft.parallel.sharding import NamedSharding
+from weft.primitives.collective import Varying, psum_p
+from weft.primitives.constant import stage_whole
+from weft.primitives.elementwise import div
+from weft.primitives.layout import literal, reshape
+from weft.transforms.batch import Axis, batch_jaxpr
+from weft.transforms.jvp import jvp_jaxpr
+from weft.transforms.linearize import residual_values, split_jaxpr
+from weft.transforms.transpose import backward_jaxpr
+from weft.util import merge, partition
+from weft.xla.hlo import TOKEN
+from weft.xla.lower import lower_jaxpr
+
+
+class ShardMap(Primitive):
+    """Run `jaxpr` on every device of `mesh`, on its parts of the operands.
+
+    `in_specs` says over which axes of the mesh each operand is split, `out_specs` how the results
+    of the devices form one; of an axis that a spec does not name, all devices have the same. The
+    program is for the axes in `manual_axes` alone; over the others the compiler splits it. With
+    `check_vma`, types say what varies over the mesh, and collectives follow from them.
+    """
+
+    name = "shard_map"
+    memoize_type = False
+
+    def abstract_eval(self, *avals, jaxpr, mesh, out_specs, manual_axes, **params):
+        return [
+            outer_aval(a, mesh, s, manual_axes)
+            for a, s in zip(jaxpr.out_avals, out_specs, strict=True)
+        ]
+
+    def places(self, params):
+        return (NamedSharding(params["mesh"], PartitionSpec()),)
+
+    def uses_axis(self, name, params):
+        return name not in params["manual_axes"] and jaxpr_uses_axis(params["jaxpr"], name)
+
+    def impl(self, *args, **params):
+        return run_compiled(self, args, params, params["jaxpr"])
+
+    def lower(self, hlo, *args, **params):
+        return write_manual(hlo, args, **params)
+
+    def jvp(self, primals, tangents, *, jaxpr, in_specs, out_specs, **params):
+        moved = moving(tangents)
+        with scope(params):
+            both, out_moved = jvp_jaxpr(jaxpr, moved)
+        given = [t for t in tangents if type(t) is not Zero]
+        outs = self.bind(
+            *primals,
+            *given,
+            jaxpr=both,
+            in_specs=(*in_specs, *chosen(in_specs, moved)),
+            out_specs=(*out_specs, *chosen(out_specs, out_moved)),
+            **params,
+        )
+        n = len(out_specs)
+        return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
+
+    def partial_eval(self, trace, unknown, args, params):
+        fields = {k: v for k, v in params.items() if k not in ("jaxpr", "in_specs", "out_specs")}
+        in_specs, out_specs = params["in_specs"], params["out_specs"]
+        with scope(params):
+            early, late, out_unknown, sources = split_jaxpr(params["jaxpr"], tuple(unknown))
+            n_known = len(out_unknown) - sum(out_unknown)
+            early, late, specs = residuals_over(
+                early, late, n_known, tuple(sources), held_axes(fields)
+            )
+        known_specs, held_specs = partition(unknown, in_specs)
+        known, held = partition(unknown, args)
+        known_outs, late_outs = partition(out_unknown, out_specs)
+        try:
+            current.trace = trace.parent
+            outs = self.bind(
+                *known,
+                jaxpr=early,
+                in_specs=tuple(known_specs),
+                out_specs=(*known_outs, *specs),
+                **fields,
+            )
+        finally:
+            current.trace = trace
+        residuals = residual_values(sources, known, outs[n_known:])
+        residual_specs = residual_values(sources, known_specs, specs)
+        fields |= {"in_specs": (*residual_specs, *held_specs), "out_specs": tuple(late_outs)}
+        later = trace.later.process(self, [*residuals, *held], {"jaxpr": late, **fields})
+        return merge(out_unknown, outs[:n_known], later)
+
+    def transpose(self, cts, *args, jaxpr, in_specs, out_specs, **params):
+        linear, moved = solved_for(args), moving(cts)
+        held, solved = partition(linear, in_specs)
+        given_specs = chosen(out_specs, moved)
+        with scope(params):
+            back, out_moved = backward_jaxpr(jaxpr, linear, moved)
+            grad_specs = chosen(solved, out_moved)
+            if not params["check_vma"]:
+                back = summed_over(
+                    back,
+                    len(held),
+                    absent(given_specs, params),
+                    absent(grad_specs, params),
+                    params["mesh"],
+                )
+        values = [x for x in args if type(x) is not Linear]
+        given = [ct for ct in cts if type(ct) is not Zero]
+        grads = self.bind(
+            *values,
+            *given,
+            jaxpr=back,
+            in_specs=(*held, *given_specs),
+            out_specs=grad_specs,
+            **params,
+        )
+        return cotangents_of(args, grads, out_moved)
+
+    def batch(self, axis, args, dims, *, jaxpr, in_specs, out_specs, **params):
+        with scope(params):
+            mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+        outs = self.bind(
+            *args,
+            jaxpr=mapped,
+            in_specs=tuple(map(with_axis, in_specs, dims)),
+            out_specs=tuple(map(with_axis, out_specs, out_dims)),
+            **params,
+        )
+        return outs, out_dims
+
+    def dce(self, eqn, live):
+        jaxpr, used = dce_jaxpr(eqn.params["jaxpr"], tuple(live), False)
+        if not jaxpr.eqns and not jaxpr.outvars:
+            return None
+        specs = {
+            "in_specs": chosen(eqn.params["in_specs"], used),
+            "out_specs": chosen(eqn.params["out_specs"], live),
+        }
+        return eqn.replace(
+            invars=[a for a, u in zip(eqn.invars, used, strict=True) if u],
+            outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
+            params={**eqn.params, "jaxpr": jaxpr, **specs},
+        )
+
+
+shard_map_p = ShardMap()
+
+
+def chosen(xs: Sequence[Any], mask: Sequence[bool]) -> tuple:
+    """The entries where the mask is true."""
+    return tuple(x for x, m in zip(xs, mask, strict=True) if m)
+
+
+@contextlib.contextmanager
+def scope(params: dict) -> Iterator[None]:
+    """With the axes that the program of a shard_map is for in scope."""
+    mesh, tracked = params["mesh"], params["check_vma"]
+    axes = [Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in params["manual_axes"]]
+    around = named_axes.value
+    named_axes.set_local((*around, *axes))
+    try:
+        yield
+    finally:
+        named_axes.set_local(around)
+
+
+# --- types ----------------------------------------------------------------------------------
+
+
+def named_in(spec: PartitionSpec) -> tuple:
+    """The axes of the mesh that a spec splits over."""
+    return tuple(n for i in range(len(spec)) for n in spec.axes(i))
+
+
+def parts(mesh: Mesh, spec: PartitionSpec, i: int, manual: tuple) -> int:
+    """Into how many parts the devices of the manual axes cut axis `i` of an array."""
+    return math.prod(mesh.shape[n] for n in spec.axes(i) if n in manual)
+
+
+def inner_aval(
+    aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple, tracked: bool
+) -> ShapedArray:
+    """The type of the part that one device has of an operand."""
+    shape = tuple(d // parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
+    varying = aval.varying
+    if tracked:
+        own = Varying.of(n for n in named_in(spec) if n in manual)
+        varying = own if varying is None else varying if own is None else varying | own
+    return aval.update(shape=shape, varying=varying)
+
+
+def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple) -> ShapedArray:
+    """The type of what the results of the devices form together."""
+    shape = tuple(d * parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
+    varying = aval.varying
+    return aval.update(shape=shape, varying=varying and varying.without(manual))
+
+
+def with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
+    """A spec for arrays with a mapped axis put in at `dim`."""
+    if dim is None:
+        return spec
+    entries = [*spec, *[None] * (dim - len(spec))]
+    return PartitionSpec(*entries[:dim], None, *entries[dim:])
+
+
+# --- derivatives ----------------------------------------------------------------------------
+
+
+def held_axes(params: dict) -> tuple | None:
+    """The axes along which residuals may differ, where types do not say it."""
+    if params["check_vma"]:
+        return None
+    return tuple(n for n in params["mesh"].axis_names if n in params["manual_axes"])
+
+
+@memo_jaxpr
+def residuals_over(
+    early: Jaxpr, late: Jaxpr, n_known: int, sources: tuple, axes: tuple | None
+) -> tuple[Jaxpr, Jaxpr, list[PartitionSpec]]:
+    """The two halves of a program, with residuals that can leave it, and the specs of those.
+
+    A residual that differs between devices leaves in one piece, along its first axis; a scalar is
+    given one.
+    """
+    specs = []
+    for aval in early.out_avals[n_known:]:
+        names = axes if axes is not None else aval.varying.names if aval.varying else ()
+        specs.append(PartitionSpec(names) if names else PartitionSpec())
+    fresh = iter(specs)
+    over = [s is None and bool(len(next(fresh))) for s in sources]
+    new = [o for o, s in zip(over, sources, strict=True) if s is None]
+
+    def early_fun(*args: Any) -> list:
+        outs = early(*args)
+        values = zip(outs[n_known:], new, strict=True)
+        return [*outs[:n_known], *[lifted(x) if o else x for x, o in values]]
+
+    def late_fun(*args: Any) -> list:
+        held = zip(args[: len(over)], over, late.in_avals, strict=False)
+        values = [reshape(x, a.shape) if o and not a.ndim else x for x, o, a in held]
+        return late(*values, *args[len(over) :])
+
+    def lifted(x: Any) -> Any:
+        return x if typeof(x).ndim else reshape(x, (1,))
+
+    late_avals = [
+        a.update(shape=(1,)) if i < len(over) and over[i] and not a.ndim else a
+        for i, a in enumerate(late.in_avals)
+    ]
+    return (
+        stage_whole(early_fun, early.in_avals, early.name),
+        stage_whole(late_fun, late_avals, late.name),
+        specs,
+    )
+
+
+def absent(specs: Sequence[PartitionSpec], params: dict) -> tuple:
+    """For each spec, the axes of the program that it does not name."""
+    names = [n for n in params["mesh"].axis_names if n in params["manual_axes"]]
+    return tuple(tuple(n for n in names if n not in named_in(s)) for s in specs)
+
+
+@memo_jaxpr
+def summed_over(back: Jaxpr, first: int, given: tuple, made: tuple, mesh: Mesh) -> Jaxpr:
+    """A transposed program, where types do not say what varies.
+
+    Of a result that all devices have, each is given its share of the cotangent; the cotangent of
+    an operand that all have is the sum of theirs.
+    """
+
+    def fun(*args: Any) -> list:
+        cts = [
+            div(ct, literal(math.prod(mesh.shape[n] for n in names), typeof(ct).dtype))
+            for ct, names in zip(args[first:], given, strict=True)
+        ]
+        grads = back(*args[:first], *cts)
+        return [
+            psum_p.bind(g, axes=names, axis_index_groups=None)[0] if names else g
+            for g, names in zip(grads, made, strict=True)
+        ]
+
+    return stage_whole(fun, back.in_avals, back.name)
+
+
+# --- text -----------------------------------------------------------------------------------
+
+
+def write_manual(
+    hlo: Any,
+    args: Sequence[Any],
+    *,
+    jaxpr: Jaxpr,
+    mesh: Mesh,
+    in_specs: Sequence[PartitionSpec],
+    out_specs: Sequence[PartitionSpec],
+    manual_axes: frozenset,
+    **params: Any,
+) -> list:
+    """Write a program for one device, and how the parts of its operands and results lie."""
+    symbol = hlo.named(mesh)
+    whole = PartitionSpec()
+    in_avals = [a.update(varying=None) for a in jaxpr.in_avals]
+    outer = [outer_aval(a, mesh, s, manual_axes) for a, s in zip(jaxpr.out_avals, out_specs)]
+    write: Callable = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
+    if jaxpr.calls_host:
+        args, in_avals, in_specs = [hlo.token, *args], [TOKEN, *in_avals], [whole, *in_specs]
+        write = hlo.threaded(write, jaxpr.ordered)
+        if jaxpr.ordered:
+            outer, out_specs = [TOKEN, *outer], [whole, *out_specs]
+
+    def values(specs: Sequence[PartitionSpec], avals: Sequence[ShapedArray]) -> str:
+        texts = [
+            NamedSharding(mesh, s).sdy(a.ndim, symbol) for s, a in zip(specs, avals, strict=True)
+        ]
+        return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
+
+    def body() -> None:
+        around, hlo.mesh = hlo.mesh, mesh.shape_tuple
+        xs = [hlo.value(a) for a in in_avals]
+        if xs:
+            hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
+        hlo.op("sdy.return", list(write(*xs)), [])
+        hlo.mesh = around
+
+    names = ", ".join(f'"{n}"' for n in mesh.axis_names if n in manual_axes)
+    outs = hlo.op(
+        "sdy.manual_computation",
+        args,
+        outer,
+        [body],
+        in_shardings=values(in_specs, [v.aval for v in args]),
+        out_shardings=values(out_specs, outer),
+        manual_axes=f"#sdy<manual_axes{{{names}}}>",
+    )
+    if jaxpr.ordered:
+        hlo.token, *outs = outs
+    return outs
