@@ -37,7 +37,7 @@ weft.primitives.small weft.primitives.linalg weft.primitives.factorizations
 weft.primitives.polar weft.primitives.eigen
 weft.primitives.special_tables weft.primitives.formula weft.primitives.error_formulas
 weft.primitives.gammas weft.primitives.bessel_formulas weft.primitives.special
-weft.primitives.random weft.primitives.collective weft.primitives
+weft.primitives.random weft.primitives.copies weft.primitives.collective weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
 weft.transforms.check weft.transforms.jet
 weft.transforms

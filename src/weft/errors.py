@@ -31,6 +31,7 @@ __all__ = [
     "TracerError",
     "TracerIntegerConversionError",
     "TypePromotionError",
+    "UnboundAxisError",
     "UnexpectedTracerError",
 ]
 
@@ -89,6 +90,10 @@ class UnexpectedTracerError(TracerError):
 
 class LeakedTracerError(UnexpectedTracerError):
     """A tracer outlived its function, seen by the leak check."""
+
+
+class UnboundAxisError(NameError):
+    """A collective names an axis that is not in scope."""
 
 
 class InconclusiveDimensionOperation(TypeError):

@@ -8,6 +8,10 @@ from weft.util import importing_later
 HOMES = {
     "weft.custom_rules": ("stop_gradient"),
     "weft.composites": ("composite scaled_dot"),
+    "weft.collectives": (
+        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute "
+        "pshuffle psum psum_scatter pswapaxes pvary"
+    ),
     "weft.conditionals": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
     "weft.solves": ("custom_linear_solve custom_root"),
@@ -90,6 +94,9 @@ HOMES = {
     ),
     "weft.primitives.random": (
         "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
+    ),
+    "weft.primitives.collective": (
+        "all_gather_p all_to_all_p axis_index_p pmax_p pmin_p ppermute_p psum_p"
     ),
     "weft.primitives.sink": ("dce_sink"),
     "weft.control.loop": ("while_p"),

@@ -1,0 +1,540 @@
+"""Collectives on pytrees: `psum`, `all_gather`, `ppermute` and the others that name an axis.
+
+The axis is one of a vmap, a pmap or a shard_map around. The operations and their rules are in
+primitives/collective.py; users find these functions in `weft.lax`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import ShapeError
+from weft.primitives.collective import (
+    all_gather_invariant_p,
+    all_gather_p,
+    all_to_all_p,
+    check_even,
+    copy_index,
+    pbroadcast_p,
+    pmax_p,
+    pmin_p,
+    ppermute_p,
+    reduce_scatter_p,
+)
+from weft.primitives.collective import psum as sum_copies
+from weft.primitives.collective import pvary as vary
+from weft.primitives.copies import Groups, name_text, named_axis, size_of
+from weft.primitives.elementwise import div
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    convert,
+    expand_dims,
+    from_start,
+    literal,
+    reduce_sum,
+    squeeze,
+)
+from weft.primitives.reduction import reduce_max, reduce_min
+from weft.pytrees import tree_map
+
+__all__ = [
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "pbroadcast",
+    "pcast",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
+    "pswapaxes",
+    "pvary",
+]
+
+AxisName = Hashable
+AxisIndexGroups = Sequence[Sequence[int]] | None
+
+_NUMBERS = (bool, int, float, complex)
+_CONSTANTS = (*_NUMBERS, np.ndarray, np.generic)
+
+
+class Along(NamedTuple):
+    """What a collective is along: named axes in scope, how many copies that is, and groups."""
+
+    names: tuple
+    size: int
+    groups: Groups | None
+    tracked: tuple  # those of the names that are of a mesh whose program says what varies
+    positional: tuple[int, ...]  # axes of the operand, for reductions
+
+    @property
+    def each(self) -> int:
+        """How many copies are together, where groups are even."""
+        return self.size if self.groups is None else len(self.groups[0])
+
+    def even(self) -> bool:
+        return self.groups is None or len({len(g) for g in self.groups}) == 1
+
+    def spread(self, x: Any) -> Any:
+        """`x` as a value that may differ from device to device along the axes."""
+        return vary(x, self.tracked) if self.tracked else x
+
+
+def along(op: str, axis_name: Any, groups: AxisIndexGroups = None, reduces: bool = False) -> Along:
+    """The axes that the user named, all in scope; to reductions, integers are axes of leaves."""
+    given = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    positional = tuple([n for n in given if reduces and type(n) is int])
+    names = tuple([n for n in given if not reduces or type(n) is not int])
+    if len(set(given)) != len(given):
+        raise ValueError(f"{op}: axis_name must name each axis once; got {given}.")
+    axes = [named_axis(op, n) for n in names]
+    size = math.prod([a.size for a in axes])
+    tracked = tuple([a.name for a in axes if getattr(a, "tracked", False)])
+    return Along(names, size, checked_groups(op, given, size, groups), tracked, positional)
+
+
+def checked_groups(op: str, names: tuple, size: int, groups: AxisIndexGroups) -> Groups | None:
+    """Groups of copies as tuples; an error unless each copy is in one."""
+    if groups is None:
+        return None
+    out = tuple([tuple(map(operator.index, g)) for g in groups])
+    if sorted(i for g in out for i in g) != list(range(size)) or not all(out):
+        raise ValueError(
+            f"{op}: axis_index_groups must hold each index of axis {name_text(names)} (size "
+            f"{size}) once; got {[list(g) for g in out]}."
+        )
+    return out
+
+
+# --- reductions ---------------------------------------------------------------------------------
+
+
+def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
+    """Sum the leaves of `x` over a named axis, or over a tuple of them.
+
+    Integers in `axis_name` are axes of the leaves. With `axis_index_groups`, lists of indices that
+    together hold each once, sums are within groups. Of a number or a NumPy array, which are the
+    same in all copies, the result is known at once: `psum(1, "i")` is the size of the axis.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: x / weft.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.0))
+    Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
+    """
+    where = along("psum", axis_name, axis_index_groups, reduces=True)
+    return tree_map(lambda leaf: summed("psum", leaf, where), x)
+
+
+def summed(op: str, x: Any, where: Along) -> Any:
+    """The sum of a leaf."""
+    aval = typeof(x, op)
+    if dtypes.is_bool(aval.dtype):
+        x = int(x) if type(x) is bool else convert_bool(x)
+    x = over_positions(op, x, where, reduce_sum)
+    if isinstance(x, _CONSTANTS) and where.even():
+        return x * (where.each if type(x) in _NUMBERS else x.dtype.type(where.each))
+    return sum_copies(where.spread(x), where.names, where.groups) if where.names else x
+
+
+def convert_bool(x: Any) -> Any:
+    """A bool leaf as int32, which sums of truth values are."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.astype(np.int32)
+    return convert(x, np.dtype(np.int32))
+
+
+def over_positions(op: str, x: Any, where: Along, reduce: Callable) -> Any:
+    """A leaf reduced over those of its own axes that were named."""
+    if not where.positional:
+        return x
+    if where.groups is not None:
+        raise ValueError(
+            f"{op}: axis_index_groups are for named axes alone; got axis_name "
+            f"{(*where.positional, *where.names)}."
+        )
+    ndim = typeof(x).ndim
+    return reduce(x, [from_start(op, a, ndim) for a in where.positional])
+
+
+def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
+    """Average the leaves of `x` over a named axis, or over a tuple of them; see `psum`.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: x - weft.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
+    where = along("pmean", axis_name, axis_index_groups, reduces=True)
+
+    def mean(leaf: Any) -> Any:
+        shape = typeof(leaf, "pmean").shape
+        total = summed("pmean", leaf, where)
+        if type(total) in _NUMBERS:
+            return total / where.each
+        dtype = typeof(total).dtype
+        total = total if dtypes.is_inexact(dtype) else convert(total, dtypes.default_float())
+        dtype = typeof(total).dtype
+        if where.even():
+            count = where.each * math.prod([shape[a] for a in where.positional])
+            return div(total, literal(float(count), dtype))
+        sizes = summed("pmean", convert(1.0, dtype), where)
+        return div(total, broadcast_in_dim(sizes, typeof(total).shape, ()))
+
+    return tree_map(mean, x)
+
+
+def extremum(prim: Any, reduce: Callable) -> Callable:
+    """What `pmax` and `pmin` do with a pytree."""
+
+    def apply(x: Any, axis_name: AxisName, groups: AxisIndexGroups) -> Any:
+        where = along(prim.name, axis_name, groups, reduces=True)
+
+        def one(leaf: Any) -> Any:
+            typeof(leaf, prim.name)
+            y = over_positions(prim.name, leaf, where, reduce)
+            if not where.names:
+                return y
+            y = where.spread(y)
+            return prim.bind(y, axes=where.names, axis_index_groups=where.groups)[0]
+
+        return tree_map(one, x)
+
+    return apply
+
+
+_pmax, _pmin = extremum(pmax_p, reduce_max), extremum(pmin_p, reduce_min)
+
+
+def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
+    """The maximum of each leaf of `x` over a named axis, or over a tuple of them; see `psum`.
+
+    It has a derivative: copies that tie for the maximum share it.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: weft.lax.pmax(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
+    Array([3, 3, 3], dtype=int32)
+    """
+    return _pmax(x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
+    """The minimum of each leaf of `x` over a named axis, or over a tuple of them; see `pmax`.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: weft.lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
+    Array([1, 1, 1], dtype=int32)
+    """
+    return _pmin(x, axis_name, axis_index_groups)
+
+
+# --- gathering and scattering -------------------------------------------------------------------
+
+
+def all_gather(
+    x: Any,
+    axis_name: AxisName,
+    *,
+    axis_index_groups: AxisIndexGroups = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
+    """Stack the leaves of all copies along a new axis `axis`; if `tiled`, join them along it.
+
+    In a shard_map that checks what varies, the result counts as varying along the axis, though all
+    have the same; with `to="invarying"` it does not.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: weft.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
+    Array([[0., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    where = along("all_gather", axis_name, axis_index_groups)
+    check_even("all_gather", where.groups)
+    prim = all_gather_p
+    params: dict[str, Any] = {"axis_index_groups": where.groups}
+    if to not in ("varying", "invarying"):
+        raise ValueError(f"all_gather: to must be 'varying' or 'invarying'; got {to!r}.")
+    if to == "invarying" and where.tracked:
+        if where.groups is not None or where.tracked != where.names:
+            raise ValueError(
+                "all_gather: to='invarying' is for whole axes of a mesh; got axis_name "
+                f"{axis_name!r}, axis_index_groups {axis_index_groups}."
+            )
+        prim, params = all_gather_invariant_p, {}
+
+    def gather(leaf: Any) -> Any:
+        k = from_start("all_gather", axis, typeof(leaf, "all_gather").ndim + (not tiled))
+        return prim.bind(
+            where.spread(leaf),
+            all_gather_dimension=k,
+            axis_name=where.names,
+            axis_size=where.each,
+            tiled=bool(tiled),
+            **params,
+        )[0]
+
+    return tree_map(gather, x)
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: AxisName,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: AxisIndexGroups = None,
+    tiled: bool = False,
+) -> Any:
+    """Sum the leaves over a named axis, and keep of the sum what is at one's own index.
+
+    Copy i keeps element i along `scatter_dimension`, which is removed; if `tiled`, part i of equal
+    ones. As `psum` and then indexing, at less cost on devices.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: weft.lax.psum_scatter(x, "i"), axis_name="i")(jnp.ones((3, 3)))
+    Array([3., 3., 3.], dtype=float32)
+    """
+    where = along("psum_scatter", axis_name, axis_index_groups)
+    check_even("psum_scatter", where.groups)
+
+    def scatter(leaf: Any) -> Any:
+        aval = typeof(leaf, "psum_scatter")
+        if dtypes.is_bool(aval.dtype):
+            leaf = convert_bool(leaf)
+        k = from_start("psum_scatter", scatter_dimension, aval.ndim)
+        n = aval.shape[k]
+        if n % where.each if tiled else n != where.each:
+            fit = "divisible by" if tiled else "equal to"
+            hint = "" if tiled or n % where.each else " Hint: tiled=True keeps parts of the axis."
+            raise ShapeError(
+                f"psum_scatter: the size of scatter_dimension must be {fit} {described(where)}; "
+                f"got {n} (axis {k} of {aval}).{hint}"
+            )
+        return reduce_scatter_p.bind(
+            where.spread(leaf),
+            axis_index_groups=where.groups,
+            axis_name=where.names,
+            axis_size=where.each,
+            scatter_dimension=k,
+            tiled=bool(tiled),
+        )[0]
+
+    return tree_map(scatter, x)
+
+
+def described(where: Along) -> str:
+    """The size that parts are made for, in errors."""
+    if where.groups is None:
+        return f"the size of axis {name_text(where.names)}, {where.size}"
+    return f"the size of the groups along axis {name_text(where.names)}, {where.each}"
+
+
+# --- exchanging ---------------------------------------------------------------------------------
+
+
+def all_to_all(
+    x: Any,
+    axis_name: AxisName,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: AxisIndexGroups = None,
+    tiled: bool = False,
+) -> Any:
+    """Exchange: element i along `split_axis` goes to copy i, which stacks what it gets.
+
+    What arrives stands along `concat_axis` of the result, in the order of the senders; the axis
+    that was split is gone. If `tiled`, the axis is split into equal parts, which are joined.
+
+    >>> import weft, weft.numpy as jnp
+    >>> x = jnp.arange(4.0).reshape(2, 2)
+    >>> weft.vmap(lambda x: weft.lax.all_to_all(x, "i", 0, 0), axis_name="i")(x)
+    Array([[0., 2.],
+           [1., 3.]], dtype=float32)
+    """
+    where = along("all_to_all", axis_name, axis_index_groups)
+    check_even("all_to_all", where.groups)
+
+    def exchange(leaf: Any) -> Any:
+        aval = typeof(leaf, "all_to_all")
+        split = from_start("all_to_all", split_axis, aval.ndim)
+        concat = from_start("all_to_all", concat_axis, aval.ndim)
+        n = aval.shape[split]
+        if n % where.each if tiled else n != where.each:
+            fit = "divisible by" if tiled else "equal to"
+            hint = "" if tiled or n % where.each else " Hint: tiled=True exchanges parts."
+            raise ShapeError(
+                f"all_to_all: the size of split_axis must be {fit} {described(where)}; got {n} "
+                f"(axis {split} of {aval}).{hint}"
+            )
+        if tiled or split == concat:
+            return bind_exchange(leaf, where, split, concat, tiled)
+        concat += split < concat  # counted before the split axis is gone
+        y = expand_dims(leaf, (concat,))
+        split += concat <= split
+        return squeeze(bind_exchange(y, where, split, concat, tiled), (split,))
+
+    return tree_map(exchange, x)
+
+
+def bind_exchange(x: Any, where: Along, split: int, concat: int, tiled: bool) -> Any:
+    """The exchange of parts of `x`, joined."""
+    return all_to_all_p.bind(
+        where.spread(x),
+        axis_index_groups=where.groups,
+        axis_name=where.names[0] if len(where.names) == 1 else where.names,
+        axis_size=where.each,
+        concat_axis=concat,
+        split_axis=split,
+        tiled=bool(tiled),
+    )[0]
+
+
+def pswapaxes(
+    x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: AxisIndexGroups = None
+) -> Any:
+    """Exchange a named axis with axis `axis` of the leaves, which is of its size.
+
+    >>> import weft, weft.numpy as jnp
+    >>> x = jnp.arange(4.0).reshape(2, 2)
+    >>> weft.vmap(lambda x: weft.lax.pswapaxes(x, "i", 0), axis_name="i")(x)
+    Array([[0., 2.],
+           [1., 3.]], dtype=float32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+    """Send the leaves of copy i to copy j for each pair (i, j) of `perm`.
+
+    A copy that nothing is sent to gets zeros. No copy sends or gets twice.
+
+    >>> import weft, weft.numpy as jnp
+    >>> shift = [(0, 1), (1, 2)]
+    >>> weft.vmap(lambda x: weft.lax.ppermute(x, "i", shift), axis_name="i")(jnp.arange(1.0, 4.0))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    return permuted("ppermute", x, axis_name, perm)
+
+
+def permuted(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+    """`ppermute` in the name of `op`."""
+    where = along(op, axis_name)
+    pairs = tuple([(operator.index(i), operator.index(j)) for i, j in perm])
+    for k, what in enumerate(("sources", "destinations")):
+        ends = [pair[k] for pair in pairs]
+        if len(set(ends)) != len(ends) or not all(0 <= i < where.size for i in ends):
+            raise ValueError(
+                f"{op}: {what} must be distinct indices of axis {name_text(where.names)}, in [0, "
+                f"{where.size}); got {ends}."
+            )
+
+    def send(leaf: Any) -> Any:
+        typeof(leaf, op)
+        return ppermute_p.bind(where.spread(leaf), axis_name=where.names, perm=pairs)[0]
+
+    return tree_map(send, x)
+
+
+def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+    """Permute the copies: copy i gets the leaves of copy `perm[i]`.
+
+    >>> import weft, weft.numpy as jnp
+    >>> x = jnp.array([10.0, 20.0, 30.0])
+    >>> weft.vmap(lambda x: weft.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(x)
+    Array([30., 10., 20.], dtype=float32)
+    """
+    sources = tuple(map(operator.index, perm))
+    size = along("pshuffle", axis_name).size
+    if sorted(sources) != list(range(size)):
+        raise ValueError(
+            f"pshuffle: perm must hold each index of axis {name_text(axis_name)} (size {size}) "
+            f"once; got {list(sources)}."
+        )
+    return permuted("pshuffle", x, axis_name, [(i, j) for j, i in enumerate(sources)])
+
+
+def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+    """The leaves of copy `source`, in all copies.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: weft.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3.0))
+    Array([1., 1., 1.], dtype=float32)
+    """
+    where = along("pbroadcast", axis_name)
+    source = operator.index(source)
+    if not 0 <= source < where.size:
+        raise ValueError(
+            f"pbroadcast: source must be an index of axis {name_text(where.names)}, in [0, "
+            f"{where.size}); got {source}."
+        )
+    name = where.names[0] if len(where.names) == 1 else where.names
+
+    def send(leaf: Any) -> Any:
+        typeof(leaf, "pbroadcast")
+        return pbroadcast_p.bind(where.spread(leaf), axis_name=name, source=source)[0]
+
+    return tree_map(send, x)
+
+
+# --- types and places ---------------------------------------------------------------------------
+
+
+def pvary(x: Any, axis_name: AxisName) -> Any:
+    """The leaves of `x`, as values that may differ along axes of a mesh.
+
+    That is a matter of types in a shard_map that checks what varies; nothing is computed, and along
+    axes of other kinds nothing is said.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: weft.lax.pvary(x, "i"), axis_name="i")(jnp.arange(2.0))
+    Array([0., 1.], dtype=float32)
+    """
+    where = along("pvary", axis_name)
+    return tree_map(where.spread, x)
+
+
+def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+    """The leaves of `x`, as values that are `to="varying"` along axes of a mesh; see `pvary`.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: weft.lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.arange(2.0))
+    Array([0., 1.], dtype=float32)
+    """
+    if to != "varying":
+        raise ValueError(
+            f"pcast: to must be 'varying'; got {to!r}. Hint: psum, pmax or "
+            "all_gather(..., to='invarying') makes a value that does not vary."
+        )
+    where = along("pcast", axis_name)
+    return tree_map(where.spread, x)
+
+
+def axis_index(axis_name: AxisName) -> Any:
+    """Which copy this is along a named axis, from 0; along several, counted with the last fastest.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: x + 10 * weft.lax.axis_index("i"), axis_name="i")(jnp.arange(3))
+    Array([ 0, 11, 22], dtype=int32)
+    """
+    return copy_index(along("axis_index", axis_name).names)
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """How many copies there are along a named axis, or along several together: a Python int.
+
+    >>> import weft, weft.numpy as jnp
+    >>> weft.vmap(lambda x: x / weft.lax.axis_size("i"), axis_name="i")(jnp.ones(2))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
+    return size_of("axis_size", tuple(names))

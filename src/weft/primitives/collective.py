@@ -1,0 +1,797 @@
+"""Collectives: operations on the values that copies of a program hold along named axes.
+
+A copy stands for an element of a vmap, or for a device of a mesh. Under vmap the batch rules turn
+them into operations along the mapped dimension; on a mesh they are communication. Here also stands
+`Varying`, the part of a type that says along which axes of a mesh values may differ. The functions
+that users call, with pytrees and checks, are in weft/collectives.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive, Zero, tangent_zero
+from weft.errors import DtypeError, ShapeError
+from weft.options import named_axes
+from weft.primitives.copies import (
+    CHANNEL,
+    INT,
+    U32,
+    Groups,
+    Name,
+    all_reduce,
+    arranged,
+    cut,
+    device_rows,
+    gather_devices,
+    i64_matrix,
+    merged,
+    moved,
+    name_text,
+    named_axis,
+    names_of,
+    own_index,
+    replica_groups,
+)
+from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
+from weft.primitives.elementwise import KINDS, add, add_p, div, eq, mul, select
+from weft.primitives.layout import (
+    LinearPrimitive,
+    batched_at_front,
+    broadcast_in_dim,
+    check_axes,
+    convert,
+    iota,
+    literal,
+    moved_to_front,
+    reduce_sum,
+    reshape,
+    zeros,
+)
+from weft.primitives.reduction import Reduction, reduce_max_p, reduce_min_p
+from weft.primitives.slicing import concatenate, slice_in_dim
+from weft.util import inverse_permutation
+
+# --- what varies over a mesh --------------------------------------------------------------------
+
+
+class Varying:
+    """The axes of a mesh along which a value may differ, as types carry it; `{V:a}` in print.
+
+    Interned by the set of names, which stand in the order of the mesh.
+    """
+
+    __slots__ = ("names",)
+    _interned: dict[frozenset, Varying] = {}
+
+    names: tuple[Name, ...]
+
+    @classmethod
+    def of(cls, names: Iterable[Name]) -> Varying | None:
+        """Varying along these axes; None for no axes."""
+        names = tuple(names)
+        key = frozenset(names)
+        found = cls._interned.get(key)
+        if found is None and key:
+            found = object.__new__(cls)
+            found.names = in_scope_order(names)
+            cls._interned[key] = found
+        return found
+
+    def __or__(self, other: Varying) -> Varying:
+        return self if other is self else Varying.of((*self.names, *other.names))  # type: ignore
+
+    def without(self, names: Iterable[Name]) -> Varying | None:
+        """What is left when values no longer differ along `names`."""
+        gone = set(names)
+        return Varying.of([n for n in self.names if n not in gone])
+
+    def missing(self, x: Any) -> tuple[Name, ...]:
+        """The axes along which `x` does not vary."""
+        has = varying_names(x)
+        return tuple([n for n in self.names if n not in has])
+
+    def cast(self, trace: Any, x: Any) -> Any:
+        """`x`, under a trace, as a value that varies along these axes too."""
+        axes = self.missing(x)
+        return trace.process(pvary_p, [x], {"axes": axes})[0] if axes else x
+
+    def __str__(self) -> str:
+        names = ",".join(map(str, self.names))
+        return f"{{V:{names}}}" if len(self.names) == 1 else f"{{V:({names})}}"
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple:
+        return Varying.of, (self.names,)
+
+
+def in_scope_order(names: Iterable[Name]) -> tuple[Name, ...]:
+    """Each name once, in the order of the axes in scope."""
+    scope = [axis.name for axis in named_axes.value]
+    place = {name: i for i, name in enumerate(scope)}
+    return tuple(sorted(dict.fromkeys(names), key=lambda n: place.get(n, len(scope))))
+
+
+def varying_names(x: Any) -> tuple[Name, ...]:
+    """The axes of a mesh along which a value may differ."""
+    varying = typeof(x).varying
+    return () if varying is None else varying.names
+
+
+# --- the family ---------------------------------------------------------------------------------
+
+
+class Collective(Primitive):
+    """A family: the result in each copy is made of the operand in all copies along named axes.
+
+    `axes` or `axis_name` names them; several count as one, the last the fastest. A member writes
+    `along(x, d, size, params)`: all of it along dimension `d` of `x`, which gives the result and
+    where the copies are in it (None: all have the same); and `shifted(params, d)`: the parameters
+    when an axis `d` is put into the operand. With `axis_index_groups`, each group of copies is for
+    itself. What this needs on a mesh is written by `lower`, in StableHLO's communication.
+    """
+
+    hidden: tuple[str, ...] = ()  # parameters that are not printed
+
+    def uses_axis(self, name, params):
+        return name in names_of(params)
+
+    def pretty_params(self, params):
+        return {k: v for k, v in params.items() if k not in self.hidden}
+
+    def along(self, x: Any, d: int, size: int, params: dict) -> tuple[Any, int | None]:
+        raise self.missing("along")
+
+    def shifted(self, params: dict, d: int) -> dict:
+        return params
+
+    def beside(self, x: Any, d: int, params: dict) -> tuple[list, list]:
+        """With a mapped axis at `d` that is none of those named."""
+        return self.bind(x, **self.shifted(params, d)), [d]
+
+    def batch(self, axis, args, dims, **params):
+        (x,), (d,) = args, dims
+        names = names_of(params)
+        if axis.name not in names:
+            return self.beside(x, d, params)
+        if len(names) > 1:
+            return self.batch_one_of(axis, x, d, names, params)
+        if params.get("axis_index_groups") is None:
+            if d is None:
+                x, d = batched_at_front(x, None, axis.size), 0
+            out, d = self.along(x, d, axis.size, params)
+            return [out], [d]
+        return [self.whole(batched_at_front(x, d, axis.size), axis.size, params)], [0]
+
+    def whole(self, x: Any, size: int, params: dict) -> Any:
+        """All of it along the first axis of `x`; the result has the copies in front."""
+        groups = params.get("axis_index_groups")
+        if groups is None:
+            return batched_at_front(*self.along(x, 0, size, params), size)
+        # in even groups: one more axis in front, which counts them
+        order = [i for group in groups for i in group]
+        count, each = len(groups), len(groups[0])
+        x = cut(arranged(x, order, 0), 0, count)
+        out, d = self.along(x, 1, each, self.shifted(params, 0))
+        if d is None:
+            shape = typeof(out).shape
+            kept = [i for i in range(len(shape) + 1) if i != 1]
+            out = broadcast_in_dim(out, (count, each, *shape[1:]), kept)
+        else:
+            out = moved(out, d, 1)
+        return arranged(merged(out, 0), inverse_permutation(order), 0)
+
+    def batch_one_of(self, axis, x, d, names, params):
+        """With a mapped axis that is one of several named: fetch all copies, and keep one's own."""
+        y, sizes, rest = all_copies(self.name, axis, x, d, names)
+        out = self.whole(y, math.prod(sizes), params)
+        at = names.index(axis.name)
+        before, after = math.prod(sizes[:at]), math.prod(sizes[at + 1 :])
+        shape = typeof(out).shape[1:]
+        out = moved(reshape(out, (before, axis.size, after, *shape)), 1, 2)
+        out = reshape(out, (before * after, axis.size, *shape))
+        return [dynamic_index_in_dim(out, copy_index(rest), 0, keepdims=False)], [0]
+
+
+def all_copies(op: str, axis: Any, x: Any, d: int | None, names: Sequence[Name]) -> tuple:
+    """The operand in all copies along `names`, of which `axis` is mapped, in front of `x`.
+
+    Also the sizes of the axes, and the names of those that are not mapped.
+    """
+    sizes = [axis.size if n == axis.name else named_axis(op, n).size for n in names]
+    at = names.index(axis.name)
+    rest = (*names[:at], *names[at + 1 :])
+    before, after = math.prod(sizes[:at]), math.prod(sizes[at + 1 :])
+    y = all_gather(batched_at_front(x, d, axis.size), rest, before * after)
+    shape = typeof(y).shape[2:]
+    y = moved(reshape(y, (before, after, axis.size, *shape)), 2, 1)
+    return reshape(y, (math.prod(sizes), *shape)), sizes, rest
+
+
+def check_even(op: str, groups: Groups | None) -> None:
+    """Raise where groups differ in size, and results would in shape."""
+    if groups is not None and len({len(g) for g in groups}) > 1:
+        raise ShapeError(
+            f"{op}: axis_index_groups must be of one size; got groups of "
+            f"{', '.join(str(len(g)) for g in groups)}."
+        )
+
+
+# --- reductions ---------------------------------------------------------------------------------
+
+
+class AllReduce(Collective):
+    """A family: the operand in all copies along `axes`, combined. Result: shape and dtype of x."""
+
+    combine: Primitive
+
+    def abstract_eval(self, x, *, axes, axis_index_groups):
+        return [x]
+
+    def varies(self, varying, params):
+        if varying is None or params["axis_index_groups"] is not None:
+            return varying
+        return varying.without(params["axes"])
+
+    def lower(self, hlo, x, *, axes, axis_index_groups):
+        groups = replica_groups(hlo, self.name, axes, axis_index_groups)
+        return all_reduce(hlo, x, groups, self.combine)
+
+    def whole(self, x, size, params):
+        groups = params["axis_index_groups"]
+        if groups is None or len({len(g) for g in groups}) == 1:
+            return super().whole(x, size, params)
+        parts = [self.along(arranged(x, g, 0), 0, len(g), params)[0] for g in groups]
+        found = concatenate([batched_at_front(y, None, 1) for y in parts], 0)
+        place = {i: k for k, g in enumerate(groups) for i in g}
+        return arranged(found, [place[i] for i in range(size)], 0)
+
+    def batch_one_of(self, axis, x, d, names, params):
+        if params["axis_index_groups"] is not None:
+            return super().batch_one_of(axis, x, d, names, params)
+        rest = tuple(n for n in names if n != axis.name)
+        (x,), dims = self.batch(axis, [x], [d], axes=(axis.name,), axis_index_groups=None)
+        return self.bind(x, axes=rest, axis_index_groups=None), dims
+
+
+class Psum(AllReduce, LinearPrimitive):
+    """The sum of x over all copies along `axes`. Dtypes: numbers. Source: StableHLO, all_reduce.
+
+    In a program whose types say what varies over a mesh it is for groups alone; see
+    `psum_invariant`.
+    """
+
+    name = "psum"
+    combine = add_p
+
+    def abstract_eval(self, x, *, axes, axis_index_groups):
+        check_number(self.name, x)
+        return [x]
+
+    def transpose(self, cts, x, **params):
+        return self.bind(cts[0], **params)
+
+    def batch(self, axis, args, dims, *, axes, axis_index_groups):
+        params = {"axes": axes, "axis_index_groups": axis_index_groups}
+        (x,), (d,) = args, dims
+        if d is not None or axis_index_groups is not None:
+            return super().batch(axis, args, dims, **params)
+        rest = tuple(n for n in axes if n != axis.name)
+        y = mul(x, literal(axis.size, typeof(x).dtype))
+        return (self.bind(y, axes=rest, axis_index_groups=None) if rest else [y]), [None]
+
+    def along(self, x, d, size, params):
+        return reduce_sum(x, (d,)), None
+
+
+psum_p = Psum()
+
+
+def check_number(op: str, x: ShapedArray) -> None:
+    """Raise unless elements can be added."""
+    if not KINDS["number"](x.dtype):
+        raise DtypeError(f"{op}: needs an operand of number dtype; got {x}.")
+
+
+class AllExtremum(AllReduce):
+    """The maximum or minimum of x over all copies along `axes`; NaN where there is one.
+
+    Complex numbers are compared by their real parts first. Copies that tie for the result share
+    the derivative equally. Source: StableHLO, all_reduce.
+    """
+
+    makes_nan = False
+
+    def __init__(self, name: str, reduction: Reduction):
+        self.name = name
+        self.reduction = reduction
+        self.combine = reduction.combine
+
+    def lower(self, hlo, x, *, axes, axis_index_groups):
+        if not dtypes.is_complex(x.aval.dtype):
+            return super().lower(hlo, x, axes=axes, axis_index_groups=axis_index_groups)
+        return self.lower_complex(hlo, x, axes, axis_index_groups)
+
+    def lower_complex(self, hlo: Any, x: Any, axes: tuple, groups: Groups | None) -> list:
+        """Fetch and compare: the engine reduces no complex numbers this way."""
+        rows = device_rows(hlo, self.name, axes)
+        count = rows.shape[1]
+        (y,) = gather_devices(hlo, x, i64_matrix(rows), count)
+        if groups is None:
+            return self.reduction.lower(hlo, y, axes=(0,))
+        place = {i: k for k, g in enumerate(groups) for i in g}
+        group = hlo.constant(
+            np.array([place[i] for i in range(count)], INT), ShapedArray((count,), INT)
+        )
+        index = own_index(hlo, rows)
+        mine = hlo.op(
+            "stablehlo.dynamic_slice",
+            [group, index],
+            [ShapedArray((1,), INT)],
+            slice_sizes="array<i64: 1>",
+        )[0]
+        whole = y.aval.update(dtype=INT)
+        spread = lambda v, dims: hlo.op(
+            "stablehlo.broadcast_in_dim", [v], [whole], broadcast_dimensions=f"array<i64: {dims}>"
+        )[0]
+        same = hlo.compare("EQ", spread(group, 0), spread(mine, 0))
+        none = hlo.constant(self.reduction.identity(x.aval.dtype), y.aval.strong())
+        y = hlo.op("stablehlo.select", [same, y, none], [y.aval])[0]
+        return self.reduction.lower(hlo, y, axes=(0,))
+
+    def jvp(self, primals, tangents, *, axes, axis_index_groups):
+        (x,), (t,) = primals, tangents
+        (out,) = self.bind(x, axes=axes, axis_index_groups=axis_index_groups)
+        if isinstance(t, Zero):
+            return [out], [tangent_zero(out)]
+        share = convert(eq(x, out), typeof(t).dtype)
+        total, count = (psum(y, axes, axis_index_groups) for y in (mul(t, share), share))
+        return [out], [div(total, count)]
+
+    def batch(self, axis, args, dims, **params):
+        if dims[0] is not None or params["axis_index_groups"] is not None:
+            return super().batch(axis, args, dims, **params)
+        rest = tuple(n for n in params["axes"] if n != axis.name)
+        return self.bind(*args, **{**params, "axes": rest}) if rest else list(args), [None]
+
+    def along(self, x, d, size, params):
+        return self.reduction.bind(x, axes=(d,))[0], None
+
+
+pmax_p = AllExtremum("pmax", reduce_max_p)
+pmin_p = AllExtremum("pmin", reduce_min_p)
+
+
+class PsumInvariant(LinearPrimitive):
+    """The sum of x over all devices along `axes` of a mesh, over which it varies, and the sum not.
+
+    Source: StableHLO, all_reduce.
+    """
+
+    name = "psum_invariant"
+
+    def abstract_eval(self, x, *, axes):
+        check_number(self.name, x)
+        return [x]
+
+    def varies(self, varying, params):
+        return None if varying is None else varying.without(params["axes"])
+
+    def lower(self, hlo, x, *, axes):
+        return all_reduce(hlo, x, replica_groups(hlo, self.name, axes, None), add_p)
+
+    def transpose(self, cts, x, *, axes):
+        return pvary_p.bind(cts[0], axes=axes)
+
+    def batch(self, axis, args, dims, *, axes):
+        return self.bind(*args, axes=axes), list(dims)
+
+
+psum_invariant_p = PsumInvariant()
+
+
+class Pvary(LinearPrimitive):
+    """x, as a value that may differ along `axes` of a mesh. Nothing is computed."""
+
+    name = "pvary"
+    makes_nan = False
+    cheap = True
+
+    def abstract_eval(self, x, *, axes):
+        return [x]
+
+    def varies(self, varying, params):
+        return Varying.of((*(varying.names if varying else ()), *params["axes"]))
+
+    def lower(self, hlo, x, *, axes):
+        return [x]
+
+    def transpose(self, cts, x, *, axes):
+        return psum_invariant_p.bind(cts[0], axes=axes)
+
+    def batch(self, axis, args, dims, *, axes):
+        return self.bind(*args, axes=axes), list(dims)
+
+
+pvary_p = Pvary()
+
+
+def pvary(x: Any, names: Sequence[Name]) -> Any:
+    """`x` as a value that may differ along axes of a mesh."""
+    have = varying_names(x)
+    axes = tuple(n for n in in_scope_order(names) if n not in have)
+    return pvary_p.bind(x, axes=axes)[0] if axes else x
+
+
+def psum(x: Any, names: Sequence[Name], groups: Groups | None = None) -> Any:
+    """The sum of `x` over copies along axes; in a typed program it does not vary along them."""
+    have = varying_names(x)
+    typed = tuple(n for n in names if n in have) if groups is None else ()
+    others = tuple(n for n in names if n not in typed)
+    if others:
+        (x,) = psum_p.bind(x, axes=others, axis_index_groups=groups)
+    return psum_invariant_p.bind(x, axes=typed)[0] if typed else x
+
+
+# --- gathering and scattering -------------------------------------------------------------------
+
+
+class AllGather(Collective, LinearPrimitive):
+    """The operands of all copies, stacked along a new axis `all_gather_dimension` of the result.
+
+    `tiled`: joined along that axis of the operand. Source: StableHLO, all_gather.
+    """
+
+    name = "all_gather"
+    makes_nan = False
+
+    def abstract_eval(
+        self, x, *, all_gather_dimension, axis_index_groups, axis_name, axis_size, tiled
+    ):
+        check_even(self.name, axis_index_groups)
+        k = all_gather_dimension
+        check_axes(self.name, (k,), x.ndim + (not tiled))
+        middle = (axis_size * x.shape[k],) if tiled else (axis_size,)
+        return [x.update(shape=(*x.shape[:k], *middle, *x.shape[k + tiled :]))]
+
+    def lower(
+        self, hlo, x, *, axis_name, axis_size, tiled, all_gather_dimension, axis_index_groups=None
+    ):
+        groups = replica_groups(hlo, self.name, axis_name, axis_index_groups)
+        return gather_devices(hlo, x, groups, axis_size, all_gather_dimension, tiled)
+
+    def transpose(self, cts, x, *, all_gather_dimension, **params):
+        return reduce_scatter_p.bind(cts[0], scatter_dimension=all_gather_dimension, **params)
+
+    def along(self, x, d, size, params):
+        k = params["all_gather_dimension"]
+        x = moved(x, d, k)
+        return (merged(x, k) if params["tiled"] else x), None
+
+    def shifted(self, params, d):
+        k = params["all_gather_dimension"]
+        return {**params, "all_gather_dimension": k + (d <= k)}
+
+    def beside(self, x, d, params):
+        new = self.shifted(params, d)
+        after = not params["tiled"] and new["all_gather_dimension"] <= d
+        return self.bind(x, **new), [d + after]
+
+    def batch_one_of(self, axis, x, d, names, params):
+        if params["axis_index_groups"] is not None:
+            return super().batch_one_of(axis, x, d, names, params)
+        y, sizes, _ = all_copies(self.name, axis, x, d, names)
+        out, d = self.along(y, 0, math.prod(sizes), params)
+        return [out], [d]
+
+
+all_gather_p = AllGather()
+
+
+def all_gather(x: Any, names: Sequence[Name], size: int) -> Any:
+    """The operands of all copies along axes, in front of `x`."""
+    return all_gather_p.bind(
+        x,
+        all_gather_dimension=0,
+        axis_index_groups=None,
+        axis_name=tuple(names),
+        axis_size=size,
+        tiled=False,
+    )[0]
+
+
+class AllGatherInvariant(AllGather):
+    """As all_gather, along axes of a mesh over which x varies; the result does not vary there."""
+
+    name = "all_gather_invariant"
+
+    def abstract_eval(self, x, **params):
+        return super().abstract_eval(x, axis_index_groups=None, **params)
+
+    def varies(self, varying, params):
+        return None if varying is None else varying.without(params["axis_name"])
+
+    def transpose(self, cts, x, *, all_gather_dimension, axis_name, axis_size, tiled):
+        ct = pvary(cts[0], axis_name)
+        at, k = copy_index(axis_name), all_gather_dimension
+        if not tiled:
+            return [dynamic_index_in_dim(ct, at, k, keepdims=False)]
+        each = x.aval.shape[k]
+        return [dynamic_slice_in_dim(ct, mul(at, each), each, k)]
+
+    def uses_axis(self, name, params):
+        return False  # it is of a mesh, and no vmap's
+
+
+all_gather_invariant_p = AllGatherInvariant()
+
+
+class ReduceScatter(Collective, LinearPrimitive):
+    """The sum of x over all copies, of which copy i keeps element i along `scatter_dimension`.
+
+    `tiled`: copy i keeps part i of `axis_size` equal ones. Dtypes: numbers.
+    Source: StableHLO, reduce_scatter.
+    """
+
+    name = "reduce_scatter"
+
+    def abstract_eval(
+        self, x, *, axis_index_groups, axis_name, axis_size, scatter_dimension, tiled
+    ):
+        check_number(self.name, x)
+        check_even(self.name, axis_index_groups)
+        k = scatter_dimension
+        check_axes(self.name, (k,), x.ndim)
+        n = x.shape[k]
+        if n % axis_size if tiled else n != axis_size:
+            fit = "divisible by" if tiled else "equal to"
+            raise ShapeError(
+                f"{self.name}: the size of scatter_dimension must be {fit} the size of axis "
+                f"{name_text(axis_name)}{' in a group' if axis_index_groups else ''}, {axis_size}; "
+                f"got {n} (axis {k} of {x})."
+            )
+        middle = (n // axis_size,) if tiled else ()
+        return [x.update(shape=(*x.shape[:k], *middle, *x.shape[k + 1 :]))]
+
+    def lower(self, hlo, x, *, axis_index_groups, axis_name, axis_size, scatter_dimension, tiled):
+        cell = x.aval.update(shape=())
+        shape = list(x.aval.shape)
+        shape[scatter_dimension] //= axis_size
+        (y,) = hlo.op(
+            "stablehlo.reduce_scatter",
+            [x],
+            [x.aval.update(shape=tuple(shape))],
+            [hlo.block([cell, cell], lambda a, b: add_p.lower(hlo, a, b))],
+            channel_handle=CHANNEL,
+            replica_groups=replica_groups(hlo, self.name, axis_name, axis_index_groups),
+            scatter_dimension=f"{scatter_dimension} : i64",
+            use_global_device_ids="unit",
+        )
+        if tiled:
+            return [y]
+        del shape[scatter_dimension]
+        return hlo.op("stablehlo.reshape", [y], [y.aval.update(shape=tuple(shape))])
+
+    def transpose(self, cts, x, *, scatter_dimension, **params):
+        return all_gather_p.bind(cts[0], all_gather_dimension=scatter_dimension, **params)
+
+    def along(self, x, d, size, params):
+        total = reduce_sum(x, (d,))
+        k = params["scatter_dimension"]
+        return (cut(total, k, size) if params["tiled"] else total), k
+
+    def shifted(self, params, d):
+        k = params["scatter_dimension"]
+        return {**params, "scatter_dimension": k + (d <= k)}
+
+    def beside(self, x, d, params):
+        new = self.shifted(params, d)
+        before = not params["tiled"] and new["scatter_dimension"] < d
+        return self.bind(x, **new), [d - before]
+
+
+reduce_scatter_p = ReduceScatter()
+
+
+# --- exchanging ---------------------------------------------------------------------------------
+
+
+class AllToAll(Collective, LinearPrimitive):
+    """x cut along `split_axis`, part i sent to copy i; what arrives is joined along `concat_axis`.
+
+    `tiled` says how it was asked for: without it, parts and what is joined are of size 1.
+    Source: StableHLO, all_to_all.
+    """
+
+    name = "all_to_all"
+    makes_nan = False
+    hidden = ("axis_size",)
+
+    def abstract_eval(
+        self, x, *, axis_index_groups, axis_name, axis_size, concat_axis, split_axis, tiled
+    ):
+        check_even(self.name, axis_index_groups)
+        check_axes(self.name, (split_axis,), x.ndim)
+        check_axes(self.name, (concat_axis,), x.ndim)
+        n = x.shape[split_axis]
+        if n % axis_size:
+            raise ShapeError(
+                f"{self.name}: the size of split_axis must be divisible by the size of axis "
+                f"{name_text(axis_name)}, {axis_size}; got {n} (axis {split_axis} of {x})."
+            )
+        shape = list(x.shape)
+        shape[split_axis] //= axis_size
+        shape[concat_axis] *= axis_size
+        return [x.update(shape=tuple(shape))]
+
+    def lower(self, hlo, x, **params):
+        groups = params["axis_index_groups"]
+        return hlo.op(
+            "stablehlo.all_to_all",
+            [x],
+            self.abstract_eval(x.aval, **params),
+            channel_handle=CHANNEL,
+            concat_dimension=f"{params['concat_axis']} : i64",
+            replica_groups=replica_groups(hlo, self.name, names_of(params), groups),
+            split_count=f"{params['axis_size']} : i64",
+            split_dimension=f"{params['split_axis']} : i64",
+        )
+
+    def transpose(self, cts, x, *, concat_axis, split_axis, **params):
+        return self.bind(cts[0], concat_axis=split_axis, split_axis=concat_axis, **params)
+
+    def along(self, x, d, size, params):
+        split, concat = params["split_axis"], params["concat_axis"]
+        x = cut(moved_to_front(x, d), split + 1, size)  # the sender, ..., the receiver, part, ...
+        x = moved(x, split + 1, 0)  # the receiver, the sender, ...
+        return merged(moved(x, 1, concat + 1), concat + 1), 0
+
+    def shifted(self, params, d):
+        changed = {k: params[k] + (d <= params[k]) for k in ("split_axis", "concat_axis")}
+        return {**params, **changed}
+
+
+all_to_all_p = AllToAll()
+
+
+class Ppermute(Collective, LinearPrimitive):
+    """x of copy i in copy j, for each (i, j) of `perm`; zeros where none arrives.
+
+    Source: StableHLO, collective_permute.
+    """
+
+    name = "ppermute"
+    makes_nan = False
+
+    def abstract_eval(self, x, *, axis_name, perm):
+        return [x]
+
+    def lower(self, hlo, x, *, axis_name, perm):
+        rows = device_rows(hlo, self.name, axis_name)
+        pairs = [(row[i], row[j]) for row in rows for i, j in perm]
+        if not pairs:
+            return [hlo.constant(0, x.aval.strong())]
+        return hlo.op(
+            "stablehlo.collective_permute",
+            [x],
+            [x.aval],
+            channel_handle=CHANNEL,
+            source_target_pairs=i64_matrix(pairs),
+        )
+
+    def transpose(self, cts, x, *, axis_name, perm):
+        return self.bind(cts[0], axis_name=axis_name, perm=tuple((j, i) for i, j in perm))
+
+    def along(self, x, d, size, params):
+        sources = [-1] * size
+        for i, j in params["perm"]:
+            sources[j] = i
+        return arranged(x, sources, d), d
+
+
+ppermute_p = Ppermute()
+
+
+class Pbroadcast(Collective, LinearPrimitive):
+    """x of copy `source` in all copies.
+
+    On a mesh the others add -0.0 or 0 to it, which changes nothing: the engine's own broadcast is
+    not for all devices. Source: StableHLO, all_reduce.
+    """
+
+    name = "pbroadcast"
+    makes_nan = False
+
+    def abstract_eval(self, x, *, axis_name, source):
+        return [x]
+
+    def lower(self, hlo, x, *, axis_name, source):
+        names = names_of({"axis_name": axis_name})
+        rows = device_rows(hlo, self.name, names)
+        aval = x.aval.strong()
+        here = hlo.compare("EQ", own_index(hlo, rows), hlo.constant(source, ShapedArray((), INT)))
+        here = hlo.spread(here, aval)
+        nothing = hlo.constant(-0.0 if dtypes.is_inexact(aval.dtype) else 0, aval)
+        (part,) = hlo.op("stablehlo.select", [here, x, nothing], [aval])
+        combine = reduce_max_p.combine if dtypes.is_bool(aval.dtype) else add_p
+        return all_reduce(hlo, part, i64_matrix(rows), combine)
+
+    def transpose(self, cts, x, *, axis_name, source):
+        ct = cts[0]
+        names = names_of({"axis_name": axis_name})
+        # the sum stays varying: all but the source take nothing from it
+        total = pvary(psum(ct, names), varying_names(ct))
+        here = eq(copy_index(names), literal(source, INT))
+        here = broadcast_in_dim(here, typeof(ct).shape, ())
+        return [select(here, total, zeros(typeof(total)))]
+
+    def along(self, x, d, size, params):
+        at = params["source"]
+        y = slice_in_dim(x, at, at + 1, 1, d)
+        shape = typeof(x).shape
+        return reshape(y, (*shape[:d], *shape[d + 1 :])), None
+
+
+pbroadcast_p = Pbroadcast()
+
+
+# --- which copy this is -------------------------------------------------------------------------
+
+
+class AxisIndex(Primitive):
+    """Which copy this is along the axis `axis_name`: 0, 1, ... as an int32.
+
+    `tracked`: the axis is of a mesh, and types say that the result varies along it.
+    Source: StableHLO, partition_id.
+    """
+
+    name = "axis_index"
+
+    def uses_axis(self, name, params):
+        return name == params["axis_name"]
+
+    def pretty_params(self, params):
+        return {"axis_name": params["axis_name"]}
+
+    def abstract_eval(self, *, axis_name, tracked):
+        return [ShapedArray((), INT)]
+
+    def varies(self, varying, params):
+        return Varying.of((params["axis_name"],)) if params["tracked"] else varying
+
+    def lower(self, hlo, *, axis_name, tracked):
+        rows = device_rows(hlo, self.name, (axis_name,))
+        number = lambda n: hlo.constant(n, ShapedArray((), U32))
+        stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
+        (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
+        (index,) = hlo.like("divide", device, number(stride))
+        (index,) = hlo.like("remainder", index, number(rows.shape[1]))
+        return [hlo.convert(index, INT)]
+
+    def jvp(self, primals, tangents, **params):
+        (out,) = self.bind(**params)
+        return [out], [tangent_zero(out)]
+
+    def batch(self, axis, args, dims, *, axis_name, tracked):
+        return [iota(INT, axis.size)], [0]
+
+
+axis_index_p = AxisIndex()
+
+
+def copy_index(names: Sequence[Name]) -> Any:
+    """Which copy this is along axes that count as one, the last the fastest."""
+    total: Any = None
+    for name in names:
+        axis = named_axis("axis_index", name)
+        tracked = bool(getattr(axis, "tracked", False))
+        (index,) = axis_index_p.bind(axis_name=name, tracked=tracked)
+        total = index if total is None else add(mul(total, axis.size), index)
+    return total

@@ -1,0 +1,217 @@
+"""What collectives are made of: axes in scope, elements along one dimension, text for devices.
+
+The operations are in collective.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive
+from weft.errors import UnboundAxisError
+from weft.options import named_axes
+from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from weft.primitives.layout import reshape, transpose, zeros
+from weft.primitives.slicing import concatenate, slice_in_dim
+
+INT = np.dtype(np.int32)
+U32 = np.dtype(np.uint32)
+Name = Hashable
+Groups = tuple[tuple[int, ...], ...]
+
+
+# --- named axes ---------------------------------------------------------------------------------
+
+
+def named_axis(op: str, name: Name) -> Any:
+    """The innermost axis in scope of this name."""
+    for axis in reversed(named_axes.value):
+        if axis.name == name:
+            return axis
+    raise UnboundAxisError(unbound(op, name, [(a.name, a.size) for a in named_axes.value]))
+
+
+def unbound(op: str, name: Name, scope: Sequence[tuple[Name, int]]) -> str:
+    """What to say of an axis that is not in scope."""
+    given = ", ".join(f"{n!r} (size {size})" for n, size in scope if n is not None)
+    return (
+        f"{op}: axis_name must be an axis in scope; got {name!r}, in scope {given or 'none'}. "
+        f"Hint: vmap(f, axis_name={name!r}), or shard_map over a mesh with this axis."
+    )
+
+
+def names_of(params: dict) -> tuple[Name, ...]:
+    """The axes that an application is along."""
+    names = params["axes"] if "axes" in params else params["axis_name"]
+    return names if type(names) is tuple else (names,)
+
+
+def size_of(op: str, names: Sequence[Name]) -> int:
+    """How many copies there are along axes in scope."""
+    return math.prod(named_axis(op, n).size for n in names)
+
+
+def name_text(names: Any) -> str:
+    """Axis names in an error."""
+    names = names if type(names) is tuple else (names,)
+    return repr(names[0]) if len(names) == 1 else repr(names)
+
+
+# --- moving elements of one dimension -----------------------------------------------------------
+
+FEW = 8  # slices and zeros, up to so many, cost less than a gather
+
+
+def arranged(x: Any, places: Sequence[int], dim: int) -> Any:
+    """out[k] = x[places[k]] along `dim`; zeros where places[k] is negative."""
+    aval = typeof(x)
+    if list(places) == list(range(aval.shape[dim])):
+        return x
+    runs = in_runs(places)
+    if len(runs) > FEW:
+        return gathered(x, places, dim)
+    parts = []
+    for start, count in runs:
+        if start >= 0:
+            parts.append(slice_in_dim(x, start, start + count, 1, dim))
+        else:
+            shape = (*aval.shape[:dim], count, *aval.shape[dim + 1 :])
+            parts.append(zeros(aval.update(shape=shape)))
+    return concatenate(parts, dim) if len(parts) > 1 else parts[0]
+
+
+def in_runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Places as (first, count) of runs that ascend by one, or stay negative."""
+    runs: list[tuple[int, int]] = []
+    for p in places:
+        first, count = runs[-1] if runs else (0, 0)
+        if runs and (p == first + count if first >= 0 else p < 0):
+            runs[-1] = first, count + 1
+        else:
+            runs.append((p, 1))
+    return runs
+
+
+def gathered(x: Any, places: Sequence[int], dim: int) -> Any:
+    """`arranged`, for many runs."""
+    shape = typeof(x).shape
+    found = gather(
+        x,
+        np.asarray(places, INT)[:, None],
+        GatherDimensionNumbers(
+            offset_dims=tuple(i for i in range(len(shape)) if i != dim),
+            collapsed_slice_dims=(dim,),
+            start_index_map=(dim,),
+        ),
+        tuple(1 if i == dim else n for i, n in enumerate(shape)),
+        mode=GatherScatterMode.FILL_OR_DROP,
+        fill_value=0,
+    )
+    return found
+
+
+def moved(x: Any, source: int, target: int) -> Any:
+    """`x` with its axis `source` at place `target`."""
+    order = [i for i in range(typeof(x).ndim) if i != source]
+    order.insert(target, source)
+    return transpose(x, order)
+
+
+def merged(x: Any, dim: int) -> Any:
+    """`x` with axes `dim` and `dim + 1` as one."""
+    shape = typeof(x).shape
+    return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+
+
+def cut(x: Any, dim: int, count: int) -> Any:
+    """`x` with axis `dim` as two, the first of size `count`."""
+    shape = typeof(x).shape
+    return reshape(x, (*shape[:dim], count, shape[dim] // count, *shape[dim + 1 :]))
+
+
+# --- text of communication ----------------------------------------------------------------------
+
+CHANNEL = "#stablehlo.channel_handle<handle = 1, type = 1>"
+
+
+def device_rows(hlo: Any, op: str, names: Sequence[Name]) -> np.ndarray:
+    """The devices that take part in a collective together, one row for each set of them."""
+    mesh = hlo.mesh or ()
+    place = {name: i for i, (name, _) in enumerate(mesh)}
+    for name in names:
+        if name not in place:
+            raise UnboundAxisError(unbound(op, name, mesh))
+    sizes = [size for _, size in mesh]
+    ids = np.arange(math.prod(sizes)).reshape(sizes)
+    along = [place[name] for name in names]
+    others = [i for i in range(len(mesh)) if i not in along]
+    return ids.transpose(*others, *along).reshape(-1, math.prod(sizes[i] for i in along))
+
+
+def i64_matrix(rows: Sequence[Sequence[int]]) -> str:
+    """A matrix attribute."""
+    listed = [[int(i) for i in row] for row in rows]
+    return f"dense<{listed}> : tensor<{len(listed)}x{len(listed[0])}xi64>"
+
+
+def replica_groups(hlo: Any, op: str, names: Sequence[Name], groups: Groups | None) -> str:
+    """The devices that take part together, as an attribute; short rows end in -1."""
+    rows = device_rows(hlo, op, names)
+    if groups is None:
+        return i64_matrix(rows)
+    longest = max(map(len, groups))
+    parts = [[*row[list(g)], *[-1] * (longest - len(g))] for row in rows for g in groups]
+    return i64_matrix(parts)
+
+
+def all_reduce(hlo: Any, x: Any, groups: str, combine: Primitive) -> list:
+    """Write the reduction of `x` over groups of devices."""
+    cell = x.aval.update(shape=())
+    return hlo.op(
+        "stablehlo.all_reduce",
+        [x],
+        [x.aval],
+        [hlo.block([cell, cell], lambda a, b: combine.lower(hlo, a, b))],
+        channel_handle=CHANNEL,
+        replica_groups=groups,
+        use_global_device_ids="unit",
+    )
+
+
+def gather_devices(
+    hlo: Any, x: Any, groups: str, count: int, dim: int = 0, tiled: bool = False
+) -> list:
+    """Write what brings the operands of `count` devices together, along `dim`."""
+    if not tiled:
+        shape = x.aval.shape
+        one = x.aval.update(shape=(*shape[:dim], 1, *shape[dim:]))
+        (x,) = hlo.op("stablehlo.reshape", [x], [one])
+    shape = list(x.aval.shape)
+    shape[dim] *= count
+    return hlo.op(
+        "stablehlo.all_gather",
+        [x],
+        [x.aval.update(shape=tuple(shape))],
+        all_gather_dim=f"{dim} : i64",
+        channel_handle=CHANNEL,
+        replica_groups=groups,
+        use_global_device_ids="unit",
+    )
+
+
+def own_index(hlo: Any, rows: np.ndarray) -> Any:
+    """Where a device stands in its row of devices that take part together."""
+    place = np.zeros(rows.size, INT)
+    place[rows] = np.arange(rows.shape[1], dtype=INT)
+    (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
+    table = hlo.constant(place, ShapedArray((rows.size,), INT))
+    cell = ShapedArray((1,), INT)
+    (found,) = hlo.op(
+        "stablehlo.dynamic_slice", [table, device], [cell], slice_sizes="array<i64: 1>"
+    )
+    return hlo.op("stablehlo.reshape", [found], [ShapedArray((), INT)])[0]
