@@ -13,6 +13,7 @@ from typing import Any
 
 import weft.numpy as jnp
 from weft import lax, random
+from weft.errors import ShapeError
 from weft.nn import activations
 from weft.nn.initializers import glorot_normal as glorot
 from weft.nn.initializers import normal as randn
@@ -75,6 +76,8 @@ def Dense(out_dim: int, W_init: Initializer = glorot(), b_init: Initializer = ra
     """
 
     def init(rng: Any, input_shape: Sequence[int]) -> tuple:
+        if not input_shape:
+            raise ShapeError("Dense: inputs must have an axis to act on; got shape ().")
         W_key, b_key = random.split(rng)
         W = W_init(W_key, (input_shape[-1], out_dim))
         return (*input_shape[:-1], out_dim), (W, b_init(b_key, (out_dim,)))
@@ -133,6 +136,11 @@ def _convolution(
     convolve, shape_of = functions
     dimension_numbers, out_chan, filter_shape, strides, padding = spec
     lhs_spec, rhs_spec, out_spec = dimension_numbers
+    if len(filter_shape) != len(rhs_spec) - 2:
+        raise ShapeError(
+            f"Conv: filter_shape must have a size for each spatial axis of {rhs_spec!r}; "
+            f"got {tuple(filter_shape)}."
+        )
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot(rhs_spec.index("I"), rhs_spec.index("O"))
 
@@ -277,6 +285,11 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     [1. 1.]
     """
 
+    if isinstance(rate, int | float) and not 0 < rate <= 1:
+        raise ValueError(
+            f"Dropout: rate must be in (0, 1], the probability to keep an element; got {rate}."
+        )
+
     def apply(params: tuple, inputs: Any, **kwargs: Any) -> Any:
         if mode != "train":
             return inputs
@@ -313,6 +326,12 @@ def FanInConcat(axis: int = -1) -> Layer:
     """Many inputs as one, put together along an axis."""
 
     def init(rng: Any, input_shapes: Sequence[Sequence[int]]) -> tuple:
+        ranks = {len(s) for s in input_shapes}
+        if len(ranks) != 1:
+            raise ShapeError(
+                f"FanInConcat: inputs must have as many axes each; got shapes "
+                f"{tuple(input_shapes)}."
+            )
         shape = list(input_shapes[0])
         shape[axis] = sum(s[axis] for s in input_shapes)
         return tuple(shape), ()
@@ -357,6 +376,11 @@ def parallel(*layers: Layer) -> Layer:
     """
 
     def init(rng: Any, input_shapes: Sequence) -> tuple:
+        if len(input_shapes) != len(layers):
+            raise ShapeError(
+                f"parallel: there must be one input for each of {len(layers)} layers; got shapes "
+                f"{tuple(input_shapes)}. Hint: serial(FanOut({len(layers)}), parallel(...))."
+            )
         keys = random.split(rng, len(layers))
         made = [f(key, s) for (f, _), key, s in zip(layers, keys, input_shapes, strict=True)]
         return tuple(shape for shape, _ in made), tuple(params for _, params in made)

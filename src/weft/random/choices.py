@@ -19,7 +19,15 @@ from weft.primitives.layout import convert, iota, literal, zeros
 from weft.primitives.sort import sort, top_k
 from weft.random.continuous import gumbels
 from weft.random.keys import Words, bits_words, one_key, pair
-from weft.random.sampling import float_dtype, int_dtype, no_sharding, sampler, shape_for, uniforms
+from weft.random.sampling import (
+    check_range,
+    float_dtype,
+    int_dtype,
+    no_sharding,
+    sampler,
+    shape_for,
+    uniforms,
+)
 
 __all__ = ["categorical", "choice", "permutation", "randint"]
 
@@ -172,6 +180,10 @@ def choice(
     draws = math.prod(shape)
     if p is not None and typeof(p, "choice").shape != (total,):
         raise ShapeError(f"choice: p must be ({total},), as a along axis {axis}; got {typeof(p)}.")
+    if isinstance(p, np.ndarray):
+        check_range("choice", "p", p, False)
+        if total and not p.any():
+            raise ValueError(f"choice: some of p must be positive; got {typeof(p)} of zeros.")
     if draws and not total:
         raise ShapeError("choice: a must have elements to draw from; got none.")
     if not replace and draws > total:

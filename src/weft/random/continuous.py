@@ -21,6 +21,7 @@ from weft.primitives.transcendental import exp, log, sqrt, tan
 from weft.random.keys import Words, bits_words, one_key, pair
 from weft.random.sampling import (
     bounds,
+    count_of,
     float_dtype,
     params,
     sampler,
@@ -125,7 +126,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
     return exp(mul(normals(key, shape, dtype), sigma))
 
 
-@sampler
+@sampler(rising=("lower", "upper"))
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the standard normal distribution, of those in (lower, upper)."""
     op = "truncated_normal"
@@ -274,7 +275,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return signs(key, shape_of("rademacher", shape), found)
 
 
-@sampler
+@sampler(chances=("p",))
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
     """Truth values, True with probability p.
 
@@ -297,7 +298,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     return mul(u[1], literal(float(dtypes.finfo(dtype).eps), dtype)) < p - u[0]
 
 
-@sampler
+@sampler(rising=("left", "mode", "right"))
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
@@ -370,7 +371,8 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     """Matrices (*shape, n, m), m = n by default, of orthonormal rows or columns, all as likely."""
     key, dtype = one_key("orthogonal", key), float_dtype("orthogonal", dtype, True)
     shape = shape_of("orthogonal", shape)
-    m = n if m is None else m
+    n = count_of("orthogonal", "n", n)
+    m = n if m is None else count_of("orthogonal", "m", m)
     q, r = jnp.linalg.qr(normals(key, (*shape, max(n, m), min(n, m)), dtype))
     d = jnp.diagonal(r, axis1=-2, axis2=-1)
     q = q * jnp.sign(d)[..., None, :]

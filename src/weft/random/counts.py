@@ -29,7 +29,7 @@ __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 FEW = 10  # expected, below which probabilities are summed
 
 
-@sampler
+@sampler(chances=("p",))
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many trials of probability p it takes to the first that succeeds: 1, 2, ..."""
     key, dtype = one_key("geometric", key), int_dtype("geometric", dtype)
@@ -153,7 +153,7 @@ def binomials(key: Words, n: Any, p: Any, shape: tuple) -> Any:
     return jnp.where(valid, jnp.where(turned, n - counts, counts), jnp.nan)
 
 
-@sampler(positive=("n", "p"))
+@sampler(positive=("n",), chances=("p",))
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many of n trials of probability p succeed, as floats; NaN where p is not in [0, 1].
 
@@ -166,7 +166,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     return binomials(key, *params("binomial", dtype, n, p), shape)
 
 
-@sampler
+@sampler(positive=("n", "p"))
 def multinomial(
     key: Any,
     n: Any,

@@ -19,7 +19,7 @@ from weft.primitives.special import random_gamma_grad
 from weft.random.continuous import exponentials, normals, signs, smallest
 from weft.random.keys import Words, one_key, pair
 from weft.random.rejection import until_taken
-from weft.random.sampling import float_dtype, params, sampler, shape_for, uniforms
+from weft.random.sampling import count_of, float_dtype, params, sampler, shape_for, uniforms
 
 __all__ = [
     "ball",
@@ -129,7 +129,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     return x / (x + y)
 
 
-@sampler
+@sampler(positive=("alpha",))
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Vectors (*shape, n) of sum 1, of the Dirichlet distribution of alpha (..., n)."""
     key, dtype = one_key("dirichlet", key), float_dtype("dirichlet", dtype)
@@ -201,7 +201,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> An
     Source: Barthe, Guedon, Mendelson and Naor, Annals of Probability 33 (2005).
     """
     key, dtype = one_key("ball", key), float_dtype("ball", dtype)
-    shape = shape_of("ball", shape)
+    shape, d = shape_of("ball", shape), count_of("ball", "d", d)
     (p,) = params("ball", dtype, p)
     first, second = pair(key)
     x = generalized(first, p, (*shape, d), dtype)

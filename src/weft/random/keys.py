@@ -207,15 +207,19 @@ def words_of(op: str, keys: Any) -> Words:
         )
     aval = typeof(keys)
     if aval.dtype != np.uint32 or aval.shape[-1:] != (dtype.words,):
-        hint = "random.key(0), or random.PRNGKey(0)"
-        if aval.dtype == np.uint32:
-            others = [d.impl for d in IMPLS.values() if aval.shape[-1:] == (d.words,)]
-            hint = f"random.wrap_key_data(words, impl={others[0]!r})" if others else "random.key(0)"
         raise DtypeError(
-            f"{op}: key must be a random key, {dtype} or its words u32[{dtype.words}]; got {aval}. "
-            f"Hint: {hint}."
+            f"{op}: key must be a random key, {dtype} or its words u32[{dtype.words}]; got {aval}."
+            + (hint_of_words(aval) or " Hint: random.key(0), or random.PRNGKey(0).")
         )
     return Words(as_array(keys, op), dtype)
+
+
+def hint_of_words(aval: Any) -> str:
+    """The fix for words of another generator than was expected, if they are of one."""
+    fitting = [d.impl for d in IMPLS.values() if aval.shape[-1:] == (d.words,)]
+    if aval.dtype != np.uint32 or not fitting:
+        return ""
+    return f" Hint: random.wrap_key_data(words, impl={fitting[0]!r})."
 
 
 def one_key(op: str, key: Any) -> Words:
@@ -352,6 +356,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     if aval.dtype != np.uint32 or aval.shape[-1:] != (dtype.words,):
         raise DtypeError(
             f"wrap_key_data: words of {dtype} must be u32[..., {dtype.words}]; got {aval}."
+            + hint_of_words(aval)
         )
     return KeyArray(as_array(key_bits_array, "wrap_key_data"), dtype)
 

@@ -24,25 +24,34 @@ from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
 from weft.primitives.layout import convert, literal, reshape
 from weft.random.keys import Words, bits_words
 
+KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
 STATIC = ("shape", "dtype", "mode", "axis", "replace", "independent", "method", "unroll")
 
 
 def sampler(
-    fun: Callable | None = None, *, static: Sequence[str] = (), positive: Sequence[str] = ()
+    fun: Callable | None = None,
+    *,
+    static: Sequence[str] = (),
+    positive: Sequence[str] = (),
+    chances: Sequence[str] = (),
+    rising: Sequence[str] = (),
 ) -> Any:
     """A decorator of functions of a key: each call is one program, as `fused` makes it.
 
-    `static` names arguments that are Python values, besides the usual ones; `positive` those that
-    must not be negative where they are numbers. A shape may be a list.
+    `static` names arguments that are Python values, besides the usual ones. Of numbers and NumPy
+    arrays, `positive` names those that must not be negative, `chances` those that must be in
+    [0, 1], `rising` those of which none may be below the one before. A shape may be a list.
     """
     if fun is None:
-        return functools.partial(sampler, static=static, positive=positive)
+        more = dict(static=static, positive=positive, chances=chances, rising=rising)
+        return functools.partial(sampler, **more)
     name = fun.__name__
     signature = inspect.signature(fun)
     names = list(signature.parameters)
     call = fused(fun, static=[n for n in names if n in STATIC or n in static])
     at = names.index("shape")
-    checked = [(n, names.index(n)) for n in positive]
+    checked = [(n, names.index(n), n in chances) for n in (*positive, *chances)]
+    ordered = [(n, names.index(n)) for n in rising]
 
     @functools.wraps(fun)
     def sample(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
@@ -51,16 +60,45 @@ def sampler(
             kwargs["shape"] = tuple(kwargs["shape"])
         elif len(args) > at and type(args[at]) is list:
             args = (*args[:at], tuple(args[at]), *args[at + 1 :])
-        for n, i in checked:
+        for n, i, chance in checked:
             value = args[i] if len(args) > i else kwargs.get(n, 0)
-            if isinstance(value, int | float | np.number) and not value >= 0:
-                raise ValueError(f"{name}: {n} must not be negative; got {value}.")
+            if isinstance(value, KNOWN):
+                check_range(name, n, value, chance)
+        if ordered:
+            given = [args[i] if len(args) > i else kwargs.get(n) for n, i in ordered]
+            check_rising(name, rising, given)
         return call(*args, **kwargs)
 
     more = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
     parameters = [*signature.parameters.values(), more]
     sample.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return sample
+
+
+def check_range(op: str, name: str, value: Any, chance: bool) -> None:
+    """Raise where a number, or one of a NumPy array, is negative, or is no probability."""
+    values = np.asarray(value)
+    if values.dtype.kind not in "biuf":
+        return
+    bad = ~(values >= 0) | (values > 1) if chance else ~(values >= 0)
+    if bad.any():
+        got = f"{values[bad][0]} in {typeof(value)}" if values.ndim else value
+        must = "must be in [0, 1], a probability" if chance else "must not be negative"
+        raise ValueError(f"{op}: {name} {must}; got {got}.")
+
+
+def check_rising(op: str, names: Sequence[str], values: Sequence[Any]) -> None:
+    """Raise where numbers are not in order."""
+    if all(isinstance(x, int | float) for x in values) and list(values) != sorted(values):
+        listed = ", ".join(f"{n}={x}" for n, x in zip(names, values, strict=True))
+        raise ValueError(f"{op}: it must hold that {' <= '.join(names)}; got {listed}.")
+
+
+def count_of(op: str, name: str, n: Any) -> int:
+    """A size that a user gives."""
+    if not isinstance(n, int | np.integer) or n < 0:
+        raise ShapeError(f"{op}: {name} must be an integer that is not negative; got {n!r}.")
+    return int(n)
 
 
 def no_sharding(op: str, out_sharding: Any) -> None:
