@@ -50,7 +50,7 @@ weft.structs weft.flat weft.places weft.collectives weft.stages weft.retracing w
 weft.custom_derivatives weft.sharded weft.composites weft.conditionals weft.scans weft.loops weft.solves
 weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
-weft.devices weft.contexts weft.derivatives weft.jacobians weft.api
+weft.memory weft.devices weft.shardings weft.contexts weft.derivatives weft.jacobians weft.api
 weft.typing weft.test_util weft.lax weft.numpy weft.random weft.scipy weft.nn weft.ops weft.image
 weft.flatten_util weft.dlpack weft.example_libraries weft.debug
 weft.profiler weft.experimental weft.cache weft.interpreters weft.extend weft

@@ -1,6 +1,6 @@
 """Devices, and moving pytrees of arrays to and from them.
 
-One host and its devices; meshes and processes are parallel/'s.
+What meshes and shardings are is parallel/'s; how arrays are made and read, xla/array.py's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import numpy as np
 from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
+from weft.memory import Space
+from weft.parallel.mesh import PartitionSpec
+from weft.parallel.sharding import Sharding, check_divisible
+from weft.places import as_sharding
 from weft.primitives.layout import copy
 from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.xla.array import ArrayImpl, host_view, put
@@ -51,8 +55,18 @@ def devices(backend: str | None = None) -> list[Any]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Any]:
-    """The devices of this process."""
-    return [d for d in devices(backend) if d.process_index == (process_index or 0)]
+    """The devices of this process, or of the one with this rank."""
+    rank = host_id if process_index is None else process_index
+    found = [d for d in devices(backend) if d.process_index == _rank(rank)]
+    if not found:
+        raise ValueError(
+            f"local_devices: process_index must be one of {process_indices(backend)}; got {rank}."
+        )
+    return found
+
+
+def _rank(process_index: int | None) -> int:
+    return client().process_index() if process_index is None else process_index
 
 
 def device_count(backend: str | None = None) -> int:
@@ -85,11 +99,21 @@ def default_backend() -> str:
     return default_device().platform
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False) -> Any:
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: bool = False,
+    may_alias: bool | None = None,
+) -> Any:
     """A pytree of arrays on `device`: a device, a sharding, or a pytree prefix of such.
 
-    Arrays put on a device stay there: operations on them run there. Without a device, values that
-    are not arrays yet go to the default one, and arrays stay where they are.
+    Arrays put on a device stay there: operations on them run there. A sharding over many devices
+    splits or repeats each array over them; with `weft.set_mesh`, a PartitionSpec is enough. Without
+    a device, values that are not arrays yet go to the default one, and arrays stay where they are.
+
+    The result may share memory with an array that is there already, unless `may_alias` is False.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
@@ -109,26 +133,47 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
         prefix_name="device",
         full_name="x",
     )
-    return unflatten(tree, [_put(v, d) for v, d in zip(leaves, targets, strict=True)])
+    placed = []
+    for i, (leaf, target) in enumerate(zip(leaves, targets, strict=True)):
+        where = _target(leaf, target)
+        if where is not None and type(where) is not SingleDeviceSharding:
+            shape = np.shape(leaf) if type(leaf) in HOST_TYPES else leaf.shape
+            check_divisible("device_put", where, shape, f"x{keystr(flatten_with_path(x)[0][i][0])}")
+        out = _put(leaf, where)
+        placed.append(copy(out) if may_alias is False and type(leaf) is ArrayImpl else out)
+    return unflatten(tree, placed)
 
 
 def _known(x: Any) -> bool:
     return type(x) is ArrayImpl or type(x) in HOST_TYPES
 
 
-def _put(x: Any, device: Any) -> Any:
+def _target(x: Any, device: Any) -> Any:
+    """The sharding that is meant for a leaf; None where it is left open."""
+    if device is None or type(device) is SingleDeviceSharding:
+        return device
+    if isinstance(device, Device):
+        return sharding_on(device)
+    if isinstance(device, Space):
+        if isinstance(x, Tracer):
+            return None
+        now = x._sharding if type(x) is ArrayImpl else sharding_on(default_device())
+        kind = now._device_assignment[0].default_memory().kind
+        return now.with_memory_kind("pinned_host" if device is Space.Host else kind)
+    if isinstance(device, Sharding):
+        return device
+    if isinstance(device, PartitionSpec):
+        return as_sharding("device_put", "device", device)
+    raise ValueError(
+        f"device_put: must be given a device or a sharding; got {device!r} of type "
+        f"{type(device).__name__}. Hint: weft.devices()[0]."
+    )
+
+
+def _put(x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer):
         return copy(x)
-    if device is None:
-        return put(x)
-    if isinstance(device, Device):
-        device = sharding_on(device)
-    if not isinstance(device, SingleDeviceSharding):
-        raise ValueError(
-            f"device_put: must be given a device or a sharding; got {device!r} of type "
-            f"{type(device).__name__}. Hint: weft.devices()[0]."
-        )
-    return put(x, device, committed=True)
+    return put(x) if sharding is None else put(x, sharding, committed=True)
 
 
 def device_get(x: Any) -> Any:
@@ -163,6 +208,6 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """Every array that holds memory."""
-    every = client().live_arrays()
-    return every if platform is None else [x for x in every if x.device.platform == platform]
+    """Every array that holds memory; the parts of one over many devices count as one."""
+    every = [x for x in client().live_arrays() if x.aval is not None]
+    return every if platform is None else [x for x in every if x.platform() == platform]

@@ -524,7 +524,7 @@ def out_of_bounds(x: ShapedArray, index: int, e: Place | Lookup) -> IndexingErro
 def known_values(array: Any) -> np.ndarray | int | None:
     """The content of an index, where looking at it is cheap."""
     if type(array) is ArrayImpl:
-        if array.size > CHECKED_SIZE or array._sharding.device.platform != "cpu":
+        if array.size > CHECKED_SIZE or array._sharding._device_assignment[0].platform != "cpu":
             return None
         return host_view(array)
     return None if isinstance(array, Tracer) else array

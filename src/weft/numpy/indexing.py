@@ -403,7 +403,7 @@ def masked(x: Any, index: Any) -> Any:
     None where x is not on the host, or the index has no masks, or other arrays too.
     """
     items = index if isinstance(index, tuple) else (index,)
-    if not any(map(is_mask, items)) or x._sharding.device.platform != "cpu":
+    if not any(map(is_mask, items)) or x._sharding._device_assignment[0].platform != "cpu":
         return None
     entries = []
     for i in items:

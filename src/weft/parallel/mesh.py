@@ -368,8 +368,8 @@ class Mesh(BaseMesh):
     `devices` is an array of devices, `axis_names` a name for each of its axes. Equal meshes are one
     object. `with mesh:` does what `with set_mesh(mesh):` does.
 
-    >>> import weft
-    >>> Mesh(weft.devices()[:1], "x")
+    >>> first = make_mesh((1,), ("x",)).devices
+    >>> Mesh(first, "x")
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
     """
 

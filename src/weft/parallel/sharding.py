@@ -163,10 +163,12 @@ def indices(sharding: _ManyDevices, shape: tuple[int, ...]) -> tuple[Index, ...]
 
 
 def check_divisible(op: str, sharding: Any, shape: Sequence[int], what: str = "") -> None:
-    """Raise where an axis does not fall into equal parts over the devices.
+    """Raise where an axis does not fall into equal parts over the devices, or there are too few.
 
     `op` and `what` begin the error: who asks, and which value it is for.
     """
+    if len(getattr(sharding, "spec", ())) > len(shape):
+        raise too_few_axes(op, sharding.spec, len(shape), what)
     counts, _ = sharding._tiles(len(shape))
     for i, (size, count) in enumerate(zip(shape, counts, strict=True)):
         if size % count:
@@ -183,6 +185,14 @@ def check_divisible(op: str, sharding: Any, shape: Sequence[int], what: str = ""
                 f"{f' with {spec}' if spec is not None else ''}. Hint: pad the axis to {fit}, or "
                 f"have None at place {i} of the spec."
             )
+
+
+def too_few_axes(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> ShapeError:
+    """The error for a spec that is longer than the rank of an array."""
+    return ShapeError(
+        f"{op}: {spec} must have no more entries than {what or 'the array'} has axes; got "
+        f"{len(spec)} for rank {ndim}. Hint: {PartitionSpec(*spec[:ndim])}."
+    )
 
 
 class NamedSharding(_ManyDevices):
@@ -283,11 +293,7 @@ class NamedSharding(_ManyDevices):
         found = self._tiled.get(ndim)
         if found is None:
             if ndim < len(self.spec):
-                raise ShapeError(
-                    f"NamedSharding: {self.spec} must have no more entries than the array has "
-                    f"axes; got {len(self.spec)} for an array of rank {ndim}. "
-                    f"Hint: {PartitionSpec(*self.spec[:ndim])}."
-                )
+                raise too_few_axes("NamedSharding", self.spec, ndim)
             found = self._tiled[ndim] = named_tiles(self.mesh, self.spec, ndim)
         return found
 

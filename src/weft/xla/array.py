@@ -1,7 +1,8 @@
 """`Array`: a buffer on a device and its type. Making one, reading one, letting one go.
 
 The class of arrays is jaxlib's, in C++; `Array` holds the members it is given, none of which
-computes. Operators and methods that compute are attached by numpy/methods.py.
+computes. Operators and methods that compute are attached by numpy/methods.py; how the parts of an
+array over several devices are made and read is shards.py's.
 """
 
 from __future__ import annotations
@@ -17,9 +18,16 @@ from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
+from weft.xla.shards import (
+    COPY_NOW,
+    Shard,
+    assembled,
+    from_host,
+    shards_of,
+    spread,
+)
 
 ArrayImpl = _jax.ArrayImpl
-COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 # What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
@@ -29,10 +37,11 @@ SMALL = 1 << 14  # bytes
 # --- making, moving -------------------------------------------------------------------------
 
 
-def put(x: Any, sharding: SingleDeviceSharding | None = None, committed: bool = False) -> Any:
+def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     """`x` as an Array where `sharding` says; itself where it is there already.
 
-    What a host array holds now is copied. float0 has no array: such a value stays NumPy's.
+    What a host array holds now is copied; over several devices, the result is committed. float0 has
+    no array: such a value stays NumPy's.
     """
     if type(x) is ArrayImpl:
         if x.is_deleted():
@@ -45,13 +54,17 @@ def put(x: Any, sharding: SingleDeviceSharding | None = None, committed: bool = 
     host = np.asarray(x, aval.dtype, order="C")
     if aval.dtype == dtypes.float0:
         return host
+    if type(sharding) is not SingleDeviceSharding:
+        return from_host(aval, sharding, host)
     return _jax.batched_device_put(
         aval, sharding, [host], [sharding.device], committed, host_buffer_semantics=COPY_NOW
     )
 
 
-def moved(x: Any, sharding: SingleDeviceSharding) -> Any:
+def moved(x: Any, sharding: Any) -> Any:
     """An array bound to the place that `sharding` names; the same buffer where it lies there."""
+    if not type(x._sharding) is type(sharding) is SingleDeviceSharding:
+        return spread(x, sharding)
     if x._sharding != sharding:
         x = _jax.batched_copy_array_to_devices_with_sharding(
             [x],
@@ -100,6 +113,8 @@ def host_view(x: Any) -> np.ndarray:
     except BufferError:  # deleted, on another device, or of a dtype that NumPy does not know
         if x.is_deleted():
             raise deleted(x) from None
+    if x._sharding.num_devices > 1:
+        return assembled(x)
     view = x._single_device_array_to_np_array_did_copy()[0]
     view.flags.writeable = False
     return view
@@ -127,28 +142,14 @@ def array_repr(x: Any) -> str:
         return f"Array(deleted, {x.aval})"
     weak = ", weak_type=True" if x.aval.weak_type else ""
     tail = f"dtype={x.dtype.name}{weak})"
+    if not (x.is_fully_addressable or x.is_fully_replicated):
+        return f"Array(shape={x.shape}, {tail}"
     if x.size == 0:
         return f"Array([], shape={x.shape}, {tail}"
     body = np.array2string(host_view(x), separator=", ", prefix="Array(", suffix=",")
     width = len(body) - body.rfind("\n") + len(tail) + 2
     gap = " " if width <= np.get_printoptions()["linewidth"] else " " * len("Array(")
     return f"Array({body},{gap}{tail}"
-
-
-class Shard:
-    """The part of an array that lies on one device; `index` is where it stands in the whole."""
-
-    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any):
-        self.device = device
-        self.index = index
-        self.replica_id = replica_id
-        self.data = data
-
-    def __repr__(self) -> str:
-        return (
-            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
-            f"data={self.data})"
-        )
 
 
 # --- the class ------------------------------------------------------------------------------
@@ -179,6 +180,7 @@ class Array(metaclass=_ArrayMeta):
     aval: ShapedArray
     is_deleted: Callable[[], bool]
     _copy_single_device_array_to_host_async: Callable[[], None]
+    _arrays: list
     _committed: bool
     _sharding: Any
 
@@ -230,8 +232,9 @@ class Array(metaclass=_ArrayMeta):
 
     @property
     def device(self) -> Any:
-        """The device that holds the array."""
-        return self._sharding.device
+        """The device that holds the array; its sharding where several do."""
+        sharding = self._sharding
+        return sharding.device if type(sharding) is SingleDeviceSharding else sharding
 
     def devices(self) -> set:
         """The devices that hold a part of the array."""
@@ -240,27 +243,29 @@ class Array(metaclass=_ArrayMeta):
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can reach all of the array."""
-        return True
+        return self._sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
         """Whether every device of the array holds all of it."""
-        return True
+        return self._sharding.is_fully_replicated
 
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on this process's devices."""
-        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+        if self.is_deleted():
+            raise deleted(self)
+        return shards_of(self)
 
     @property
     def global_shards(self) -> list[Shard]:
-        """The parts of the array on all devices."""
-        return self.addressable_shards
+        """The parts of the array on all devices; those of other processes are without data."""
+        if self.is_deleted():
+            raise deleted(self)
+        return shards_of(self, everywhere=True)
 
     def addressable_data(self, index: int = 0) -> Any:
         """The part of the array on this process's device number `index`."""
-        if self.is_deleted():
-            raise deleted(self)
         return self.addressable_shards[index].data
 
     # -- its content on the host
@@ -269,7 +274,8 @@ class Array(metaclass=_ArrayMeta):
         """Start copying the content to the host; reading it then waits less."""
         if self.is_deleted():
             raise deleted(self)
-        self._copy_single_device_array_to_host_async()
+        for part in [self] if self._sharding.num_devices == 1 else self._arrays:
+            part._copy_single_device_array_to_host_async()
 
     def item(self, *args: int) -> bool | int | float | complex:
         """One element as a Python number: the only one, or the one at an index."""
@@ -296,6 +302,7 @@ class Array(metaclass=_ArrayMeta):
     ) -> Any:
         if self.is_deleted():
             raise deleted(self)
+        self._on_one_device("__dlpack__")
         elsewhere = dl_device is not None and tuple(dl_device) != self.__dlpack_device__()
         if elsewhere and (tuple(dl_device or ()) != (1, 0) or copy is False):
             raise BufferError(
@@ -308,12 +315,21 @@ class Array(metaclass=_ArrayMeta):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
-        device = self._sharding.device
+        self._on_one_device("__dlpack_device__")
+        device = self._sharding._device_assignment[0]
         if device.platform not in kinds:
             raise DtypeError(f"__dlpack_device__: needs a CPU or GPU array; got {device.platform}.")
         # a host has one CPU, however many devices the engine makes of it
         number = 0 if device.platform == "cpu" else device.local_hardware_id or 0
         return kinds[device.platform], number
+
+    def _on_one_device(self, op: str) -> None:
+        if self._sharding.num_devices > 1:
+            raise BufferError(
+                f"{op}: must be of an array on one device; got {self.aval} over "
+                f"{self._sharding.num_devices} devices. Hint: x.addressable_data(0) for one part, "
+                "weft.device_put(x, weft.devices()[0]) for all."
+            )
 
     def __reduce__(self) -> tuple:
         return array_from_host, (np.array(host_view(self)), self.weak_type)
