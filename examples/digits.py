@@ -7,16 +7,13 @@ accuracy on held-out digits is 95% or less.
 usage: python examples/digits.py [--epochs 30] [--seed 0] [--out examples/out]
 """
 
-import argparse
 import sys
 import time
-from pathlib import Path
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from common import BLUE, GREY, ORANGE, RED, arguments, axes, image, progress, save
 from sklearn.datasets import load_digits
-from tqdm import tqdm
 
 import weft.numpy as jnp
 from weft import jit, value_and_grad, vmap
@@ -27,7 +24,6 @@ BATCH = 64
 HELD_OUT = 360
 RATE, DECAY_MEAN, DECAY_SQUARE, EPSILON = 2e-3, 0.9, 0.99, 1e-8
 GOAL = 0.95
-BLUE, ORANGE, RED, GREY = "#1f5fa8", "#e07b39", "#c22f3d", "#8a8f98"
 
 
 def init_params(rng):
@@ -41,10 +37,10 @@ def init_params(rng):
     ]
 
 
-def log_probabilities(params, image):
+def log_probabilities(params, pixels):
     """Log-probability of each of the ten digits, for one image of 64 pixels."""
     *hidden, (weights, bias) = params
-    x = image
+    x = pixels
     for w, b in hidden:
         x = jnp.maximum(x @ w + b, 0)
     logits = x @ weights + bias
@@ -57,7 +53,7 @@ predict = jit(vmap(log_probabilities, in_axes=(None, 0)))
 
 def loss(params, images, labels):
     """Mean negative log-probability of the right digit."""
-    one = vmap(lambda image, label: -log_probabilities(params, image)[label])
+    one = vmap(lambda pixels, label: -log_probabilities(params, pixels)[label])
     return jnp.mean(one(images, labels))
 
 
@@ -102,7 +98,7 @@ def train(epochs, rng, train_set, held_out):
     zeros = tree_map(np.zeros_like, params)
     state = (params, zeros, zeros, 0)
     history = []
-    bar = tqdm(range(epochs), unit="epoch", desc="training", ncols=88)
+    bar = progress(epochs, unit="epoch")
     for _ in bar:
         order = rng.permutation(len(labels))
         for start in range(0, len(order) - BATCH + 1, BATCH):
@@ -119,8 +115,7 @@ def train(epochs, rng, train_set, held_out):
 def plot_history(history, path):
     """Loss on a log scale beside accuracy, training against held-out, by epoch."""
     epochs = np.arange(1, len(history) + 1)
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-    fig.get_layout_engine().set(w_pad=0.15, h_pad=0.12)
+    figure, (left, right) = axes(1, 2)
     for ax, title, train_values, held_values in (
         (left, "Loss (mean negative log-likelihood)", history[:, 0], history[:, 2]),
         (right, "Accuracy (%)", 100 * history[:, 1], 100 * history[:, 3]),
@@ -131,9 +126,6 @@ def plot_history(history, path):
         ax.set_title(title, loc="left", fontsize=11)
         ax.set_xlabel("epoch")
         ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.grid(color="#e6e8eb", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
     left.set_yscale("log")
     left.legend(frameon=False)
     right.axhline(100 * GOAL, color=GREY, linewidth=1, linestyle="--")
@@ -157,8 +149,7 @@ def plot_history(history, path):
         color=ORANGE,
         fontweight="bold",
     )
-    fig.savefig(path, dpi=150)
-    plt.close(fig)
+    save(figure, path)
 
 
 def plot_predictions(images, labels, log_p, path, columns=10):
@@ -171,36 +162,25 @@ def plot_predictions(images, labels, log_p, path, columns=10):
         (None, np.arange(columns, 2 * columns)),
         ("The ones it finds hardest", hardest[:columns]),
     )
-    fig = plt.figure(figsize=(10, 5), layout="constrained")
-    fig.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
-    panels = fig.subfigures(len(rows), 1, height_ratios=[1.18, 1, 1.18])
+    figure = plt.figure(figsize=(10, 5), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+    panels = figure.subfigures(len(rows), 1, height_ratios=[1.18, 1, 1.18])
     for panel, (title, picks) in zip(panels, rows, strict=True):
         if title:
             panel.suptitle(title, x=0.01, ha="left", fontsize=11)
         for ax, i in zip(panel.subplots(1, columns), picks, strict=True):
-            ax.imshow(images[i].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
-            ax.set(xticks=[], yticks=[])
-            ax.spines[:].set_color("#d5d8dc")
+            image(ax, images[i].reshape(8, 8), vmin=0, vmax=1)
             good = guess[i] == labels[i]
             text = f"{guess[i]}" if good else f"{guess[i]} (is {labels[i]})"
             ax.set_xlabel(
                 f"{text}\n{probability[i, guess[i]]:.0%}", color=BLUE if good else RED, fontsize=9
             )
-    fig.savefig(path, dpi=150)
-    plt.close(fig)
+    save(figure, path)
 
 
 def main():
     """Train, report, draw; 0 when the goal is met."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "out")
-    args = parser.parse_args()
-    if args.epochs < 1:
-        parser.error(f"--epochs must be at least 1; got {args.epochs}")
-    matplotlib.use("Agg")
-
+    args = arguments(__doc__, epochs=30)
     rng = np.random.default_rng(args.seed)
     train_set, held_out = load_data(rng)
     print(f"{len(train_set[1])} digits to train on, {len(held_out[1])} held out")
@@ -213,11 +193,8 @@ def main():
     print(f"trained in {seconds:.1f} s, compiling included")
     print(f"held-out accuracy {accuracy:.2%} ({wrong} of {HELD_OUT} wrong), goal above {GOAL:.0%}")
 
-    args.out.mkdir(parents=True, exist_ok=True)
     plot_history(history, args.out / "training.png")
     plot_predictions(*held_out, log_p, args.out / "predictions.png")
-    print(f"loss and accuracy: {args.out / 'training.png'}")
-    print(f"some predictions:  {args.out / 'predictions.png'}")
     if accuracy <= GOAL:
         print("digits: the held-out accuracy is not above the goal", file=sys.stderr)
         return 1
