@@ -214,19 +214,15 @@ def logistic_density(features, labels):
 
 
 def load_data(key):
-    """(features, labels) to learn from and held out, and names; 1 is benign, features are scaled."""
+    """(features, labels) to learn from, those held out, and names; label 1 is benign."""
     data = load_breast_cancer()
     order = np.asarray(random.permutation(key, len(data.target)))
     features = data.data[order]
     known = features[:-HELD_OUT]
     features = ((features - known.mean(axis=0)) / known.std(axis=0)).astype(np.float32)
     labels = data.target[order].astype(np.float32)
-    cut = -HELD_OUT
-    return (
-        (features[:cut], labels[:cut]),
-        (features[cut:], labels[cut:]),
-        [*map(str, data.feature_names), "bias"],
-    )
+    cut, names = -HELD_OUT, [*map(str, data.feature_names), "bias"]
+    return (features[:cut], labels[:cut]), (features[cut:], labels[cut:]), names
 
 
 def check_gaussian(key, args):
@@ -260,11 +256,8 @@ def draw(records, names, path):
     figure, (left, middle, right) = axes(1, 3, size=(15, 4.2))
     for chain, color in zip(records.position[:, :, slowest], COLORS * len(records.position)):
         left.plot(chain[-300:], color=color, linewidth=0.7, alpha=0.8)
-    left.set(
-        xlabel="draw (the last 300)",
-        ylabel=f"weight of {names[slowest]}",
-        title="The slowest weight, by chain",
-    )
+    left.set(xlabel="draw (the last 300)", ylabel=f"weight: {names[slowest]}")
+    left.set_title("The slowest weight, by chain")
     flat = records.position.reshape(-1, len(names))
     surest = np.argsort(np.abs(flat.mean(axis=0)) / flat.std(axis=0))[-SHOWN:]
     for i, values in enumerate(flat.T[surest]):

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo: run as a user does; the sampler and its diagnostics against known cases."""
+"""Hamiltonian Monte Carlo: run as a user does; its parts against known cases."""
 
 import re
 from types import SimpleNamespace
