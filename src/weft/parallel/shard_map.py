@@ -344,12 +344,14 @@ def write_manual(
         return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
 
     def body() -> None:
-        around, hlo.mesh = hlo.mesh, mesh.shape_tuple
+        # collectives are written for the mesh, so what was written outside is not to be repeated
+        around = hlo.mesh, hlo.written, hlo.memo
+        hlo.mesh, hlo.written, hlo.memo = mesh.shape_tuple, {}, {}
         xs = [hlo.value(a) for a in in_avals]
         if xs:
             hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
         hlo.op("sdy.return", list(write(*xs)), [])
-        hlo.mesh = around
+        hlo.mesh, hlo.written, hlo.memo = around
 
     names = ", ".join(f'"{n}"' for n in mesh.axis_names if n in manual_axes)
     outs = hlo.op(

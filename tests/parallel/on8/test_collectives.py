@@ -160,9 +160,7 @@ def test_sums_of_what_does_not_vary():
         index = lax.axis_index("i")
         return lax.psum(w, "i"), lax.psum(2, "i"), lax.psum(w * index, ("i", "a")), x + index
 
-    g = shard_map(
-        f, mesh=BETWEEN, in_specs=(P("i"), P()), out_specs=(P(), P(), P(), P("i"))
-    )
+    g = shard_map(f, mesh=BETWEEN, in_specs=(P("i"), P()), out_specs=(P(), P(), P(), P("i")))
     four, eight, weighted, moved = g(X, np.float32(3))
     assert (float(four), int(eight), float(weighted)) == (12, 8, 36)
     np.testing.assert_array_equal(moved, X + np.arange(4))
