@@ -44,7 +44,7 @@ from weft.xla.array import ArrayImpl, put
 from weft.xla.client import devices_of
 from weft.xla.eager import EVAL, check_concrete, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables
-from weft.xla.key_reuse import check_keys, followed, watching_keys
+from weft.xla.key_reuse import check_keys, followed
 from weft.xla.nans import Watch, check_program, watch
 from weft.xla.placement import bound_to
 
@@ -145,14 +145,14 @@ class JitFunction:
         if run is None:
             run = build(program.jaxpr, program.consts, spec, placement)
             program.jaxpr.memo[key] = run
-        if watching_keys():
+        if config.debug_key_reuse:
             every = (*program.consts, *leaves)
             outs = followed(program.jaxpr, every, lambda: run(*leaves))
         else:
             outs = run(*leaves)
         if watched:
             self.check_results(watched, program, leaves, outs, args, kwargs)
-        if watched or watching_keys():
+        if watched or config.debug_key_reuse:
             return program.result(outs), None, False
         if program.hides:  # what has a type the engine lacks stays with Python
             return program.result(outs), None, False
@@ -303,7 +303,7 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Stage at the types of these arguments (arrays or ShapeDtypeStructs)."""
         program, leaves = self.program(args, kwargs, structs=True)
-        if watching_keys():
+        if config.debug_key_reuse:
             check_keys(program.jaxpr)
         _, dynamic, _, named = self.split(args, kwargs)
         placement = program.placement(leaves, self.device)

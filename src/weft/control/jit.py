@@ -35,7 +35,7 @@ from weft.util import merge, partition
 from weft.xla.building import executable
 from weft.xla.compile import Executable
 from weft.xla.eager import check_concrete, eqn_jaxpr
-from weft.xla.key_reuse import followed, watching_keys
+from weft.xla.key_reuse import followed
 from weft.xla.lower import Module, lower_call, lower_module
 from weft.xla.nans import check_program, watch
 from weft.xla.placement import Placement, placement_of, wide_sharding
@@ -66,7 +66,7 @@ class Jit(Primitive):
         run = jaxpr.memo.get(key)
         if run is None:
             run = jaxpr.memo[key] = build(jaxpr, (), JitSpec(name), placement)
-        outs = followed(jaxpr, args, lambda: run(*args)) if watching_keys() else run(*args)
+        outs = followed(jaxpr, args, lambda: run(*args)) if config.debug_key_reuse else run(*args)
         watched = watch()
         if watched:
             check_program(watched, name, jaxpr, args, outs)

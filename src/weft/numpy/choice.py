@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
+from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
     array_action,
     as_array,
@@ -284,6 +285,7 @@ def choice_actions(condition: Any, x: Any, y: Any) -> tuple:
 choose = fused(chosen, name="where")
 
 
+@of_keys
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
 ) -> Any:
@@ -352,6 +354,7 @@ def replaced(x: Any, where: Any, value: Any) -> Any:
     return ops.select(where, value, x)
 
 
+@of_keys
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """For each place the choice of the first condition that holds there; else `default`.
 

@@ -21,6 +21,7 @@ from weft.core.trace import Tracer, current
 from weft.devices import device_put
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.fused import fused
+from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
@@ -82,6 +83,7 @@ def dtype_or(dtype: Any, default: Any, op: str) -> np.dtype:
 # --- of values ------------------------------------------------------------------------------
 
 
+@of_keys
 def array(
     object: Any,
     dtype: Any = None,
@@ -119,6 +121,7 @@ def array(
     return placed(x, device)
 
 
+@of_keys
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -248,6 +251,7 @@ def stacked(x: Any, dtype: np.dtype) -> Any:
     return slicing.concatenate([broadcast_in_dim(r, (1, *shape), dims) for r in rows], 0)
 
 
+@of_keys
 def copy(a: Any, order: str | None = None) -> Any:
     """The same values in an array of their own."""
     return array(as_operand("copy", a), copy=True, order=order)
@@ -360,6 +364,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return constant("empty", shape, 0, dtype_or(dtype, dtypes.default_float, "empty"), device)
 
 
+@of_keys
 def full(
     shape: Any,
     fill_value: Any,
@@ -399,6 +404,7 @@ def constant_like(op: str, a: Any, value: Any, dtype: Any, shape: Any, device: A
     return ops.convert(x, dtype, True) if weak else x
 
 
+@of_keys
 def zeros_like(
     a: Any,
     dtype: Any = None,

@@ -14,6 +14,7 @@ from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
 from weft.numpy.indexing import Access, getitem_with, integer_indices, stretch
+from weft.numpy.keyed import of_keys
 from weft.numpy.manipulation import concrete_int, moveaxis, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, shape_of
 from weft.numpy.searching import concrete_values
@@ -47,6 +48,7 @@ def as_known(x: Any) -> np.ndarray | None:
 # --- repeating --------------------------------------------------------------------------------
 
 
+@of_keys
 def repeat(
     a: Any,
     repeats: Any,
@@ -130,6 +132,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 # --- putting in -------------------------------------------------------------------------------
 
 
+@of_keys
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """An array with values put in before the places `obj`: a number, a slice or an index vector.
 
@@ -194,6 +197,7 @@ def order_of_insertion(where: Any, n: int) -> Any:
 # --- taking out -------------------------------------------------------------------------------
 
 
+@of_keys
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Any:

@@ -19,7 +19,7 @@ from weft.options import config
 from weft.pytrees import flatten, unflatten
 from weft.xla.eager import EVAL, check_concrete
 from weft.xla.fastpath import compiled_call
-from weft.xla.key_reuse import followed, watching_keys
+from weft.xla.key_reuse import followed
 from weft.xla.nans import check_program, watch
 from weft.xla.placement import placement_of
 
@@ -51,7 +51,7 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
         flat = FlatFun(call, tree, name)
         jaxpr, consts = stage_closed(flat, [check_concrete(x) for x in leaves], name)
         run = build(jaxpr, consts, spec, placement_of(leaves))
-        keys, every = watching_keys(), (*consts, *leaves)
+        keys, every = config.debug_key_reuse, (*consts, *leaves)
         outs = followed(jaxpr, every, lambda: run(*leaves)) if keys else run(*leaves)
         watched = watch()
         if watched:

@@ -31,6 +31,7 @@ from weft.numpy.indexers import (
     split_index,
     static_key,
 )
+from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -429,6 +430,7 @@ def integer_indices(op: str, indices: Any) -> Any:
     return indices
 
 
+@of_keys
 def take(
     a: Any,
     indices: Any,
@@ -541,6 +543,7 @@ def taken_along(arr: Any, indices: Any, axis: int, how: Access) -> Any:
     return gather(arr, i, found.dims, found.sizes, mode=how.mode, fill_value=how.fill_value)
 
 
+@of_keys
 def take_along_axis(
     arr: Any,
     indices: Any,

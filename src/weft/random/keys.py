@@ -18,6 +18,7 @@ from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
+from weft.numpy.keyed import Keyed, is_keyed, on_words
 from weft.numpy.promotion import as_array, shape_of
 from weft.options import config
 from weft.primitives.bits import shift_right_logical
@@ -30,7 +31,7 @@ from weft.primitives.random import (
     random_split_p,
     rng_bit_generator,
 )
-from weft.pytrees import register_pytree_with_keys_class
+from weft.pytrees import flatten, register_pytree_with_keys_class
 from weft.xla.array import Array, put
 
 __all__ = [
@@ -96,7 +97,7 @@ class Words(NamedTuple):
 
 
 @register_pytree_with_keys_class
-class KeyArray:
+class KeyArray(Keyed):
     """An array of random keys, which are no numbers: it is split, folded, indexed and sampled from.
 
     A pytree of one leaf, the words with a last axis of their own, so that it goes through `vmap`
@@ -120,6 +121,11 @@ class KeyArray:
     def tree_unflatten(cls, dtype: KeyDtype, children: Sequence) -> KeyArray:
         """The keys that these words are, for pytrees."""
         return cls(children[0], dtype)
+
+    @property
+    def words(self) -> Any:
+        """The words of the keys, along a last axis."""
+        return self._data
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -150,22 +156,68 @@ class KeyArray:
             index = (*index, Ellipsis)
         return KeyArray(self._data[(*index, slice(None))], self.dtype)
 
+    @property
+    def at(self) -> KeyPlaces:
+        """Keys in some places: `keys.at[i].set(key)`, `keys.at[i].get()`."""
+        return KeyPlaces(self)
+
     def reshape(self, *shape: Any) -> KeyArray:
         """The same keys in another shape."""
-        new = shape_of_keys(shape, self.size)
-        return KeyArray(self._data.reshape(*new, self.dtype.words), self.dtype)
+        return jnp.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def ravel(self) -> KeyArray:
         """The same keys along one axis."""
-        return self.reshape(-1)
+        return jnp.ravel(self)
 
     flatten = ravel
 
-    @property
-    def T(self) -> KeyArray:
-        """The same keys, axes in reverse order."""
-        order = (*reversed(range(self.ndim)), self.ndim)
-        return KeyArray(self._data.transpose(order), self.dtype)
+    def squeeze(self, axis: Any = None) -> KeyArray:
+        """The same keys without axes of size 1."""
+        return jnp.squeeze(self, axis)
+
+    def transpose(self, *axes: Any) -> KeyArray:
+        """The same keys with the axes in another order, by default reversed."""
+        return jnp.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+
+    def swapaxes(self, axis1: int, axis2: int) -> KeyArray:
+        """The same keys with two axes in each other's place."""
+        return jnp.swapaxes(self, axis1, axis2)
+
+    def copy(self) -> KeyArray:
+        """The same keys in a buffer of their own."""
+        return jnp.copy(self)
+
+    T = property(transpose, doc="The same keys, axes in reverse order.")
+    itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of a key.")
+    nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of all keys.")
+    device = property(lambda self: self._data.device, doc="The device they are on.")
+    committed = property(lambda self: self._data.committed, doc="Whether they are bound to it.")
+
+    def devices(self) -> set:
+        """The devices they are on."""
+        return self._data.devices()
+
+    def is_deleted(self) -> bool:
+        """Whether they were deleted, or donated."""
+        return self._data.is_deleted()
+
+    def __eq__(self, other: Any) -> Any:
+        """Which keys are the same."""
+        if type(other) is not KeyArray or other.dtype is not self.dtype:
+            return NotImplemented
+        return jnp.all(self._data == other._data, -1)
+
+    def __ne__(self, other: Any) -> Any:
+        same = self.__eq__(other)
+        return same if same is NotImplemented else ~same
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"bool(): keys are no numbers; got {self.dtype}{list(self.shape)}. "
+            "Hint: random.bernoulli(key)."
+        )
 
     def block_until_ready(self) -> KeyArray:
         """Wait until the words are there."""
@@ -184,12 +236,26 @@ class KeyArray:
         return f"KeyArray({self._data}, dtype={self.dtype})"
 
 
-def shape_of_keys(shape: Sequence, size: int) -> tuple[int, ...]:
-    """The shape that `reshape` is given, with -1 filled in."""
-    if len(shape) == 1 and isinstance(shape[0], tuple | list):
-        shape = shape[0]
-    known = math.prod(n for n in shape if n != -1)
-    return tuple(size // max(known, 1) if n == -1 else n for n in shape)
+class KeyPlaces:
+    """`keys.at`, to be indexed."""
+
+    __slots__ = ("index", "keys")
+
+    def __init__(self, keys: KeyArray, index: Any = None):
+        self.keys, self.index = keys, index
+
+    def __getitem__(self, index: Any) -> KeyPlaces:
+        return KeyPlaces(self.keys, index)
+
+    def get(self, **how: Any) -> KeyArray:
+        """The keys in these places."""
+        get = lambda x: x.at[self.index].get(**how)
+        return on_words(get, *flatten(((self.keys,), {}), is_leaf=is_keyed))
+
+    def set(self, keys: KeyArray, **how: Any) -> KeyArray:
+        """All keys, with others in these places."""
+        put_in = lambda x, y: x.at[self.index].set(y, **how)
+        return on_words(put_in, *flatten(((self.keys, keys), {}), is_leaf=is_keyed))
 
 
 # --- one key, or many, as words --------------------------------------------------------------

@@ -16,11 +16,12 @@ from weft.core.primitive import Primitive
 from weft.core.source import trimmed
 from weft.core.trace import Trace, Tracer, install_bottom, leak_message
 from weft.errors import UnexpectedTracerError
+from weft.options import config
 from weft.pytrees import flatten
 from weft.xla.building import executable
 from weft.xla.compile import Executable
 from weft.xla.fastpath import compiled_call
-from weft.xla.key_reuse import followed, watching_keys
+from weft.xla.key_reuse import followed
 from weft.xla.lower import lower_module
 from weft.xla.nans import check_operation, watch
 from weft.xla.placement import placement_of
@@ -65,7 +66,7 @@ def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     def miss(*args: Any) -> tuple:
         avals = tuple(check_concrete(x, prim.name) for x in args)
         placement = placement_of(args)
-        watched, keys = watch(), watching_keys()
+        watched, keys = watch(), config.debug_key_reuse
         jaxpr, run = watching.get((avals, placement), (None, None))
         if jaxpr is None or run is None or not (watched or keys):
             jaxpr = eqn_jaxpr(prim, params, avals, prim.type_of(avals, params))

@@ -17,7 +17,6 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params
 from weft.core.source import source_line, source_text, user_code
 from weft.core.trace import current, get_traceback
 from weft.errors import KeyReuseError
-from weft.options import config
 from weft.xla.array import ArrayImpl
 
 INTEGERS = (int, np.integer)
@@ -382,11 +381,6 @@ def origin_of(x: Any) -> Origin:
         return found
 
     return Origin(find)
-
-
-def watching_keys() -> bool:
-    """Whether uses of keys are counted."""
-    return config.debug_key_reuse
 
 
 def followed(jaxpr: Jaxpr, args: Sequence[Any], run: Callable[[], list]) -> list:
