@@ -51,16 +51,29 @@ from weft.derivatives import grad, jvp, linear_transpose, linearize, value_and_g
 from weft.jacobians import hessian, jacfwd, jacobian, jacrev
 from weft.jitting import clear_caches, jit
 from weft.options import config
+from weft.parallel.mesh import (
+    PartitionSpec as P,
+    get_abstract_mesh,
+    get_mesh,
+    make_mesh,
+    set_mesh,
+    use_abstract_mesh,
+)
+from weft.parallel.sharding import NamedSharding
 from weft.scopes import named_call, named_scope
 from weft.structs import ShapeDtypeStruct
 from weft.xla.array import Array
+from weft.xla.shards import Shard
 from weft import core, dtypes, errors, lax, numpy, stages, tree, tree_util  # isort: skip
 from weft.util import importing_later
 
 __all__ = [
     "Array",
     "Device",
+    "NamedSharding",
+    "P",
     "ShapeDtypeStruct",
+    "Shard",
     "block_until_ready",
     "check_tracer_leaks",
     "checking_leaks",
@@ -102,6 +115,8 @@ __all__ = [
     "float0",
     "experimental",
     "extend",
+    "get_abstract_mesh",
+    "get_mesh",
     "grad",
     "hessian",
     "image",
@@ -118,7 +133,12 @@ __all__ = [
     "local_device_count",
     "local_devices",
     "log_compiles",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
     "make_jaxpr",
+    "make_mesh",
+    "memory",
     "monitoring",
     "named_call",
     "named_scope",
@@ -135,12 +155,15 @@ __all__ = [
     "random",
     "remat",
     "scipy",
+    "set_mesh",
+    "sharding",
     "stages",
     "test_util",
     "tree",
     "tree_util",
     "typeof",
     "typing",
+    "use_abstract_mesh",
     "value_and_grad",
     "vjp",
     "vmap",
@@ -165,12 +188,18 @@ __getattr__, _ = importing_later(
         "weft.flatten_util": "",
         "weft.image": "",
         "weft.interpreters": "",
+        "weft.memory": "",
         "weft.monitoring": "",
         "weft.nn": "",
         "weft.ops": "",
         "weft.profiler": "",
         "weft.random": "",
         "weft.scipy": "",
+        "weft.sharding": "",
+        "weft.shardings": (
+            "make_array_from_callback make_array_from_process_local_data "
+            "make_array_from_single_device_arrays"
+        ),
         "weft.sharded": "reshard shard_map",
         "weft.test_util": "",
         "weft.typing": "",

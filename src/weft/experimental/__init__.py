@@ -5,11 +5,23 @@ from weft.util import importing_later
 
 HOMES = {
     "weft.experimental.checkify": "",
+    "weft.experimental.jet": "",
     "weft.experimental.key_reuse": "",
     "weft.experimental.layout": "",
+    "weft.experimental.mesh_utils": "",
     "weft.experimental.ode": "",
     "weft.experimental.optimizers": "",
     "weft.experimental.stax": "",
 }
-__all__ = ["checkify", "io_callback", "key_reuse", "layout", "ode", "optimizers", "stax"]
+__all__ = [
+    "checkify",
+    "io_callback",
+    "jet",
+    "key_reuse",
+    "layout",
+    "mesh_utils",
+    "ode",
+    "optimizers",
+    "stax",
+]
 __getattr__, __dir__ = importing_later(__name__, HOMES)

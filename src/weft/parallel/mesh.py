@@ -570,15 +570,21 @@ def make_mesh(
     given = all_devices() if devices is None else tuple(devices)
     need = math.prod(shape)
     if need > len(given):
-        one = "device exists" if len(given) == 1 else "devices exist"
-        have = f"{len(given)} {one}" if devices is None else f"devices has {len(given)}"
-        hint = _more(need) if devices is None else f"pass {need} devices."
-        raise ValueError(
-            "make_mesh: axis_shapes must not need more devices than there are; got "
-            f"{shape}, which need {need}, and {have}. Hint: {hint}"
-        )
+        raise not_enough_devices("make_mesh", "axis_shapes", shape, devices)
     types = AxisType.Explicit if axis_types is None else axis_types
     return Mesh(_grid(given[:need]).reshape(shape), names, types)
+
+
+def not_enough_devices(op: str, what: str, shape: tuple, devices: Any) -> ValueError:
+    """The error for a mesh of more devices than were given, or exist where none were."""
+    need, count = math.prod(shape), len(all_devices() if devices is None else devices)
+    exist = "device exists" if count == 1 else "devices exist"
+    have = f"{count} {exist}" if devices is None else f"devices has {count}"
+    hint = _more(need) if devices is None else f"pass {need} devices."
+    return ValueError(
+        f"{op}: {what} must not need more devices than there are; got {shape}, which need {need}, "
+        f"and {have}. Hint: {hint}"
+    )
 
 
 def _more(count: int) -> str:

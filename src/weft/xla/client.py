@@ -187,6 +187,13 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
 
 
+def make_single_device_sharding(
+    device: Any, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The sharding that puts an array whole on `device`."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 def single_device_sharding_of(device_id: int, memory_kind: str | None) -> SingleDeviceSharding:
     """The sharding on the device with this id, for unpickling."""
     device = next(d for d in all_devices() if d.id == device_id)

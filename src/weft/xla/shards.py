@@ -153,15 +153,26 @@ def from_parts(aval: ShapedArray, sharding: Any, parts: Sequence[Any], copied: b
 
 def from_host(aval: ShapedArray, sharding: Any, host: np.ndarray) -> Any:
     """An array over several devices with the content of a host array, which is copied."""
-    wanted = [
-        (bounds(index, aval.shape), index)
-        for index in sharding.addressable_devices_indices_map(aval.shape).values()
-    ]
-    cut = {key: host[index] for key, index in wanted}
+    return from_pieces(aval, sharding, {k: host[i] for k, i in pieces(aval, sharding).items()})
+
+
+def pieces(aval: ShapedArray, sharding: Any) -> dict[Bounds, Index]:
+    """The parts that this process's devices are to hold, each once."""
+    indices = sharding.addressable_devices_indices_map(aval.shape).values()
+    return {bounds(index, aval.shape): index for index in indices}
+
+
+def from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
+    """An array over several devices of its parts, which are copied where they are on the host."""
+    indices = sharding.addressable_devices_indices_map(aval.shape).values()
+    wanted = [bounds(index, aval.shape) for index in indices]
     # jaxlib 0.10 and 0.12 fail to copy where some devices share a part and others have another
-    shared = 1 < len(cut) < len(wanted)
-    cut = {key: (np.array if shared else np.asarray)(x, order="C") for key, x in cut.items()}
-    return from_parts(aval, sharding, [cut[key] for key, _ in wanted], copied=not shared)
+    shared = 1 < len(held) < len(wanted)
+    for key, x in held.items():
+        if type(x) is not ArrayImpl:
+            copied = np.array if shared else np.asarray
+            held[key] = copied(x, aval.dtype, order="C")
+    return from_parts(aval, sharding, [held[key] for key in wanted], copied=not shared)
 
 
 def spread(x: Any, sharding: Any) -> Any:

@@ -1,0 +1,93 @@
+"""Devices in the order in which a mesh has them best: `create_device_mesh` and its kin.
+
+On CPU and GPU any order is as good as another within a host; what matters is which axes cross the
+hosts. A mesh itself is `weft.sharding.Mesh`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.parallel.mesh import not_enough_devices
+from weft.xla.client import all_devices
+
+__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
+
+
+def create_device_mesh(
+    mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    contiguous_submeshes: bool = False,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray:
+    """An array of devices of this shape, for `Mesh`; it takes them all.
+
+    `contiguous_submeshes` and `allow_split_physical_axes` are about TPUs and change nothing.
+
+    >>> create_device_mesh((1, 1)).shape
+    (1, 1)
+    """
+    shape = tuple(map(int, mesh_shape))
+    given = list(all_devices() if devices is None else devices)
+    count = math.prod(shape)
+    if count > len(given):
+        raise not_enough_devices("create_device_mesh", "mesh_shape", shape, devices)
+    if count != len(given):
+        raise ValueError(
+            f"create_device_mesh: mesh_shape must take all devices; got {shape}, which takes "
+            f"{count} of {len(given)}. Hint: devices=weft.devices()[:{count}]."
+        )
+    return np.array(given, object).reshape(shape)
+
+
+def create_hybrid_device_mesh(
+    mesh_shape: Sequence[int],
+    dcn_mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    process_is_granule: bool = False,
+    should_sort_granules_by_key: bool = True,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray:
+    """An array of devices of several hosts, for `Mesh`: slow links between hosts on few axes.
+
+    Args:
+      mesh_shape: how the devices of one granule (a slice of a TPU, else a process) are laid out.
+      dcn_mesh_shape: how the granules are laid out, along the same axes.
+      devices: by default all.
+      process_is_granule: take processes as granules even where devices have a `slice_index`.
+      should_sort_granules_by_key: in order of their number, not in the order given.
+
+    Returns:
+      An array whose shape is the product of the two shapes, axis by axis.
+
+    >>> create_hybrid_device_mesh((1, 1), (1, 1)).shape
+    (1, 1)
+    """
+    op = "create_hybrid_device_mesh"
+    inner, outer = tuple(map(int, mesh_shape)), tuple(map(int, dcn_mesh_shape))
+    if len(inner) != len(outer):
+        raise ValueError(
+            f"{op}: mesh_shape and dcn_mesh_shape must have the same axes; got {inner} and {outer}."
+            " Hint: 1 for an axis that does not cross granules."
+        )
+    given = list(all_devices() if devices is None else devices)
+    sliced = not process_is_granule and all(hasattr(d, "slice_index") for d in given)
+    granules: dict[int, list] = {}
+    for d in given:
+        granules.setdefault(d.slice_index if sliced else d.process_index, []).append(d)
+    keys = sorted(granules) if should_sort_granules_by_key else list(granules)
+    if math.prod(outer) != len(keys):
+        raise ValueError(
+            f"{op}: dcn_mesh_shape must take all {len(keys)} "
+            f"{'slices' if sliced else 'processes'}; got {outer}, which takes {math.prod(outer)}."
+        )
+    blocks = np.empty(outer, object)
+    for place, key in zip(np.ndindex(*outer), keys, strict=True):
+        blocks[place] = create_device_mesh(inner, granules[key])
+    return np.block(blocks.tolist())
