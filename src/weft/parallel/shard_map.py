@@ -345,13 +345,15 @@ def write_manual(
 
     def body() -> None:
         # collectives are written for the mesh, so what was written outside is not to be repeated
-        around = hlo.mesh, hlo.written, hlo.memo
+        around = hlo.mesh, hlo.automatic, hlo.written, hlo.memo
+        over = mesh.axis_names if hlo.mesh is None else hlo.automatic[1]
+        hlo.automatic = symbol, tuple(n for n in over if n not in manual_axes)
         hlo.mesh, hlo.written, hlo.memo = mesh.shape_tuple, {}, {}
         xs = [hlo.value(a) for a in in_avals]
         if xs:
             hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
         hlo.op("sdy.return", list(write(*xs)), [])
-        hlo.mesh, hlo.written, hlo.memo = around
+        hlo.mesh, hlo.automatic, hlo.written, hlo.memo = around
 
     names = ", ".join(f'"{n}"' for n in mesh.axis_names if n in manual_axes)
     outs = hlo.op(

@@ -12,8 +12,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero, tangent_zero
@@ -29,6 +27,7 @@ from weft.primitives.copies import (
     arranged,
     cut,
     device_rows,
+    fetched,
     gather_devices,
     i64_matrix,
     merged,
@@ -36,6 +35,7 @@ from weft.primitives.copies import (
     name_text,
     named_axis,
     names_of,
+    of_device,
     own_index,
     replica_groups,
 )
@@ -317,33 +317,9 @@ class AllExtremum(AllReduce):
     def lower(self, hlo, x, *, axes, axis_index_groups):
         if not dtypes.is_complex(x.aval.dtype):
             return super().lower(hlo, x, axes=axes, axis_index_groups=axis_index_groups)
-        return self.lower_complex(hlo, x, axes, axis_index_groups)
-
-    def lower_complex(self, hlo: Any, x: Any, axes: tuple, groups: Groups | None) -> list:
-        """Fetch and compare: the engine reduces no complex numbers this way."""
+        # the engine reduces no complex numbers this way
         rows = device_rows(hlo, self.name, axes)
-        count = rows.shape[1]
-        (y,) = gather_devices(hlo, x, i64_matrix(rows), count)
-        if groups is None:
-            return self.reduction.lower(hlo, y, axes=(0,))
-        place = {i: k for k, g in enumerate(groups) for i in g}
-        group = hlo.constant(
-            np.array([place[i] for i in range(count)], INT), ShapedArray((count,), INT)
-        )
-        index = own_index(hlo, rows)
-        mine = hlo.op(
-            "stablehlo.dynamic_slice",
-            [group, index],
-            [ShapedArray((1,), INT)],
-            slice_sizes="array<i64: 1>",
-        )[0]
-        whole = y.aval.update(dtype=INT)
-        spread = lambda v, dims: hlo.op(
-            "stablehlo.broadcast_in_dim", [v], [whole], broadcast_dimensions=f"array<i64: {dims}>"
-        )[0]
-        same = hlo.compare("EQ", spread(group, 0), spread(mine, 0))
-        none = hlo.constant(self.reduction.identity(x.aval.dtype), y.aval.strong())
-        y = hlo.op("stablehlo.select", [same, y, none], [y.aval])[0]
+        y = fetched(hlo, x, rows, axis_index_groups, self.reduction.identity(x.aval.dtype))
         return self.reduction.lower(hlo, y, axes=(0,))
 
     def jvp(self, primals, tangents, *, axes, axis_index_groups):
@@ -768,12 +744,15 @@ class AxisIndex(Primitive):
 
     def lower(self, hlo, *, axis_name, tracked):
         rows = device_rows(hlo, self.name, (axis_name,))
-        number = lambda n: hlo.constant(n, ShapedArray((), U32))
         stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
-        (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
-        (index,) = hlo.like("divide", device, number(stride))
-        (index,) = hlo.like("remainder", index, number(rows.shape[1]))
-        return [hlo.convert(index, INT)]
+        number = lambda n: hlo.constant(n, ShapedArray((), U32))
+
+        def index(device: Any) -> Any:
+            (row,) = hlo.like("divide", device, number(stride))
+            (found,) = hlo.like("remainder", row, number(rows.shape[1]))
+            return hlo.convert(found, INT)
+
+        return [of_device(hlo, index)]
 
     def jvp(self, primals, tangents, **params):
         (out,) = self.bind(**params)

@@ -6,7 +6,7 @@ The operations are in collective.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -204,14 +204,68 @@ def gather_devices(
     )
 
 
+def of_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
+    """The int32 that `write` makes of the device's number.
+
+    It is the same along the axes that the compiler splits over; a device has a number only where
+    there are none of these, so that it is written for each of those devices.
+    """
+
+    def number() -> Any:
+        (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
+        return write(device)
+
+    symbol, names = hlo.automatic
+    if not names:
+        return number()
+    listed = ", ".join(f'"{n}"' for n in names)
+    (out,) = hlo.op(
+        "sdy.manual_computation",
+        [],
+        [ShapedArray((), INT)],
+        [lambda: hlo.op("sdy.return", [number()], [])],
+        in_shardings="#sdy.sharding_per_value<[]>",
+        out_shardings=f"#sdy.sharding_per_value<[<{symbol}, []>]>",
+        manual_axes=f"#sdy<manual_axes{{{listed}}}>",
+    )
+    return out
+
+
 def own_index(hlo: Any, rows: np.ndarray) -> Any:
     """Where a device stands in its row of devices that take part together."""
     place = np.zeros(rows.size, INT)
     place[rows] = np.arange(rows.shape[1], dtype=INT)
-    (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
-    table = hlo.constant(place, ShapedArray((rows.size,), INT))
     cell = ShapedArray((1,), INT)
-    (found,) = hlo.op(
-        "stablehlo.dynamic_slice", [table, device], [cell], slice_sizes="array<i64: 1>"
+
+    def look_up(device: Any) -> Any:
+        table = hlo.constant(place, ShapedArray((rows.size,), INT))
+        (found,) = hlo.op(
+            "stablehlo.dynamic_slice", [table, device], [cell], slice_sizes="array<i64: 1>"
+        )
+        return hlo.op("stablehlo.reshape", [found], [ShapedArray((), INT)])[0]
+
+    return of_device(hlo, look_up)
+
+
+def fetched(hlo: Any, x: Any, rows: np.ndarray, groups: Groups | None, nothing: Any) -> Any:
+    """The operands of all devices of a row, in front; with groups, `nothing` for other groups'."""
+    count = rows.shape[1]
+    (y,) = gather_devices(hlo, x, i64_matrix(rows), count)
+    if groups is None:
+        return y
+    place = {i: k for k, g in enumerate(groups) for i in g}
+    listed = np.array([place[i] for i in range(count)], INT)
+    table = hlo.constant(listed, ShapedArray((count,), INT))
+    (mine,) = hlo.op(
+        "stablehlo.dynamic_slice",
+        [table, own_index(hlo, rows)],
+        [ShapedArray((1,), INT)],
+        slice_sizes="array<i64: 1>",
     )
-    return hlo.op("stablehlo.reshape", [found], [ShapedArray((), INT)])[0]
+    whole = ShapedArray(y.aval.shape, INT)
+    table, mine = (
+        hlo.op("stablehlo.broadcast_in_dim", [v], [whole], broadcast_dimensions="array<i64: 0>")[0]
+        for v in (table, mine)
+    )
+    none = hlo.constant(nothing, y.aval.strong())
+    return hlo.op("stablehlo.select", [hlo.compare("EQ", table, mine), y, none], [y.aval])[0]

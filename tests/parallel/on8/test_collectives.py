@@ -177,6 +177,29 @@ def test_indices_on_devices():
     np.testing.assert_array_equal(got, np.stack([a * 100 + i * 10, i * 2 + a], -1))
 
 
+PARTIAL = {
+    "axis_index": (lambda x: x * lax.axis_index("i"), lambda xs: xs * np.arange(4)[:, None]),
+    "psum": (lambda x: lax.psum(x, "i"), ref_psum),
+    "all_gather": ROWS["all_gather"][:2],
+    "pbroadcast": (lambda x: lax.pbroadcast(x, "i", 1), lambda xs: np.stack([xs[1]] * 4)),
+}
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_along_some_axes_while_the_compiler_splits_over_others(name):
+    fun, ref = PARTIAL[name]
+    fun = varied(fun if name != "all_gather" else lambda x: lax.all_gather(x, "i"), "i")
+    xs = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    f = shard_map(
+        lambda x: fun(x[0])[None],
+        mesh=BETWEEN,
+        in_specs=P("i"),
+        out_specs=P("i"),
+        axis_names={"i"},
+    )
+    np.testing.assert_array_equal(weft.jit(f)(xs), ref(xs))
+
+
 def test_types_print_what_varies():
     seen = []
 
