@@ -135,7 +135,8 @@ class JitFunction:
             return program.result(outs), None, False
         for x in (*program.consts, *leaves):
             check_concrete(x)
-        check_bound(self.op, leaves, program.spec.in_shardings)
+        if program.spec.in_shardings:
+            check_bound(self.op, leaves, program.spec.in_shardings)
         placement = program.placement(leaves, self.device)
         watched = watch()
         # what is given away cannot be looked at again
@@ -330,7 +331,7 @@ def constrained(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
 
 def check_bound(op: str, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
     """Raise where an argument is bound to places that are not those asked for."""
-    for x, s in zip(leaves, shardings or [None] * len(leaves), strict=True):
+    for x, s in zip(leaves, shardings, strict=True):
         bound = None if s is None else bound_to(x)
         if bound is not None and bound is not s and not bound.is_equivalent_to(s, x.ndim):
             raise ValueError(

@@ -299,6 +299,8 @@ class Program(NamedTuple):
         """Where to run on the arguments that the jaxpr takes; `device`: where the user says."""
         if device is not None:
             return on_device(device, True)
+        if not self.consts and not self.spec.in_shardings and not self.spec.out_shardings:
+            return placement_of(leaves, shardings_in(self.jaxpr))
         places = self.spec.in_shardings or [None] * len(leaves)
         named = [s for s in (*places, *self.spec.out_shardings) if s is not None]
         free = [x for x, s in zip(leaves, places, strict=True) if s is None]

@@ -234,9 +234,12 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
     """The shardings that equations of a program name, or of programs that those hold."""
     found = jaxpr.memo.get("shardings")
     if found is None:
-        own = [s for e in jaxpr.eqns for s in e.primitive.places(e.params)]
-        inner = [s for held in subjaxprs(jaxpr) for s in shardings_in(held)]
-        found = jaxpr.memo["shardings"] = tuple(dict.fromkeys([*own, *inner]))
+        every = {}
+        for eqn in jaxpr.eqns:
+            every.update(dict.fromkeys(eqn.primitive.places(eqn.params)))
+        for held in subjaxprs(jaxpr):
+            every.update(dict.fromkeys(shardings_in(held)))
+        found = jaxpr.memo["shardings"] = tuple(every)
     return found
 
 

@@ -17,8 +17,6 @@ The rules, all optional but the first two, have one calling convention (docs/des
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -121,7 +119,10 @@ class Primitive:
         """The result types: by the type rule, and varying as the operands do together."""
         outs = self.abstract_eval(*avals, **params)
         varying = self.varies(joined(avals), params)
-        return [a if a.varying is varying else a.update(varying=varying) for a in outs]
+        for i, a in enumerate(outs):
+            if a.varying is not varying:
+                outs[i] = a.update(varying=varying)
+        return outs
 
     def varies(self, varying: Any, params: dict) -> Any:
         """How results vary over a mesh, of operands that vary so (ShapedArray's `varying`)."""
@@ -168,8 +169,12 @@ class Primitive:
 
 def joined(avals: Iterable[ShapedArray]) -> Any:
     """Over which axes of a mesh any of the values varies."""
-    kinds = {a.varying for a in avals if a.varying is not None}
-    return functools.reduce(operator.or_, kinds) if kinds else None
+    found = None
+    for a in avals:
+        kind = a.varying
+        if kind is not None and kind is not found:
+            found = kind if found is None else found | kind
+    return found
 
 
 def _hashable(x: Any) -> bool:

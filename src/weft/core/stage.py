@@ -26,7 +26,8 @@ _NUMBERS = (bool, int, float, complex)
 
 def tracked_axes() -> bool:
     """Whether we are in a program of which types say what varies over the mesh it runs on."""
-    return True in [axis.tracked for axis in named_axes.value]
+    axes = named_axes.value
+    return bool(axes) and any(axis.tracked for axis in axes)
 
 
 class StagedTracer(Tracer):

@@ -20,7 +20,7 @@ def executable(
     jaxpr: Jaxpr,
     placement: Placement,
     consts: Sequence[Any] = (),
-    kept: Sequence[bool] | None = None,
+    kept: list[bool] | None = None,
     settings: Sequence[tuple[str, Any]] = (),
 ) -> Executable:
     """The program of a module, lowered from `jaxpr`: see `Executable`."""
@@ -31,7 +31,9 @@ def executable(
     before = [placement.whole] if calls else []  # the number of the run
     chosen = [s is None for s in (*before, *module.parameters)], [s is None for s in module.results]
     loaded = compile_text(module.text, placement, settings, calls, chosen)
-    found = loaded.get_parameter_shardings()[len(before) :], loaded.get_output_shardings()
+    # the engine says None where there are no parameters, or no results
+    taken, made = loaded.get_parameter_shardings() or [], loaded.get_output_shardings() or []
+    found = taken[len(before) :], made
     shardings = [
         [
             placement.whole.of_engine(got, aval.ndim) if given is None else given

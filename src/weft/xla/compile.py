@@ -94,8 +94,7 @@ def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) 
     monitoring.record_event(monitoring.CACHE_REQUEST)
     start = time.perf_counter()
     disk = disk_cache(config.compilation_cache_dir)
-    ids = " ".join(str(d.id) for d in devices)
-    places = f"{devices[0].platform} {ids}"
+    places = f"{devices[0].platform} {' '.join([str(d.id) for d in devices])}"
     key = cache_key(text, options.SerializeAsString(), fingerprint(), places)
     blob = disk.get(key)
     if blob is not None:
@@ -202,7 +201,7 @@ class Executable:
         out_avals: Sequence[ShapedArray],
         placement: Placement,
         consts: Sequence[Any] = (),
-        kept: Sequence[bool] | None = None,
+        kept: list[bool] | None = None,
         host_calls: Sequence[Callable] = (),
         shardings: tuple[Sequence[Any], Sequence[Any]] | None = None,
     ):
@@ -236,10 +235,10 @@ class Executable:
 
     def argument_shardings(self, count: int) -> list:
         """Of `count` arguments: where the program takes each; None for those that it does not."""
-        kept = [True] * count if self.kept is None else self.kept
-        places = iter(self.in_shardings or [self.placement.whole] * (count + len(self.consts)))
-        for _ in self.consts:
-            next(places)
+        kept = self.kept or [True] * count
+        if self.in_shardings is None:
+            return [self.placement.whole if k else None for k in kept]
+        places = iter(self.in_shardings[len(self.consts) :])
         return [next(places) if k else None for k in kept]
 
     def fastpath(self, out_tree: Any, count: int) -> FastPath | None:
@@ -250,16 +249,18 @@ class Executable:
         if self.host_calls:
             return None
         whole = self.placement.whole
-        total = len(self.consts) + count
-        taken = [s or whole for s in self.argument_shardings(count)]
+        places = [whole] * count
+        if self.in_shardings is not None:
+            places = [s or whole for s in self.argument_shardings(count)]
+        given, total = len(self.consts), len(self.consts) + count
         return FastPath(
             self.loaded,
             out_tree,
-            [*[c._sharding for c in self.consts], *taken],
+            [*[c._sharding for c in self.consts], *places] if given else places,
             self.out_shardings,
             self.out_avals,
             [self.placement.committed] * len(self.out_avals),
-            [True] * len(self.consts) + ([True] * count if self.kept is None else list(self.kept)),
+            [True] * given + (self.kept or [True] * count),
             [None] * total,
             self.consts,
         )

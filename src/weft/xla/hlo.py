@@ -51,6 +51,7 @@ class Builder:
     """Writes a StableHLO module: functions, and in each the lines of the one being written."""
 
     __slots__ = (
+        "automatic",
         "constants",
         "count",
         "devices",
@@ -74,6 +75,8 @@ class Builder:
         self.meshes: dict[Any, str] = {}  # the meshes that the text names
         # (name, size) of the axes of the mesh, where what is written is for one of its devices
         self.mesh: tuple[tuple[Any, int], ...] | None = None
+        # there: its symbol, and the axes over which the compiler splits what is written
+        self.automatic: tuple[str, tuple] = ("", ())
         self.lines: list[str] = []
         self.count = 0
         self.constants: dict[tuple, Value] = {}  # constants of the region being written
@@ -384,8 +387,8 @@ class Builder:
         outs = list(write(*args))
         self.op("func.return", outs, [])
         given, made = attrs[0] or [""] * len(args), attrs[1] or [""] * len(outs)
-        listed = ", ".join(f"{v.name}: {v.aval.hlo}{a}" for v, a in zip(args, given, strict=True))
-        types = ", ".join(f"{v.aval.hlo}{a}" for v, a in zip(outs, made, strict=True))
+        listed = ", ".join([f"{v.name}: {described(v, a)}" for v, a in zip(args, given)])
+        types = ", ".join([described(v, a) for v, a in zip(outs, made)])
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))
         self.lines, self.constants, self.count, self.path, self.scoped, self.token = outer
@@ -397,11 +400,18 @@ class Builder:
 
     def module(self, name: str) -> str:
         """The whole text."""
-        meshes = [mesh.sdy(symbol, self.devices) for mesh, symbol in self.meshes.items()]
-        body = "\n".join([*meshes, *reversed(self.functions)])
+        texts = self.functions[::-1]
+        if self.meshes:
+            texts = [*[mesh.sdy(s, self.devices) for mesh, s in self.meshes.items()], *texts]
+        body = "\n".join(texts)
         count = len(self.devices) or 1
         counts = f"mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32"
         return f"module @{name} attributes {{{counts}}} {{\n{body}\n}}\n"
+
+
+def described(x: Value, attrs: str) -> str:
+    """The type of a parameter or result, with its attributes."""
+    return f"{x.aval.hlo} {{{attrs}}}" if attrs else x.aval.hlo
 
 
 def without_locations(text: str) -> str:

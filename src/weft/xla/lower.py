@@ -113,14 +113,19 @@ def lower_module(
 
     Over a mesh, `parameters` and `results` are the shardings known, None for the others.
     """
-    hlo = Builder(placement.devices if placement and placement.partitioned else ())
-    parameters = parameters or [None] * len(jaxpr.invars)
-    results = results or [None] * len(jaxpr.outvars)
-    in_avals, out_avals = jaxpr.in_avals, jaxpr.out_avals
-    places = [hlo.placed(s, a.ndim) for s, a in zip(parameters, in_avals, strict=True)]
-    attrs = aliases(jaxpr, donated, parameters, results)
-    attrs = [dictionary(a, p) for a, p in zip(attrs, places, strict=True)]
-    out_attrs = [dictionary(hlo.placed(s, a.ndim)) for s, a in zip(results, out_avals, strict=True)]
+    over = placement.devices if placement is not None and placement.partitioned else ()
+    hlo = Builder(over)
+    in_avals, attrs, out_attrs = jaxpr.in_avals, [""] * len(jaxpr.invars), ()
+    if donated:
+        attrs = aliases(jaxpr, donated, parameters, results)
+    if over:
+        parameters = parameters or [None] * len(jaxpr.invars)
+        results = results or [None] * len(jaxpr.outvars)
+        attrs = [
+            joined_attrs(a, hlo.placed(s, x.ndim))
+            for a, s, x in zip(attrs, parameters, in_avals, strict=True)
+        ]
+        out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
@@ -130,10 +135,9 @@ def lower_module(
     return Module(text, tuple(hlo.host_calls), parameters, results)
 
 
-def dictionary(*attrs: str) -> str:
-    """Attributes of a parameter or result, as they stand after its type."""
-    given = [a for a in attrs if a]
-    return f" {{{', '.join(given)}}}" if given else ""
+def joined_attrs(one: str, other: str) -> str:
+    """Two attributes of one value as one text."""
+    return f"{one}, {other}" if one and other else one or other
 
 
 def aliases(
@@ -141,15 +145,17 @@ def aliases(
 ) -> list[str]:
     """Argument attributes that let each donated parameter's buffer hold a result of its type.
 
-    Where it is not known of both how they lie on the devices, the engine finds the result.
+    Over a mesh it must be known of both how they lie; else the engine finds the result.
     """
     free = list(range(len(jaxpr.outvars)))
+    if parameters or results:
+        free = [o for o in free if results and results[o] is not None]
     attrs = [""] * len(jaxpr.invars)
     for i in donated:
-        aval, place = jaxpr.in_avals[i].strong(), parameters[i]
-        fit = next(
-            (o for o in free if jaxpr.out_avals[o].strong() is aval and results[o] is place), None
-        )
+        aval = jaxpr.in_avals[i].strong()
+        place = parameters[i] if parameters else None
+        fits = (o for o in free if not results or results[o] is place)
+        fit = next((o for o in fits if jaxpr.out_avals[o].strong() is aval), None)
         if fit is None:
             attrs[i] = "jax.buffer_donor = true"
         else:

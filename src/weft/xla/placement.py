@@ -47,8 +47,8 @@ def bound_to(x: Any) -> Any:
 
 def placement_of(args: Sequence[Any], over: Sequence[Any] = ()) -> Placement:
     """Where to compute on these values, with a program that names the shardings in `over`."""
-    kinds = [bound_to(x) for x in args]
-    named = [*over, *[s for s in kinds if s is not None]]
+    kinds = list(map(bound_to, args))
+    named = [*over, *filter(None, kinds)]
     if not named:
         return on_device(default_device(), False)
     wide = next((s for s in named if type(s) is not SingleDeviceSharding), None)
