@@ -1,5 +1,5 @@
 """For those who extend weft: the names of `jax.extend`, as views of weft's own objects."""
 
-from weft.extend import core
+from weft.extend import core, random
 
-__all__ = ["core"]
+__all__ = ["core", "random"]

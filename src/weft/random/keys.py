@@ -7,7 +7,7 @@ next door.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -47,14 +47,27 @@ __all__ = [
 ]
 
 
+class Generator(NamedTuple):
+    """How a generator that users define works, on the words of one key (n,).
+
+    `seed(integer)`, `split(key, shape)` and `fold_in(key, integer)` give words (..., n);
+    `random_bits(key, bit_width, shape)` unsigned integers.
+    """
+
+    seed: Callable
+    split: Callable
+    random_bits: Callable
+    fold_in: Callable
+
+
 class KeyDtype:
     """The dtype of a key array: which generator its keys are for. Prints as `key<fry>`."""
 
     type: ClassVar = dtypes.prng_key
     itemsize: int
 
-    def __init__(self, impl: str, tag: str, words: int):
-        self.impl, self.tag, self.words = impl, tag, words
+    def __init__(self, impl: str, tag: str, words: int, rules: Generator | None = None):
+        self.impl, self.tag, self.words, self.rules = impl, tag, words, rules
         self.itemsize = 4 * words
 
     @property
@@ -66,6 +79,8 @@ class KeyDtype:
         return self.name
 
     def __reduce__(self) -> tuple:
+        if self.rules is not None:
+            return KeyDtype, (self.impl, self.tag, self.words, self.rules)
         return impl_dtype, (self.impl,)
 
 
@@ -307,6 +322,8 @@ def like_keys(keys: Any, data: Any, dtype: KeyDtype) -> Any:
 def split_words(key: Words, shape: tuple[int, ...]) -> Any:
     """New keys, words (*shape, n), from one key."""
     data, impl = key.data, key.dtype.impl
+    if key.dtype.rules is not None:
+        return key.dtype.rules.split(data, shape)
     partitionable = bool(config.threefry_partitionable)
     if impl == "unsafe_rbg":
         # one of each ten blocks, so that few keys follow one another
@@ -327,6 +344,8 @@ def pair(key: Words, count: int = 2) -> list[Words]:
 
 def fold_words(key: Words, data: Any) -> Any:
     """The words of a key made of a key and a uint32."""
+    if key.dtype.rules is not None:
+        return key.dtype.rules.fold_in(key.data, data)
     if key.dtype.impl == "threefry2x32":
         return random_fold_in_p.bind(key.data, data)[0]
     if key.dtype.impl == "rbg":
@@ -339,6 +358,8 @@ def fold_words(key: Words, data: Any) -> Any:
 
 def bits_words(key: Words, shape: tuple[int, ...], width: int) -> Any:
     """Unsigned integers of a width, of a shape."""
+    if key.dtype.rules is not None:
+        return key.dtype.rules.random_bits(key.data, width, shape)
     if key.dtype.impl == "threefry2x32":
         partitionable = bool(config.threefry_partitionable)
         return random_bits_p.bind(
@@ -349,6 +370,8 @@ def bits_words(key: Words, shape: tuple[int, ...], width: int) -> Any:
 
 def seed_words(seed: Any, dtype: KeyDtype) -> Any:
     """The words of the key of an integer scalar."""
+    if dtype.rules is not None:
+        return dtype.rules.seed(seed)
     width = dtypes.itemsize_bits(seed.dtype)
     low = convert(seed, np.dtype(np.uint32))
     high = jnp.zeros((), np.uint32)
@@ -359,6 +382,8 @@ def seed_words(seed: Any, dtype: KeyDtype) -> Any:
 
 def seeded(op: str, seed: Any, dtype: KeyDtype) -> Any:
     """The words of the key of a seed that a user gives."""
+    if dtype.rules is not None:
+        return dtype.rules.seed(seed)
     if type(seed) in (int, bool) or isinstance(seed, np.integer | np.bool_):
         number = int(seed)
         if not -(2**63) <= number < 2**64:
@@ -410,9 +435,10 @@ def key_data(keys: Any) -> Any:
     return words_of("key_data", keys).data
 
 
-def key_impl(keys: Any) -> str:
-    """The name of the generator that keys are for."""
-    return words_of("key_impl", keys).dtype.impl
+def key_impl(keys: Any) -> str | KeyDtype:
+    """The generator that keys are for, by its name, which `key` takes; one of your own as it is."""
+    dtype = words_of("key_impl", keys).dtype
+    return dtype.impl if dtype.rules is None else dtype
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> KeyArray:

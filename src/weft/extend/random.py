@@ -1,0 +1,103 @@
+"""Generators of random numbers: those there are, and those that you define.
+
+A generator is the dtype of its keys, and goes where `impl=` is asked for in weft.random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import weft.numpy as jnp
+from weft.core.aval import typeof
+from weft.errors import DtypeError, ShapeError
+from weft.primitives.random import threefry2x32_p
+from weft.random.keys import Generator, KeyArray, KeyDtype, impl_dtype, key
+
+__all__ = [
+    "define_prng_impl",
+    "random_seed",
+    "rbg_prng_impl",
+    "seed_with_impl",
+    "threefry2x32_p",
+    "threefry_2x32",
+    "threefry_prng_impl",
+    "unsafe_rbg_prng_impl",
+]
+
+threefry_prng_impl = impl_dtype("threefry2x32")
+rbg_prng_impl = impl_dtype("rbg")
+unsafe_rbg_prng_impl = impl_dtype("unsafe_rbg")
+
+
+def define_prng_impl(
+    *,
+    key_shape: Sequence[int],
+    seed: Callable[[Any], Any],
+    split: Callable[[Any, tuple[int, ...]], Any],
+    random_bits: Callable[[Any, int, tuple[int, ...]], Any],
+    fold_in: Callable[[Any, Any], Any],
+    name: str = "<unnamed>",
+    tag: str = "?",
+) -> KeyDtype:
+    """A generator of your own, of four functions of the words of one key, uint32[n].
+
+    All of weft.random is made of them, vmap too. Keys are told from those of other generators; keys
+    used twice are found where the functions are made of weft.random's.
+
+    Args:
+      key_shape: (n,), how many words a key has.
+      seed: of an integer, the words of a key.
+      split: of a key and a shape, the words (*shape, n) of new ones.
+      random_bits: of a key, a width in bits and a shape, unsigned integers of these.
+      fold_in: of a key and an integer, the words of another key.
+      name, tag: what it is called, and how its keys print: `key<tag>`.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import random
+    >>> weak = define_prng_impl(
+    ...     key_shape=(1,),
+    ...     seed=lambda seed: jnp.array([seed], "uint32"),
+    ...     split=lambda key, shape: key + 1 + jnp.arange(2, dtype="uint32").reshape(*shape, 1),
+    ...     random_bits=lambda key, width, shape: jnp.full(shape, key[0] * 7919, "uint32"),
+    ...     fold_in=lambda key, data: key ^ data,
+    ...     tag="weak",
+    ... )
+    >>> print(random.bits(random.key(3, impl=weak), (2,)))
+    [23757 23757]
+    """
+    if len(key_shape) != 1:
+        raise ShapeError(
+            f"define_prng_impl: key_shape must be (n,), the number of words; got {key_shape}."
+        )
+    return KeyDtype(name, tag, int(key_shape[0]), Generator(seed, split, random_bits, fold_in))
+
+
+def random_seed(seeds: Any, impl: Any) -> KeyArray:
+    """The key of an integer, of a generator: `random.key(seeds, impl=impl)`."""
+    return key(seeds, impl=impl)
+
+
+def seed_with_impl(impl: Any, seed: Any) -> KeyArray:
+    """As `random_seed`, its arguments the other way round."""
+    return key(seed, impl=impl)
+
+
+def threefry_2x32(keypair: Any, count: Any) -> Any:
+    """The words that Threefry-2x32 makes of counts, uint32 of any shape, paired by halves.
+
+    >>> import weft.numpy as jnp
+    >>> print(threefry_2x32((1, 2), jnp.arange(2, dtype="uint32")))
+    [ 629003988 1317161160]
+    """
+    count = jnp.asarray(count)
+    if count.dtype != np.uint32:
+        raise DtypeError(f"threefry_2x32: count must be uint32; got {typeof(count)}.")
+    flat = jnp.ravel(count)
+    half = (flat.size + 1) // 2
+    pairs = jnp.zeros(2 * half, np.uint32).at[: flat.size].set(flat)
+    words = [jnp.full(half, k, np.uint32) for k in (keypair[0], keypair[1])]
+    made = threefry2x32_p.bind(*words, pairs[:half], pairs[half:])
+    return jnp.concatenate(made)[: flat.size].reshape(count.shape)
