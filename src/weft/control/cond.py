@@ -27,7 +27,7 @@ from weft.core.primitive import (
     solved_for,
     tangents_of,
 )
-from weft.core.trace import current
+from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.options import config
 from weft.primitives.constant import stage_whole
@@ -35,6 +35,7 @@ from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
 from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
 from weft.transforms.check import INT, Checked, Failure, checked_jaxpr, slots_for
+from weft.transforms.jet import jet_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
@@ -87,6 +88,17 @@ class Cond(Primitive):
         outs = self.bind(*primals, *given, branches=both)
         n = len(out_moved)
         return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
+
+    def jetted(self, trace, args, params):
+        if trace.deferred:
+            return None
+        index, *args = args
+        moved = tuple(map(trace.owns, args))
+        verb = lambda branch, *marks: jet_jaxpr(branch, trace.order, moved, *marks)
+        made, out_moved = alike(verb, params["branches"])
+        operands, branches = trace.opened(args, moved), tuple(program for program, _ in made)
+        with use(trace.parent):
+            return trace.closed(self.bind(index, *operands, branches=branches), out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
         if unknown[0]:

@@ -220,6 +220,9 @@ class CustomVJP(CustomCall):
 
     name = "custom_vjp_call"
 
+    def jetted(self, trace, args, params):
+        return None if params["jvp"] is not None else params["call_jaxpr"](*args)
+
     def jvp(self, primals, tangents, **params):
         self.check_consts(primals, tangents, params)
         n = params["num_consts"]

@@ -55,6 +55,7 @@ from weft.primitives.layout import (
 from weft.primitives.reduction import reduce_max
 from weft.transforms.batch import Axis
 from weft.transforms.check import unfailed
+from weft.transforms.jet import jet_loop
 from weft.transforms.linearize import split_jaxpr
 from weft.transforms.transpose import backward
 from weft.util import merge, partition
@@ -120,6 +121,19 @@ class While(Primitive):
         outs = bind_while(cond, body, cond_consts, body_consts, [*init, *dots], params)
         n = len(init)
         return outs[:n], tangents_of(outs[:n], outs[n:], moved)
+
+    def jetted(self, trace, args, params):
+        if trace.deferred:
+            return None
+        cond_consts, *operands = groups(args, params)
+        _, *moves = groups([*map(trace.owns, args)], params)
+        sizes, moves = (*map(len, moves), 0), (*moves[0], *moves[1])
+        body, moved, carried = jet_loop(params["body_jaxpr"], trace.order, sizes, moves)
+        body_consts, init = map(trace.opened, operands, (moved[: sizes[0]], carried))
+        cond = widened(params["cond_jaxpr"], tuple([typeof(x) for x in init[sizes[1] :]]))
+        with use(trace.parent):
+            consts = [trace.taken(x)[0] for x in cond_consts]
+            return trace.closed(bind_while(cond, body, consts, body_consts, init, params), carried)
 
     def batch(self, axis, args, dims, **params):
         cond_consts, body_consts, init = groups(args, params)

@@ -31,6 +31,7 @@ from weft.primitives.layout import batched_at_front, instantiate, moved_to_front
 from weft.primitives.slicing import lower_slice
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.check import threaded_jaxpr, unfailed
+from weft.transforms.jet import jet_loop
 from weft.transforms.linearize import saving_jaxpr
 from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
@@ -143,6 +144,19 @@ class Scan(Primitive):
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
             for x, g in zip(args, found, strict=True)
         ]
+
+    def jetted(self, trace, args, params):
+        if trace.deferred:
+            return None
+        n, m = counts(params)
+        sizes, moves = (n, m, len(args) - n - m), tuple(map(trace.owns, args))
+        body, moved, out_moved = jet_loop(params["jaxpr"], trace.order, sizes, moves)
+        operands = map(trace.opened, groups(args, params), groups(moved, params))
+        with use(trace.parent):
+            outs = bind_scan(body, *operands, params)
+        last = m + trace.order * sum(out_moved[:m])
+        ys = trace.closed(outs[last:], out_moved[m:])
+        return [*trace.closed(outs[:last], out_moved[:m]), *ys]
 
     def checked(self, trace, args, params):
         consts, carry, xs = groups(args, params)

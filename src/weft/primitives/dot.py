@@ -19,7 +19,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
-from weft.primitives.elementwise import add, bitwise_and, le, lt, select, sub
+from weft.primitives.elementwise import add, bitwise_and, convolved, le, lt, select, sub
 from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -222,6 +222,9 @@ class Bilinear(Primitive):
         if not dots:
             return [out], [Zero(target)]
         return [out], [dots[0] if len(dots) == 1 else add(*dots)]
+
+    def jet(self, k, xs, ys, **params):
+        return [convolved(lambda x, y: self.bind(x, y, **params)[0], k, *xs)]
 
 
 class DotGeneral(Bilinear):

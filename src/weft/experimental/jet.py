@@ -1,0 +1,138 @@
+"""`jet`: the power series of a function along a path, by Taylor-mode differentiation.
+
+How series go through primitives is transforms/jet.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import is_valid_value, typeof
+from weft.core.source import boundary
+from weft.errors import PytreeError, ShapeError
+from weft.flat import FlatFun, check_callable
+from weft.numpy.promotion import as_array, as_inexact
+from weft.primitives.elementwise import div, mul
+from weft.primitives.layout import broadcast_in_dim, convert, zeros
+from weft.pytrees import flatten, structure, unflatten
+from weft.transforms.jet import JetTrace, JetTracer
+from weft.transforms.jet import jet as flat_jet
+
+__all__ = ["JetTrace", "JetTracer", "jet"]
+
+
+@boundary
+def jet(
+    fun: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool = True, **_: Any
+) -> tuple[Any, Any]:
+    """A function's value and higher derivatives along a path: `(value, terms)`.
+
+    The path is that of the arguments, `primals[i] + series[i][0] s + series[i][1] s**2 / 2! + ...`,
+    and the terms are the derivatives of fun by s at 0, to as high an order as the path is given.
+    Order K costs about K**2 / 2 times the function, where K nested `jvp` cost 2**K times. It
+    composes with jit, vmap and derivatives, and goes through loops and branches.
+
+    Every function that `jvp` differentiates will do: see the design notes for which operations have
+    rules of their own. Source: Griewank and Walther, Evaluating Derivatives, ch. 13; Bettencourt,
+    Johnson and Duvenaud, Taylor-Mode Automatic Differentiation for Higher-Order Derivatives, 2019.
+
+    Args:
+      fun: takes pytrees of arrays, and returns one.
+      primals: the arguments, a tuple or list. Integers count as floats.
+      series: for each argument the terms of its path, a tuple or list, all of one length; for a
+        pytree either a list of pytrees like it, or a pytree of lists.
+      factorial_scaled: whether terms are derivatives; if False they are the coefficients of s**k,
+        derivatives over k!, in what is given and in what is returned.
+
+    Returns:
+      The value, and the same structure with a list of terms for each array.
+
+    >>> import weft.numpy as jnp
+    >>> y, terms = jet(jnp.exp, (0.0,), ([1.0, 0.0, 0.0],))  # exp(s)
+    >>> print(y, *terms)
+    1.0 1.0 1.0 1.0
+    >>> y, terms = jet(lambda x: x**3, (2.0,), ([1.0, 0.0, 0.0],), factorial_scaled=False)
+    >>> print(y, *terms)  # (2 + s)**3
+    8.0 12.0 6.0 1.0
+    """
+    check_callable("jet", fun)
+    for name, x in (("primals", primals), ("series", series)):
+        if not isinstance(x, tuple | list):
+            raise TypeError(
+                f"jet: {name} must be a tuple or a list with an entry for each argument; "
+                f"got {x!r}. Hint: jet(f, (x,), ([v, 0.0],))"
+            )
+    if len(primals) != len(series):
+        raise PytreeError(
+            f"jet: series must have an entry for each of {len(primals)} primals; got {len(series)}."
+        )
+    leaves, tree = flatten((tuple(primals), {}))
+    for x in leaves:
+        if not is_valid_value(x):
+            raise TypeError(f"jet: primals must be pytrees of arrays or numbers; got {x!r}.")
+    values = [as_inexact("jet", x) for x in leaves]
+    terms = [t for x, s in zip(primals, series, strict=True) for t in terms_of(x, s)]
+    orders = sorted({len(t) for t in terms})
+    if len(orders) > 1:
+        raise ShapeError(
+            f"jet: all arguments must have equally many terms; got {orders}. "
+            "Hint: 0.0 for a term that is zero."
+        )
+    order = orders[0] if orders else 0
+    scales = [math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)]
+    path = [
+        [over(checked_term(t, x), n) for t, n in zip(ts, scales, strict=True)]
+        for x, ts in zip(values, terms, strict=True)
+    ]
+    flat = FlatFun(fun, tree, "jet")
+    outs, found = flat_jet(flat, values, path, order)
+    lists = [
+        [times(zeros(typeof(y).to_tangent()) if t is None else t, n) for t, n in zip(ts, scales)]
+        for y, ts in zip(outs, found, strict=True)
+    ]
+    return unflatten(flat.out_tree, outs), unflatten(flat.out_tree, lists)
+
+
+def terms_of(primal: Any, series: Any) -> list[list]:
+    """The terms of each leaf of an argument."""
+    tree = structure(primal)
+    if isinstance(series, tuple | list) and all(structure(t) == tree for t in series):
+        return [list(ts) for ts in zip(*[flatten(t)[0] for t in series])] or [[]] * tree.num_leaves
+    try:
+        lists = tree.flatten_up_to(series)
+    except (TypeError, ValueError):
+        lists = [None]
+    if not all(isinstance(ts, tuple | list) for ts in lists):
+        raise PytreeError(
+            "jet: a series must be a list of terms like the argument, or like the argument with "
+            f"lists of terms; got {structure(series)} where the argument is {tree}."
+        )
+    return [list(ts) for ts in lists]
+
+
+def checked_term(t: Any, x: Any) -> Any:
+    """A term in the type of its primal; a number goes with any shape."""
+    if not is_valid_value(t):
+        raise TypeError(f"jet: terms must be arrays or numbers; got {t!r}.")
+    term, aval = as_array(t, "jet"), typeof(x).to_tangent()
+    if term.shape not in ((), aval.shape) or (
+        dtypes.is_complex(term.dtype) and not dtypes.is_complex(aval.dtype)
+    ):
+        raise ShapeError(
+            f"jet: a term must have the type of its primal; got {term.aval} for {typeof(x)}."
+        )
+    term = convert(term, aval.dtype)
+    return term if term.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())
+
+
+def over(x: Any, n: int) -> Any:
+    """A term without its factorial."""
+    return x if n == 1 else div(x, n)
+
+
+def times(x: Any, n: int) -> Any:
+    """A term with its factorial."""
+    return x if n == 1 else mul(x, n)

@@ -1,0 +1,341 @@
+"""Taylor mode: each value carries the first terms of its power series along a path.
+
+A trace, and the functions that run flat functions and jaxprs under it. Where a primitive has no
+`jet` rule, its `jvp` rule is one: y' = dy/dx x' holds of power series too, so that term k of y is
+term k-1 of the tangent over k. The tangent is computed with the series of x and of y itself, whose
+terms below k are there by then: the recurrences of Griewank and Walther, Evaluating Derivatives,
+ch. 13, out of the derivative alone. Pytrees and factorials are experimental/jet.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.primitive import Primitive, Zero, tangent_zero
+from weft.core.trace import Trace, Tracer, current, use
+from weft.primitives.constant import stage_whole
+from weft.primitives.elementwise import div, mul
+from weft.primitives.layout import _NUMBERS, instantiate
+
+
+class Series:
+    """Terms of a power series: `series[k]` is that of order k, None where it is zero.
+
+    `make(k)` finds one that is not known yet; it may ask for terms of this series below k.
+    """
+
+    __slots__ = ("known", "make", "slope")
+
+    def __init__(self, known: dict[int, Any], make: Callable[[int], Any]):
+        self.known = known
+        self.make = make
+        self.slope: JetTracer | None = None  # the series of its derivative
+
+    def __getitem__(self, k: int) -> Any:
+        if k not in self.known:
+            self.known[k] = self.make(k)
+        return self.known[k]
+
+
+def nothing(k: int) -> None:
+    """The terms above those that are known, of a constant or of a path that was given."""
+
+
+class JetTracer(Tracer):
+    """A value along a path: the terms of its power series."""
+
+    __slots__ = ("series",)
+
+    def __init__(self, trace: JetTrace, series: Series):
+        self.owner = trace
+        self.series = series
+        self.aval = typeof(series[0])
+
+    def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
+        value = self.series[0]
+        return value.concrete(error, op, hint) if isinstance(value, Tracer) else value
+
+    def origin(self) -> str:
+        value = self.series[0]
+        return value.origin() if isinstance(value, Tracer) else "along the path of a jet"
+
+
+class Application:
+    """A primitive applied to series: finds the terms of its results."""
+
+    __slots__ = ("args", "outs", "params", "prim", "tangents", "trace")
+
+    def __init__(self, trace: JetTrace, prim: Primitive, args: Sequence, params: dict):
+        self.trace = trace
+        self.prim = prim
+        self.args = args
+        self.params = params
+        self.tangents: list | None = None
+        self.outs: list[Series] = []
+
+    def term(self, i: int, k: int) -> Any:
+        """Term k of result i; those of all results are found at once."""
+        parent = self.trace.parent
+        if self.prim.jet is not None:
+            with use(parent):  # type: ignore[arg-type]
+                xs = [self.trace.series_of(x) for x in self.args]
+                found = self.prim.jet(k, xs, self.outs, **self.params)
+        else:
+            if self.tangents is None:
+                self.tangents = self.differentiated()
+            below = [self.trace.series_of(t)[k - 1] for t in self.tangents]
+            with use(parent):  # type: ignore[arg-type]
+                found = [None if t is None else t if k == 1 else over(t, k) for t in below]
+        for out, x in zip(self.outs, found, strict=True):
+            out.known[k] = x
+        return found[i]
+
+    def differentiated(self) -> list:
+        """The tangents of the results as the arguments move along their paths."""
+        trace = self.trace
+        with trace.deferring():
+            slopes = [trace.slope(x) if trace.owns(x) else tangent_zero(x) for x in self.args]
+            return self.prim.jvp(self.args, slopes, **self.params)[1]
+
+
+def over(x: Any, k: int) -> Any:
+    """A term divided by a whole number."""
+    return x / k if type(x) in _NUMBERS else div(x, k)
+
+
+class JetTrace(Trace):
+    """Carries the terms of power series up to `order`.
+
+    What a function does is computed to that order at once. The rules of primitives are run lazily:
+    there, values are made of themselves, but of terms that come before. `memo` holds what a rule
+    has applied, so that the sine in the derivative of the cosine is the sine that was asked for.
+    """
+
+    __slots__ = ("deferred", "memo", "order")
+
+    def __init__(self, parent: Trace, order: int):
+        self.parent = parent
+        self.live = True
+        self.order = order
+        self.deferred = 0
+        self.memo: dict[tuple, tuple] = {}
+
+    def owns(self, x: Any) -> bool:
+        """Whether a value moves along a path of this trace."""
+        return type(x) is JetTracer and x.owner is self
+
+    def series_of(self, x: Any) -> Series:
+        """The series of any value; a constant has no terms but the first, Zero not even that."""
+        if self.owns(x):
+            return x.series
+        return Series({0: None if type(x) is Zero else x}, nothing)
+
+    def slope(self, x: JetTracer) -> JetTracer:
+        """The derivative of a value along its path."""
+        series = x.series
+        if series.slope is None:
+
+            def term(k: int) -> Any:
+                above = series[k + 1]
+                if above is None:
+                    return None if k else zero(x)
+                with use(self.parent):  # type: ignore[arg-type]
+                    return mul(above, k + 1) if k else above
+
+            def zero(x: JetTracer) -> Any:
+                with use(self.parent):  # type: ignore[arg-type]
+                    return instantiate(Zero(x.aval.to_tangent()))
+
+            series.slope = JetTracer(self, Series({}, term))
+        return series.slope
+
+    def deferring(self) -> Deferred:
+        """A context in which this trace is in force and works lazily."""
+        return Deferred(self)
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        if not any(type(x) is JetTracer and x.owner is self for x in args):
+            try:
+                current.trace = self.parent
+                return self.parent.process(prim, args, params)  # type: ignore[union-attr]
+            finally:
+                current.trace = self
+        if prim.jetted is not None:
+            outs = prim.jetted(self, args, params)
+            if outs is not None:
+                return outs
+        key = (prim, *map(identity, args), *params.items())
+        try:
+            found = self.memo.get(key)
+        except TypeError:  # a parameter that cannot be hashed
+            found, key = None, (object(),)
+        if found is None:
+            found = self.memo[key] = (self.apply(prim, args, params), args)  # keeps the ids
+        if self.deferred:
+            return found[0]
+        outs = [self.settled(x) for x in found[0]]
+        self.memo = {}
+        return outs
+
+    def apply(self, prim: Primitive, args: Sequence, params: dict) -> list:
+        """Results whose first terms are computed, and the others as they are asked for."""
+        firsts = [x.series[0] if self.owns(x) else x for x in args]
+        with use(self.parent):  # type: ignore[arg-type]
+            values = prim.bind(*firsts, **params)
+        made = Application(self, prim, args, params)
+        made.outs = [Series({0: x}, lambda k, i=i: made.term(i, k)) for i, x in enumerate(values)]
+        return [
+            JetTracer(self, s) if dtypes.is_inexact(typeof(x).dtype) else x
+            for s, x in zip(made.outs, values, strict=True)
+        ]
+
+    def settled(self, x: Any) -> Any:
+        """A value with all its terms computed, and nothing kept of how."""
+        if not self.owns(x):
+            return x
+        for k in range(1, self.order + 1):
+            x.series[k]
+        return self.given(x.series[0], [x.series[k] for k in range(1, self.order + 1)])
+
+    def given(self, x: Any, terms: Sequence[Any]) -> Any:
+        """A value and its terms of order 1 and above as one that moves, if any is not None."""
+        if all(t is None for t in terms):
+            return x
+        return JetTracer(self, Series(dict(enumerate((x, *terms))), nothing))
+
+    def opened(self, xs: Sequence, moved: Sequence[bool]) -> list:
+        """Values, and then all terms of those that move, zeros where there is none."""
+        terms = []
+        with use(self.parent):  # type: ignore[arg-type]
+            for x, m in zip(xs, moved, strict=True):
+                value, found = self.taken(x)
+                zero = Zero(typeof(value).to_tangent())
+                terms += [instantiate(zero) if t is None else t for t in found if m]
+        return [*[self.taken(x)[0] for x in xs], *terms]
+
+    def closed(self, values: Sequence, moved: Sequence[bool]) -> list:
+        """What `opened` made two of."""
+        terms = iter(values[len(moved) :])
+        return [
+            self.given(x, [next(terms) for _ in range(self.order)]) if m else x
+            for x, m in zip(values, moved, strict=False)
+        ]
+
+    def taken(self, x: Any) -> tuple[Any, list]:
+        """A value and its terms of order 1 and above, None where they are zero."""
+        if not self.owns(x):
+            return x, [None] * self.order
+        return x.series[0], [x.series[k] for k in range(1, self.order + 1)]
+
+
+class Deferred:
+    """`with Deferred(trace):` the trace is in force and computes what is asked for only."""
+
+    __slots__ = ("before", "trace")
+
+    def __init__(self, trace: JetTrace):
+        self.trace = trace
+
+    def __enter__(self) -> None:
+        self.before = current.trace
+        current.trace = self.trace
+        self.trace.deferred += 1
+
+    def __exit__(self, *_: Any) -> None:
+        self.trace.deferred -= 1
+        current.trace = self.before
+
+
+def identity(x: Any) -> Any:
+    """What tells operands apart: the object, or the value of a Python number."""
+    return repr(x) if type(x) in _NUMBERS else id(x)
+
+
+def jet(
+    fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]], order: int
+) -> tuple[list, list[list]]:
+    """Results of a flat function and their terms of orders 1 to `order`, None where zero.
+
+    `series` holds those of the primals likewise.
+    """
+    trace = JetTrace(current.trace, order)
+    args = [trace.given(x, terms) for x, terms in zip(primals, series, strict=True)]
+    try:
+        with use(trace):
+            results = fun(*args)
+        taken = [trace.taken(x) for x in results]
+    finally:
+        trace.live = False
+    return [x for x, _ in taken], [terms for _, terms in taken]
+
+
+@memo_jaxpr
+def jet_jaxpr(
+    jaxpr: Jaxpr, order: int, moved: tuple[bool, ...], force: tuple[bool, ...] = ()
+) -> tuple[Jaxpr, list[bool]]:
+    """A closed jaxpr on power series: (inputs, terms of those that move) -> (outputs, terms).
+
+    Each input that moves has its terms together, and so has each output. Also returned: which
+    outputs move, as those of `force` do in any case.
+    """
+    out_moved: list[bool] = []
+    forced = force or (False,) * len(jaxpr.outvars)
+
+    def fun(*args: Any) -> list:
+        n, given = len(moved), iter(args[len(moved) :])
+        series = [[next(given) if m else None for _ in range(order)] for m in moved]
+        outs, found = jet(jaxpr, args[:n], series, order)
+        out_moved[:] = [
+            f or any(t is not None for t in ts) for f, ts in zip(forced, found, strict=True)
+        ]
+        terms = [
+            instantiate(Zero(typeof(x).to_tangent())) if t is None else t
+            for x, ts, m in zip(outs, found, out_moved, strict=True)
+            if m
+            for t in ts
+        ]
+        return [*outs, *terms]
+
+    pairs = zip(jaxpr.in_avals, moved, strict=True)
+    avals = [a.to_tangent() for a, m in pairs if m for _ in range(order)]
+    return stage_whole(fun, [*jaxpr.in_avals, *avals], jaxpr.name), out_moved
+
+
+@memo_jaxpr
+def jet_loop(
+    body: Jaxpr, order: int, sizes: tuple[int, int, int], moved: tuple[bool, ...]
+) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
+    """The body of a loop on power series, which of its inputs move, and which of its outputs.
+
+    Its inputs are consts, carry and others, so many of each as `sizes` says; its outputs the carry
+    and others. Every group is followed by the terms of those that move; the carry moves as it does
+    going out.
+    """
+    n, m, _ = sizes
+    while True:
+        force = (*moved[n : n + m], *[False] * (len(body.outvars) - m))
+        jaxpr, out_moved = jet_jaxpr(body, order, moved, force)
+        grown = (*moved[:n], *out_moved[:m], *moved[n + m :])
+        if grown == moved:
+            break
+        moved = grown
+    invars = grouped(jaxpr.invars, moved, sizes, order)
+    outvars = grouped(jaxpr.outvars, out_moved, (m, len(body.outvars) - m), order)
+    return jaxpr.replace(invars=invars, outvars=outvars), moved, out_moved
+
+
+def grouped(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], order: int) -> list:
+    """Values and then all their terms, as groups of values that are followed by their terms."""
+    values, terms, out, start = xs[: len(moved)], iter(xs[len(moved) :]), [], 0
+    for size in sizes:
+        out += values[start : start + size]
+        out += [next(terms) for m in moved[start : start + size] if m for _ in range(order)]
+        start += size
+    return out
+
+
+__all__ = ["JetTrace", "JetTracer", "Series", "grouped", "jet", "jet_jaxpr", "jet_loop"]
