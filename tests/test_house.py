@@ -45,9 +45,9 @@ weft.control.jit weft.control.checks weft.control.cond weft.control.scan_bodies 
 weft.control.reversal weft.control.loop_bodies weft.control.loop
 weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
 weft.control.effects weft.control.composite weft.control
-weft.parallel.constraint weft.parallel.shard_map weft.parallel
-weft.structs weft.flat weft.places weft.collectives weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
-weft.custom_derivatives weft.sharded weft.composites weft.conditionals weft.scans weft.loops weft.solves
+weft.parallel.constraint weft.parallel.inspection weft.parallel.shard_map weft.parallel
+weft.structs weft.flat weft.axes weft.places weft.collectives weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
+weft.custom_derivatives weft.sharded weft.pmapping weft.composites weft.conditionals weft.scans weft.loops weft.solves
 weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.memory weft.devices weft.shardings weft.contexts weft.derivatives weft.jacobians weft.api

@@ -1,9 +1,15 @@
 """Looking into programs while they run: `weft.debug.print`, `callback`, `log`, `breakpoint`.
 
-What these call is printing.py and prompt.py; the effects are control/effects.py's.
+What these call is printing.py and prompt.py, and layout.py for where arrays lie; the effects are
+control/effects.py's.
 """
 
 from weft.control.effects import DebugEffect, OrderedDebugEffect
+from weft.debug.layout import (
+    inspect_array_sharding,
+    visualize_array_sharding,
+    visualize_sharding,
+)
 from weft.debug.printing import callback, log, print
 from weft.debug.prompt import breakpoint
 
@@ -12,6 +18,9 @@ __all__ = [
     "OrderedDebugEffect",
     "breakpoint",
     "callback",
+    "inspect_array_sharding",
     "log",
     "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
 ]

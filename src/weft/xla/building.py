@@ -31,9 +31,9 @@ def executable(
     before = [placement.whole] if calls else []  # the number of the run
     chosen = [s is None for s in (*before, *module.parameters)], [s is None for s in module.results]
     loaded = compile_text(module.text, placement, settings, calls, chosen)
-    # the engine says None where there are no parameters, or no results
+    # of no parameters, or no results, the engine says None, or that they lie whole
     taken, made = loaded.get_parameter_shardings() or [], loaded.get_output_shardings() or []
-    found = taken[len(before) :], made
+    found = taken[len(before) :], made[: len(jaxpr.out_avals)]
     shardings = [
         [
             placement.whole.of_engine(got, aval.ndim) if given is None else given
