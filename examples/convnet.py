@@ -136,9 +136,9 @@ def plot_filters(params, picture, others, file):
     first = stax.serial(Conv(32, (3, 3), padding="SAME"), BatchNorm(), Relu)[1]
     features = np.asarray(first(params[:3], np.stack([picture, *others])[..., None])[0])
     features = np.moveaxis(features[:, :, strongest], 2, 0)
-    altered = vmap(jitter, in_axes=(0, None))(random.split(random.key(0), 23), picture)
+    altered = vmap(jitter, in_axes=(0, None))(random.split(random.key(0), 11), picture)
 
-    figure, panels = axes(3, 1, size=(9, 4.2))
+    figure, panels = axes(3, 1, size=(9, 3.9))
     figure.get_layout_engine().set(hspace=0.06)
     shades = {"cmap": "RdBu_r", "vmin": -np.abs(kernels).max(), "vmax": np.abs(kernels).max()}
     image(panels[0], tiles(kernels[strongest], columns=12), **shades)
@@ -149,7 +149,7 @@ def plot_filters(params, picture, others, file):
         (
             "Twelve filters of the first layer (blue < 0 < red)",
             "What each of them makes of the first digit below",
-            "A held-out digit, and 23 that training would make of it",
+            "A held-out digit, and 11 that training would make of it",
         ),
     ):
         ax.set_title(title, loc="left", fontsize=11)

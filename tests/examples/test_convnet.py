@@ -20,10 +20,10 @@ def example():
 
 
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
-    done = run_example("convnet", "--epochs", 6, "--out", tmp_path / "new")
+    done = run_example("convnet", "--epochs", 10, "--out", tmp_path / "new")
     assert done.returncode == 0, done.stdout + done.stderr
     assert float(re.search(r"held-out accuracy ([\d.]+)%", done.stdout)[1]) > 98
-    assert "132/132" in done.stderr
+    assert "220/220" in done.stderr
     for name in ("confusion", "filters"):
         assert is_picture(tmp_path / "new" / f"convnet_{name}.png")
 
