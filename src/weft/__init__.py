@@ -192,6 +192,7 @@ __getattr__, _ = importing_later(
         "weft.monitoring": "",
         "weft.nn": "",
         "weft.ops": "",
+        "weft.pmapping": "pmap",
         "weft.profiler": "",
         "weft.random": "",
         "weft.scipy": "",

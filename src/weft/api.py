@@ -1,7 +1,7 @@
 """`vmap`, and looking at programs: `make_jaxpr`, `eval_shape`. Pytrees in, pytrees out.
 
 Derivatives are in derivatives.py and jacobians.py, `jit` is in jitting.py; the checks of what comes
-in are in flat.py.
+in are in flat.py and axes.py.
 """
 
 from __future__ import annotations
@@ -11,20 +11,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.axes import Mapping
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.source import boundary
 from weft.core.stage import stage
-from weft.errors import ShapeError
-from weft.flat import FlatFun, argument_names, argument_origins, as_tuple, avals_of, check_callable
+from weft.flat import FlatFun, argument_origins, as_tuple, avals_of, check_callable
 from weft.options import named_axes
-from weft.primitives.layout import broadcast_in_dim, transpose, zeros
-from weft.pytrees import PyTreeDef, broadcast_prefix, flatten
+from weft.pytrees import flatten
 from weft.structs import ShapeDtypeStruct
-from weft.transforms.batch import Axis, batch, mapped_aval, unmapped_aval
+from weft.transforms.batch import Axis, batch
 from weft.util import fun_name
 
 __all__ = ["eval_shape", "make_jaxpr", "vmap"]
@@ -125,118 +120,12 @@ def vmap(
     Array([2., 2., 2.], dtype=float32)
     """
     check_callable("vmap", fun, wraps=True)
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
-    for axes, name in ((in_axes, "in_axes"), (out_axes, "out_axes")):
-        bad = [a for a in flatten(axes, is_leaf=lambda a: a is None)[0] if not valid_axis(a)]
-        if bad:
-            raise TypeError(f"vmap: {name} must hold ints and None; got {bad[0]!r} in {axes!r}.")
+    mapping = Mapping("vmap", fun, in_axes, out_axes, axis_size)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                "vmap: in_axes must have one entry for each positional argument; "
-                f"got {len(in_axes)} for the {len(args)} of {fun_name(fun)}."
-            )
-        leaves, in_tree = flatten((args, kwargs))
-        avals = avals_of("vmap", leaves, in_tree, fun)
-        dims = prefix_axes(in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])
-        dims = [
-            normal_axis(d, a, i, fun, in_tree)
-            for i, (d, a) in enumerate(zip(dims, avals, strict=True))
-        ]
-        size = mapped_size(fun, avals, dims, in_tree, axis_size)
+        leaves, in_tree, dims, size = mapping.arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
         outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name))
-        wanted = prefix_axes(out_axes, flat.result(outs), "out_axes", "result")
-        moved = [move_result(y, d, w, size) for y, d, w in zip(outs, out_dims, wanted, strict=True)]
-        return flat.result(moved)
+        return flat.result(mapping.results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)
-
-
-def valid_axis(a: Any) -> bool:
-    """Whether `a` is None or an integer."""
-    return a is None or (isinstance(a, int | np.integer) and not isinstance(a, bool))
-
-
-def prefix_axes(prefix: Any, tree: Any, prefix_name: str, name: str) -> list:
-    """The axis of each leaf, from a pytree prefix of axes in which None is a leaf."""
-    return broadcast_prefix(
-        prefix,
-        tree,
-        is_leaf=lambda a: a is None,
-        op="vmap",
-        prefix_name=prefix_name,
-        full_name=name,
-    )
-
-
-def normal_axis(
-    d: int | None, aval: ShapedArray, i: int, fun: Callable, tree: PyTreeDef
-) -> int | None:
-    """An axis as a non-negative int; an error names the argument that lacks it."""
-    if d is None:
-        return None
-    if not -aval.ndim <= d < aval.ndim:
-        where = argument_names(fun, tree)[i]
-        raise ValueError(
-            f"vmap: in_axes must name an axis of each mapped argument; got axis {d} for {aval} "
-            f"as {where} of {fun_name(fun)}. Hint: in_axes=None leaves an argument unmapped."
-        )
-    return d % aval.ndim
-
-
-def mapped_size(
-    fun: Callable, avals: Sequence[ShapedArray], dims: Sequence, tree: PyTreeDef, given: Any
-) -> int:
-    """The one size of the mapped axis; an error says which arguments disagree."""
-    sizes = {a.shape[d] for a, d in zip(avals, dims, strict=True) if d is not None}
-    if given is not None:
-        sizes.add(given)
-    if not sizes:
-        raise ValueError(
-            f"vmap: at least one argument must be mapped; got in_axes of None for all of "
-            f"{fun_name(fun)}'s. Hint: give axis_size."
-        )
-    if len(sizes) > 1:
-        names = argument_names(fun, tree)
-        rows = [
-            f"{a.shape[d]} (axis {d} of {n}, {a})"
-            for n, a, d in zip(names, avals, dims, strict=True)
-            if d is not None
-        ]
-        rows += [f"{given} (axis_size)"] if given is not None else []
-        raise ShapeError(
-            f"vmap: mapped axes must have one size; got {', '.join(rows)} in {fun_name(fun)}."
-        )
-    return sizes.pop()
-
-
-def move_result(y: Any, dim: int | None, wanted: int | None, size: int) -> Any:
-    """A result with its mapped axis where out_axes says."""
-    if wanted is None:
-        if dim is not None:
-            raise ValueError(
-                f"vmap: out_axes may be None only for results that are not mapped; got "
-                f"{typeof(y)} mapped along axis {dim}."
-            )
-        return y
-    ndim = typeof(y).ndim + (dim is None)
-    if not -ndim <= wanted < ndim:
-        raise ValueError(
-            f"vmap: out_axes must name an axis of the result; got {wanted} for rank {ndim}."
-        )
-    wanted %= ndim
-    if typeof(y).dtype == dtypes.float0:
-        element = typeof(y) if dim is None else mapped_aval(typeof(y), dim)
-        return zeros(unmapped_aval(element, size, wanted))
-    if dim is None:
-        shape = typeof(y).shape
-        kept = [i for i in range(ndim) if i != wanted]
-        return broadcast_in_dim(y, (*shape[:wanted], size, *shape[wanted:]), kept)
-    if dim == wanted:
-        return y
-    order = [i for i in range(ndim) if i != dim]
-    order.insert(wanted, dim)
-    return transpose(y, order)

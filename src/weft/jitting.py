@@ -18,7 +18,7 @@ import numpy as np
 from weft import dtypes, monitoring
 from weft.control.jit import JitSpec, build, jit_p
 from weft.core.aval import typeof
-from weft.core.jaxpr import ClosedJaxpr
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.primitive import forget_types
 from weft.core.source import boundary
 from weft.core.stage import close_jaxpr, stage
@@ -98,6 +98,7 @@ class JitFunction:
     """What stands behind a jitted function: its options and its programs."""
 
     op = "jit"  # as errors name it
+    moves = False  # whether arguments are brought where `in_shardings` says, though bound elsewhere
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class JitFunction:
             return program.result(outs), None, False
         for x in (*program.consts, *leaves):
             check_concrete(x)
-        if program.spec.in_shardings:
+        if program.spec.in_shardings and not self.moves:
             check_bound(self.op, leaves, program.spec.in_shardings)
         placement = program.placement(leaves, self.device)
         watched = watch()
@@ -261,8 +262,7 @@ class JitFunction:
         tree, program = flat.out_tree, close_jaxpr(jaxpr)
         spec = self.spec._replace(donated=tuple(gone), asked=())
         if self.spec.asked:
-            out_avals = inserted(program.out_avals, {i: typeof(x) for i, x in flat.hidden.items()})
-            ins, outs = self.shardings(fun, in_tree, avals, tree, out_avals)
+            ins, outs = self.shardings(fun, avals, flat, program)
             shown = [s for i, s in enumerate(ins) if i not in hidden]
             made = [s for i, s in enumerate(outs) if i not in flat.hidden]
             spec = spec._replace(in_shardings=tuple(shown), out_shardings=tuple(made))
@@ -270,10 +270,12 @@ class JitFunction:
         return Program(program, closed, consts, avals, tree, spec, donated, *outside)
 
     def shardings(
-        self, fun: Callable, in_tree: PyTreeDef, avals: list, out_tree: PyTreeDef, out_avals: list
+        self, fun: Callable, avals: list, flat: FlatFun, program: Jaxpr
     ) -> tuple[tuple, tuple]:
         """Those asked for, of all arguments and all results, flat; () where nothing is asked."""
         given, wanted = self.spec.asked
+        in_tree, out_tree = flat.in_tree, flat.out_tree
+        out_avals = inserted(program.out_avals, {i: typeof(x) for i, x in flat.hidden.items()})
         args, kwargs = unflatten(in_tree, range(in_tree.num_leaves))
         names = functools.partial(argument_origins, fun, in_tree)
         count = len(flatten(args)[0])
@@ -436,7 +438,14 @@ def jitted(
     fun: Callable, static: tuple, donate: tuple, spec: JitSpec, device: Any, inline: bool
 ) -> Any:
     """The C++ callable with the attributes of a jitted function."""
-    made = JitFunction(fun, *static, *donate, spec, device, inline)
+    return callable_of(JitFunction(fun, *static, *donate, spec, device, inline))
+
+
+def callable_of(made: JitFunction) -> Any:
+    """The C++ callable of a jitted function."""
+    fun, spec, device, inline = made.fun, made.spec, made.device, made.inline
+    static = made.static_argnums, made.static_argnames
+    donate = made.donate_argnums, made.donate_argnames
     # jits of one function with equal options share their executables, also on the C++ path
     key = (static, donate, spec, device, inline)
     call = compiled_call(spec.name, made.miss, fun, static[0], static[1], key)

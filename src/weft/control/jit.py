@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from weft import monitoring
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, subjaxprs
+from weft.core.jaxpr import Jaxpr, jaxprs_in_params
 from weft.core.passes import check_jaxpr, dce_jaxpr
 from weft.core.primitive import (
     Linear,
@@ -236,9 +236,10 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
     if found is None:
         every = {}
         for eqn in jaxpr.eqns:
-            every.update(dict.fromkeys(eqn.primitive.places(eqn.params)))
-        for held in subjaxprs(jaxpr):
-            every.update(dict.fromkeys(shardings_in(held)))
+            own = eqn.primitive.places(eqn.params)
+            every.update(dict.fromkeys(own))
+            for held in () if own else jaxprs_in_params(eqn.params):
+                every.update(dict.fromkeys(shardings_in(held)))
         found = jaxpr.memo["shardings"] = tuple(every)
     return found
 

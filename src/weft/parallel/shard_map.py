@@ -322,10 +322,14 @@ def write_manual(
     mesh: Mesh,
     in_specs: Sequence[PartitionSpec],
     out_specs: Sequence[PartitionSpec],
-    manual_axes: frozenset,
+    manual_axes: tuple,
+    axes: tuple | None = None,
     **params: Any,
 ) -> list:
-    """Write a program for one device, and how the parts of its operands and results lie."""
+    """Write a program for one device, and how the parts of its operands and results lie.
+
+    `axes`: the names that collectives know the first axes of the mesh by, where they are others.
+    """
     symbol = hlo.named(mesh)
     whole = PartitionSpec()
     in_avals = [a.update(varying=None) for a in jaxpr.in_avals]
@@ -348,7 +352,9 @@ def write_manual(
         around = hlo.mesh, hlo.automatic, hlo.written, hlo.memo
         over = mesh.axis_names if hlo.mesh is None else hlo.automatic[1]
         hlo.automatic = symbol, tuple(n for n in over if n not in manual_axes)
-        hlo.mesh, hlo.written, hlo.memo = mesh.shape_tuple, {}, {}
+        known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
+        hlo.mesh = tuple(zip(known_by, mesh.axis_sizes, strict=True))
+        hlo.written, hlo.memo = {}, {write_manual: (mesh, axes)}
         xs = [hlo.value(a) for a in in_avals]
         if xs:
             hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
