@@ -21,12 +21,12 @@ def example():
 
 
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
-    done = run_example("logistic", "--steps", 100, "--out", tmp_path / "new")
+    done = run_example("logistic", "--steps", 400, "--out", tmp_path / "new")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Initial loss: 2.77\nTrained loss: 0.17" in done.stdout  # as NumPy has it, below
     assert float(re.search(r"held-out accuracy ([\d.]+)%", done.stdout)[1]) > 95
     assert float(re.search(r"area under the ROC ([\d.]+)", done.stdout)[1]) > 0.99
-    assert "100/100" in done.stderr
+    assert "400/400" in done.stderr
     for name in ("predictions", "weights"):
         assert is_picture(tmp_path / "new" / f"logistic_{name}.png")
 
