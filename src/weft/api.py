@@ -114,6 +114,8 @@ def vmap(
       out_axes: where the mapped axis goes in the results, as a pytree prefix of them.
       axis_name: a name for the axis, for collectives such as `lax.psum`.
       axis_size: its size, needed where no argument is mapped.
+      spmd_axis_name: the axis of a mesh, or a tuple of such, that sharding constraints and
+        shard_maps within `fun` are to split the mapped axis over.
 
     >>> import weft.numpy as jnp
     >>> vmap(lambda x, y: x @ y, in_axes=(0, None))(jnp.ones((3, 2)), jnp.ones(2))
@@ -125,7 +127,7 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree, dims, size = mapping.arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
-        outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name))
+        outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name, False, spmd_axis_name))
         return flat.result(mapping.results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)

@@ -16,6 +16,7 @@ from weft.parallel.mesh import (
     use_mesh,
 )
 from weft.parallel.sharding import NamedSharding, Sharding
+from weft.sharded import reshard
 from weft.xla.client import SingleDeviceSharding, make_single_device_sharding
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",
+    "reshard",
     "set_mesh",
     "use_abstract_mesh",
     "use_mesh",

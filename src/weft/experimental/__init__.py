@@ -11,6 +11,9 @@ HOMES = {
     "weft.experimental.mesh_utils": "",
     "weft.experimental.ode": "",
     "weft.experimental.optimizers": "",
+    "weft.experimental.pjit": "",
+    "weft.experimental.rnn": "",
+    "weft.experimental.shard_map": "",
     "weft.experimental.stax": "",
 }
 __all__ = [
@@ -22,6 +25,9 @@ __all__ = [
     "mesh_utils",
     "ode",
     "optimizers",
+    "pjit",
+    "rnn",
+    "shard_map",
     "stax",
 ]
 __getattr__, __dir__ = importing_later(__name__, HOMES)

@@ -12,6 +12,8 @@ HOMES = {
         "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute "
         "pshuffle psum psum_scatter pswapaxes pvary"
     ),
+    "weft.sharded": ("with_sharding_constraint"),
+    "weft.parallel.constraint": ("sharding_constraint_p"),
     "weft.conditionals": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
     "weft.solves": ("custom_linear_solve custom_root"),

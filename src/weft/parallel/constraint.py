@@ -36,16 +36,24 @@ class ShardingConstraint(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, sharding):
         (d,) = dims
-        return self.bind(*args, sharding=with_free_axis(sharding, d)), [d]
+        return self.bind(*args, sharding=with_mapped_axis(sharding, d, axis.spmd)), [d]
 
 
 sharding_constraint_p = ShardingConstraint()
 
 
-def with_free_axis(sharding: Any, dim: int) -> Any:
-    """The sharding of values with an axis put in at `dim`, which the compiler may split."""
+def with_mapped_axis(sharding: Any, dim: int, over: Any) -> Any:
+    """The sharding of values with an axis put in at `dim`, split over some axes of the mesh.
+
+    None leaves it to the compiler.
+    """
     if not isinstance(sharding, NamedSharding):
         return sharding
-    entries = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
-    spec = PartitionSpec(*entries[:dim], UNCONSTRAINED, *entries[dim:])
-    return sharding.with_spec(spec)
+    entry = UNCONSTRAINED if over is None else over
+    return sharding.with_spec(with_entry(sharding.spec, dim, entry))
+
+
+def with_entry(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
+    """A spec with one more entry, for axis `dim`."""
+    entries = [*spec, *[None] * (dim - len(spec))]
+    return PartitionSpec(*entries[:dim], entry, *entries[dim:])

@@ -27,6 +27,7 @@ from weft.core.primitive import (
 )
 from weft.core.trace import current
 from weft.options import named_axes
+from weft.parallel.constraint import with_entry
 from weft.parallel.mesh import Mesh, PartitionSpec
 from weft.parallel.sharding import NamedSharding
 from weft.primitives.collective import Varying, psum_p
@@ -145,13 +146,20 @@ class ShardMap(Primitive):
         return cotangents_of(args, grads, out_moved)
 
     def batch(self, axis, args, dims, *, jaxpr, in_specs, out_specs, **params):
+        over = axis.spmd if axis.spmd is None or type(axis.spmd) is tuple else (axis.spmd,)
+        mesh, manual = params["mesh"], params["manual_axes"]
+        over = over and tuple(n for n in over if n in manual)
+        if over:
+            count = math.prod(mesh.shape[n] for n in over)
+            axis = axis._replace(size=axis.size // count)
         with scope(params):
             mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+        put_in = lambda s, d: s if d is None else with_entry(s, d, over or None)
         outs = self.bind(
             *args,
             jaxpr=mapped,
-            in_specs=tuple(map(with_axis, in_specs, dims)),
-            out_specs=tuple(map(with_axis, out_specs, out_dims)),
+            in_specs=tuple(map(put_in, in_specs, dims)),
+            out_specs=tuple(map(put_in, out_specs, out_dims)),
             **params,
         )
         return outs, out_dims
@@ -222,14 +230,6 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
     shape = tuple(d * parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
     varying = aval.varying
     return aval.update(shape=shape, varying=varying and varying.without(manual))
-
-
-def with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
-    """A spec for arrays with a mapped axis put in at `dim`."""
-    if dim is None:
-        return spec
-    entries = [*spec, *[None] * (dim - len(spec))]
-    return PartitionSpec(*entries[:dim], None, *entries[dim:])
 
 
 # --- derivatives ----------------------------------------------------------------------------

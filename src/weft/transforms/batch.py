@@ -24,12 +24,14 @@ from weft.primitives.layout import batched_at_front, zeros
 class Axis(NamedTuple):
     """A mapped axis: its size, and its name or None.
 
-    `tracked`: an axis of a mesh, and types say which values vary along it.
+    `tracked`: an axis of a mesh, and types say which values vary along it. `spmd`: the axes of a
+    mesh that shardings within the mapped function are to split it over, None to leave it open.
     """
 
     size: int
     name: Any = None
     tracked: bool = False
+    spmd: Any = None
 
 
 _MAPPED: dict[tuple, ShapedArray] = {}
