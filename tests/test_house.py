@@ -22,7 +22,7 @@ ORDER = """
 weft.util weft.monitoring weft.errors weft.options weft.pytrees weft.tree_util weft.tree weft.dtypes
 weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
 weft.core.leaks weft.core.pretty weft.core.passes weft.core.stage weft.core
-weft.xla.client weft.parallel.mesh weft.parallel.sharding
+weft.xla.plugins weft.xla.client weft.parallel.mesh weft.parallel.sharding
 weft.xla.shards weft.xla.array weft.xla.placement weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
 weft.xla.lapack weft.xla.layouts weft.xla.lower weft.xla.building weft.xla.fastpath weft.xla.nans weft.xla.key_reuse
 weft.xla.eager

@@ -46,7 +46,7 @@ def test_the_number_of_devices_as_an_option():
 
 def test_importing_makes_no_client():
     program = (
-        "import weft; from weft.xla import client; print(client.made_client.cache_info().misses)"
+        "import weft; from weft.xla import client; print(client.made_platforms.cache_info().misses)"
     )
     assert output(program) == "0"
 

@@ -1,7 +1,7 @@
-"""The engine's client: platform, devices, and the sharding of an array on one device.
+"""The engine's clients: platforms, devices, and the sharding of an array on one device.
 
-The first use of a device makes the client; importing weft does not. Many devices and other
-platforms are parallel/'s.
+The first use of a device makes the clients; importing weft does not. What plugins there are is
+plugins.py's to say, what processes there are parallel/distributed.py's, meshes are parallel/'s.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
 
 from weft.options import config
+from weft.util import Logger
+from weft.xla.plugins import GPUS, advice, found_plugins, has_hardware, plugin_client
 
 if "jax" in sys.modules and not getattr(sys.modules["jax"], "__weft__", False):
     raise ImportError(
@@ -24,47 +27,202 @@ if "jax" in sys.modules and not getattr(sys.modules["jax"], "__weft__", False):
 
 Device = _jax.Device
 
+logger = Logger("weft.platforms")
 
-_making_client = threading.Lock()
+# The platforms that are the default where several are there, first; plugins that are not named
+# here come before these, CPU after all.
+PREFERRED = ("tpu", "cuda", "rocm")
 
 
-def client() -> Any:
-    """The PJRT client, made on first use, by one thread."""
-    with _making_client:
-        return made_client()
+class Together(NamedTuple):
+    """How this process belongs to several: see parallel/distributed.py."""
+
+    client: Any  # the engine's connection to the coordinator
+    rank: int
+    size: int
+    local_devices: tuple[int, ...] | None = None  # of the process's accelerators, those it uses
+    partition: int | None = None
+
+
+class Platforms(NamedTuple):
+    """The clients by platform, the default one first, and why others could not be made."""
+
+    clients: dict[str, Any]
+    failures: dict[str, str]
+
+
+_making = threading.Lock()
+_together: list[Together] = []
+
+
+def join(together: Together | None) -> None:
+    """Say that the clients, which are not made yet, are one process's of several; None: alone."""
+    _together[:] = [] if together is None else [together]
+
+
+def has_clients() -> bool:
+    """Whether devices have been used."""
+    return made_platforms.cache_info().currsize > 0
+
+
+def platforms() -> Platforms:
+    """The clients, made on first use, by one thread."""
+    with _making:
+        return made_platforms()
 
 
 @functools.lru_cache(maxsize=1)
-def made_client() -> Any:
-    """The one client of the process."""
+def made_platforms() -> Platforms:
+    """The clients of the process: of the platforms asked for, or of all that there are."""
+    asked = config.platforms or ""
+    names = [n.strip().lower() for n in asked.split(",") if n.strip()]
+    clients: dict[str, Any] = {}
+    failures: dict[str, str] = {}
+    for name in wanted(names):
+        try:
+            clients[name] = cpu_client() if name == "cpu" else accelerator(name)
+        except Exception as error:  # whatever a plugin says, there may be another platform
+            failures[name] = str(error).strip().rstrip(".")
+    if not clients:
+        said = "; ".join(f"{name}: {why}" for name, why in failures.items())
+        raise RuntimeError(
+            f"weft: the platforms asked for must have devices; got platforms={asked!r} ({said})."
+            f"{advice(names[0])}"
+        )
+    left = "the other platforms" if not names else f"those of {asked!r} that there are"
+    for name, why in failures.items():
+        logger.warning(
+            "weft: platform %s is not used, for its devices could not be had: %s. Going on with "
+            "%s: %s.%s", name, why, left, ", ".join(clients), advice(name)
+        )  # fmt: skip
+    return Platforms(clients, failures)
+
+
+def wanted(names: Sequence[str]) -> list[str]:
+    """The platforms to make clients of, the default first."""
+    if names:
+        both = {"gpu": [n for n in GPUS if n in found_plugins()] or ["cuda"]}
+        return list(dict.fromkeys(n for name in names for n in both.get(name, [name])))
+    found = [n for n in found_plugins() if has_hardware(n) is not False]
+    for name in PREFERRED:
+        if name not in found and has_hardware(name) and name != "tpu":
+            logger.warning(
+                "weft: this machine seems to have devices of platform %s, and there is no plugin "
+                "for them; they are not used.%s", name, advice(name)
+            )  # fmt: skip
+    order = {n: i for i, n in enumerate(PREFERRED, 1)}
+    return [*sorted(found, key=lambda n: order.get(n, 0)), "cpu"]
+
+
+def cpu_client() -> Any:
+    """A client of as many CPU devices as are asked for."""
     count = config.num_cpu_devices
-    if count is None or count < 0:
-        return _jax.get_tfrt_cpu_client(asynchronous=True)
-    return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=count)
+    options: dict[str, Any] = {"asynchronous": True}
+    if count is not None and count >= 0:
+        options["num_devices"] = count
+    for together in _together:
+        options |= {
+            "distributed_client": together.client,
+            "node_id": together.rank,
+            "num_nodes": together.size,
+            "collectives": cpu_collectives(together),
+        }
+    return _jax.get_tfrt_cpu_client(**options)
+
+
+def cpu_collectives(together: Together) -> Any:
+    """What carries values from the CPUs of one process to those of others."""
+    kind = config.cpu_collectives_implementation
+    if kind == "gloo":
+        return _jax.make_gloo_tcp_collectives(together.client)
+    if kind == "mpi":
+        collectives = _jax.make_mpi_collectives()
+        collectives.Init()
+        return collectives
+    return None
+
+
+def accelerator(platform: str) -> Any:
+    """A client of a platform that has a plugin."""
+    plugin = found_plugins().get(platform)
+    if plugin is None:
+        known = ", ".join(sorted({"cpu", *found_plugins()}))
+        raise RuntimeError(f"no installed package has a plugin for it (there are: {known})")
+    given: dict[str, Any] = {}
+    if platform == "cuda" and config.cuda_visible_devices != "all":
+        given["visible_devices"] = [int(i) for i in config.cuda_visible_devices.split(",")]
+    joined: dict[str, Any] = {}
+    for together in _together:
+        joined["distributed_client"] = together.client
+        if platform in GPUS:
+            given |= {"node_id": together.rank, "num_nodes": together.size}
+            if together.local_devices is not None:
+                given["visible_devices"] = list(together.local_devices)
+            if together.partition is not None:
+                given["partition_index"] = together.partition
+    return plugin_client(plugin, given, **joined)
+
+
+def clients() -> tuple:
+    """The client of each platform, the default one first."""
+    return tuple(platforms().clients.values())
+
+
+@functools.lru_cache(maxsize=1)
+def client() -> Any:
+    """The client of the default platform: the first, or the one that `platform_name` says."""
+    name = config.platform_name
+    return (
+        devices_of(name, "weft: platform_name")[0].client
+        if name
+        else next(iter(platforms().clients.values()))
+    )
 
 
 @functools.lru_cache(maxsize=1)
 def all_devices() -> tuple:
-    """Every device of the client."""
+    """Every device of the default platform, those of other processes too."""
     return tuple(client().devices())
 
 
 def default_device() -> Any:
-    """Where new arrays go: the option `default_device`, else the first device."""
+    """Where new arrays go: the option `default_device`, else this process's first device."""
     device = config.default_device
     if device is None:
-        return all_devices()[0]
-    return devices_of(device)[0] if isinstance(device, str) else device
+        return first_device()
+    return local_devices_of(devices_of(device))[0] if isinstance(device, str) else device
+
+
+@functools.lru_cache(maxsize=1)
+def first_device() -> Any:
+    """The first device of this process on the default platform."""
+    return local_devices_of(all_devices())[0]
+
+
+def local_devices_of(devices: Sequence[Any]) -> list[Any]:
+    """Those devices that are this process's."""
+    return [d for d in devices if d.process_index == d.client.process_index()]
+
+
+def platform_of(device: Any) -> str:
+    """The platform that programs for a device are written for: `cuda`, where a GPU is that."""
+    return device.client._raw_platform
 
 
 @functools.cache
 def devices_of(platform: str, what: str = "device: the platform") -> tuple:
     """The devices of a platform; where there are none, an error that begins with `what`."""
-    found = tuple(d for d in all_devices() if d.platform == platform)
-    if not found:
-        known = ", ".join(sorted({d.platform for d in all_devices()}))
-        raise RuntimeError(f"{what} must be one of {known}; got {platform!r}.")
-    return found
+    clients, failures = platforms()
+    names = GPUS if platform == "gpu" else (platform,)
+    found = next((clients[n] for n in names if n in clients), None)
+    found = found or next((c for c in clients.values() if c.platform == platform), None)
+    if found is None:
+        why = next((f" ({n}: {failures[n]})" for n in names if n in failures), "")
+        raise RuntimeError(
+            f"{what} must be one of {', '.join(sorted(clients))}; got {platform!r}{why}."
+            f"{advice(platform)}"
+        )
+    return tuple(found.devices())
 
 
 def memory_kind_of(op: str, device: Any, memory_kind: str | None) -> str:

@@ -20,7 +20,7 @@ from weft.options import config
 from weft.util import Logger
 from weft.xla.array import put
 from weft.xla.callbacks import entry, execute, parsed
-from weft.xla.client import client, device_list
+from weft.xla.client import device_list, platform_of
 from weft.xla.diskcache import (
     DiskCache,
     cache_key,
@@ -29,6 +29,7 @@ from weft.xla.diskcache import (
     fingerprint,
 )
 from weft.xla.placement import Placement
+from weft.xla.plugins import cuda_tools
 
 logger = Logger("weft.compile")
 
@@ -70,9 +71,10 @@ def compile_options(
     results: Sequence[bool],
 ) -> Any:
     """The engine's options: the flags set, and the devices of the program."""
-    options = _jax.CompileOptions.ParseFromString(default_options())
-    if settings:
-        options.env_option_overrides = list(settings)
+    defaults, overrides = default_options(platform_of(placement.devices[0]))
+    options = _jax.CompileOptions.ParseFromString(defaults)
+    if overrides or settings:
+        options.env_option_overrides = [*overrides, *settings]
     ids = np.array([[d.id for d in placement.devices]], np.int32)
     assignment = options.device_assignment = _jax.DeviceAssignment.create(ids)
     if placement.partitioned:
@@ -94,12 +96,12 @@ def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) 
     monitoring.record_event(monitoring.CACHE_REQUEST)
     start = time.perf_counter()
     disk = disk_cache(config.compilation_cache_dir)
-    places = f"{devices[0].platform} {' '.join([str(d.id) for d in devices])}"
+    places = f"{machine_of(devices[0])} {' '.join([str(d.id) for d in devices])}"
     key = cache_key(text, options.SerializeAsString(), fingerprint(), places)
     blob = disk.get(key)
     if blob is not None:
         try:
-            loaded = client().deserialize_executable(blob, listed, options, *entries)
+            loaded = devices[0].client.deserialize_executable(blob, listed, options, *entries)
             monitoring.record_event(monitoring.CACHE_HIT)
             monitoring.record_work(monitoring.CACHE_RETRIEVAL, time.perf_counter() - start)
             return loaded, "loaded from the disk cache"
@@ -121,17 +123,31 @@ SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 
 
 @functools.cache
-def default_options() -> bytes:
-    """The engine's defaults and SMALL_LOOP, as a CompileOptionsProto.
+def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+    """The engine's defaults for a platform, as a CompileOptionsProto, and flags to set beside.
+
+    On CPU, SMALL_LOOP is among them; on CUDA, where a package brought its tools.
 
     Source: xla/pjrt/proto/compile_options.proto: field 3 of it holds ExecutableBuildOptionsProto,
     whose field 3 is DebugOptions, whose field 500 maps names of options to values.
     """
+    engines = _jax.CompileOptions().SerializeAsString()
+    if platform != "cpu":
+        tools = cuda_tools() if platform == "cuda" else None
+        return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
     name, value = SMALL_LOOP
     given = proto_field(1, name.encode()) + proto_field(2, value.encode())
     for number in (500, 3, 3):
         given = proto_field(number, given)
-    return _jax.CompileOptions().SerializeAsString() + given  # what is repeated is merged
+    return engines + given, ()  # what is repeated is merged
+
+
+@functools.cache
+def machine_of(device: Any) -> str:
+    """The kind of a device, and the version of what compiles for it where jaxlib does not."""
+    if device.platform == "cpu":
+        return "cpu"
+    return f"{platform_of(device)} {device.device_kind} {device.client.platform_version}"
 
 
 def proto_field(number: int, payload: bytes) -> bytes:
@@ -149,7 +165,7 @@ def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
     """Compile a module."""
     try:
         module = parsed(text) if entries else text
-        return client().compile_and_load(module, devices, options, *entries)
+        return devices[0].client.compile_and_load(module, devices, options, *entries)
     except (JaxRuntimeError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
         raise JaxRuntimeError(

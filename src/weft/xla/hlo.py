@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.xla.plugins import GPUS
 
 # The type of a token: what a call of the host is given, and gives on where their order matters.
 TOKEN = ShapedArray((), np.dtype(np.int32))
@@ -292,7 +293,7 @@ class Builder:
         """
         self.host_calls.append(function)
         token, *outs = self.custom_call(
-            f"xla_ffi_python_{self.platform}_callback",
+            f"xla_ffi_python_{'gpu' if self.platform in GPUS else self.platform}_callback",
             [self.token, *operands],
             [TOKEN, *out_avals],
             f"{{index = {len(self.host_calls) - 1} : ui64}}",

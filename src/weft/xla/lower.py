@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, subjaxprs
 from weft.core.source import SourceInfo, path_text
+from weft.xla.client import platform_of
 from weft.xla.hlo import TOKEN, Builder, Value
 from weft.xla.placement import Placement
 
@@ -114,7 +115,7 @@ def lower_module(
     Over a mesh, `parameters` and `results` are the shardings known, None for the others.
     """
     over = placement.devices if placement is not None and placement.partitioned else ()
-    hlo = Builder(over)
+    hlo = Builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
     in_avals, attrs, out_attrs = jaxpr.in_avals, [""] * len(jaxpr.invars), ()
     if donated:
         attrs = aliases(jaxpr, donated, parameters, results)

@@ -1,0 +1,208 @@
+"""Accelerators: the PJRT plugins of installed packages, found, loaded, and made clients of.
+
+A plugin's own Python module imports jax, so none is run: what is used is the library beside it, and
+the modules of kernels that import jaxlib at most. Which platforms are wanted is client.py's.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+from jaxlib.version import __version__ as jaxlib_version
+
+GPUS = ("cuda", "rocm")
+
+# What to install for a platform; the version is jaxlib's.
+PACKAGES = {
+    "cuda": f'"jax-cuda13-plugin[with-cuda]=={jaxlib_version}"',
+    "rocm": f"jax-rocm7-plugin=={jaxlib_version}",
+    "tpu": "libtpu",
+}
+
+_LIBRARY = re.compile(r"(.*(plugin|pjrt).*|libtpu)\.(so|dylib|dll)", re.IGNORECASE)
+_NAME = re.compile(r"(?:xla_)?(.+?)\d*(?:_(?:plugin|pjrt))?")
+
+
+class Plugin(NamedTuple):
+    """The library of a platform, and what brought it."""
+
+    platform: str
+    library: str
+    origin: str
+
+
+def found_plugins() -> dict[str, Plugin]:
+    """The plugins here, by platform: those that the environment names come before packages'."""
+    found: dict[str, Plugin] = {}
+    for plugin in (*named_plugins(os.environ), *installed_plugins(sys.path)):
+        found.setdefault(plugin.platform, plugin)
+    return found
+
+
+def named_plugins(environ: Mapping[str, str]) -> Iterator[Plugin]:
+    """Those of PJRT_NAMES_AND_LIBRARY_PATHS, as `name:path,name:path`, and TPU_LIBRARY_PATH."""
+    variable = "PJRT_NAMES_AND_LIBRARY_PATHS"
+    for item in filter(None, environ.get(variable, "").split(",")):
+        name, _, path = item.strip().partition(":")
+        if not name or not path:
+            raise RuntimeError(
+                f"weft: {variable} must be name:path, separated by commas; got {item!r}."
+            )
+        yield Plugin(name, path, variable)
+    path = environ.get("TPU_LIBRARY_PATH", "")
+    if path:
+        yield Plugin("tpu", path, "TPU_LIBRARY_PATH")
+
+
+def installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
+    """Those of the packages in these folders, the newest of a kind first.
+
+    A package says that it has one by an entry point of the group `jax_plugins`, or by a module in
+    the namespace of that name; libtpu by its own name.
+    """
+    for path in map(Path, dict.fromkeys(paths)):
+        if not path.is_dir():
+            continue
+        homes = [(home.name, home) for home in subfolders(path / "jax_plugins")]
+        homes += [("tpu", path / "libtpu")]
+        for info in subfolders(path, (".dist-info", ".egg-info")):
+            for name, module in entry_points(info):
+                home = path.joinpath(*module.split("."))
+                homes.append((name, home if home.is_dir() else home.parent))
+        for name, home in {h: (n, h) for n, h in homes}.values():
+            library = library_in(home)
+            if library is not None:
+                yield Plugin(platform_named(name), str(library), str(home))
+
+
+def subfolders(path: Path, suffixes: tuple[str, ...] = ("",)) -> list[Path]:
+    """The folders in one whose names end so, the last name first; none where there is no folder."""
+    if not path.is_dir():
+        return []
+    with os.scandir(path) as entries:
+        names = [e.name for e in entries if e.name.endswith(suffixes) and e.is_dir()]
+    return [path / name for name in sorted(names, reverse=True)]
+
+
+def entry_points(info: Path) -> Iterator[tuple[str, str]]:
+    """(name, module) of the entry points of the group `jax_plugins` that a distribution has.
+
+    importlib.metadata would say it too, after an import of a tenth of a second.
+    """
+    try:
+        text = (info / "entry_points.txt").read_text()
+    except OSError:
+        return
+    if "jax_plugins" in text:
+        group = ""
+        for line in map(str.strip, text.splitlines()):
+            if line.startswith("["):
+                group = line.strip("[] ")
+            elif group == "jax_plugins" and "=" in line:
+                name, _, value = line.partition("=")
+                yield name.strip(), value.partition(":")[0].strip()
+
+
+def library_in(home: Path) -> Path | None:
+    """The library of a plugin in its folder."""
+    if not home.is_dir():
+        return None
+    return next((f for f in sorted(home.iterdir()) if _LIBRARY.fullmatch(f.name)), None)
+
+
+def platform_named(module: str) -> str:
+    """The platform whose plugin a module is: cuda of xla_cuda13."""
+    match = _NAME.fullmatch(module)
+    return match[1] if match else module
+
+
+def has_hardware(platform: str) -> bool | None:
+    """Whether the machine has such devices, as far as files tell; None where they don't."""
+    signs = {
+        "cuda": ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"),
+        "rocm": ("/dev/kfd",),
+        "tpu": ("/dev/accel0", "/dev/vfio/0"),
+    }
+    if platform not in signs or not sys.platform.startswith("linux"):
+        return None
+    return any(map(os.path.exists, signs[platform]))
+
+
+# --- clients --------------------------------------------------------------------------------
+
+
+def plugin_client(plugin: Plugin, given: Mapping[str, Any], **together: Any) -> Any:
+    """The client of a plugin; `given` are options of it, `together` what joins processes."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # or loading says what went well
+    if not os.path.exists(plugin.library):
+        raise RuntimeError(f"there is no library {plugin.library}, which {plugin.origin} names")
+    if not _jax.pjrt_plugin_loaded(plugin.platform):
+        c_api = _jax.load_pjrt_plugin(plugin.platform, plugin.library)
+        _jax.initialize_pjrt_plugin(plugin.platform)
+        if plugin.platform in GPUS:
+            register_kernels(plugin, c_api)
+    options = {**(gpu_options(plugin.platform) if plugin.platform in GPUS else {}), **given}
+    return _jax.get_c_api_client(plugin.platform, options, **together)
+
+
+def gpu_options(platform: str) -> dict[str, Any]:
+    """How a GPU's memory is taken, from the variables XLA_PYTHON_CLIENT_PREALLOCATE and so on."""
+    from jaxlib import xla_client
+
+    return {**xla_client.generate_pjrt_gpu_plugin_options(), "platform_name": platform}
+
+
+# The modules of a GPU's package of kernels that hold what our programs call.
+KERNELS = ("_solver", "_linalg", "_prng", "_hybrid")
+
+
+def register_kernels(plugin: Plugin, c_api: Any) -> None:
+    """Make the kernels known that a GPU's package of them has; without it, programs do without."""
+    extension = kernel_module(plugin, f"{plugin.platform}_plugin_extension")
+    if extension is None:
+        return
+    platform = {"cuda": "CUDA", "rocm": "ROCM"}[plugin.platform]
+    for name, kernel in extension.ffi_types().items():
+        extension.register_custom_type(c_api, name, kernel)
+    kernels = dict(extension.ffi_handlers())
+    for name in KERNELS:
+        module = kernel_module(plugin, name)
+        if module is not None:
+            kernels.update(module.registrations())
+    for name, kernel in kernels.items():
+        extension.register_custom_call_target(c_api, name, kernel, platform, 1)
+
+
+def kernel_module(plugin: Plugin, name: str) -> Any:
+    """A module of the package of kernels that goes with a plugin; None where it is not here."""
+    package = Path(plugin.library).parent.name.replace("xla_", "jax_") + "_plugin"
+    try:
+        return importlib.import_module(f"{package}.{name}")
+    except ImportError:
+        return None
+
+
+@functools.cache
+def cuda_tools() -> str | None:
+    """The folder with CUDA's own tools (ptxas, libdevice) where a package brought them."""
+    for path in map(Path, sys.path):
+        for place in ("nvidia/cu13", "nvidia/cuda_nvcc"):
+            if (path / place / "nvvm").is_dir() or (path / place / "bin" / "ptxas").exists():
+                return str(path / place)
+    return None
+
+
+def advice(platform: str) -> str:
+    """What to do to have a platform, as the end of an error; empty where nobody knows."""
+    name = "cuda" if platform == "gpu" else platform
+    if name in found_plugins() and name == "cuda":
+        return " Hint: nvidia-smi shows what GPUs there are; WEFT_PLATFORMS=cpu does without."
+    return f" Hint: pip install {PACKAGES[name]}." if name in PACKAGES else ""
