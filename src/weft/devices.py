@@ -12,6 +12,7 @@ import numpy as np
 from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
+from weft.jitting import jit
 from weft.memory import Space
 from weft.parallel.mesh import PartitionSpec
 from weft.parallel.sharding import Sharding, check_divisible
@@ -24,6 +25,7 @@ from weft.xla.client import (
     SingleDeviceSharding,
     all_devices,
     client,
+    clients,
     default_device,
     devices_of,
     sharding_on,
@@ -81,7 +83,7 @@ def local_device_count(backend: str | None = None) -> int:
 
 def process_index(backend: str | None = None) -> int:
     """The rank of this process."""
-    return client().process_index()
+    return (devices_of(backend)[0].client if backend else client()).process_index()
 
 
 def process_indices(backend: str | None = None) -> list[int]:
@@ -91,12 +93,12 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 def process_count(backend: str | None = None) -> int:
     """The number of processes."""
-    return len({d.process_index for d in all_devices()})
+    return len({d.process_index for d in devices(backend)})
 
 
 def default_backend() -> str:
     """The platform that arrays are put on: 'cpu', 'gpu' or 'tpu'."""
-    return default_device().platform
+    return all_devices()[0].platform
 
 
 def device_put(
@@ -173,7 +175,32 @@ def _target(x: Any, device: Any) -> Any:
 def _put(x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer):
         return copy(x)
-    return put(x) if sharding is None else put(x, sharding, committed=True)
+    if sharding is None:
+        return put(x)
+    if (
+        type(x) is ArrayImpl
+        and type(sharding) is not SingleDeviceSharding
+        and _together(x, sharding)
+    ):
+        return jit(_same, out_shardings=sharding)(x)
+    return put(x, sharding, committed=True)
+
+
+def _together(x: Any, sharding: Any) -> bool:
+    """Whether the devices are better left to lay an array out anew among themselves."""
+    now = x._sharding
+    return (
+        not (now.is_fully_addressable and sharding._device_assignment[0].platform == "cpu")
+        and now.num_devices > 1
+        and now._device_assignment == sharding._device_assignment
+        and now.memory_kind == sharding.memory_kind
+        and not now.is_equivalent_to(sharding, x.ndim)
+        and not x.is_deleted()
+    )
+
+
+def _same(x: Any) -> Any:
+    return x
 
 
 def device_get(x: Any) -> Any:
@@ -209,5 +236,5 @@ def copy_to_host_async(x: Any) -> Any:
 
 def live_arrays(platform: str | None = None) -> list[Any]:
     """Every array that holds memory; the parts of one over many devices count as one."""
-    every = [x for x in client().live_arrays() if x.aval is not None]
+    every = [x for c in clients() for x in c.live_arrays() if x.aval is not None]
     return every if platform is None else [x for x in every if x.platform() == platform]

@@ -1,5 +1,5 @@
 """For those who extend weft: the names of `jax.extend`, as views of weft's own objects."""
 
-from weft.extend import core, random
+from weft.extend import core, random, sharding
 
-__all__ = ["core", "random"]
+__all__ = ["core", "random", "sharding"]

@@ -113,7 +113,7 @@ def host_view(x: Any) -> np.ndarray:
     except BufferError:  # deleted, on another device, or of a dtype that NumPy does not know
         if x.is_deleted():
             raise deleted(x) from None
-    if x._sharding.num_devices > 1:
+    if x._sharding.num_devices > 1 or not x._sharding.is_fully_addressable:
         return assembled(x)
     view = x._single_device_array_to_np_array_did_copy()[0]
     view.flags.writeable = False
@@ -142,7 +142,8 @@ def array_repr(x: Any) -> str:
         return f"Array(deleted, {x.aval})"
     weak = ", weak_type=True" if x.aval.weak_type else ""
     tail = f"dtype={x.dtype.name}{weak})"
-    if not (x.is_fully_addressable or x.is_fully_replicated):
+    sharding = x._sharding
+    if not (x.is_fully_replicated and sharding.has_addressable_devices or x.is_fully_addressable):
         return f"Array(shape={x.shape}, {tail}"
     if x.size == 0:
         return f"Array([], shape={x.shape}, {tail}"

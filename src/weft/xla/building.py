@@ -31,9 +31,11 @@ def executable(
     before = [placement.whole] if calls else []  # the number of the run
     chosen = [s is None for s in (*before, *module.parameters)], [s is None for s in module.results]
     loaded = compile_text(module.text, placement, settings, calls, chosen)
-    # of no parameters, or no results, the engine says None, or that they lie whole
-    taken, made = loaded.get_parameter_shardings() or [], loaded.get_output_shardings() or []
-    found = taken[len(before) :], made[: len(jaxpr.out_avals)]
+    # on one device the engine says None, and of no values None or that they lie whole
+    whole = [placement.whole._to_xla_hlo_sharding(0)]
+    taken = loaded.get_parameter_shardings() or whole * (len(before) + len(jaxpr.invars))
+    made = loaded.get_output_shardings() or whole * len(jaxpr.outvars)
+    found = taken[len(before) :], made[: len(jaxpr.outvars)]
     shardings = [
         [
             placement.whole.of_engine(got, aval.ndim) if given is None else given

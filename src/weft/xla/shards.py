@@ -76,7 +76,8 @@ def buffers_of(x: Any) -> dict[Bounds, list[tuple[Any, Any]]]:
     """For each part of an array that is here, the devices that hold it and their buffers."""
     sharding, shape = x._sharding, x.aval.shape
     if type(sharding) is SingleDeviceSharding:
-        return {tuple((0, n) for n in shape): [(sharding.device, x)]}
+        held = [(sharding.device, x)] if sharding.is_fully_addressable else []
+        return {tuple((0, n) for n in shape): held} if held else {}
     indices = sharding.addressable_devices_indices_map(shape)
     found: dict[Bounds, list[tuple[Any, Any]]] = {}
     for (device, index), buffer in zip(indices.items(), x._arrays, strict=True):

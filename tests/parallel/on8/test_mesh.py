@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.experimental import mesh_utils
 from weft.parallel.mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -213,3 +214,55 @@ def test_a_pickled_mesh_needs_its_devices():
     unpickle, (ids, names, types) = MESH.__reduce__()
     with pytest.raises(ValueError, match="ids .8, 9., and 8 devices. Hint: .*DEVICES=10"):
         unpickle(ids + 2, names, types)
+
+
+# --- experimental.mesh_utils ------------------------------------------------------------------
+
+
+class FakeDevice:
+    def __init__(self, number, process):
+        self.id, self.process_index = number, process
+
+
+def ids(grid):
+    return np.vectorize(lambda d: d.id)(grid).tolist()
+
+
+def test_device_meshes():
+    grid = mesh_utils.create_device_mesh((2, 4))
+    assert ids(grid) == [[0, 1, 2, 3], [4, 5, 6, 7]] and Mesh(grid, ("a", "b")).size == 8
+    assert ids(mesh_utils.create_device_mesh((2,), D[5:7])) == [5, 6]
+    hosts = [FakeDevice(10 * p + i, p) for p in (1, 0) for i in range(4)]
+    hybrid = mesh_utils.create_hybrid_device_mesh((2, 2), (2, 1), hosts)
+    assert ids(hybrid) == [[0, 1], [2, 3], [10, 11], [12, 13]]
+    hybrid = mesh_utils.create_hybrid_device_mesh((4, 1), (1, 2), hosts)
+    assert ids(hybrid) == [[0, 10], [1, 11], [2, 12], [3, 13]]
+    given = mesh_utils.create_hybrid_device_mesh(
+        (1, 4), (2, 1), hosts, should_sort_granules_by_key=False, process_is_granule=True
+    )
+    assert ids(given) == [[10, 11, 12, 13], [0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: mesh_utils.create_device_mesh((4, 4)), "mesh_shape must not need more devices"),
+        (
+            lambda: mesh_utils.create_device_mesh((2, 2)),
+            "must take all devices; got (2, 2), which takes 4 of 8. Hint: "
+            "devices=weft.devices()[:4].",
+        ),
+        (
+            lambda: mesh_utils.create_hybrid_device_mesh((8,), (1, 1)),
+            "must have the same axes; got (8,) and (1, 1)",
+        ),
+        (
+            lambda: mesh_utils.create_hybrid_device_mesh((4,), (2,)),
+            "must take all 1 processes; got (2,), which takes 2",
+        ),
+    ],
+)
+def test_device_meshes_that_are_refused(call, text):
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert text in str(caught.value)

@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 
 import weft
+from weft.extend.sharding import (
+    get_hlo_sharding_from_serialized_proto,
+    get_op_sharding_from_serialized_proto,
+    get_serialized_proto_from_hlo_sharding,
+)
 from weft.parallel.sharding import GSPMDSharding, check_divisible, sharding_of_result
 from weft.sharding import (
     AbstractMesh,
@@ -15,8 +20,11 @@ from weft.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    auto_axes,
+    explicit_axes,
     get_mesh,
     make_single_device_sharding,
+    reshard,
 )
 from weft.sharding import PartitionSpec as P
 
@@ -229,3 +237,36 @@ def test_what_is_refused(call, text):
     with pytest.raises((TypeError, ValueError, NotImplementedError)) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_the_compiler_is_told_at_the_border_of_a_function():
+    x = weft.device_put(np.zeros((8, 8), np.float32), X)
+    columns = NamedSharding(MESH, P(None, "x"))
+    double = lambda x: x * 2
+    f = weft.jit(auto_axes(double, out_sharding=columns))
+    assert f(x).sharding.is_equivalent_to(columns, 2)
+    g = auto_axes(axes="x")(double)
+    assert weft.jit(lambda x: g(x, out_sharding=columns))(x).sharding.is_equivalent_to(columns, 2)
+    assert weft.jit(g)(x).sharding.is_equivalent_to(X, 2)
+    for h in (
+        weft.jit(explicit_axes(double, in_sharding=columns)),
+        weft.jit(lambda x: explicit_axes()(double)(x, in_sharding=(columns,))),
+    ):
+        assert h(x).sharding.is_equivalent_to(columns, 2)
+    assert reshard(x, columns).sharding.is_equivalent_to(columns, 2)
+
+
+def test_the_engines_bytes():
+    hlo = X._to_xla_hlo_sharding(2)
+    data = get_serialized_proto_from_hlo_sharding(hlo)
+    assert get_hlo_sharding_from_serialized_proto(data) == hlo
+    op = get_op_sharding_from_serialized_proto(data)
+    assert sharding_of_result(op, MESH, 2).is_equivalent_to(X, 2)
+
+
+def test_programs_over_a_mesh_of_one_device():
+    x = weft.device_put(np.arange(3, dtype=np.float32), NamedSharding(ONE, P()))
+    double, total = weft.jit(lambda x: (x * 2, x.sum()))(x)
+    assert double.tolist() == [0, 2, 4] and float(total) == 3
+    assert double.devices() == {D[0]} and double.committed
+    assert weft.jit(lambda x: None)(x) is None  # no results
