@@ -95,10 +95,12 @@ def odeint(
     >>> import weft, weft.numpy as jnp
     >>> def decay(y, t, rate):
     ...     return -rate * y
-    >>> print(odeint(decay, 1.0, jnp.array([0.0, 1.0, 2.0]), 0.5))
-    [1.         0.6065307  0.36787942]
-    >>> print(weft.grad(lambda rate: odeint(decay, 1.0, jnp.array([0.0, 2.0]), rate)[1])(0.5))
-    -0.7357588
+    >>> times = jnp.array([0.0, 1.0, 2.0])
+    >>> [f"{y:.4f}" for y in odeint(decay, 1.0, times, 0.5)]
+    ['1.0000', '0.6065', '0.3679']
+    >>> slope = weft.grad(lambda rate: odeint(decay, 1.0, times, rate)[2])(0.5)
+    >>> print(f"{slope:.4f}")
+    -0.7358
     """
     check_callable("odeint", func)
     options = [checked_number(k, v) for k, v in (("rtol", rtol), ("atol", atol), ("hmax", hmax))]

@@ -9,6 +9,7 @@ ch. 13, out of the derivative alone. Pytrees and factorials are experimental/jet
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -187,7 +188,8 @@ class JetTrace(Trace):
         with use(self.parent):  # type: ignore[arg-type]
             values = prim.bind(*firsts, **params)
         made = Application(self, prim, args, params)
-        made.outs = [Series({0: x}, lambda k, i=i: made.term(i, k)) for i, x in enumerate(values)]
+        finders = [functools.partial(made.term, i) for i in range(len(values))]
+        made.outs = [Series({0: x}, find) for x, find in zip(values, finders, strict=True)]
         return [
             JetTracer(self, s) if dtypes.is_inexact(typeof(x).dtype) else x
             for s, x in zip(made.outs, values, strict=True)
@@ -330,7 +332,8 @@ def jet_loop(
 
 def grouped(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], order: int) -> list:
     """Values and then all their terms, as groups of values that are followed by their terms."""
-    values, terms, out, start = xs[: len(moved)], iter(xs[len(moved) :]), [], 0
+    values, terms, start = xs[: len(moved)], iter(xs[len(moved) :]), 0
+    out: list = []
     for size in sizes:
         out += values[start : start + size]
         out += [next(terms) for m in moved[start : start + size] if m for _ in range(order)]
