@@ -4,6 +4,8 @@ Whole programs and the cost of calls are in cases_jax.py. A row gives the name, 
 one maker for each argument; makers and functions run only when their case does.
 """
 
+import numpy as np
+
 
 def add_operations(p):
     """Register the group op."""
@@ -129,6 +131,32 @@ def add_random(p, op):
     op("random_permutation_1e5", lambda k: p.random.permutation(k, 100_000), key)
     op("random_categorical", lambda k, a: p.random.categorical(k, a), key, floats(p, 1000, 1000))
     op("random_gamma_1e4", lambda k: p.random.gamma(k, 2.0, (10_000,)), key)
+
+    def draw(name, size, *args):
+        function = lambda k: getattr(p.random, name)(k, *args, shape=(size,))
+        op(f"random_{name}_1e{len(str(size)) - 1}", function, key)
+
+    for name in ("exponential", "gumbel", "laplace", "logistic", "cauchy", "rademacher"):
+        draw(name, 1_000_000)
+    draw("bernoulli", 1_000_000, 0.3)
+    draw("truncated_normal", 1_000_000, -1.0, 2.0)
+    op("random_randint_1e6", lambda k: p.random.randint(k, shape, 0, 1000), key)
+    op("random_choice_1e6", lambda k: p.random.choice(k, 1000, shape), key)
+    op(
+        "random_choice_with_p_1e5",
+        lambda k, q: p.random.choice(k, 1000, (100_000,), p=q),
+        key,
+        lambda: np.full(1000, 1e-3, np.float32),
+    )
+    draw("beta", 100_000, 2.0, 0.5)
+    draw("dirichlet", 10_000, np.ones(10, np.float32))
+    draw("poisson", 100_000, 3.0)
+    op("random_poisson_large_1e5", lambda k: p.random.poisson(k, 100.0, (100_000,)), key)
+    draw("binomial", 100_000, 10.0, 0.3)
+    op("random_binomial_large_1e5", lambda k: p.random.binomial(k, 1e3, 0.3, (100_000,)), key)
+    op("random_orthogonal_100", lambda k: p.random.orthogonal(k, 100), key)
+    mean, cov = np.zeros(8, np.float32), np.eye(8, dtype=np.float32)
+    draw("multivariate_normal", 100_000, mean, cov)
 
 
 def add_linalg(p, op):
