@@ -10,24 +10,18 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
+from weft.bodies import stage_body
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, made_by
-from weft.core.stage import close_jaxpr, stage
-from weft.core.trace import Tracer
 from weft.errors import ShapeError
-from weft.flat import FlatFun, argument_origins, avals_of, check_callable, leaf_names
-from weft.jitting import is_live, programs_of
-from weft.options import trace_context
+from weft.flat import argument_origins, avals_of, check_callable, leaf_names
 from weft.parallel.constraint import sharding_constraint_p
 from weft.parallel.mesh import AbstractMesh, Mesh, PartitionSpec, get_mesh
 from weft.parallel.shard_map import inner_aval, named_in, parts, scope, shard_map_p
 from weft.places import as_sharding, prefix_of
-from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, unflatten
+from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, structure, unflatten
 from weft.util import fun_name
-from weft.xla.array import put
 
 __all__ = ["reshard", "shard_map", "with_sharding_constraint"]
 
@@ -86,18 +80,8 @@ def shard_map(
         specs = spread("in_specs", in_specs, args, grid, manual)
         params = {"mesh": grid, "manual_axes": manual, "check_vma": bool(check_vma)}
         inner = part_avals(avals, specs, names, params)
-        key = ("shard_map", tree, tuple(inner), tuple(specs), *params.values(), trace_context())
-        programs = programs_of(f)
-        found = programs.get(key)
-        if found is None or not all(map(is_live, found[1])):
-            with scope(params):
-                flat = FlatFun(f, tree, "shard_map")
-                jaxpr, consts = stage(flat, inner, fun_name(f), names)
-            consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
-            found = close_jaxpr(jaxpr), consts, flat.out_tree
-            if not any(isinstance(c, Tracer) for c in consts):
-                programs.add(key, found)
-        jaxpr, consts, out_tree = found
+        with scope(params):
+            jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
         placeholder = unflatten(out_tree, range(out_tree.num_leaves))
         made = spread("out_specs", out_specs, placeholder, grid, manual)
         check_results(f, jaxpr, made, out_tree, len(consts), names, params)

@@ -165,6 +165,8 @@ def write_small_consts(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list
 
     What the engine can see it can fold; what is large would only make the text long.
     """
+    if not consts:
+        return jaxpr, []
     small = [
         wide_sharding(x) is None and typeof(x).size * typeof(x).dtype.itemsize <= SMALL
         for x in consts
@@ -208,8 +210,8 @@ def lower_program(
     jaxpr, consts = write_small_consts(jaxpr, consts)
     n = len(consts)
     ready, kept = prepare(jaxpr, n, spec)
-    position = {i: n for n, i in enumerate(i for i, k in enumerate(kept) if k)}
-    donated = [position[i + n] for i in spec.donated if kept[i + n]]
+    # among the parameters that are left
+    donated = [sum(kept[: i + n]) for i in spec.donated if kept[i + n]] if spec.donated else ()
     parameters = []
     if placement.partitioned:
         given = [*map(wide_sharding, consts), *placement.arguments]

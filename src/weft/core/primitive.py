@@ -68,6 +68,9 @@ class Primitive:
     summed: ClassVar[Any] = None
     # Whether computing a result again costs less than keeping it until it is needed.
     cheap: ClassVar[bool] = False
+    # (varying, params) -> varying: how results vary over a mesh of operands that do so together
+    # (ShapedArray's `varying`); None: as those do.
+    varies: ClassVar[Any] = None
     # Rules that only primitives holding programs have.
     impl: ClassVar[Any] = None
     staged: ClassVar[Any] = None
@@ -118,15 +121,13 @@ class Primitive:
     def typed(self, avals: tuple, params: dict) -> list[ShapedArray]:
         """The result types: by the type rule, and varying as the operands do together."""
         outs = self.abstract_eval(*avals, **params)
-        varying = self.varies(joined(avals), params)
+        varying = joined(avals)
+        if self.varies is not None:
+            varying = self.varies(varying, params)
         for i, a in enumerate(outs):
             if a.varying is not varying:
                 outs[i] = a.update(varying=varying)
         return outs
-
-    def varies(self, varying: Any, params: dict) -> Any:
-        """How results vary over a mesh, of operands that vary so (ShapedArray's `varying`)."""
-        return varying
 
     def uses_axis(self, name: Any, params: dict) -> bool:
         """Whether this application refers to the named axis (collectives do)."""

@@ -229,8 +229,10 @@ class Executable:
         self.host_calls = host_calls
         whole = placement.whole
         self.in_shardings, self.out_shardings = shardings or (None, [whole] * len(self.out_avals))
-        places = self.in_shardings or [whole] * len(consts)
-        self.consts = [put(c, s) for c, s in zip(consts, places, strict=False)]
+        self.consts = []
+        if consts:
+            places = self.in_shardings or [whole] * len(consts)
+            self.consts = [put(c, s) for c, s in zip(consts, places, strict=False)]
         self.handlers = [
             _jax.array_result_handler(a, s, placement.committed, *_SKIP_CHECKS)
             for a, s in zip(self.out_avals, self.out_shardings, strict=True)

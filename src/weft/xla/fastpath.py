@@ -36,8 +36,9 @@ def compiled_call(
     def take(*args: Any, **kwargs: Any) -> tuple:
         if fun is None or (current.trace.parent is None and not config.disable_jit):
             given, named = args, kwargs
-            static = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}
-            if static or static_argnames:
+            static = set()
+            if static_argnums or static_argnames:
+                static = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}
                 given = tuple([x for i, x in enumerate(args) if i not in static])
                 named = {k: x for k, x in kwargs.items() if k not in static_argnames}
             leaves, tree = flatten((given, named))

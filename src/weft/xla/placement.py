@@ -26,11 +26,7 @@ class Placement(NamedTuple):
     committed: bool
     whole: Any
     arguments: tuple = ()
-
-    @property
-    def partitioned(self) -> bool:
-        """Whether the program is over a mesh."""
-        return type(self.whole) is not SingleDeviceSharding
+    partitioned: bool = False  # whether it is over a mesh
 
 
 def on_device(device: Any, committed: bool) -> Placement:
@@ -61,7 +57,7 @@ def placement_of(args: Sequence[Any], over: Sequence[Any] = ()) -> Placement:
     if wide is None:
         return Placement(devices, True, first)
     arguments = [s if hasattr(s, "mesh") else None for s in kinds]
-    return Placement(devices, True, wide.whole, tuple(arguments))
+    return Placement(devices, True, wide.whole, tuple(arguments), True)
 
 
 def wide_sharding(x: Any) -> Any:
