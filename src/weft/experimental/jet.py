@@ -35,9 +35,11 @@ def jet(
     Order K costs about K**2 / 2 times the function, where K nested `jvp` cost 2**K times. It
     composes with jit, vmap and derivatives, and goes through loops and branches.
 
-    Every function that `jvp` differentiates will do: see the design notes for which operations have
-    rules of their own. Source: Griewank and Walther, Evaluating Derivatives, ch. 13; Bettencourt,
-    Johnson and Duvenaud, Taylor-Mode Automatic Differentiation for Higher-Order Derivatives, 2019.
+    Every function that `jvp` differentiates will do, for the series follow from its rules. Those of
+    sums, products, quotients, of what is linear in one operand, and of loops and branches are
+    written out. A function with a `custom_vjp` alone is looked into; a `custom_jvp` counts.
+    Source: Griewank and Walther, Evaluating Derivatives, ch. 13; Bettencourt, Johnson and Duvenaud,
+    Taylor-Mode Automatic Differentiation for Higher-Order Derivatives, 2019.
 
     Args:
       fun: takes pytrees of arrays, and returns one.
