@@ -14,6 +14,7 @@ from weft.core.trace import Tracer
 from weft.errors import DtypeError
 from weft.jitting import jit
 from weft.memory import Space
+from weft.parallel.constraint import sharding_constraint_p
 from weft.parallel.mesh import PartitionSpec
 from weft.parallel.sharding import Sharding, check_divisible
 from weft.places import as_sharding
@@ -174,7 +175,9 @@ def _target(x: Any, device: Any) -> Any:
 
 def _put(x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer):
-        return copy(x)
+        if sharding is None or type(sharding) is SingleDeviceSharding:
+            return copy(x)
+        return sharding_constraint_p.bind(x, sharding=sharding)[0]
     if sharding is None:
         return put(x)
     if (

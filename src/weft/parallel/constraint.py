@@ -10,6 +10,8 @@ from typing import Any
 from weft.parallel.mesh import UNCONSTRAINED, PartitionSpec
 from weft.parallel.sharding import NamedSharding, check_divisible
 from weft.primitives.layout import LinearPrimitive
+from weft.xla.array import put
+from weft.xla.eager import kernel_of
 
 
 class ShardingConstraint(LinearPrimitive):
@@ -21,6 +23,11 @@ class ShardingConstraint(LinearPrimitive):
     def abstract_eval(self, x, *, sharding):
         check_divisible("with_sharding_constraint", sharding, x.shape, f"the operand {x}")
         return [x]
+
+    def impl(self, x, *, sharding):
+        if getattr(x, "is_fully_addressable", True):
+            return [put(x, settled(sharding), committed=True)]
+        return kernel_of(self, {"sharding": sharding})(x)  # between processes, a program
 
     def places(self, params):
         return (params["sharding"].whole,)
@@ -40,6 +47,14 @@ class ShardingConstraint(LinearPrimitive):
 
 
 sharding_constraint_p = ShardingConstraint()
+
+
+def settled(sharding: Any) -> Any:
+    """The sharding with axes whole that are left to the compiler: nothing else is planned."""
+    if UNCONSTRAINED not in getattr(sharding, "spec", ()):
+        return sharding
+    entries = [None if e is UNCONSTRAINED else e for e in sharding.spec]
+    return sharding.with_spec(PartitionSpec(*entries))
 
 
 def with_mapped_axis(sharding: Any, dim: int, over: Any) -> Any:

@@ -92,6 +92,22 @@ def test_pytrees_of_shardings():
         assert weft.device_put(A, P("x")).sharding is X
 
 
+def test_in_traced_functions():
+    columns = NamedSharding(MESH, P(None, "x"))
+    double = lambda x: weft.device_put(x * 2, columns)
+    out = weft.jit(double)(weft.device_put(A, X))
+    assert out.sharding.is_equivalent_to(columns, 2)
+    np.testing.assert_array_equal(np.asarray(out), A * 2)
+    got = weft.jit(weft.grad(lambda x: double(x).sum()))(A)
+    np.testing.assert_array_equal(np.asarray(got), np.full_like(A, 2))
+    got = weft.grad(lambda x: double(x).sum())(weft.device_put(A, X))
+    np.testing.assert_array_equal(np.asarray(got), np.full_like(A, 2))
+    rows = weft.vmap(lambda x: weft.device_put(x, NamedSharding(MESH, P("x"))))(A)
+    assert rows.sharding.is_equivalent_to(columns, 2)
+    with pytest.raises(ValueError, match="device_put: axis 0 of x must be divisible by 4"):
+        weft.jit(lambda x: weft.device_put(x, X))(A[:7])
+
+
 def test_memory_spaces():
     x = weft.device_put(weft.device_put(A, X), weft.memory.Space.Host)
     assert x.sharding is SHARDINGS["rows_on_host"]

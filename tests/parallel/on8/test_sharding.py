@@ -253,7 +253,10 @@ def test_the_compiler_is_told_at_the_border_of_a_function():
         weft.jit(lambda x: explicit_axes()(double)(x, in_sharding=(columns,))),
     ):
         assert h(x).sharding.is_equivalent_to(columns, 2)
-    assert reshard(x, columns).sharding.is_equivalent_to(columns, 2)
+    for y in (x, np.asarray(x), weft.device_put(np.asarray(x), D[3])):
+        assert reshard(y, columns).sharding is columns
+    mapped = weft.vmap(lambda row: reshard(row, X))(np.asarray(x))
+    assert mapped.sharding is columns
 
 
 def test_the_engines_bytes():
