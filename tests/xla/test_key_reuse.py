@@ -274,6 +274,16 @@ def test_the_error_names_both_uses(how):
     )
 
 
+def test_programs_that_are_kept_name_the_line_that_calls_them():
+    def f(key):
+        random.normal(random.clone(key))
+        first = random.normal(key)
+        return first + random.normal(key)
+
+    found = message(f, random.key(0))
+    assert line(f, "first = ") in found and line(f, "return") in found
+
+
 def test_calls_of_one_function_are_told_apart_by_where_they_are():
     draw = weft.jit(lambda k: random.normal(k))
 

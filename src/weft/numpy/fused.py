@@ -15,7 +15,7 @@ from weft.core.stage import stage_closed
 from weft.core.trace import current
 from weft.errors import KeyReuseError
 from weft.flat import FlatFun
-from weft.options import config
+from weft.options import config, trace_context
 from weft.pytrees import flatten, unflatten
 from weft.xla.eager import EVAL, check_concrete
 from weft.xla.fastpath import compiled_call
@@ -48,18 +48,31 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
             every = [x if i in numbers else next(rest) for i, x in enumerate(args)]
             return fun(*every, **named, **others)
 
-        flat = FlatFun(call, tree, name)
-        jaxpr, consts = stage_closed(flat, [check_concrete(x) for x in leaves], name)
-        run = build(jaxpr, consts, spec, placement_of(leaves))
-        keys, every = config.debug_key_reuse, (*consts, *leaves)
-        outs = followed(jaxpr, every, lambda: run(*leaves)) if keys else run(*leaves)
-        watched = watch()
+        avals, place = [check_concrete(x) for x in leaves], placement_of(leaves)
+        watched, keys = watch(), config.debug_key_reuse
+        fixed = tuple(
+            [(n, type(x), x) for n, x in (*enumerate(args), *named.items()) if n in chosen]
+        )
+        key = (tree, tuple(avals), place, fixed, trace_context()) if watched or keys else None
+        made = watching.get(key) if key is not None else None
+        if made is None:
+            flat = FlatFun(call, tree, name)
+            jaxpr, consts = stage_closed(flat, avals, name)
+            made = jaxpr, consts, build(jaxpr, consts, spec, place), flat.out_tree
+        jaxpr, consts, run, out_tree = made
+        every = (*consts, *leaves)
+        outs = followed(jaxpr, every, lambda: run(*leaves), False) if keys else run(*leaves)
+        if key is None:
+            return unflatten(out_tree, outs), run.fastpath(out_tree, len(leaves)), False
+        watching[key] = made
         if watched:
             check_program(watched, name, jaxpr, every, outs)
-        fast = None if watched or keys else run.fastpath(flat.out_tree, len(leaves))
-        return unflatten(flat.out_tree, outs), fast, False
+        return unflatten(out_tree, outs), None, False
 
+    # the programs, while results are looked at, which C++ cannot do
+    watching: dict[tuple, tuple] = {}
     numbers = tuple(i for i, n in enumerate(parameters) if n in static)
+    chosen = {*numbers, *static}
     return compiled_call(name, miss, fun, numbers, tuple(static))
 
 

@@ -43,8 +43,9 @@ def sampler(
     [0, 1], `rising` those of which none may be below the one before. A shape may be a list.
     """
     if fun is None:
-        more = dict(static=static, positive=positive, chances=chances, rising=rising)
-        return functools.partial(sampler, **more)
+        return functools.partial(
+            sampler, static=static, positive=positive, chances=chances, rising=rising
+        )
     name = fun.__name__
     signature = inspect.signature(fun)
     names = list(signature.parameters)

@@ -129,8 +129,9 @@ def new_origin(aval: ShapedArray) -> Origin:
 class Walk:
     """One walk through a program, over the origins of its values. `log` is what it marked."""
 
-    def __init__(self, places: Sequence[Any]):
+    def __init__(self, places: Sequence[Any], inner: bool = True):
         self.places = tuple(places)
+        self.inner = inner  # whether the lines of equations are the user's
         self.log: list[tuple[Root, np.ndarray]] = []
         self.again = False  # in what computes again what was computed before
 
@@ -150,10 +151,11 @@ class Walk:
     def step(self, eqn: Eqn, args: list[Origin]) -> list[Origin]:
         """Use up the keys that an equation uses; the origins of its results."""
         prim = eqn.primitive
+        here = (*self.places, eqn.source) if self.inner else self.places
         for i in prim.consumes:
-            self.consume(args[i].get(), Use(prim.name, (*self.places, eqn.source)))
+            self.consume(args[i].get(), Use(prim.name, here))
         if not prim.memoize_type:
-            outer, self.places = self.places, (*self.places, eqn.source)
+            outer, self.places = self.places, here
             try:
                 found = self.inside(eqn, args)
             finally:
@@ -383,11 +385,16 @@ def origin_of(x: Any) -> Origin:
     return Origin(find)
 
 
-def followed(jaxpr: Jaxpr, args: Sequence[Any], run: Callable[[], list]) -> list:
-    """Call `run`, which applies `jaxpr` to `args`, and keep which keys that used up."""
+def followed(
+    jaxpr: Jaxpr, args: Sequence[Any], run: Callable[[], list], inner: bool = True
+) -> list:
+    """Call `run`, which applies `jaxpr` to `args`, and keep which keys that used up.
+
+    Where not `inner`, the program is a function of weft's, and uses are on the line that calls it.
+    """
     if not concerns_keys(jaxpr):
         return run()
-    walk = Walk((get_traceback(), current.source))
+    walk = Walk((get_traceback(), current.source), inner)
     try:
         origins = walk.run(jaxpr, list(map(origin_of, args)))
     except KeyReuseError:
