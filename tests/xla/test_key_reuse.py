@@ -9,6 +9,8 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import debug_key_reuse, lax, random
+from weft.control.jit import jit_p
+from weft.core.primitive import Primitive
 from weft.errors import KeyReuseError
 
 X = jnp.arange(3)
@@ -314,6 +316,33 @@ def test_a_refused_call_uses_nothing_up():
             f(a, b)
         random.bits(a)
         random.bits(b)
+
+
+def test_programs_of_primitives_that_say_nothing_are_looked_into():
+    class Each(Primitive):
+        """A program applied to the first row of its operand."""
+
+        name = "each"
+        memoize_type = False
+
+        def abstract_eval(self, x, *, jaxpr):
+            return jaxpr.out_avals
+
+        def impl(self, x, *, jaxpr):
+            return jit_p.impl(x[0], jaxpr=jaxpr, name="each")
+
+        def lower(self, hlo, x, *, jaxpr):
+            return [hlo.constant(0, a) for a in jaxpr.out_avals]
+
+    each = Each()
+    program = weft.make_jaxpr(random.bits)(random.PRNGKey(0)).jaxpr
+
+    def f(words):
+        each.bind(words, jaxpr=program)
+        return random.bits(words[1])
+
+    with debug_key_reuse(), pytest.raises(KeyReuseError):
+        weft.jit(f)(random.key_data(random.split(random.key(0))))
 
 
 def test_lowering_looks_too_and_the_numbers_are_the_same():

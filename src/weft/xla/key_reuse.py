@@ -7,6 +7,7 @@ how the programs they hold run (`keys_used`, with the methods of `Walk`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -178,7 +179,19 @@ class Walk:
             return self.run(body, args)
         if prim.steps is not None and not prim.repeats:
             return self.run(*next(prim.steps(*args, **eqn.params)))
+        held = [*jaxprs_in_params(eqn.params)]
+        if len(held) == 1 and len(held[0].invars) == len(args):
+            self.parts(held[0], args)
         return None
+
+    def parts(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> None:
+        """Walk through what runs on parts of its operands: who uses some of one uses it all."""
+        parts = list(map(new_origin, jaxpr.in_avals))
+        self.run(jaxpr, parts)
+        for x, part in zip(args, parts, strict=True):
+            used = [] if part.new else part.get().uses()
+            if used:
+                self.consume(x.get(), used[0])
 
     def consume(self, elements: Elements, use: Use) -> None:
         """Mark elements as used, which must not be used yet; the last axis is of words of a key."""
@@ -256,7 +269,7 @@ class Walk:
         if until is not None:
             until(carry)
         stacked = [
-            Origin(lambda y=y, a=a: stack_of(y.get(), (length, *a.shape)), new=y.new)
+            Origin(functools.partial(stack_of, y, (length, *a.shape)), new=y.new)
             for y, a in zip(ys, jaxpr.out_avals[len(carry) :], strict=True)
         ]
         return [*carry, *stacked]
@@ -304,7 +317,7 @@ def moved_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
         made[:] = made or place()
         return made[i]
 
-    return [Origin(lambda i=i: result(i)) for i in range(len(eqn.outvars))]
+    return [Origin(functools.partial(result, i)) for i in range(len(eqn.outvars))]
 
 
 def one_of_each(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...], np.ndarray]:
@@ -335,8 +348,9 @@ def joined(origins: Sequence[Origin]) -> Origin:
     return Origin(join, new=all(x.new for x in origins))
 
 
-def stack_of(row: Elements, shape: tuple[int, ...]) -> Elements:
+def stack_of(y: Origin, shape: tuple[int, ...]) -> Elements:
     """The elements of a stack whose rows are used as this one is."""
+    row = y.get()
     return marked(shape, row.used(), row.uses())
 
 
