@@ -400,8 +400,15 @@ def shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, 
 def constant_like(op: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
     """zeros_like or ones_like."""
     shape, dtype, weak = shape_and_dtype(op, a, dtype, shape)
-    x = constant(op, shape, value, dtype, device)
+    x = constant(op, shape, value, dtype, device_like(a, shape, device))
     return ops.convert(x, dtype, True) if weak else x
+
+
+def device_like(a: Any, shape: tuple[int, ...], device: Any) -> Any:
+    """Where to put an array like `a`: on `device`, else as an array of its shape lies on a mesh."""
+    if device is None and type(a) is ArrayImpl and a._committed and a.shape == shape:
+        return a._sharding
+    return device
 
 
 @of_keys
@@ -452,6 +459,7 @@ def full_like(
 ) -> Any:
     """One value in the shape and dtype of `a`; the value may broadcast to the shape."""
     shape, dtype, weak = shape_and_dtype("full_like", a, dtype, shape)
+    device = device_like(a, shape, device)
     x = placed(filled(shape, as_operand("full_like", fill_value), dtype), device)
     return ops.convert(x, dtype, True) if weak else x
 

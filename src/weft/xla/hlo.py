@@ -48,6 +48,17 @@ class Line:
         self.out_avals = out_avals
 
 
+class Stand(str):
+    """A mesh that stands for no devices of its own: its declaration is this text."""
+
+    def sdy(self, symbol: str, devices: Sequence[Any]) -> str:
+        return f"sdy.mesh {symbol} = {self}"
+
+
+FIRST_DEVICE = Stand("<[], device_ids=[0]>")
+EACH_DEVICE = Stand("<[]>")
+
+
 class Builder:
     """Writes a StableHLO module: functions, and in each the lines of the one being written."""
 
@@ -299,9 +310,27 @@ class Builder:
             f"{{index = {len(self.host_calls) - 1} : ui64}}",
             has_side_effect="false" if effect is None else "true",
         )
+        if self.devices:
+            self.attribute(self.on_host([token, *outs]))
         if effect is not None:
             self.token = token
         return outs
+
+    def attribute(self, text: str) -> None:
+        """Give the last operation, which has no regions, one more attribute."""
+        head, properties, types = self.lines[-1].rpartition("}> : ")
+        self.lines[-1] = f"{head}}}> {{{text}}} : {types}" if properties else self.lines[-1]
+
+    def on_host(self, outs: Sequence[Value]) -> str:
+        """The attribute of a call of Python with these results, in a program over a mesh.
+
+        The first device makes it, with all of the operands; in what is written for one device, each.
+        """
+        each = self.mesh is not None
+        symbol = self.named(EACH_DEVICE if each else FIRST_DEVICE)
+        dims = [", ".join(["{}"] * v.aval.ndim) if each else "" for v in outs]
+        listed = ", ".join([f"<{symbol}, [{d}]>" for d in dims])
+        return f"sdy.sharding = #sdy.sharding_per_value<[{listed}]>"
 
     def threaded(self, write: Callable, gives: bool = True) -> Callable:
         """`write` with the token before what it takes and, if it `gives`, before what it gives."""

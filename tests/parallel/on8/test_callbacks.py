@@ -1,0 +1,86 @@
+"""Python called from programs over a mesh: once for the program, or by each device for its part."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import P, jit
+from weft.sharding import Mesh, NamedSharding
+
+X = np.arange(16, dtype=np.float32).reshape(4, 4)
+WHOLE = weft.ShapeDtypeStruct((4, 4), np.float32)
+PART = weft.ShapeDtypeStruct((2, 4), np.float32)
+
+
+@pytest.fixture
+def mesh():
+    return Mesh(np.array(weft.devices()[:4]).reshape(2, 2), ("a", "b"))
+
+
+@pytest.fixture
+def x(mesh):
+    return weft.device_put(X, NamedSharding(mesh, P("a")))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_program_over_a_mesh_prints_once(x, capfd, ordered):
+    def f(x):
+        weft.debug.print("sum {}", x.sum(), ordered=ordered)
+        weft.debug.print("max {}", x.max(), ordered=ordered)
+        return x * 2
+
+    for _ in range(2):
+        out = jit(f)(x)
+    weft.effects_barrier()
+    assert sorted(capfd.readouterr().out.split("\n")) == ["", *["max 15.0"] * 2, *["sum 120.0"] * 2]
+    np.testing.assert_array_equal(out, X * 2)
+    assert out.sharding.spec == P("a")
+
+
+def test_a_pure_callback_is_given_the_whole(x):
+    seen = []
+
+    def host(v):
+        seen.append(v.shape)
+        return np.asarray(v) * 2
+
+    out = jit(lambda x: weft.pure_callback(host, WHOLE, x) + 1)(x)
+    np.testing.assert_array_equal(out, X * 2 + 1)
+    assert seen == [(4, 4)]
+
+
+def test_within_shard_map_each_device_calls_for_its_part(mesh, x):
+    seen = []
+
+    def host(v):
+        seen.append(float(np.asarray(v).sum()))
+        return np.asarray(v) * 2
+
+    def f(x):
+        return weft.pure_callback(host, PART, x) + 1
+
+    out = weft.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=P("a"))(x)
+    np.testing.assert_array_equal(out, X * 2 + 1)
+    assert sorted(seen) == [28, 28, 92, 92]
+
+
+def test_each_device_of_a_pmap_prints(capfd):
+    weft.pmap(lambda x: (weft.debug.print("{}", x.sum()), x)[1])(np.ones((4, 2), np.float32))
+    weft.effects_barrier()
+    assert capfd.readouterr().out.split() == ["2.0"] * 4
+
+
+def test_the_error_of_a_callback_is_raised_itself(x):
+    def host(v):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        jit(lambda x: weft.pure_callback(host, WHOLE, x))(x)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_an_array_like_one_on_a_mesh_lies_as_it_does(x):
+    for like in (jnp.zeros_like(x), jnp.full_like(x, 3), jnp.ones_like(x, dtype=jnp.int32)):
+        assert like.sharding is x.sharding
+    assert jnp.zeros_like(x, shape=(3,)).sharding.num_devices == 1
