@@ -127,8 +127,8 @@ class While(Primitive):
             return None
         cond_consts, *operands = groups(args, params)
         _, *moves = groups([*map(trace.owns, args)], params)
-        sizes, moves = (*map(len, moves), 0), (*moves[0], *moves[1])
-        body, moved, carried = jet_loop(params["body_jaxpr"], trace.order, sizes, moves)
+        sizes, moving = (*map(len, moves), 0), (*moves[0], *moves[1])
+        body, moved, carried = jet_loop(params["body_jaxpr"], trace.order, sizes, moving)
         body_consts, init = map(trace.opened, operands, (moved[: sizes[0]], carried))
         cond = widened(params["cond_jaxpr"], tuple([typeof(x) for x in init[sizes[1] :]]))
         with use(trace.parent):

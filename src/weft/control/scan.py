@@ -151,9 +151,9 @@ class Scan(Primitive):
         n, m = counts(params)
         sizes, moves = (n, m, len(args) - n - m), tuple(map(trace.owns, args))
         body, moved, out_moved = jet_loop(params["jaxpr"], trace.order, sizes, moves)
-        operands = map(trace.opened, groups(args, params), groups(moved, params))
+        consts, carry, xs = map(trace.opened, groups(args, params), groups(moved, params))
         with use(trace.parent):
-            outs = bind_scan(body, *operands, params)
+            outs = bind_scan(body, consts, carry, xs, params)
         last = m + trace.order * sum(out_moved[:m])
         ys = trace.closed(outs[last:], out_moved[m:])
         return [*trace.closed(outs[:last], out_moved[:m]), *ys]

@@ -36,16 +36,17 @@ def executable(
     taken = loaded.get_parameter_shardings() or whole * (len(before) + len(jaxpr.invars))
     made = loaded.get_output_shardings() or whole * len(jaxpr.outvars)
     found = taken[len(before) :], made[: len(jaxpr.outvars)]
-    shardings = [
-        [
-            placement.whole.of_engine(got, aval.ndim) if given is None else given
-            for given, got, aval in zip(*columns, strict=True)
+
+    def known(given: Sequence[Any], found: Sequence[Any], avals: Sequence[Any]) -> list:
+        return [
+            placement.whole.of_engine(got, aval.ndim) if s is None else s
+            for s, got, aval in zip(given, found, avals, strict=True)
         ]
-        for columns in (
-            (module.parameters, found[0], jaxpr.in_avals),
-            (module.results, found[1], jaxpr.out_avals),
-        )
-    ]
+
+    shardings = (
+        known(module.parameters, found[0], jaxpr.in_avals),
+        known(module.results, found[1], jaxpr.out_avals),
+    )
     return Executable(
-        loaded, jaxpr.out_avals, placement, consts, kept, module.host_calls, tuple(shardings)
+        loaded, jaxpr.out_avals, placement, consts, kept, module.host_calls, shardings
     )

@@ -228,7 +228,8 @@ class Executable:
         self.kept = kept
         self.host_calls = host_calls
         whole = placement.whole
-        self.in_shardings, self.out_shardings = shardings or (None, [whole] * len(self.out_avals))
+        self.in_shardings = shardings and shardings[0]
+        self.out_shardings = shardings[1] if shardings else [whole] * len(self.out_avals)
         self.consts = []
         if consts:
             places = self.in_shardings or [whole] * len(consts)

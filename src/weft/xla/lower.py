@@ -116,7 +116,8 @@ def lower_module(
     """
     over = placement.devices if placement is not None and placement.partitioned else ()
     hlo = Builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
-    in_avals, attrs, out_attrs = jaxpr.in_avals, [""] * len(jaxpr.invars), ()
+    in_avals, attrs = jaxpr.in_avals, [""] * len(jaxpr.invars)
+    out_attrs: list[str] = []
     if donated:
         attrs = aliases(jaxpr, donated, parameters, results)
     if over:
