@@ -167,8 +167,9 @@ def from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> An
     """An array over several devices of its parts, which are copied where they are on the host."""
     indices = sharding.addressable_devices_indices_map(aval.shape).values()
     wanted = [bounds(index, aval.shape) for index in indices]
-    # jaxlib 0.10 and 0.12 fail to copy where some devices share a part and others have another
-    shared = 1 < len(held) < len(wanted)
+    # jaxlib 0.10 and 0.12 fail to copy where some devices share a part and others, maybe those of
+    # other processes, have another
+    shared = len(held) < len(wanted) and not sharding.is_fully_replicated
     for key, x in held.items():
         if type(x) is not ArrayImpl:
             copied = np.array if shared else np.asarray
