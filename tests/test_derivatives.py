@@ -117,6 +117,15 @@ def test_float0_passes_through_jit_and_vmap():
     assert out.dtype == float0 and out.shape == (3, 2)
 
 
+def test_arguments_beside_a_float0_keep_their_names():
+    def f(x, t, y):
+        return x if y else t
+
+    for run in (weft.jit(f), weft.jit(f).lower):
+        with pytest.raises(weft.errors.TracerError, match="from argument `y` of f"):
+            run(A, FLOAT0, 1.0)
+
+
 def test_the_convention_for_complex_inputs():
     z = np.complex64(1 + 2j)
     same(grad(lambda z: lax.real(z * lax.conj(z)))(z), np.complex64(2 - 4j))

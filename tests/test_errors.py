@@ -5,6 +5,7 @@ Operations that refuse their operands are in tests/primitives/test_errors.py.
 """
 # ruff: noqa: E501  (a mistake is one row)
 
+import dataclasses
 import gc
 import pathlib
 import re
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import traceback
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -35,6 +37,16 @@ def V3():
 
 def V2():
     return jnp.ones(2)
+
+
+class Pair(NamedTuple):
+    x: object
+    y: object
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    x: object
 
 
 class Thing:
@@ -387,7 +399,10 @@ def test_axes_of_vmap(code, error, text):
 @table([
     ("positional", lambda: jit(lambda x, y: x, static_argnums=1)(1.0, [1]), ValueError, r"^jit: static arguments must be hashable; got list as argument 1 of <lambda>\. Hint: pass a tuple"),
     ("named", lambda: jit(lambda x, y: x, static_argnames="y")(1.0, y={}), ValueError, r"got dict as argument `y`"),
-    ("array", lambda: jit(lambda x, y: x, static_argnums=1)(1.0, V3()), ValueError, r"as argument 1"),
+    ("array", lambda: jit(lambda x, y: x, static_argnums=1)(1.0, V3()), ValueError, r"as argument 1 of <lambda>\. Hint: pass an array as an argument that is not static"),
+    ("in a tuple", lambda: jit(lambda x, y: x, static_argnums=1)(1.0, (2, ({3},))), ValueError, r"got tuple as argument 1 of <lambda>, where \[1\]\[0\] is of type set\. Hint: pass a frozenset"),
+    ("in a named tuple", lambda: jit(lambda x, y: x, static_argnums=1)(1.0, Pair(2, {})), ValueError, r"got Pair as argument 1 of <lambda>, where \.y is of type dict\. Hint: pass tuple\(sorted"),
+    ("in a dataclass", lambda: jit(lambda x, y: x, static_argnames="y")(1.0, y=Frozen((V3(),))), ValueError, r"got Frozen as argument `y` of <lambda>, where \.x\[0\] is of type \w+\. Hint: pass an array as"),
     ("range", lambda: jit(lambda x: x, static_argnums=5), ValueError, r"^jit: static_argnums must be positions .* takes 1; got \(5,\)"),
     ("name", lambda: jit(lambda x: x, static_argnames="q"), ValueError, r"^jit: static_argnames must name arguments .* got q"),
     ("both", lambda: jit(lambda x: x, static_argnums=0, donate_argnums=0), ValueError, r"^jit: an argument must not be both static and donated"),

@@ -5,6 +5,7 @@ Staging and compiling are control/jit.py; the stages as values are stages.py.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import time
@@ -17,7 +18,7 @@ import numpy as np
 
 from weft import dtypes, monitoring
 from weft.control.jit import JitSpec, build, jit_p
-from weft.core.aval import typeof
+from weft.core.aval import is_valid_value, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.primitive import forget_types
 from weft.core.source import boundary
@@ -246,8 +247,12 @@ class JitFunction:
         """Run the function on tracers."""
         start = time.perf_counter()
         flat = FlatFun(fun, in_tree, self.op)
-        names = functools.partial(argument_origins, fun, in_tree)
         hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
+
+        def names() -> list[str]:
+            origins = argument_origins(fun, in_tree)
+            return [n for i, n in enumerate(origins) if i not in hidden]
+
         shown = [a for i, a in enumerate(avals) if i not in hidden]
         jaxpr, consts = stage(flat.without_float0(hidden), shown, self.spec.name, names)
         # a NumPy array is taken as it is now
@@ -293,10 +298,11 @@ class JitFunction:
                 hash(x)
             except TypeError:
                 what = f"argument {where}" if isinstance(where, int) else f"argument `{where}`"
+                path, part = unhashable_part(x)
+                inside = f", where {path} is of type {type(part).__name__}" if path else ""
                 return ValueError(
                     f"{self.op}: static arguments must be hashable; got {kind.__name__} as {what} "
-                    f"of {self.spec.name}. Hint: pass a tuple for a list, a frozen dataclass for "
-                    "an object with settings."
+                    f"of {self.spec.name}{inside}. Hint: {hashable_hint(part)}"
                 )
         return TypeError(f"{self.op}: a part of the call to {self.spec.name} is not hashable.")
 
@@ -524,6 +530,36 @@ def naming_unhashable(call: Callable, made: JitFunction) -> Callable:
             raise
 
     return with_static
+
+
+def unhashable_part(x: Any, path: str = "") -> tuple[str, Any]:
+    """The innermost part of a value that cannot be hashed, after the way there: `[0].rate`."""
+    if isinstance(x, tuple):
+        names = getattr(type(x), "_fields", None)
+        parts = [(f".{names[i]}" if names else f"[{i}]", part) for i, part in enumerate(x)]
+    elif dataclasses.is_dataclass(x) and type(x).__hash__ is not None:
+        parts = [(f".{f.name}", getattr(x, f.name, None)) for f in dataclasses.fields(x)]
+    else:
+        parts = []
+    for step, part in parts:
+        try:
+            hash(part)
+        except TypeError:
+            return unhashable_part(part, path + step)
+    return path, x
+
+
+def hashable_hint(x: Any) -> str:
+    """What to pass as a static argument, or as a part of one, instead of `x`."""
+    if isinstance(x, list):
+        return "pass a tuple for a list."
+    if isinstance(x, set):
+        return "pass a frozenset for a set."
+    if isinstance(x, dict):
+        return "pass tuple(sorted(x.items())) for a dict, or a frozen dataclass."
+    if is_valid_value(x):
+        return "pass an array as an argument that is not static, or tuple(x.tolist())."
+    return "pass a frozen dataclass for an object with settings."
 
 
 def resolve(
