@@ -78,6 +78,11 @@ def odeint(
     memory than the result. It solves the equation backwards: where that is unstable, as for strong
     damping over long times, forward mode is the better one.
 
+    The tolerances set how many steps there are, and nothing bounds them by default. An optimizer
+    that tries absurd rates, such as a decay 1e9 times too fast, asks for that many: it looks like a
+    hang. Set `mxstep` in a fit (1000, say); a trial that needs more gives NaN, which a line search
+    turns down.
+
     Args:
       func: gives the derivative of y, of the structure and shapes of y0.
       y0: y at the first time: a pytree of arrays or numbers, floating-point or complex.
