@@ -282,7 +282,7 @@ class JitFunction:
         in_tree, out_tree = flat.in_tree, flat.out_tree
         out_avals = inserted(program.out_avals, {i: typeof(x) for i, x in flat.hidden.items()})
         args, kwargs = unflatten(in_tree, range(in_tree.num_leaves))
-        names = functools.partial(argument_origins, fun, in_tree)
+        names = lambda: argument_origins(fun, in_tree)[:count]
         count = len(flatten(args)[0])
         of_args = fitted(self.op, "in_shardings", given, flatten(args)[1], avals[:count], names)
         rest = (None,) * (len(avals) - count) if of_args else ()

@@ -50,9 +50,9 @@ def fitted(
         given, full, lambda x: x is None, op=op, prefix_name=what, full_name="the values"
     )
     found = [as_sharding(op, what, x) for x in spread]
-    for i, (sharding, aval) in enumerate(zip(found, avals, strict=True)):
+    for sharding, aval, name in zip(found, avals, names(), strict=True):
         if sharding is not None and sharding.num_devices > 1:
-            check_divisible(op, sharding, aval.shape, names()[i])
+            check_divisible(op, sharding, aval.shape, name)
     return tuple(found) if any(s is not None for s in found) else ()
 
 

@@ -240,7 +240,9 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
         for eqn in jaxpr.eqns:
             own = eqn.primitive.places(eqn.params)
             every.update(dict.fromkeys(own))
-            for held in () if own else jaxprs_in_params(eqn.params):
+            if own or eqn.primitive.memoize_type:  # the latter holds no programs
+                continue
+            for held in jaxprs_in_params(eqn.params):
                 every.update(dict.fromkeys(shardings_in(held)))
         found = jaxpr.memo["shardings"] = tuple(every)
     return found

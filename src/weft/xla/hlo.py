@@ -324,7 +324,7 @@ class Builder:
     def on_host(self, outs: Sequence[Value]) -> str:
         """The attribute of a call of Python with these results, in a program over a mesh.
 
-        The first device makes it, with all of the operands; in what is written for one device, each.
+        The first device makes it, with all of the operands; within what is written for one, each.
         """
         each = self.mesh is not None
         symbol = self.named(EACH_DEVICE if each else FIRST_DEVICE)
@@ -512,6 +512,16 @@ def array_text(x: np.ndarray, dtype: np.dtype) -> str:
 
 def nested_text(x: np.ndarray, dtype: np.dtype) -> str:
     """An array as nested brackets."""
-    if x.ndim == 0:
-        return scalar_text(x[()], dtype)
-    return "[" + ", ".join(nested_text(row, dtype) for row in x) + "]"
+    if dtype == np.bool_:
+        texts = np.where(x, "true", "false")
+    else:
+        texts = np.array([scalar_text(v, dtype) for v in x.flat]).reshape(x.shape)
+    return bracketed(texts.tolist(), x.ndim)
+
+
+def bracketed(texts: Any, depth: int) -> str:
+    """Nested lists of texts as one."""
+    if depth == 0:
+        return texts
+    rows = texts if depth == 1 else [bracketed(row, depth - 1) for row in texts]
+    return f"[{', '.join(rows)}]"
