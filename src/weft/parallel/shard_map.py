@@ -96,7 +96,12 @@ class ShardMap(Primitive):
             early, late, out_unknown, sources = split_jaxpr(params["jaxpr"], tuple(unknown))
             n_known = len(out_unknown) - sum(out_unknown)
             early, late, specs = residuals_over(
-                early, late, n_known, tuple(sources), held_axes(fields)
+                early,
+                late,
+                n_known,
+                tuple(sources),
+                params["manual_axes"],
+                params["check_vma"],
             )
         known_specs, held_specs = partition(unknown, in_specs)
         known, held = partition(unknown, args)
@@ -235,26 +240,20 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
 # --- derivatives ----------------------------------------------------------------------------
 
 
-def held_axes(params: dict) -> tuple | None:
-    """The axes along which residuals may differ, where types do not say it."""
-    if params["check_vma"]:
-        return None
-    return tuple(n for n in params["mesh"].axis_names if n in params["manual_axes"])
-
-
 @memo_jaxpr
 def residuals_over(
-    early: Jaxpr, late: Jaxpr, n_known: int, sources: tuple, axes: tuple | None
+    early: Jaxpr, late: Jaxpr, n_known: int, sources: tuple, axes: tuple, tracked: bool
 ) -> tuple[Jaxpr, Jaxpr, list[PartitionSpec]]:
     """The two halves of a program, with residuals that can leave it, and the specs of those.
 
     A residual that differs between devices leaves in one piece, along its first axis; a scalar is
-    given one.
+    given one. It may differ along all `axes`; where types are `tracked`, they say along which.
     """
     specs = []
     for aval in early.out_avals[n_known:]:
-        names = axes if axes is not None else aval.varying.names if aval.varying else ()
-        specs.append(PartitionSpec(names) if names else PartitionSpec())
+        differs = aval.varying.names if aval.varying else ()
+        names = [n for n in axes if n in differs or not tracked]
+        specs.append(PartitionSpec(tuple(names)) if names else PartitionSpec())
     fresh = iter(specs)
     over = [s is None and bool(len(next(fresh))) for s in sources]
     new = [o for o, s in zip(over, sources, strict=True) if s is None]
@@ -342,8 +341,11 @@ def write_manual(
             outer, out_specs = [TOKEN, *outer], [whole, *out_specs]
 
     def values(specs: Sequence[PartitionSpec], avals: Sequence[ShapedArray]) -> str:
+        # over the axes that the program is not for, the compiler splits as it likes
+        rest = len(manual_axes) < len(mesh.axis_names)
         texts = [
-            NamedSharding(mesh, s).sdy(a.ndim, symbol) for s, a in zip(specs, avals, strict=True)
+            NamedSharding(mesh, s).sdy(a.ndim, symbol, rest and a is not TOKEN)
+            for s, a in zip(specs, avals, strict=True)
         ]
         return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
 

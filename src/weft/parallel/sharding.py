@@ -310,13 +310,18 @@ class NamedSharding(_ManyDevices):
         """What the engine says of a value in a program over this mesh, as a sharding."""
         return sharding_of_result(hlo, self._devices_of(), ndim)
 
-    def sdy(self, ndim: int, mesh: str = "@mesh") -> str:
-        """The sharding of a value of rank `ndim`, in a program that declares its mesh as `mesh`."""
+    def sdy(self, ndim: int, mesh: str = "@mesh", open: bool = False) -> str:
+        """The sharding of a value of rank `ndim`, in a program that declares its mesh as `mesh`.
+
+        Where it is `open`, the compiler may split the value over further axes.
+        """
         self._tiles(ndim)
         dims = []
         for i in range(ndim):
-            open_ = i < len(self.spec) and self.spec[i] is UNCONSTRAINED
-            dims.append("{?}" if open_ else f"{{{', '.join(map(axis_text, self.spec.axes(i)))}}}")
+            names = list(map(axis_text, self.spec.axes(i)))
+            if open or (i < len(self.spec) and self.spec[i] is UNCONSTRAINED):
+                names.append("?")
+            dims.append(f"{{{', '.join(names)}}}")
         return f"<{mesh}, [{', '.join(dims)}]>"
 
     def __reduce__(self) -> tuple:
