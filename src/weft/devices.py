@@ -116,7 +116,8 @@ def device_put(
     splits or repeats each array over them; with `weft.set_mesh`, a PartitionSpec is enough. Without
     a device, values that are not arrays yet go to the default one, and arrays stay where they are.
 
-    The result may share memory with an array that is there already, unless `may_alias` is False.
+    The result may share memory with an array that is there already, unless `may_alias` is False;
+    so `donate` and `src` change nothing: an array's memory is free when nobody refers to it.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
@@ -136,14 +137,18 @@ def device_put(
         prefix_name="device",
         full_name="x",
     )
-    placed = []
-    for i, (leaf, target) in enumerate(zip(leaves, targets, strict=True)):
-        where = _target(leaf, target)
-        if where is not None and type(where) is not SingleDeviceSharding:
-            shape = np.shape(leaf) if type(leaf) in HOST_TYPES else leaf.shape
-            check_divisible("device_put", where, shape, f"x{keystr(flatten_with_path(x)[0][i][0])}")
-        out = _put(leaf, where)
-        placed.append(copy(out) if may_alias is False and type(leaf) is ArrayImpl else out)
+    places = list(map(_target, leaves, targets))
+    spread = [s is not None and type(s) is not SingleDeviceSharding for s in places]
+    if True in spread:
+        paths = flatten_with_path(x)[0]
+        for (path, leaf), place, check in zip(paths, places, spread, strict=True):
+            if check:
+                check_divisible("device_put", place, np.shape(leaf), f"x{keystr(path)}")
+    placed = list(map(_put, leaves, places))
+    if may_alias is False:
+        placed = [
+            copy(y) if type(v) is ArrayImpl else y for v, y in zip(leaves, placed, strict=True)
+        ]
     return unflatten(tree, placed)
 
 
@@ -180,6 +185,12 @@ def _put(x: Any, sharding: Any) -> Any:
         return sharding_constraint_p.bind(x, sharding=sharding)[0]
     if sharding is None:
         return put(x)
+    if not sharding.has_addressable_devices:
+        others = sorted({d.process_index for d in sharding.device_set})
+        raise ValueError(
+            "device_put: device must be this process's, or a sharding that has some of its; "
+            f"got {sharding}, of process {', '.join(map(str, others))}. Hint: weft.local_devices()."
+        )
     if (
         type(x) is ArrayImpl
         and type(sharding) is not SingleDeviceSharding
