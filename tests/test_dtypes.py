@@ -10,6 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import weft
+import weft.numpy as jnp
 from weft import dtypes
 from weft.errors import DtypeError, TypePromotionError
 from weft.options import config
@@ -476,3 +478,11 @@ def test_nothing_warns_on_the_common_paths():
         dtypes.result_type(np.zeros(2), 1.0, np.float32, "int8")
         dtypes.issubdtype(np.zeros(2), np.floating)
         dtypes.canonicalize(np.float64)
+
+
+def test_an_array_is_no_dtype():
+    for x, got in ((np.ones(2, np.int8), "ndarray"), (jnp.ones(2, np.int8), r"i8\[2\]")):
+        with pytest.raises(DtypeError, match=f"^zeros: dtype must be .* got {got}. Hint: x.dtype"):
+            jnp.zeros(3, dtype=x)
+    for kind in (np.float16(1), weft.ShapeDtypeStruct((2,), np.float16), jnp.float16):
+        assert jnp.zeros(3, dtype=kind).dtype == np.float16

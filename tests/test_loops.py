@@ -185,7 +185,8 @@ def test_the_index_has_the_dtype_of_the_bounds(dtype):
         seen.append(i.dtype)
         return c + 1
 
-    assert int(lax.fori_loop(0, jnp.array(4, dtype), body, 0)) == 4
+    start = 0.0 if dtype == "float32" else 0
+    assert int(lax.fori_loop(start, jnp.array(4, dtype), body, 0)) == 4
     assert int(lax.fori_loop(np.array(1, dtype), jnp.array(4, dtype), body, 0)) == 3
     assert {str(d) for d in seen} == {dtype}
 
@@ -216,6 +217,12 @@ def test_errors_of_fori_loop():
     double = lambda i, c: c * 2
     of(DtypeError, "bounds must have one dtype; got i8[], i32[]. Hint: upper.astype(jnp.int8).",
        jnp.int8(0), jnp.int32(5), double, 1.0)  # fmt: skip
+    of(DtypeError, "bounds must both be integers or both floats; got i32[], f32[]. "
+       "Hint: int(upper), or astype(int) of a traced one.",
+       0, 5.0, double, 1.0)  # fmt: skip
+    of(DtypeError, "bounds must both be integers or both floats; got f32[], i32[]. "
+       "Hint: int(lower), or astype(int) of a traced one.",
+       jnp.float32(0), 5, double, 1.0)  # fmt: skip
     of(ShapeError, "bounds must be scalar integers; got i32[3], i32[].",
        jnp.zeros(3, int), 5, double, 1.0)  # fmt: skip
     of(ValueError, "unroll needs bounds that are known now; got unroll=2 with bounds i32[], i32[]. "

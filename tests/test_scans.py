@@ -190,7 +190,7 @@ ERRORS = [
     (
         lambda: lax.map(step, None),
         ValueError,
-        "map: needs arrays in xs, or length; got neither.*",
+        r"map: needs arrays in xs; got none. Hint: lax.map\(lambda i: f\(\), jnp.arange\(10\)\) .*",
     ),
     (
         lambda: lax.map(jnp.sin, XS, batch_size=0),

@@ -241,6 +241,9 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
 
 def check_user_dtype(dtype: Any, where: str) -> np.dtype:
     """The canonical dtype for one that a user asked `where` for; warns if that narrows it."""
+    if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
+        got = getattr(dtype, "aval", type(dtype).__name__)
+        raise DtypeError(f"{where}: dtype must be a dtype, not an array; got {got}. Hint: x.dtype")
     canonical = canonicalize(dtype, where)
     if config.enable_x64 or dtype is None or isinstance(dtype, type) and dtype in _PYTHON_DTYPE:
         return canonical

@@ -247,6 +247,12 @@ def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
             f"fori_loop: bounds must have one dtype; got {low}, {high}. "
             f"Hint: upper.astype(jnp.{low.dtype.name})."
         )
+    if dtypes.is_integer(low.dtype) != dtypes.is_integer(high.dtype):
+        hint = "int(upper)" if dtypes.is_integer(low.dtype) else "int(lower)"
+        raise DtypeError(
+            f"fori_loop: bounds must both be integers or both floats; got {low}, {high}. "
+            f"Hint: {hint}, or astype(int) of a traced one."
+        )
     dtype, _ = dtypes.promote(((low.dtype, low.weak_type), (high.dtype, high.weak_type)))
     aval = ShapedArray((), dtype, low.weak_type and dtype == low.dtype)
     low, high = (literal(x, dtype) if type(x) in (int, float) else x for x in bounds)

@@ -109,6 +109,11 @@ def scan_length(op: str, avals: Sequence[ShapedArray], tree: PyTreeDef, length: 
         if length < 0:
             raise ValueError(f"{op}: length must not be negative; got {length}.")
     elif not avals:
+        if op == "map":
+            raise ValueError(
+                "map: needs arrays in xs; got none. "
+                "Hint: lax.map(lambda i: f(), jnp.arange(10)) for 10 calls."
+            )
         raise ValueError(f"{op}: needs arrays in xs, or length; got neither. Hint: length=10.")
     for name, aval in zip(names, avals, strict=True):
         if length is not None and aval.shape[0] != length:

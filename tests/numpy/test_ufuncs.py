@@ -118,6 +118,14 @@ def test_unary_complex(name):
         agree(name, COMPLEX)
 
 
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_the_logarithm_of_complex_zero_is_infinite_in_its_real_part(name):
+    out = np.asarray(getattr(jnp, name)(np.array([0, INF, 4j], np.complex64)))
+    base = {"log2": 2.0, "log10": 10.0}[name]
+    np.testing.assert_array_equal(out[:2], np.array([-INF, INF], np.complex64))
+    np.testing.assert_allclose(out[2], np.log(4j) / np.log(base), rtol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", [*BINARY, *BINARY_FLOAT])
 def test_binary_floats(name):

@@ -142,8 +142,12 @@ WRONG = {
     "rng_bit_generator": [
         lambda: lax.rng_bit_generator(A, (2,)),
         lambda: lax.rng_bit_generator(jnp.zeros(4, np.uint32), (2,), np.float32),
+        lambda: lax.rng_bit_generator(jnp.zeros(4, np.uint32), (-2,)),
     ],
-    "rng_uniform": [lambda: lax.rng_uniform(INT, INT, (3,))],
+    "rng_uniform": [
+        lambda: lax.rng_uniform(INT, INT, (3,)),
+        lambda: lax.rng_uniform(0.0, 1.0, (-3,)),
+    ],
     "round": [lambda: lax.round(INT)],
     "scatter": [lambda: lax.scatter(A, INT, B, sd), lambda: lax.scatter(A, A, B, sd)],
     "scatter_add": [

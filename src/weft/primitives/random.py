@@ -20,7 +20,7 @@ from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
 from weft.primitives.formula import Real, equal, where
-from weft.primitives.layout import LinearPrimitive, batched_at_front, literal
+from weft.primitives.layout import LinearPrimitive, batched_at_front, check_shape, literal
 from weft.primitives.transcendental import exp
 from weft.xla.hlo import i64s
 
@@ -374,6 +374,7 @@ class RngBitGenerator(FromKeys):
         check_keys(self.name, keys, KEY_WORDS[algorithm])
         if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
             raise DtypeError(f"{self.name}: dtype must be of unsigned integers; got {dtype}.")
+        check_shape(self.name, shape)
         return [keys.strong(), ShapedArray((*keys.shape[:-1], *shape), dtype)]
 
     def lower(self, hlo, keys, *, shape, dtype, algorithm):
@@ -458,6 +459,7 @@ class RngUniform(Primitive):
     def abstract_eval(self, a, b, *, shape):
         if a.dtype != b.dtype or a.shape or b.shape or not dtypes.is_float(a.dtype):
             raise DtypeError(f"{self.name}: a and b must be float scalars; got {a}, {b}.")
+        check_shape(self.name, shape)
         return [ShapedArray(shape, a.dtype)]
 
     def lower(self, hlo, a, b, *, shape):

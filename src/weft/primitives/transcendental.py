@@ -170,13 +170,22 @@ expm1_p = tunable(
     "exp(x) - 1, exact to rounding near 0.",
 )
 log_p = tunable("log", "log", lambda t, y, x: div(t, x), "The natural logarithm.")
+
+
+def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
+    """log x / log 2; of a complex one part by part: 0 times infinity is no number."""
+    (y,) = hlo.op("stablehlo.log", [x], [aval], **attrs)
+    if not dtypes.is_complex(aval.dtype):
+        return hlo.like("divide", y, hlo.like("log", hlo.constant(2, aval))[0])[0]
+    part = aval.update(dtype=dtypes.real_dtype(aval.dtype))
+    parts = (hlo.op(f"stablehlo.{name}", [y], [part])[0] for name in ("real", "imag"))
+    divided = [hlo.like("divide", v, hlo.constant(_LN2, part))[0] for v in parts]
+    return hlo.op("stablehlo.complex", divided, [aval])[0]
+
+
 log2_p = tunable(
     "log2",
-    lambda hlo, aval, x, **attrs: hlo.like(
-        "divide",
-        *hlo.op("stablehlo.log", [x], [aval], **attrs),
-        hlo.like("log", hlo.constant(2, aval))[0],
-    )[0],
+    lower_log2,
     lambda t, y, x: div(t, mul(_LN2, x)),
     "The logarithm to base 2.",
 )
