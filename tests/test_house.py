@@ -53,7 +53,7 @@ weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
 weft.memory weft.devices weft.shardings weft.contexts weft.derivatives weft.jacobians weft.api
 weft.sharding
 weft.typing weft.test_util weft.lax weft.numpy weft.random weft.scipy weft.nn weft.ops weft.image
-weft.flatten_util weft.dlpack weft.example_libraries weft.debug
+weft.flatten_util weft.distributed weft.dlpack weft.example_libraries weft.debug
 weft.profiler weft.experimental weft.cache weft.interpreters weft.extend weft
 """.split()  # noqa: SIM905
 
@@ -62,7 +62,7 @@ DOORS = (
     "primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental",
     "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "monitoring.py",
     "custom_batching.py", "checkpoint_policies.py", "ad_checkpoint.py", "ops.py", "image.py",
-    "flatten_util.py", "dlpack.py", "typing.py", "test_util.py", "example_libraries", "sharding.py",
+    "flatten_util.py", "distributed.py", "dlpack.py", "typing.py", "test_util.py", "example_libraries", "sharding.py",
     "memory.py",
 )  # fmt: skip
 SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]

@@ -6,6 +6,9 @@ code where there is one. The names JAX's users catch are here with the same plac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from jaxlib._jax import JaxRuntimeError
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "MissingRule",
     "MutationError",
     "NonConcreteBooleanIndexError",
+    "ProcessFailureError",
     "PytreeError",
     "ShapeError",
     "TracerArrayConversionError",
@@ -114,6 +118,14 @@ class MutationError(TypeError):
 
 class DeletedError(RuntimeError):
     """An array was used after it was deleted or donated."""
+
+
+class ProcessFailureError(RuntimeError):
+    """Another process of the same program was lost; `failed_devices` are those that it had."""
+
+    def __init__(self, message: str = "", failed_devices: Iterable[Any] = ()):
+        super().__init__(message)
+        self.failed_devices = set(failed_devices)
 
 
 class PytreeError(TypeError, ValueError):

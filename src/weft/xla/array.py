@@ -379,7 +379,8 @@ class Array(metaclass=_ArrayMeta):
     __repr__ = array_repr
 
     def __str__(self) -> str:
-        return str(host_view(self))
+        here = self.is_fully_addressable or self.is_fully_replicated
+        return str(host_view(self)) if here else array_repr(self)
 
     def __format__(self, spec: str) -> str:
         view = host_view(self)

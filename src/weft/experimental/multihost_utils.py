@@ -1,0 +1,265 @@
+"""Values passed between processes, and the places where all of them meet.
+
+Each function here is to be called by every process, in the same order. Joining processes is
+weft.distributed's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import typeof
+from weft.devices import devices, process_count, process_index
+from weft.errors import ProcessFailureError
+from weft.jitting import jit
+from weft.lax import reduce_sum
+from weft.parallel.distributed import naming_failures, reached_sync_point
+from weft.parallel.mesh import Mesh, PartitionSpec
+from weft.parallel.sharding import NamedSharding
+from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, unflatten
+from weft.shardings import (
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from weft.xla.array import ArrayImpl, host_view
+
+__all__ = [
+    "ProcessFailureError",
+    "assert_equal",
+    "broadcast_one_to_all",
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
+    "process_allgather",
+    "reached_preemption_sync_point",
+    "sync_global_devices",
+]
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """A pytree of NumPy arrays with every process's values, in each process.
+
+    The values of the processes, which must agree in shape and dtype, are stacked along a new first
+    axis or, if `tiled`, joined along the first one. An array over the devices of several processes
+    becomes its whole content, which needs `tiled`.
+
+    >>> process_allgather(np.arange(3))
+    array([[0, 1, 2]], dtype=int32)
+    """
+    leaves, tree = flatten(in_tree)
+    over_many = [type(x) is ArrayImpl and not x.is_fully_addressable for x in leaves]
+    if any(over_many) and not tiled:
+        x = leaves[over_many.index(True)]
+        raise ValueError(
+            f"process_allgather: an array over several processes must be gathered with tiled=True; "
+            f"got {x.aval}. Hint: process_allgather(x, tiled=True)."
+        )
+    out = [gathered_whole(x) if many else None for x, many in zip(leaves, over_many, strict=True)]
+    local = [as_host(x) for x, many in zip(leaves, over_many, strict=True) if not many]
+    rows = iter(gathered(local))
+    for i, many in enumerate(over_many):
+        if not many:
+            stacked = next(rows)
+            join = tiled and stacked.ndim > 1
+            out[i] = stacked.reshape(-1, *stacked.shape[2:]) if join else stacked
+    return unflatten(tree, out)
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """A pytree of NumPy arrays with the values of one process, in each process.
+
+    The source is process 0, or the one process where `is_source` is true; the values of the others
+    say what shapes and dtypes to expect.
+
+    >>> broadcast_one_to_all({"seed": 7})
+    {'seed': array(7, dtype=int32)}
+    """
+    leaves, tree = flatten(in_tree)
+    source = process_index() == 0 if is_source is None else is_source
+    host = [as_host(x) for x in leaves]
+    row = as_bytes(host)
+    sent = across(row if source else np.zeros_like(row), added)
+    return unflatten(tree, from_bytes(sent, host))
+
+
+def sync_global_devices(name: str) -> None:
+    """Wait until every process is here, under the same name.
+
+    >>> sync_global_devices("checkpoint written")
+    """
+    said = name.encode()[:256]
+    row = np.zeros(260, np.uint8)
+    row[: len(said)] = np.frombuffer(said, np.uint8)
+    row[256:] = np.frombuffer(np.int32(len(said)).tobytes(), np.uint8)
+    names = [bytes(r[: int(r[256:].copy().view(np.int32)[0])]).decode() for r in across(row, kept)]
+    other = next((i for i, n in enumerate(names) if n != names[process_index()]), None)
+    if other is not None:
+        raise AssertionError(
+            f"sync_global_devices: name must be the same in every process; got {name!r} in "
+            f"process {process_index()}, {names[other]!r} in process {other}."
+        )
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Raise AssertionError, in every process, unless all have the same values.
+
+    >>> assert_equal({"steps": 100}, "the number of steps differs")
+    """
+    named = flatten_with_path(in_tree)[0]
+    every = gathered([as_host(x) for _, x in named])
+    for (path, _), rows in zip(named, every, strict=True):
+        for rank, row in enumerate(rows):
+            if not np.array_equal(row, rows[0], equal_nan=row.dtype.kind in "fc"):
+                raise AssertionError(
+                    f"{fail_message + ': ' if fail_message else ''}assert_equal: every process "
+                    f"must have the values of process 0; got {row} in process {rank}, {rows[0]} in "
+                    f"process 0, at in_tree{keystr(path)}."
+                )
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """Arrays over a mesh of all processes' devices, of the parts that each process has.
+
+    `pspecs`, a pytree prefix of PartitionSpecs, says how the whole arrays lie on the mesh.
+
+    >>> mesh = Mesh(devices(), ("x",))
+    >>> host_local_array_to_global_array(np.ones(2), mesh, PartitionSpec("x"))
+    Array([1., 1.], dtype=float32)
+    """
+    leaves, tree = flatten(local_inputs)
+    op = "host_local_array_to_global_array"
+    out = []
+    for x, spec in zip(leaves, specs_for(op, pspecs, local_inputs), strict=True):
+        whole = type(x) is ArrayImpl and not x.is_fully_addressable
+        sharding = NamedSharding(global_mesh, spec)
+        out.append(x if whole else make_array_from_process_local_data(sharding, as_host(x)))
+    return unflatten(tree, out)
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """Of arrays over a mesh of all processes' devices, the parts on this process's devices.
+
+    >>> mesh = Mesh(devices(), ("x",))
+    >>> global_array_to_host_local_array(np.ones(2), mesh, PartitionSpec("x"))
+    Array([1., 1.], dtype=float32)
+    """
+    leaves, tree = flatten(global_inputs)
+    op = "global_array_to_host_local_array"
+    out = []
+    for x, spec in zip(leaves, specs_for(op, pspecs, global_inputs), strict=True):
+        if type(x) is ArrayImpl and x.is_fully_addressable and x.sharding.num_devices == 1:
+            x = as_host(x)
+        sharding = NamedSharding(global_mesh, spec)
+        whole = laid_out(sharding)(x)
+        local = NamedSharding(global_mesh.local_mesh, spec)
+        held = {shard.device: shard.data for shard in whole.addressable_shards}
+        counts = local._tiles(whole.ndim)[0]
+        shape = [n * k for n, k in zip(sharding.shard_shape(whole.shape), counts, strict=True)]
+        parts = [held[d] for d in local._device_assignment]
+        out.append(make_array_from_single_device_arrays(tuple(shape), local, parts))
+    return unflatten(tree, out)
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether a process was told that it will be stopped, and all have now come to the same step.
+
+    Where it says True, save what should not be lost. It is never so where no scheduler sends
+    processes SIGTERM before it stops them.
+
+    >>> reached_preemption_sync_point(1)
+    False
+    """
+    return reached_sync_point(step_id)
+
+
+# --- what they are made of ------------------------------------------------------------------
+
+
+def specs_for(op: str, pspecs: Any, tree: Any) -> list[PartitionSpec]:
+    """The spec of each leaf; None says nothing of its axes."""
+    specs = broadcast_prefix(
+        pspecs,
+        tree,
+        is_leaf=lambda s: s is None or isinstance(s, PartitionSpec),
+        op=op,
+        prefix_name="pspecs",
+        full_name="the arrays",
+    )
+    return [PartitionSpec() if s is None else s for s in specs]
+
+
+def as_host(x: Any) -> np.ndarray:
+    """A value of this process as a NumPy array of the dtype that weft has for it."""
+    if type(x) is ArrayImpl:
+        return host_view(x)
+    return np.asarray(x, typeof(x, "multihost_utils").dtype)
+
+
+def as_bytes(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays one after the other; as bytes, what any dtype has comes across unchanged."""
+    every = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in arrays]
+    return np.concatenate([np.zeros(0, np.uint8), *every])
+
+
+def from_bytes(row: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What `as_bytes` joined, for arrays of these shapes and dtypes."""
+    ends = np.cumsum([x.nbytes for x in like])
+    cut = np.split(row, ends[:-1]) if like else []
+    return [c.copy().view(x.dtype).reshape(x.shape) for c, x in zip(cut, like, strict=True)]
+
+
+def gathered(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Every process's arrays, stacked."""
+    rows = [from_bytes(row, arrays) for row in across(as_bytes(arrays), kept)]
+    return [np.stack(column) for column in zip(*rows, strict=True)] if arrays else []
+
+
+def gathered_whole(x: Any) -> np.ndarray:
+    """The whole content of an array over the devices of several processes."""
+    with naming_failures():
+        return np.asarray(host_view(laid_out(x.sharding.whole)(x)))
+
+
+def across(row: np.ndarray, combined: Callable) -> np.ndarray:
+    """`combined` applied to the rows of all processes, in each process."""
+    if process_count() == 1:
+        return np.asarray(combined(row[None]))
+    with naming_failures():
+        rows = make_array_from_process_local_data(
+            NamedSharding(one_of_each(), PartitionSpec("processes")), row[None]
+        )
+        return np.array(host_view(over_processes(combined)(rows)))
+
+
+def kept(rows: Any) -> Any:
+    """The rows themselves."""
+    return rows
+
+
+def added(rows: Any) -> Any:
+    """The sum of the rows, all but one of which are zero."""
+    return reduce_sum(rows, (0,))
+
+
+@functools.cache
+def one_of_each() -> Mesh:
+    """A mesh of the first device of each process, in the order of the processes."""
+    first: dict[int, Any] = {}
+    for device in devices():
+        first.setdefault(device.process_index, device)
+    return Mesh(np.array([first[rank] for rank in sorted(first)]), ("processes",))
+
+
+@functools.cache
+def over_processes(combined: Callable) -> Callable:
+    """A function of the rows of all processes, whose result each has."""
+    return jit(combined, out_shardings=NamedSharding(one_of_each(), PartitionSpec()))
+
+
+@functools.cache
+def laid_out(sharding: Any) -> Callable:
+    """The identity, whose result lies as `sharding` says."""
+    return jit(kept, out_shardings=sharding)

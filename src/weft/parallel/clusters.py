@@ -1,0 +1,161 @@
+"""What starts processes and how it tells them who they are: Slurm, MPI, Kubernetes, TPU pods.
+
+Each detector reads the environment alone. What is done with the answer is distributed.py's.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+Environment = Mapping[str, str]
+
+
+class Place(NamedTuple):
+    """This process among others, as far as it is known."""
+
+    address: str | None = None  # of the coordinator, host:port
+    size: int | None = None
+    rank: int | None = None
+    local_devices: tuple[int, ...] | None = None
+
+    def filled(self, other: Place) -> Place:
+        """What is not known here, from another place."""
+        return self._replace(
+            **{n: x for n, x in other._asdict().items() if getattr(self, n) is None}
+        )
+
+
+def port_for(job: int) -> int:
+    """A port that all processes of a job agree on, of the last 4096."""
+    return 65536 - 2**12 + job % 2**12
+
+
+def number(environ: Environment, name: str) -> int | None:
+    """A variable that holds an integer."""
+    text = environ.get(name)
+    if text is None or text.strip() == "":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"distributed.initialize: {name} must be an integer; got {text!r}."
+        ) from None
+
+
+def from_variables(environ: Environment) -> Place:
+    """What WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES and so on say, or JAX_ and the same."""
+    known: dict[str, str] = {}
+    for prefix in ("JAX_", "WEFT_"):
+        known |= {
+            n.removeprefix(prefix): x for n, x in environ.items() if n.startswith(prefix) and x
+        }
+    address = known.get("COORDINATOR_ADDRESS")
+    if address and "COORDINATOR_PORT" in known and not re.search(r":\d+$", address):
+        address = f"{address}:{known['COORDINATOR_PORT']}"
+    devices = known.get("LOCAL_DEVICE_IDS")
+    return Place(
+        address,
+        number(known, "NUM_PROCESSES"),
+        number(known, "PROCESS_ID"),
+        tuple(map(int, devices.split(","))) if devices else None,
+    )
+
+
+def slurm(environ: Environment) -> Place | None:
+    """A step of Slurm; each process uses the one GPU that has its local number."""
+    job, nodes = number(environ, "SLURM_JOB_ID"), environ.get("SLURM_STEP_NODELIST")
+    if job is None or not nodes or "SLURM_PROCID" not in environ:
+        return None
+    local = number(environ, "SLURM_LOCALID")
+    return Place(
+        f"{first_node(nodes)}:{port_for(job)}",
+        number(environ, "SLURM_NTASKS"),
+        number(environ, "SLURM_PROCID"),
+        None if local is None else (local,),
+    )
+
+
+def first_node(nodes: str) -> str:
+    """The first host of Slurm's list: node001 of `node[001-015,020],other`."""
+    match = re.match(r"([^,\[]+)(?:\[(\w+))?", nodes)
+    return nodes if match is None else match[1] + (match[2] or "")
+
+
+def open_mpi(environ: Environment) -> Place | None:
+    """Processes started by Open MPI's mpirun; where it does not say its address, on one host."""
+    size, local_size = (number(environ, f"OMPI_COMM_WORLD_{n}") for n in ("SIZE", "LOCAL_SIZE"))
+    if size is None:
+        return None
+    address = None
+    job, _, uri = environ.get("OMPI_MCA_orte_hnp_uri", "").partition(";")
+    hosts = re.search(r"tcp://\[?([^,:\]]+)", uri)
+    if hosts:
+        address = f"{hosts[1]}:{port_for(int(job.split('.')[0]))}"
+    elif size == local_size:
+        job = environ.get("PMIX_NAMESPACE", "")
+        address = f"127.0.0.1:{port_for(zlib.crc32(job.encode()))}"
+    local = number(environ, "OMPI_COMM_WORLD_LOCAL_RANK")
+    rank = number(environ, "OMPI_COMM_WORLD_RANK")
+    return Place(address, size, rank, None if local is None else (local,))
+
+
+def pmi(environ: Environment) -> Place | None:
+    """Processes started by MPICH's mpiexec or its kin; the coordinator's address is to be given."""
+    size, rank = number(environ, "PMI_SIZE"), number(environ, "PMI_RANK")
+    if size is None or rank is None:
+        return None
+    address = None
+    if size == number(environ, "MPI_LOCALNRANKS"):
+        job = environ.get("PMI_PORT", "")
+        address = f"127.0.0.1:{port_for(zlib.crc32(job.encode()))}" if job else None
+    return Place(address, size, rank)
+
+
+def kubernetes(environ: Environment) -> Place | None:
+    """A pod of an indexed job; the number of pods and the address are variables to be set."""
+    rank = number(environ, "JOB_COMPLETION_INDEX")
+    if "KUBERNETES_SERVICE_HOST" not in environ or rank is None:
+        return None
+    return Place(rank=rank)
+
+
+def tpu_pod(environ: Environment) -> Place | None:
+    """A worker of a TPU pod slice."""
+    hosts = [h for h in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if h]
+    rank = number(environ, "TPU_WORKER_ID")
+    if len(hosts) < 2 or rank is None:
+        return None
+    return Place(f"{hosts[0]}:8476", len(hosts), rank)
+
+
+DETECTORS: dict[str, Callable[[Environment], Place | None]] = {
+    "slurm": slurm,
+    "ompi": open_mpi,
+    "pmi": pmi,
+    "tpu": tpu_pod,
+    "k8s": kubernetes,
+}
+
+
+def detected(method: str | None, environ: Environment) -> Place:
+    """What starts the processes says: the cluster that `method` names, or the first that is."""
+    if method == "deactivate":
+        return Place()
+    if method is not None and method.lower() not in DETECTORS:
+        raise ValueError(
+            f"distributed.initialize: cluster_detection_method must be one of "
+            f"{', '.join(DETECTORS)}, deactivate; got {method!r}."
+        )
+    names = [method.lower()] if method else list(DETECTORS)
+    found = (DETECTORS[name](environ) for name in names)
+    place = next((p for p in found if p is not None), None)
+    if place is None and method:
+        raise RuntimeError(
+            f"distributed.initialize: the environment must be that of {method}; got none of its "
+            "variables."
+        )
+    return place or Place()

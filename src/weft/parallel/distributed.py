@@ -1,0 +1,443 @@
+"""Several processes as one program: joining, leaving, and the report of one that is lost.
+
+Who a process is among others is clusters.py's to find; the devices of all are client.py's. What
+passes values between processes is in experimental/multihost_utils.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+from weft.errors import JaxRuntimeError, ProcessFailureError
+from weft.parallel import coordinator
+from weft.parallel.clusters import Place, detected, from_variables
+from weft.util import Logger
+from weft.xla.client import Together, all_devices, has_clients, join
+
+logger = Logger("weft.distributed")
+
+ALIVE, GONE, LEFT = "weft/alive/", "weft/gone/", "weft/left/"
+
+
+class Member:
+    """This process's part in the whole: its connection, and the coordinator if it is the first."""
+
+    def __init__(self, client: Any, serving: Any, rank: int, size: int, leave: int, watch: Watch):
+        self.client = client
+        self.serving = serving
+        self.rank = rank
+        self.size = size
+        self.leave_timeout = leave
+        self.watch = watch
+        self.preemption: Any = None  # made where somebody asks
+
+
+_member: list[Member] = []
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: int = 300,
+    heartbeat_timeout_seconds: int = 100,
+    shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+) -> None:
+    """Join this process with others: `weft.devices()` are then those of all of them.
+
+    To be called by each process, before devices are used, with the address of process 0 as
+    `host:port`, the number of processes, and the process's own number. What is not given is taken
+    from WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES, WEFT_PROCESS_ID and WEFT_LOCAL_DEVICE_IDS (or
+    JAX_ and the same), or from what started the processes: Slurm, Open MPI, MPICH, a TPU pod.
+
+    A process that dies, or is silent for `heartbeat_timeout_seconds`, is reported by the others
+    with its number: `ProcessFailureError` is raised in the main thread, or where that is stuck in a
+    computation with the lost process, the process ends with status 1.
+
+    >>> initialize("localhost:1234", num_processes=1, process_id=0)
+    >>> is_initialized()
+    True
+    >>> shutdown()
+    """
+    op = "distributed.initialize"
+    if _member:
+        raise RuntimeError(f"{op}: must be called once; got a second call.")
+    given = (local_device_ids,) if isinstance(local_device_ids, int) else local_device_ids
+    devices = None if given is None else tuple(given)
+    place = Place(coordinator_address, num_processes, process_id, devices)
+    place = place.filled(from_variables(os.environ))
+    if None in place[:3]:
+        place = place.filled(detected(cluster_detection_method, os.environ))
+    address, size, rank = complete(place)
+    partition = slice_index if partition_index is None else partition_index
+    client = serving = None
+    if size > 1:
+        if has_clients():
+            raise RuntimeError(
+                f"{op}: must be called before devices are used; got a call after they were. "
+                "Hint: call it first thing after `import weft`."
+            )
+        times = (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds)
+        if rank == 0:
+            bind = coordinator_bind_address or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
+            serving = start_coordinator(address, bind, size, *times)
+        try:
+            client = connected(address, rank, size, *times)
+        except RuntimeError:
+            if serving is not None:
+                serving.communicate()  # it has nothing to wait for
+            raise
+        join(Together(client, rank, size, place.local_devices, partition))
+    watch = Watch(client, rank, size, heartbeat_timeout_seconds, address)
+    _member.append(Member(client, serving, rank, size, shutdown_timeout_seconds, watch))
+    if size > 1:
+        watch.begin(initialization_timeout)
+        atexit.register(leave_at_exit)
+
+
+def is_initialized() -> bool:
+    """Whether this process has joined others, or said that it is alone.
+
+    >>> is_initialized()
+    False
+    """
+    return bool(_member)
+
+
+def shutdown() -> None:
+    """Leave the other processes, once they leave too; called at exit where nobody called it.
+
+    >>> shutdown()
+    """
+    if not _member:
+        return
+    member = _member[-1]
+    try:
+        if member.size > 1:
+            member.watch.leave(member.leave_timeout)
+            member.client.shutdown()
+            if member.watch.gone.keys() - {member.rank}:
+                raise member.watch.error()
+    except (JaxRuntimeError, TimeoutError) as error:
+        raise JaxRuntimeError(
+            f"distributed.shutdown: all {member.size} processes must leave within "
+            f"{member.leave_timeout} s; got {first_line(error)}"
+        ) from error
+    finally:
+        _member.clear()
+        join(None)
+        atexit.unregister(leave_at_exit)
+        if member.serving is not None and not member.watch.gone:
+            with contextlib.suppress(OSError):  # it ended, which is what it is asked for
+                member.serving.stdin.write(b"done\n")
+                member.serving.stdin.close()
+
+
+def complete(place: Place) -> tuple[str, int, int]:
+    """The address, number of processes and rank; an error that says which of them are unknown."""
+    address, size, rank, _ = place
+    names = ("coordinator_address", "num_processes", "process_id")
+    missing = [n for n, x in zip(names, place, strict=False) if x is None]
+    if size == 1:
+        return address or "", 1, rank or 0
+    if address is None or size is None or rank is None:
+        known = [f"{n}={x!r}" for n, x in zip(names, place, strict=False) if x is not None]
+        raise ValueError(
+            f"distributed.initialize: {', '.join(missing)} must be given where no cluster is "
+            f"found that says it; got {', '.join(known) or 'no arguments'}. Hint: "
+            'initialize("host:port", num_processes, process_id), or WEFT_COORDINATOR_ADDRESS, '
+            "WEFT_NUM_PROCESSES and WEFT_PROCESS_ID in the environment."
+        )
+    if not 0 <= rank < size:
+        raise ValueError(
+            f"distributed.initialize: process_id must be from 0 to {size - 1}, for num_processes "
+            f"is {size}; got {rank}."
+        )
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(
+            f"distributed.initialize: coordinator_address must be host:port; got {address!r}."
+        )
+    return address, size, rank
+
+
+def start_coordinator(
+    address: str, bind: str, size: int, start: int, heartbeat: int, leave: int
+) -> subprocess.Popen:
+    """The process that keeps the list of processes, which process 0 starts."""
+    port = address.rpartition(":")[2]
+    times = [str(int(t)) for t in (backstop(heartbeat), start, leave)]
+    serving = subprocess.Popen(
+        [sys.executable, "-P", coordinator.__file__, port, bind, str(size), *times],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # or who waits for the end of our output waits for it
+    )
+    assert serving.stdout is not None
+    said = serving.stdout.readline().decode().strip()
+    if said != "listening":
+        serving.wait()
+        serving.stdin.close()  # type: ignore[union-attr]
+        serving.stdout.close()
+        raise RuntimeError(
+            f"distributed.initialize: the coordinator must be able to listen on "
+            f"{bind or f'port {port}'}; got {said.removeprefix('refused ') or 'no answer of it'}. "
+            "Hint: another port, the same for all processes."
+        )
+    return serving
+
+
+def backstop(heartbeat: float) -> int:
+    """When the engine itself ends the processes, because one is lost; Watch should come before."""
+    return int(2 * heartbeat + 30)
+
+
+def connected(address: str, rank: int, size: int, start: int, heartbeat: int, leave: int) -> Any:
+    """The engine's connection to the coordinator, made when all processes are there."""
+    wrong = called(address, rank, size, start)
+    try:
+        if wrong:
+            raise JaxRuntimeError(wrong)
+        client = _jax.get_distributed_runtime_client(
+            address,
+            rank,
+            init_timeout=int(start),
+            heartbeat_timeout=backstop(heartbeat),
+            shutdown_timeout=int(leave),
+            shutdown_on_destruction=False,
+            use_compression=True,
+        )
+        client.connect()
+    except JaxRuntimeError as error:
+        raise RuntimeError(
+            f"distributed.initialize: {size} processes must reach the coordinator at {address} "
+            f"within {start} s; got {first_line(error)}. Hint: each process is to be started, with "
+            "one address and a process_id of its own."
+        ) from error
+    return client
+
+
+def called(address: str, rank: int, size: int, seconds: float) -> str:
+    """Call the coordinator, and wait until all have; what went wrong, else nothing."""
+    host, _, port = address.rpartition(":")
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=5) as call:
+                call.sendall(f"{rank} {size}\n".encode())
+                call.settimeout(seconds + 5)
+                answer = call.makefile().readline()
+                if answer:
+                    return answer.strip()
+                why = "it hung up"
+        except OSError as error:
+            why = f"{type(error).__name__}: {error}"
+        if time.monotonic() > end:
+            return f"no answer of it to process {rank} in {seconds:g} s ({why})"
+        time.sleep(0.1)
+
+
+def first_line(error: Exception) -> str:
+    """What the engine says, without its details."""
+    return str(error).strip().split("\n")[0]
+
+
+# --- the watch ------------------------------------------------------------------------------
+
+
+class Watch(threading.Thread):
+    """Tells others that this process lives, watches the next one, and reports one that is lost.
+
+    A sign of life is a counter under ALIVE and the rank; who finds a process lost writes why under
+    GONE and its rank, where all look. The engine has such a watch, which ends the process.
+    """
+
+    def __init__(self, client: Any, rank: int, size: int, timeout: float, address: str):
+        super().__init__(name="weft.distributed", daemon=True)
+        self.client = client
+        self.rank = rank
+        self.size = size
+        self.timeout = timeout
+        self.period = timeout / 10
+        self.patience = 1.5 * timeout + 2  # after that, a broken computation has another reason
+        self.address = address
+        self.over = threading.Event()
+        self.failed = threading.Event()
+        self.raised = threading.Event()
+        self.leaving = False  # at the exit of the interpreter: nothing can be raised any more
+        self.gone: dict[int, str] = {}
+        self.count = 0
+        self.next = (rank + 1) % size
+        self.seen = ("", 0.0)  # the last sign of the next process, and when it came
+
+    def begin(self, timeout: float) -> None:
+        """Start, when each process has given a sign."""
+        self.sign()
+        self.client.wait_at_barrier("weft/joined", int(timeout * 1000))
+        self.start()
+
+    def sign(self) -> None:
+        """Give a sign of life."""
+        self.count += 1
+        self.client.key_value_set(f"{ALIVE}{self.rank}", str(self.count), True)
+
+    def leave(self, timeout: float) -> None:
+        """Wait until all processes are to leave, or one is lost; the watch ends."""
+        self.leaving = True
+        if self.rank in self.gone:  # the others have been told
+            self.over.set()
+        end = time.monotonic() + timeout
+        self.client.key_value_set(f"{LEFT}{self.rank}", "", True)
+        while not (self.over.is_set() or self.failed.wait(min(self.period / 5, 0.2))):
+            left = {int(key.rpartition("/")[2]) for key, _ in self.client.key_value_dir_get(LEFT)}
+            if len(left) == self.size:
+                break
+            if time.monotonic() > end:
+                self.tell(self.rank, "left, and others did not")
+                others = sorted({*range(self.size)} - left)
+                raise TimeoutError(f"process {', '.join(map(str, others))} going on.")
+        self.over.set()
+        self.join()
+
+    def run(self) -> None:
+        """Until the end, or until a process is lost."""
+        self.seen = ("", time.monotonic())
+        while not self.over.wait(self.period):
+            try:
+                self.sign()
+                found = self.client.key_value_dir_get(GONE)
+                self.gone = {int(key.rpartition("/")[2]): why for key, why in found}
+                if not self.gone:
+                    self.look()
+            except JaxRuntimeError as error:
+                self.gone = {0: f"the coordinator at {self.address}: {first_line(error)}"}
+            if self.gone and not self.over.is_set():
+                self.report()
+                return
+
+    def look(self) -> None:
+        """See whether the next process gives signs; tell all if it does not."""
+        now = time.monotonic()
+        sign = self.client.key_value_try_get(f"{ALIVE}{self.next}")
+        if sign != self.seen[0]:
+            self.seen = (sign, now)
+        elif now - self.seen[1] > self.timeout - 2 * self.period:
+            self.tell(self.next, f"no sign of life for {now - self.seen[1]:.1f} s")
+
+    def tell(self, rank: int, why: str) -> None:
+        """Write down that a process is lost."""
+        self.client.key_value_set(f"{GONE}{rank}", why, True)
+        self.gone = {rank: why}
+
+    def message(self) -> str:
+        """What the error says."""
+        said = "; ".join(f"process {rank}: {why}" for rank, why in sorted(self.gone.items()))
+        return (
+            f"distributed: all {self.size} processes must stay alive; got {said}. Hint: the output "
+            "of that process says why."
+        )
+
+    def error(self) -> ProcessFailureError:
+        """The error for the processes lost."""
+        lost = {d for d in all_devices() if d.process_index in self.gone} if has_clients() else ()
+        return ProcessFailureError(self.message(), lost)
+
+    def report(self) -> None:
+        """Say it, raise it in the main thread, and end the process if that is stuck."""
+        self.failed.set()
+        if self.leaving:
+            logger.error("%s", self.message())
+            return
+        logger.error("process %d: %s", self.rank, self.message())
+        raise_in_main_thread(self.error(), self.raised)
+        if self.raised.wait(max(1.0, 2 * self.period)) or self.over.is_set() or self.leaving:
+            return
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(1)
+
+
+def raise_in_main_thread(error: Exception, raised: threading.Event) -> None:
+    """Raise an error in the main thread at its next step, and set `raised` when it comes to it."""
+
+    class Here(type(error)):  # type: ignore[misc]
+        """The error: Python makes it where it is raised."""
+
+        def __init__(self) -> None:
+            super().__init__(*error.args)
+            self.__dict__.update(vars(error))
+            raised.set()
+
+    Here.__name__, Here.__qualname__ = type(error).__name__, type(error).__qualname__
+    Here.__module__ = type(error).__module__
+    thread = threading.main_thread().ident
+    set_error = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    set_error(ctypes.c_ulong(thread or 0), ctypes.py_object(Here))
+
+
+def leave_at_exit() -> None:
+    """Leave when the interpreter ends; with an error, tell the others why this process ends."""
+    if not _member:
+        return
+    member = _member[-1]
+    watch, failure = member.watch, getattr(sys, "last_value", None)
+    watch.leaving = True
+    if failure is not None and of_engine(failure):
+        # a broken computation is what the loss of another process looks like at first
+        watch.failed.wait(watch.patience)
+    if failure is not None and not watch.gone:
+        with contextlib.suppress(JaxRuntimeError):  # who cannot be reached is not told
+            watch.tell(member.rank, f"ended by {type(failure).__name__}: {first_line(failure)}")
+    try:
+        with contextlib.suppress(ProcessFailureError):  # it is reported by now
+            shutdown()
+    except JaxRuntimeError as error:
+        logger.error("%s", error)
+
+
+def of_engine(error: BaseException) -> bool:
+    """Whether an error is the engine's: some come as ValueError, but begin with a status code."""
+    coded = re.match("[A-Z_]+: ", str(error)) is not None
+    return isinstance(error, JaxRuntimeError) or type(error) is ValueError and coded
+
+
+@contextlib.contextmanager
+def naming_failures() -> Iterator[None]:
+    """Where the engine fails inside because a process is lost, raise the error that says which."""
+    try:
+        yield
+    except (JaxRuntimeError, ValueError) as error:
+        watch = _member[-1].watch if _member and of_engine(error) else None
+        if watch is None or not watch.failed.wait(watch.patience):
+            raise
+        raise watch.error() from error
+
+
+def reached_sync_point(step: int) -> bool:
+    """Whether the engine says that all processes, told to stop, have come to this step."""
+    if not _member or _member[-1].client is None:
+        return False
+    member = _member[-1]
+    if member.preemption is None:
+        member.preemption = _jax.create_preemption_sync_manager()
+        member.preemption.initialize(member.client)
+    return member.preemption.reached_sync_point(step)

@@ -1,0 +1,335 @@
+"""Several processes on this machine: what they compute together, and what they say of a lost one.
+
+Each test starts real processes that run member.py; they meet over the loopback interface.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from weft.parallel import distributed
+from weft.parallel.clusters import Place, detected, from_variables
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+MEMBER = Path(__file__).with_name("member.py")
+LIMIT = 50  # seconds; what takes longer hangs
+SILENCE = 3  # as in member.py
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "XLA_FLAGS"))}
+    paths = os.pathsep.join([str(CHECKOUT / "src"), str(CHECKOUT)])
+    return {**kept, "PYTHONPATH": paths, "WEFT_PLATFORMS": "cpu", **more}
+
+
+class Running:
+    """Processes that run one body of member.py; at the end none is left."""
+
+    def __init__(self, size, *args, devices=2, **more):
+        self.address = f"127.0.0.1:{free_port()}"
+        self.start = time.monotonic()
+        self.all = [
+            subprocess.Popen(
+                [sys.executable, str(MEMBER), *args],
+                env=environment(
+                    WEFT_NUM_CPU_DEVICES=str(devices),
+                    WEFT_COORDINATOR_ADDRESS=self.address,
+                    WEFT_NUM_PROCESSES=str(size),
+                    WEFT_PROCESS_ID=str(rank),
+                    **more,
+                ),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(size)
+        ]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        for process in self.all:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+    def finish(self, rank):
+        """(what it found, exit status, its standard error) of a process, when it has ended."""
+        process = self.all[rank]
+        try:
+            out, err = process.communicate(timeout=LIMIT - (time.monotonic() - self.start))
+        except subprocess.TimeoutExpired:
+            for other in self.all:
+                other.kill()
+            said = "\n".join(
+                f"--- {i}:\n{p.communicate()[0]}{p.stderr}" for i, p in enumerate(self.all)
+            )
+            pytest.fail(f"process {rank} did not end in {LIMIT} s:\n{said}")
+        found = {}
+        for line in out.splitlines():
+            if line.startswith("{"):
+                found.update(json.loads(line))
+        return found, process.returncode, err
+
+    def results(self):
+        """What each process found; all must end well."""
+        ends = [self.finish(rank) for rank in range(len(self.all))]
+        for rank, (_, status, err) in enumerate(ends):
+            assert status == 0, f"process {rank} ended with {status}:\n{err}"
+        return [found for found, _, _ in ends]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_processes_compute_together(size):
+    devices = 4 // size
+    with Running(size, "everything", devices=devices) as running:
+        results = running.results()
+    x = np.arange(8.0)
+    for rank, found in enumerate(results):
+        assert found["devices"] == 4 and found["local"] == devices
+        assert found["rank"] == found["default"] == rank and found["size"] == size
+        assert found["ranks"] == list(range(size)) and found["mine"]
+        assert found["sum"] == x.sum() and found["eager"] == 2 * x.sum()
+        assert found["psum"] == x.reshape(4, 2).sum(0).tolist()
+        assert found["grad"] == 2 * (x**2).sum()
+        assert found["whole"] == found["content"] == x.tolist()
+        assert found["shards"] == np.split(x.reshape(4, 2), size)[rank].tolist()
+        assert found["text"]
+        assert found["allgather"] == [[10 * r, 10 * r + 1] for r in range(size)]
+        assert found["sign"] == [True] * size
+        assert found["tiled"] == [r == 1 for r in range(size)]
+        assert found["broadcast"] == 5 and found["chosen"] == size - 1
+        assert found["shape"] == [2 * size] and found["back"] == [rank + 1.0] * 2
+        assert found["total"] == size * (size + 1)
+        check_errors(found["errors"], rank, size)
+
+
+def check_errors(errors, rank, size):
+    other = 0 if rank else 1
+    read, gather, sync, equal, put, again, local = errors
+    assert read.startswith(
+        "RuntimeError: array: must lie on this process's devices to be read; got f32[8] with parts"
+    )
+    assert gather == (
+        "ValueError: process_allgather: an array over several processes must be gathered with "
+        "tiled=True; got f32[8]. Hint: process_allgather(x, tiled=True)."
+    )
+    assert sync == (
+        "AssertionError: sync_global_devices: name must be the same in every process; got "
+        f"'step {rank}' in process {rank}, 'step {other}' in process {other}."
+    )
+    assert equal == (
+        "AssertionError: ranks: assert_equal: every process must have the values of process 0; "
+        "got 1 in process 1, 0 in process 0, at in_tree."
+    )
+    assert put.startswith("ValueError: device_put: device must be this process's, or a")
+    assert put.endswith(f", of process {(rank + 1) % size}. Hint: weft.local_devices().")
+    assert again == (
+        "RuntimeError: distributed.initialize: must be called once; got a second call."
+    )
+    assert local.startswith("ValueError: local_devices: process_index must be one of [0, 1")
+
+
+def test_training_over_processes_is_training_in_one():
+    alone = subprocess.run(
+        [sys.executable, str(MEMBER), "alone"],
+        env=environment(WEFT_NUM_CPU_DEVICES="1"),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert alone.returncode == 0, alone.stderr
+    want = json.loads(alone.stdout)
+    with Running(2, "train") as running:
+        results = running.results()
+    for found in results:
+        np.testing.assert_allclose(found["loss"], want["loss"], rtol=1e-5)
+        np.testing.assert_allclose(found["weights"], want["weights"], rtol=1e-4, atol=1e-6)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("how", "victim", "stuck"),
+    [("killed", 1, True), ("killed", 0, False), ("stopped", 1, True), ("error", 1, False)],
+)
+def test_a_lost_process_is_reported(how, victim, stuck):
+    others = sorted({0, 1, 2} - {victim})
+    with Running(3, how, *["stuck"] * stuck, devices=1, VICTIM=str(victim)) as running:
+        if how == "killed":
+            running.finish(victim)
+            lost = time.monotonic()
+        ends = [running.finish(rank) for rank in others]
+        if how == "killed":
+            # the time set, and what a process takes to end
+            assert time.monotonic() - lost < SILENCE + 7
+        if how == "stopped":
+            running.all[victim].send_signal(signal.SIGKILL)
+    why = {"error": "ended by ValueError: no more"}.get(how, "no sign of life for ")
+    for found, status, err in ends:
+        assert found["sum"] == 3.0
+        assert status == 1
+        assert f"distributed: all 3 processes must stay alive; got process {victim}: {why}" in err
+
+
+def begun(*places, seconds=1):
+    """What processes in places (rank, number of processes) say that begin together, and fail."""
+    address = f"127.0.0.1:{free_port()}"
+    program = "from weft import distributed\ndistributed.initialize(%r, %d, %d, "
+    program += f"initialization_timeout={seconds})"
+    every = [
+        subprocess.Popen(
+            [sys.executable, "-c", program % (address, size, rank)],
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, size in places
+    ]
+    said = [p.communicate(timeout=LIMIT)[1].strip().splitlines()[-1] for p in every]
+    assert [p.returncode for p in every] == [1] * len(every)
+    return said
+
+
+def test_who_is_missing_at_the_start():
+    for said in begun((0, 3), (2, 3), seconds=4):
+        assert "distributed.initialize: 3 processes must reach the coordinator at 127.0" in said
+        assert "; got no call from process 1 in 4 s. Hint: each process is to be started" in said
+    (said,) = begun((1, 2))
+    assert "; got no answer of it to process 1 in 1 s (ConnectionRefusedError: " in said
+
+
+def test_processes_that_disagree():
+    one, other = begun((0, 2), (1, 3), seconds=20)
+    assert "; got num_processes=3 in process 1, 2 in process 0. Hint: " in one
+    assert one.endswith(other[-60:])
+    one, *_ = begun((0, 3), (1, 3), (1, 3), seconds=20)
+    assert "; got two processes with process_id=1. Hint: " in one
+
+
+def test_a_port_that_is_taken():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        with pytest.raises(RuntimeError, match=rf"must be able to listen on 127.0.0.1:{port}; got"):
+            distributed.start_coordinator(
+                f"127.0.0.1:{port}", f"127.0.0.1:{port}", 2, start=5, heartbeat=5, leave=5
+            )
+
+
+# --- in this process ------------------------------------------------------------------------
+
+
+def test_one_process_needs_nobody():
+    assert not weft.distributed.is_initialized()
+    weft.distributed.initialize(num_processes=1)
+    assert weft.distributed.is_initialized() and weft.process_count() == 1
+    with pytest.raises(RuntimeError, match=r"must be called once; got a second call"):
+        weft.distributed.initialize("localhost:1234", 2, 0)
+    weft.distributed.shutdown()
+    weft.distributed.shutdown()
+    assert not weft.distributed.is_initialized()
+
+
+def test_too_late():
+    assert weft.devices()
+    with pytest.raises(RuntimeError, match=r"must be called before devices are used; .* Hint: "):
+        weft.distributed.initialize("localhost:1234", 2, 0)
+    assert not weft.distributed.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), r"coordinator_address, num_processes, process_id must be given .* got no arguments\."),
+        (("a:1", 2), r"process_id must be given .* got coordinator_address='a:1', num_processes=2"),
+        (("a:1", 2, 2), r"process_id must be from 0 to 1, for num_processes is 2; got 2\."),
+        (("a", 2, 0), r"coordinator_address must be host:port; got 'a'\."),
+        (("a:b", 2, 0), r"coordinator_address must be host:port; got 'a:b'\."),
+    ],
+)
+def test_what_is_missing_or_wrong(arguments, message):
+    with pytest.raises(ValueError, match=r"^distributed\.initialize: " + message):
+        weft.distributed.initialize(*arguments)
+
+
+SLURM = {"SLURM_JOB_ID": "70000", "SLURM_NTASKS": "6", "SLURM_PROCID": "4", "SLURM_LOCALID": "1"}
+OMPI = {
+    "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_RANK": "3",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}
+
+
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({}, Place()),
+        (
+            {**SLURM, "SLURM_STEP_NODELIST": "node[007-009,12],other"},
+            Place("node007:61808", 6, 4, (1,)),
+        ),
+        ({**SLURM, "SLURM_STEP_NODELIST": "big-1,big-2"}, Place("big-1:61808", 6, 4, (1,))),
+        ({**SLURM, "SLURM_STEP_NODELIST": "alone"}, Place("alone:61808", 6, 4, (1,))),
+        (
+            {**OMPI, "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911"},
+            Place("10.96.0.1:61440", 4, 3, (1,)),
+        ),
+        (OMPI, Place(None, 4, 3, (1,))),
+        (
+            {**OMPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "4", "PMIX_NAMESPACE": "job-1"},
+            Place(f"127.0.0.1:{61440 + zlib.crc32(b'job-1') % 4096}", 4, 3, (1,)),
+        ),
+        ({"PMI_SIZE": "2", "PMI_RANK": "1"}, Place(None, 2, 1)),
+        (
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "5"},
+            Place(None, None, 5),
+        ),
+        ({"TPU_WORKER_HOSTNAMES": "t0,t1", "TPU_WORKER_ID": "1"}, Place("t0:8476", 2, 1)),
+    ],
+)
+def test_clusters_are_known_by_their_variables(environ, place):
+    assert detected(None, environ) == place
+    assert detected("deactivate", environ) == Place()
+
+
+def test_a_cluster_by_name():
+    both = {**SLURM, "SLURM_STEP_NODELIST": "alone", **OMPI}
+    assert detected(None, both).size == 6 and detected("ompi", both).size == 4
+    with pytest.raises(RuntimeError, match=r"environment must be that of slurm; got none"):
+        detected("slurm", OMPI)
+    with pytest.raises(ValueError, match=r"must be one of slurm, ompi, .*; got 'abacus'\."):
+        detected("abacus", {})
+    with pytest.raises(ValueError, match=r"SLURM_JOB_ID must be an integer; got 'x'\."):
+        detected(None, {"SLURM_JOB_ID": "x"})
+
+
+def test_variables_come_before_clusters():
+    environ = {
+        "JAX_COORDINATOR_ADDRESS": "a",
+        "JAX_COORDINATOR_PORT": "12",
+        "JAX_NUM_PROCESSES": "3",
+        "WEFT_NUM_PROCESSES": "4",
+        "JAX_PROCESS_ID": "1",
+        "JAX_LOCAL_DEVICE_IDS": "0,2",
+    }
+    assert from_variables(environ) == Place("a:12", 4, 1, (0, 2))
+    assert Place(size=9).filled(from_variables(environ)).size == 9
