@@ -290,6 +290,44 @@ def test_an_unmapped_predicate_runs_one_branch_for_all_rows():
         close(g(XS), np.cos(XS) if p else 2 * XS)
 
 
+def products(A, x):  # a matrix that the rows share, and what has no value at x = 0
+    return jnp.sum(A @ (jnp.ones(3) / x))
+
+
+def products_of_rows(A, x):  # and a matrix for each row, made of that
+    return jnp.sum(jnp.sin(A * x) @ (jnp.ones(3) / x) + jnp.asarray(A)[jnp.int32(x > 1), 0] / x)
+
+
+def quotients(A, x):
+    return jnp.sum(jnp.log(x) / (A @ A.T))
+
+
+def solutions(A, x):
+    return jnp.sum(jnp.linalg.solve(jnp.eye(2) + A @ A.T, jnp.ones(2) / x))
+
+
+@pytest.mark.parametrize("call", [lambda f: f, jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("branch", [products, products_of_rows, quotients, solutions])
+def test_rows_that_do_not_choose_a_branch_add_nothing_to_what_rows_share(branch, call):
+    A = np.array([[1, 2, 3], [3, 1, 2]], np.float32)
+    x, chosen = np.array([0.5, 0.0, 2.0], np.float32), np.array([True, False, True])
+
+    def rows(A, x):
+        one = lambda x, p: lax.cond(p, call(branch), lambda A, x: jnp.sum(A) * x, A, x)
+        return jnp.sum(vmap(one)(x, chosen))
+
+    def in_python(A, x):
+        return branch(A, x[0]) + jnp.sum(A) * x[1] + branch(A, x[2])
+
+    close(rows(A, x), in_python(A, x))
+    for got, want in zip(grad(rows, (0, 1))(A, x), grad(in_python, (0, 1))(A, x), strict=True):
+        close(got, want, 1e-4)
+    both = lambda f: jvp(lambda A: grad(f)(A, x), (A,), (A * A,))
+    with weft.enable_checks():
+        for got, want in zip(both(rows), both(in_python), strict=True):
+            close(got, want, 1e-4)
+
+
 def test_golden():
     jaxpr = make_jaxpr(lambda x: lax.switch(4, [plus, times], x))(1.0)
     assert str(jaxpr) == textwrap.dedent("""\

@@ -13,9 +13,9 @@ import numpy as np
 
 from weft import dtypes
 from weft.control.checks import batch_with_checks, holds_checks
-from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.jit import jaxpr_uses_axis, jit_p, run_compiled
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxprs_in_params, memo_jaxpr
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import (
     Linear,
@@ -27,12 +27,13 @@ from weft.core.primitive import (
     solved_for,
     tangents_of,
 )
+from weft.core.source import inner_source
 from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.options import config
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
-from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal, zeros
 from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
 from weft.transforms.check import INT, Checked, Failure, checked_jaxpr, slots_for
 from weft.transforms.jet import jet_jaxpr
@@ -239,7 +240,8 @@ def computed(
 
     What it reads has a derivative of zero in all rows but its `own`: that of what is not chosen may
     be infinite, and zero times infinity is NaN. An operand that the rows share is repeated for it
-    if it is a scalar or a vector; products with many copies of a matrix would be slow.
+    if it is a scalar or a vector; products with many copies of a matrix would be slow, and so it
+    is what a matrix meets that is held to the rows of the branch (`guarded_jaxpr`).
     """
     read = {a for eqn in branch.eqns for a in eqn.invars if type(a) is not Literal}
     xs, ds = list(args), list(dims)
@@ -248,12 +250,84 @@ def computed(
             x = batched_at_front(x, d, axis.size)
             mask = broadcast_in_dim(own, typeof(x).shape, (0,))
             xs[k], ds[k] = select_n(mask, stop_gradient_p.bind(x)[0], x), 0
-    program, out_dims = batch_jaxpr(branch, axis, tuple(ds))
+    mapped = tuple(d is not None for d in ds)
+    shared = tuple(
+        not m and dtypes.is_inexact(a.dtype) for m, a in zip(mapped, branch.in_avals, strict=True)
+    )
+    if any(shared):
+        guarded = guarded_jaxpr(branch, shared, mapped)
+        program, out_dims = batch_jaxpr(guarded, axis, (0, *ds))
+        xs.insert(0, own)
+    else:
+        program, out_dims = batch_jaxpr(branch, axis, tuple(ds))
     handed_on = dict(zip(branch.invars, zip(args, dims, strict=True), strict=True))
     return [
         handed_on[v] if type(v) is not Literal and v in handed_on else (y, d)
         for v, y, d in zip(branch.outvars, program(*xs), out_dims, strict=True)
     ]
+
+
+@memo_jaxpr
+def guarded_jaxpr(branch: Jaxpr, shared: tuple[bool, ...], mapped: tuple[bool, ...]) -> Jaxpr:
+    """One row of `branch`, after a bool: whether the row is one of this branch's.
+
+    Where what is made of `shared` operands meets what is made of `mapped` ones, a row that is not
+    the branch's own gives it ones, and takes no cotangent from there: the cotangent of a shared
+    operand is a sum over the rows, to which they then add zero, not zero times infinity. Calls of
+    jitted functions are entered; a loop is held as a whole, and what is in it is as it was.
+    """
+
+    def one_row(own: Any, *args: Any) -> list:
+        def held(xs: Sequence[Any], other: Callable, marks: Sequence[bool]) -> list:
+            return [
+                select_n(own, other(x), x) if m and dtypes.is_inexact(typeof(x).dtype) else x
+                for x, m in zip(xs, marks, strict=True)
+            ]
+
+        env = dict(zip(branch.invars, args, strict=True))
+        read = lambda a: a.val if type(a) is Literal else env[a]
+        around = current.source
+        try:
+            for eqn, marks in zip(branch.eqns, meetings(branch, shared, mapped), strict=True):
+                xs, params = list(map(read, eqn.invars)), eqn.params
+                current.source = inner_source(eqn.source)
+                if marks and eqn.primitive is jit_p:
+                    params = {**params, "jaxpr": guarded_jaxpr(params["jaxpr"], *marks)}
+                    xs.insert(0, own)
+                elif marks and not any(jaxprs_in_params(params)):  # a loop may not end at ones
+                    xs = held(xs, lambda x: literal(1, typeof(x).dtype), marks[1])
+                ys = eqn.primitive.bind(*xs, **params)
+                if marks:
+                    ys = held(ys, lambda y: stop_gradient_p.bind(y)[0], [True] * len(ys))
+                env.update(zip(eqn.outvars, ys, strict=True))
+        finally:
+            current.source = around
+        return list(map(read, branch.outvars))
+
+    predicate = ShapedArray((), np.dtype(bool))
+    return stage_whole(one_row, [predicate, *branch.in_avals], branch.name)
+
+
+Marks = tuple[bool, ...]
+
+
+def meetings(jaxpr: Jaxpr, shared: Marks, mapped: Marks) -> list[tuple[Marks, Marks] | None]:
+    """For each equation that takes both what is made of `mapped` operands and what is made of
+    `shared` ones alone: which of its operands are shared, and which mapped; None for the others."""
+    ours = {v for v, m in zip(jaxpr.invars, shared, strict=True) if m}
+    rows = {v for v, m in zip(jaxpr.invars, mapped, strict=True) if m}
+    found: list[tuple[Marks, Marks] | None] = []
+    for eqn in jaxpr.eqns:
+        alone, by_row = (
+            tuple(type(a) is not Literal and a in those for a in eqn.invars)
+            for those in (ours, rows)
+        )
+        found.append((alone, by_row) if any(alone) and any(by_row) else None)
+        if any(by_row):
+            rows.update(eqn.outvars)
+        elif any(alone):
+            ours.update(eqn.outvars)
+    return found
 
 
 def chosen(
