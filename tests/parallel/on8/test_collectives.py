@@ -250,3 +250,11 @@ def test_two_meshes_in_one_program():
 
 def test_references_are_those_of_vmap():
     assert N == 4 and ref_psum is ROWS["psum"][1] and ref_pmean is ROWS["pmean"][1]
+
+
+def test_a_loop_that_waits_for_nothing():
+    """More calls at once than the engine begins: each device needs a thread for either end."""
+    total = weft.pmap(lambda x: lax.psum(x, "i"), axis_name="i")
+    x = total(np.ones((8, 2), np.float32))
+    results = [total(x) for _ in range(200)]
+    np.testing.assert_array_equal(results[-1], np.full((8, 2), 64))
