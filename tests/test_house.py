@@ -47,10 +47,10 @@ weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear w
 weft.control.effects weft.control.composite weft.control
 weft.parallel.coordinator weft.parallel.clusters weft.parallel.distributed weft.parallel.constraint weft.parallel.inspection weft.parallel.shard_map weft.parallel
 weft.structs weft.flat weft.axes weft.places weft.collectives weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
-weft.custom_derivatives weft.sharded weft.pmapping weft.composites weft.conditionals weft.scans weft.loops weft.solves
+weft.custom_derivatives weft.sharded weft.composites weft.conditionals weft.scans weft.loops weft.solves
 weft.custom_batching
 weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
-weft.memory weft.devices weft.shardings weft.contexts weft.derivatives weft.jacobians weft.api
+weft.memory weft.devices weft.shardings weft.pmapping weft.contexts weft.derivatives weft.jacobians weft.api
 weft.sharding
 weft.typing weft.test_util weft.lax weft.numpy weft.random weft.scipy weft.nn weft.ops weft.image
 weft.flatten_util weft.distributed weft.dlpack weft.example_libraries weft.debug

@@ -7,23 +7,34 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from weft.axes import Mapping, prefix_axes
 from weft.control.jit import JitSpec
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
 from weft.core.stage import stage_closed
+from weft.core.trace import current
+from weft.devices import local_devices, process_count
 from weft.flat import FlatFun, argument_origins, as_tuple, check_callable
 from weft.jitting import JitFunction, callable_of, resolve
-from weft.parallel.mesh import PartitionSpec
+from weft.parallel.distributed import is_initialized
+from weft.parallel.mesh import Mesh, PartitionSpec
 from weft.parallel.pmap import axis_of, mesh_of, scope, xla_pmap_p
 from weft.parallel.sharding import NamedSharding
 from weft.primitives.layout import moved_to_front
 from weft.primitives.slicing import index_in_dim
-from weft.pytrees import unflatten
+from weft.pytrees import flatten, unflatten
+from weft.shardings import (
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
 from weft.structs import ShapeDtypeStruct
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
+from weft.xla.array import ArrayImpl
+from weft.xla.eager import EVAL
 
 __all__ = ["pmap"]
 
@@ -45,6 +56,10 @@ def pmap(
     As `vmap`, but compiled and run on as many devices as the axis is long. Collectives such as
     `lax.psum(x, axis_name)` are communication between them. Results stay spread over the devices,
     so that calling again moves nothing. For programs over meshes see `shard_map` and `jit`.
+
+    Where several processes have joined (`weft.distributed`), each calls the function with as many
+    elements as it has devices to use, and is given the results of those; collectives are between
+    the devices of all processes.
 
     Args:
       axis_name: a name for the axis, for collectives.
@@ -75,7 +90,82 @@ def pmap(
     }
     spread = Spread(fun, in_axes, out_axes, axis_size, set(as_tuple(static[0])), params)
     spec = JitSpec(fun_name(fun), asked=("pmap",))
-    return callable_of(PmapFunction(spread.call, static, donate, spec, spread))
+    made = callable_of(PmapFunction(spread.call, static, donate, spec, spread))
+    if devices is not None or not is_initialized():
+        return made
+    return functools.wraps(made)(Everywhere(made, spread, static, donate, spec))
+
+
+class Everywhere:
+    """A pmapped function on the devices of all processes: each passes, and is given, its part."""
+
+    def __init__(self, made: Any, spread: Spread, static: tuple, donate: tuple, spec: JitSpec):
+        self.made = made
+        self.spread = spread
+        self.options = static, donate, spec
+        self.sizes: dict[int, tuple[Any, Mesh]] = {}  # by how many devices each process gives
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current.trace is not EVAL:
+            return self.made(*args, **kwargs)
+        spread = self.spread
+        dynamic, fixed = spread.split(args)
+        leaves, tree, dims, size = spread.mapping(spread.fun, len(dynamic)).arguments(
+            dynamic, kwargs
+        )
+        call, mesh = self.sizes.get(size) or self.over(size)
+        split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
+        whole = [x if d is None else joined(x, mesh, split(d)) for x, d in zip(leaves, dims)]
+        dynamic, kwargs = unflatten(tree, whole)
+        rest = iter(dynamic)
+        every = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+        outs, out_tree = flatten(call(*every, **kwargs))
+        result = unflatten(out_tree, outs)
+        wanted = prefix_axes("pmap", spread.out_axes, result, "out_axes", "result")
+        specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
+        return unflatten(out_tree, [own_part(y, mesh, s) for y, s in zip(outs, specs)])
+
+    def over(self, size: int) -> tuple[Any, Mesh]:
+        """The function for so many devices of each process, and those."""
+        spread, (static, donate, spec) = self.spread, self.options
+        given: list[Any] = []
+        for rank in range(process_count()):
+            own = local_devices(rank, spread.params["backend"])
+            if len(own) < size:
+                raise ValueError(
+                    "pmap: the mapped axis must not be longer than each process has devices; got "
+                    f"size {size}, and process {rank} has {len(own)}."
+                )
+            given += own[:size]
+        params = {**spread.params, "devices": tuple(given), "global_axis_size": len(given)}
+        axis_size = None if spread.axis_size is None else len(given)
+        wide = Spread(spread.fun, spread.in_axes, spread.out_axes, axis_size, spread.static, params)
+        call = callable_of(PmapFunction(wide.call, static, donate, spec, wide))
+        name = params["axis_name"]
+        mesh = Mesh(given, (name if isinstance(name, str) else "pmap",))
+        self.sizes[size] = call, mesh
+        return call, mesh
+
+
+def joined(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """The array over all processes of which `x` is this one's part."""
+    sharding, local = NamedSharding(mesh, spec), NamedSharding(mesh.local_mesh, spec)
+    if type(x) is ArrayImpl and x.sharding is local:  # what a call has given
+        parts = [shard.data for shard in x.addressable_shards]
+        axis = len(spec) - 1
+        count = mesh.size // mesh.local_mesh.size
+        shape = tuple(n * count if i == axis else n for i, n in enumerate(x.shape))
+        return make_array_from_single_device_arrays(shape, sharding, parts)
+    return make_array_from_process_local_data(sharding, np.asarray(x))
+
+
+def own_part(y: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """The part that this process's devices have of an array over those of all."""
+    local = NamedSharding(mesh.local_mesh, spec)
+    parts = [shard.data for shard in y.addressable_shards]
+    axis, count = len(spec) - 1, mesh.size // mesh.local_mesh.size
+    shape = tuple(n // count if i == axis else n for i, n in enumerate(y.shape))
+    return make_array_from_single_device_arrays(shape, local, parts)
 
 
 class Anonymous:
@@ -123,10 +213,14 @@ class Spread:
             axes = tuple(a for i, a in enumerate(axes) if i not in self.static)
         return Mapping("pmap", fun, axes, self.out_axes, self.axis_size)
 
+    def split(self, args: tuple) -> tuple[tuple, dict]:
+        """The arguments that are arrays, and the others by their positions."""
+        fixed = {i % len(args): args[i % len(args)] for i in self.static}
+        return tuple(x for i, x in enumerate(args) if i not in fixed), fixed
+
     def bind(self, args: tuple, kwargs: dict) -> Any:
         """The results of a call under the current trace."""
-        fixed = {i % len(args): args[i % len(args)] for i in self.static}
-        dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
+        dynamic, fixed = self.split(args)
 
         @functools.wraps(self.fun)
         def fun(*others: Any, **named: Any) -> Any:

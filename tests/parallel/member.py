@@ -71,6 +71,22 @@ def everything(rank, size):
     say(errors=[error_of(f) for f in mistakes(rank, size, x)])
 
 
+def mapped(rank, size):
+    """A pmap over the devices of all processes, whose results go into the next call."""
+    n = weft.local_device_count()
+    f = weft.pmap(
+        lambda x, y, k: (lax.psum(x, "i") + k * y, lax.pmax(x, "i")),
+        axis_name="i",
+        in_axes=(1, 0, None),
+        out_axes=(1, None),
+        static_broadcasted_argnums=2,
+    )
+    x = np.arange(2.0 * n, dtype=np.float32).reshape(n, 2).T + 2 * n * rank
+    first, most = f(x, np.ones((n, 2), np.float32), 3)
+    second, _ = f(first, np.ones((n, 2), np.float32), 3)
+    say(first=first, most=most, second=second, local_mesh=first.is_fully_addressable)
+
+
 def mistakes(rank, size, x):
     far = next(d for d in weft.devices() if d.process_index == (rank + 1) % size)
     return [
@@ -152,6 +168,7 @@ if __name__ == "__main__":
         place = weft.process_index(), weft.process_count()
         if body == "everything":
             everything(*place)
+            mapped(*place)
         elif body == "train":
             train()
         else:

@@ -119,6 +119,11 @@ def test_processes_compute_together(size):
         assert found["shape"] == [2 * size] and found["back"] == [rank + 1.0] * 2
         assert found["total"] == size * (size + 1)
         check_errors(found["errors"], rank, size)
+        rows = np.arange(8.0).reshape(4, 2)
+        first = rows.sum(0)[:, None] + np.full((2, devices), 3.0)
+        assert found["first"] == first.tolist() and found["local_mesh"]
+        assert found["most"] == rows[-1].tolist()
+        assert found["second"] == (4 * first + 3).tolist()
 
 
 def check_errors(errors, rank, size):
