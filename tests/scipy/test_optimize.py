@@ -94,6 +94,27 @@ def test_options():
     assert run("L-BFGS", maxcor=2).success and run("L-BFGS", maxls=5, maxiter=None).success
 
 
+@pytest.mark.parametrize("x0", [[0.0, 1.0], [0.0, 0.0]])
+def test_flat_directions_are_left_where_scipy_leaves_them(x0):
+    def valley(p):  # flat far out along p[1]
+        return 1 / (1 + p[1] ** 2) + 50 * (p[0] - 1) ** 2
+
+    with weft.enable_x64(True):
+        slope = grad(valley)
+        fun = lambda x: (float(valley(x)), np.asarray(slope(jnp.array(x))))
+        for options in ({}, {"gtol": 1e-3}, {"gtol": 1e-3, "norm": 2}):
+            want = scipy.optimize.minimize(fun, x0, jac=True, method="BFGS", options=options)
+            got = minimize(valley, jnp.array(x0), method="BFGS", options=options)
+            assert (int(got.nit), int(got.status)) == (want.nit, want.status)
+            np.testing.assert_allclose(got.x, want.x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_gradient_of_just_gtol_is_small_enough(method):
+    got = minimize(lambda x: jnp.sum(x * x), jnp.zeros(2), method=method, tol=0.0)
+    assert got.success and int(got.nit) == 0
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_functions_without_a_minimum(method):
     log = minimize(lambda x: jnp.sum(jnp.log(x)), jnp.ones(2), method=method)

@@ -374,7 +374,7 @@ def descend(fun: Callable, x: Any, options: Settings) -> OptimizeResults:
 def verdict(f: Any, g: Any, options: Settings) -> Any:
     """The status of a place, if no more steps were done."""
     finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
-    status = jnp.where(size_of(g, options.norm) < options.gtol, CONVERGED, OUT_OF_STEPS)
+    status = jnp.where(size_of(g, options.norm) <= options.gtol, CONVERGED, OUT_OF_STEPS)
     return jnp.where(finite, status, NOT_A_NUMBER)
 
 
