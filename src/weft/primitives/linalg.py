@@ -44,6 +44,7 @@ from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import i64s
 from weft.xla.lapack import LETTERS, call_lapack, char, target
+from weft.xla.plugins import GPUS
 
 # --- cholesky -------------------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ class Cholesky(MatrixPrimitive):
         (out,) = outs
         if is_small(out):
             return [write_cholesky(hlo, x)]
-        if hlo.platform != "cpu":
+        if hlo.platform not in ("cpu", *GPUS):
             y = hlo.op("stablehlo.cholesky", [x], [out], lower="true")[0]
             return [lower_triangle(hlo, y, "GE")]
         # The transpose, which costs nothing to pass, is U^H U of the same memory as L.

@@ -1,11 +1,13 @@
-"""Calls of the LAPACK kernels that jaxlib brings for CPU: registered on first use, written here.
+"""Calls of LAPACK's routines: of jaxlib's kernels on CPU, of cuSOLVER's on a GPU.
 
+Those for CPU are registered here, on first use; those of a GPU come with its plugin (plugins.py).
 Which routine computes what, and what to do where one fails, is said by the primitives that call.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from collections.abc import Sequence
 
@@ -14,6 +16,7 @@ from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
 from weft.xla.hlo import Builder, Value
+from weft.xla.plugins import GPUS
 
 # The letter by which LAPACK tells the routines for a dtype apart.
 LETTERS = dict(zip(("float32", "float64", "complex64", "complex128"), "sdcz", strict=True))
@@ -66,20 +69,36 @@ def call_lapack(
     Matrices are passed column by column; as they lie row by row, the transpose of a matrix is what
     costs nothing to pass. `aliases` says which result may take the buffer of which operand.
     """
+    if hlo.platform in GPUS:
+        return call_solver(hlo, name, operands, out_avals, batch, aliases or {}, options)
     if hlo.platform != "cpu":
         raise NotImplementedError(
-            f"{name}: is computed by LAPACK, on CPU alone; got platform {hlo.platform}."
+            f"{name}: is computed on CPU and GPUs alone; got platform {hlo.platform}."
         )
     register()
+    return call_kernel(hlo, name, operands, out_avals, batch, aliases or {}, options)
+
+
+def call_kernel(
+    hlo: Builder,
+    name: str,
+    operands: Sequence[Value],
+    out_avals: Sequence[ShapedArray],
+    batch: int,
+    aliases: dict[int, int],
+    options: dict[str, str],
+    by_rows: bool = False,
+) -> list[Value]:
+    """Write the call of a kernel that takes matrices column by column, or row by row."""
 
     def layouts(avals: Sequence[ShapedArray]) -> str:
-        return f"[{', '.join(layout(a.ndim, batch) for a in avals)}]"
+        return f"[{', '.join(layout(a.ndim, a.ndim if by_rows else batch) for a in avals)}]"
 
     alone = len(out_avals) == 1
     shared = ", ".join(
         f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if alone else out}], "
         f"operand_index = {operand}, operand_tuple_indices = []>"
-        for out, operand in (aliases or {}).items()
+        for out, operand in aliases.items()
     )
     return hlo.custom_call(
         name,
@@ -90,6 +109,97 @@ def call_lapack(
         result_layouts=layouts(out_avals),
         output_operand_aliases=f"[{shared}]",
     )
+
+
+# --- on a GPU -------------------------------------------------------------------------------
+
+# What the kernel of a routine is called; the routines that are not here have none.
+_SOLVERS = {
+    "getrf": "cusolver_getrf_ffi",
+    "geqrf": "cusolver_geqrf_ffi",
+    "orgqr": "cusolver_orgqr_ffi",
+    "ormqr": "cusolver_ormqr_ffi",
+    "potrf": "cusolver_potrf_ffi",
+    "syevd": "cusolver_syevd_ffi",
+    "sytrd": "cusolver_sytrd_ffi",
+    "gesvd": "cusolver_gesvd_ffi",
+    "gesdd": "cusolver_gesvd_ffi",
+    "geqp3": "cuhybrid_geqp3",
+    "geev": "cuhybrid_eig_",
+    "gtsv": "cusparse_gtsv2_ffi",
+    "tridiagonal_solve_perturbed_ffi": "cu_tridiagonal_solve_perturbed",
+}
+_REAL_NAMES = {other: name for name, other in _COMPLEX_NAMES.items()}
+
+
+def routine_of(name: str) -> str:
+    """The routine that a kernel for CPU computes, by its real name."""
+    match = re.fullmatch(r"lapack_[sdcz](\w+)_ffi", name)
+    routine = match[1] if match else name
+    return _REAL_NAMES.get(routine, routine)
+
+
+def call_solver(
+    hlo: Builder,
+    name: str,
+    operands: Sequence[Value],
+    out_avals: Sequence[ShapedArray],
+    batch: int,
+    aliases: dict[int, int],
+    options: dict[str, str],
+) -> list[Value]:
+    """As `call_lapack`, on a GPU, whose kernels are the same but for their names and options."""
+    routine = routine_of(name)
+    if routine not in _SOLVERS:
+        raise NotImplementedError(
+            f"{routine}: has no kernel on a GPU; got platform {hlo.platform}. Hint: "
+            'with weft.default_device("cpu").'
+        )
+    solver = _SOLVERS[routine]
+    if hlo.platform == "rocm":
+        solver = "hip" + solver.removeprefix("cu")
+    flag = lambda key, letter: str(options[key] == char(letter)).lower()
+    if routine in ("potrf", "sytrd", "syevd"):
+        method = {"algorithm": "0 : ui8"} if routine == "syevd" else {}
+        options = {**method, "lower": flag("uplo", "L")}
+    elif routine == "geqp3":
+        options = {"magma": '"auto"'}
+    elif routine == "geev":
+        solver += "comp" if operands[0].aval.dtype.kind == "c" else "real"
+        left, right = flag("compute_left", "V"), flag("compute_right", "V")
+        options = {"left": left, "magma": '"auto"', "right": right}
+    elif routine in ("gesvd", "gesdd"):
+        return call_gesvd(hlo, solver, operands, out_avals, batch, options["mode"])
+    elif routine == "gtsv":
+        x = call_kernel(hlo, solver, operands, [out_avals[3]], batch, {0: 3}, {})
+        return [*operands[:3], *x, hlo.constant(0, out_avals[4])]
+    return call_kernel(hlo, solver, operands, out_avals, batch, aliases, options)
+
+
+def call_gesvd(
+    hlo: Builder,
+    solver: str,
+    operands: Sequence[Value],
+    out_avals: Sequence[ShapedArray],
+    batch: int,
+    mode: str,
+) -> list[Value]:
+    """The kernel is for matrices no wider than high; of others it takes the transpose."""
+    x, s, u, vh, info = out_avals
+    wide = x.shape[-2] < x.shape[-1]
+    vectors = mode != char("N")
+    options = {
+        "compute_uv": str(vectors).lower(),
+        "full_matrices": str(mode != char("S")).lower(),
+        "transposed": str(wide).lower(),
+    }
+    if not vectors:
+        u = vh = ShapedArray((), x.dtype)
+    first, second = (vh, u) if wide else (u, vh)
+    outs = call_kernel(
+        hlo, solver, operands, [x, s, first, second, info], batch, {0: 0}, options, by_rows=wide
+    )
+    return [outs[0], outs[1], outs[3], outs[2], outs[4]] if wide else outs
 
 
 def layout(rank: int, batch: int) -> str:

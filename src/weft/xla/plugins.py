@@ -161,7 +161,7 @@ def gpu_options(platform: str) -> dict[str, Any]:
 
 
 # The modules of a GPU's package of kernels that hold what our programs call.
-KERNELS = ("_solver", "_linalg", "_prng", "_hybrid")
+KERNELS = ("_solver", "_linalg", "_prng", "_hybrid", "_sparse")
 
 
 def register_kernels(plugin: Plugin, c_api: Any) -> None:
