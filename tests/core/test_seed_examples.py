@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from weft import jit, lax, make_jaxpr
+from weft import jit, lax, make_jaxpr, pmap
 from weft import numpy as jnp
 
 FUNC1_TYPED = """\
@@ -244,3 +244,40 @@ def test_scan():
     ] b 0.0 a c
   in (d, e) }"""
     assert str(make_jaxpr(func11)(np.ones(16), 5.0)) == text
+
+
+def func13(arr, extra):
+    def inner(x):
+        # use a free variable "extra" and a constant jnp.ones(1)
+        return (x + extra + jnp.ones(1)) / lax.psum(x, axis_name="rows")
+
+    return pmap(inner, axis_name="rows")(arr)
+
+
+def test_pmap():
+    # The program of seed 000, where ones are not staged and x + extra promotes without a word.
+    text = make_jaxpr(func13)(jnp.ones((1, 3)), 5.0).pretty_print(notation="classic")
+    assert text == textwrap.dedent("""\
+        { lambda  ; a b.
+          let c = xla_pmap[ axis_name=rows
+                            axis_size=1
+                            backend=None
+                            call_jaxpr={ lambda  ; a b.
+                                         let c = convert_element_type[ new_dtype=float32
+                                                                       weak_type=False ] a
+                                             d = add b c
+                                             e = broadcast_in_dim[ broadcast_dimensions=()
+                                                                   shape=(1,)
+                                                                   sharding=None ] 1.0
+                                             f = broadcast_in_dim[ broadcast_dimensions=(0,)
+                                                                   shape=(3,)
+                                                                   sharding=None ] e
+                                             g = add d f
+                                             h = psum[ axis_name=rows ] b
+                                             i = div g h
+                                         in (i,) }
+                            devices=None
+                            global_axis_size=None
+                            mapped_invars=(False, True)
+                            name=inner ] b a
+          in (c,) }""")

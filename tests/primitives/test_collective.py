@@ -536,7 +536,14 @@ def test_printed(text):
 
 def test_classic_notation():
     text = env(lambda x: lax.psum(x, "rows"), axes=[("rows", 4)]).pretty_print(notation="classic")
-    assert "psum[ axes=('rows',)" in text
+    assert "psum[ axis_name=rows ] a" in text
+    both = lambda x: lax.psum(x, ("rows", "columns"))
+    text = env(both, axes=[("rows", 4), ("columns", 2)]).pretty_print(notation="classic")
+    assert "psum[ axis_name=('rows', 'columns') ] a" in text
+    text = env(lambda x: lax.ppermute(x, "i", [(0, 1)])).pretty_print(notation="classic")
+    assert "ppermute[ axis_name=i\n" in text and "perm=((0, 1),) ] a" in text
+    sums = make_jaxpr(lambda x: x.sum())(X).pretty_print(notation="classic")
+    assert "reduce_sum[ axes=(" in sums
 
 
 def test_vmapped_programs_hold_no_collective():

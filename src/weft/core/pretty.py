@@ -408,6 +408,19 @@ class Typed(Notation):
 class Classic(Notation):
     """`{ lambda  ; a. let b = sin a in (b,) }`, on three lines; names restart in each program."""
 
+    def shown_params(self, eqn: Eqn) -> dict[str, Any]:
+        """In the order of their names. Named axes are `axis_name`, and one alone is its name."""
+        params = dict(super().shown_params(eqn))
+        axes = params.get("axes")
+        if isinstance(axes, tuple) and any(isinstance(a, str) for a in axes):
+            params["axis_name"] = params.pop("axes")
+            if params.get("axis_index_groups") is None:
+                params.pop("axis_index_groups", None)
+        named = params.get("axis_name")
+        if isinstance(named, tuple) and len(named) == 1:
+            (params["axis_name"],) = named
+        return {k: params[k] for k in sorted(params)}
+
     def program(self, jaxpr: Jaxpr, names: Scope | None = None) -> Doc:
         names = Scope(fresh_names()) if names is None else names
         used = read_vars(jaxpr)
