@@ -6,13 +6,11 @@ plugins.py's to say, what processes there are parallel/distributed.py's, meshes 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -130,34 +128,16 @@ def cpu_client() -> Any:
             "num_nodes": together.size,
             "collectives": cpu_collectives(together),
         }
-    with enough_threads(options.get("num_devices") or forced_devices()):
-        return _jax.get_tfrt_cpu_client(**options)
+    return _jax.get_tfrt_cpu_client(**options)
 
 
-def forced_devices() -> int:
-    """The number of CPU devices that XLA_FLAGS asks for."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", flags)
-    return int(found[-1]) if found else 1
-
-
-@contextlib.contextmanager
-def enough_threads(devices: int) -> Iterator[None]:
-    """Have a client that is made meanwhile start two threads for each device.
-
-    Each device that waits for others in a collective holds a thread of the engine's, and so does
-    each that is to begin a call while 32 are under way. By default there are as many as cores or
-    devices, so that a loop of calls which nobody waits for stops for good.
-    """
-    given = os.environ.get("NPROC")  # what the engine takes the number of cores from
+def few_threads(devices: int) -> bool:
+    """Whether the engine has fewer than two threads for each of so many CPU devices."""
+    given = os.environ.get("NPROC", "")  # what the engine takes the number of cores from
+    if given.isdigit():
+        return int(given) < 2 * devices
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if given is None and devices > 1 and (cores or 1) < 2 * devices:
-        os.environ["NPROC"] = str(2 * devices)
-    try:
-        yield
-    finally:
-        if given is None:
-            os.environ.pop("NPROC", None)
+    return (cores or 1) < 2 * devices
 
 
 def cpu_collectives(together: Together) -> Any:

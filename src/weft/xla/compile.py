@@ -20,7 +20,7 @@ from weft.options import config
 from weft.util import Logger
 from weft.xla.array import put
 from weft.xla.callbacks import entry, execute, parsed
-from weft.xla.client import device_list, platform_of
+from weft.xla.client import device_list, few_threads, platform_of
 from weft.xla.diskcache import (
     DiskCache,
     cache_key,
@@ -32,6 +32,8 @@ from weft.xla.placement import Placement
 from weft.xla.plugins import cuda_tools
 
 logger = Logger("weft.compile")
+
+COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 
 
 @functools.lru_cache(maxsize=4)
@@ -209,6 +211,7 @@ class Executable:
         "out_avals",
         "out_shardings",
         "placement",
+        "waits",
     )
 
     def __init__(
@@ -238,6 +241,7 @@ class Executable:
             _jax.array_result_handler(a, s, placement.committed, *_SKIP_CHECKS)
             for a, s in zip(self.out_avals, self.out_shardings, strict=True)
         ]
+        self.waits = shardings is not None and must_wait(loaded)
 
     def __call__(self, *args: Any) -> list:
         if self.kept is not None:
@@ -250,6 +254,12 @@ class Executable:
             buffers = [put(x, s) for x, s in zip(every, self.in_shardings, strict=True)]
         if self.host_calls:
             return execute(self.loaded, self.host_calls, buffers, self.handlers, whole)
+        if self.waits:
+            results = self.loaded.execute_sharded(buffers, with_tokens=True)
+            done = results.consume_token()
+            outs = results.consume_with_handlers(self.handlers)
+            done.block_until_ready()
+            return outs
         return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
 
     def argument_shardings(self, count: int) -> list:
@@ -263,9 +273,10 @@ class Executable:
     def fastpath(self, out_tree: Any, count: int) -> FastPath | None:
         """For a C++ call of `count` arguments whose results form `out_tree`.
 
-        None where the program calls Python: an error in there is this class's to raise.
+        None where the program calls Python, since an error in there is this class's to raise, and
+        where a call waits.
         """
-        if self.host_calls:
+        if self.host_calls or self.waits:
             return None
         whole = self.placement.whole
         places = [whole] * count
@@ -283,3 +294,17 @@ class Executable:
             [None] * total,
             self.consts,
         )
+
+
+def must_wait(loaded: Any) -> bool:
+    """Whether a call has to end before the next one begins.
+
+    On CPUs, a device that waits for others in a collective holds a thread of the engine's, and so
+    does a device that is to begin a call while 32 are under way. Where there are too few threads
+    for both, a loop of calls that nobody waits for would stop for good.
+    """
+    devices = loaded.local_devices()
+    if devices[0].platform != "cpu" or not few_threads(len(devices)):
+        return False
+    text = "".join(module.to_string() for module in loaded.hlo_modules())
+    return any(f" {kind}(" in text or f" {kind}-start(" in text for kind in COLLECTIVES)
