@@ -12,6 +12,7 @@ import pytest
 
 import weft
 from weft import lax
+from weft.experimental.jet import jet
 
 N = 3
 M = np.array([[0.5, -1.0, 0.25], [0.75, 0.5, -0.5], [-0.25, 1.0, 0.5]])
@@ -31,6 +32,7 @@ TRANSFORMS = {
     "V": weft.vmap,
     "C": weft.jit,
     "L": lambda f: lambda x: weft.linearize(f, x)[1](direction(x.shape)),
+    "T": lambda f: lambda x: jet(f, (x,), ([direction(x.shape), 0.0],))[1][1],
 }
 
 
@@ -47,12 +49,18 @@ def numpy_vjp(f):
     return pulled
 
 
+def second_difference(f, x, v, h=1e-2):
+    at = lambda k: f(x + k * h * v)
+    return (16 * (at(1) + at(-1)) - at(2) - at(-2) - 30 * at(0)) / (12 * h * h)
+
+
 ORACLES = {
     "J": lambda f: lambda x: difference(f, x, direction(x.shape)),
     "G": numpy_vjp,
     "V": lambda f: lambda x: np.stack([f(row) for row in x]),
     "C": lambda f: f,
     "L": lambda f: lambda x: difference(f, x, direction(x.shape)),
+    "T": lambda f: lambda x: second_difference(f, x, direction(x.shape)),
 }
 
 
@@ -144,6 +152,12 @@ def test_custom_vjp_under_every_word_of_reverse_mode(word):
 @pytest.mark.parametrize("word", [w for w in words("LGVC", (2,)) if "L" in w] + ["LLL", "VLG"])
 def test_linearize_agrees_with_jvp(word):
     check(*PROGRAMS["nested_jit"], word)
+
+
+@pytest.mark.parametrize("name", ["nested_jit", "product", "custom_jvp"])
+@pytest.mark.parametrize("word", [w for w in words("TJGVC", (1, 2)) if "T" in w] + ["GTV", "CTG"])
+def test_power_series_within_and_around_the_others(name, word):
+    check(*PROGRAMS[name], word)
 
 
 def first(x):
