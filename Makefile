@@ -2,6 +2,7 @@
 # make example-NAME   run a program of examples/ (examples/README.md lists them)
 # make test   format check, lint, types, doctests and tests: the gate
 # make bench  compare with JAX, side by side; writes docs/benchmarks.md
+# make gpu-smoke   check and time everything on a GPU, if there is one
 # make clean  remove everything these make
 
 SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -18,7 +19,7 @@ export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
 export MPLCONFIGDIR ?= $(CURDIR)/.cache/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench gpu-smoke clean
 
 demo: $(VENV)/.examples
 	$(VENV)/bin/python examples/digits.py
@@ -36,6 +37,12 @@ test: $(VENV)/.test
 
 bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
+
+# The plugin is of jaxlib's version; without a GPU there is nothing to install, or to check.
+gpu-smoke: $(VENV)/.test
+	@if command -v nvidia-smi > /dev/null; then $(VENV)/bin/python -m pip install -q \
+		"jax-cuda13-plugin[with-cuda]==$$($(VENV)/bin/python -c 'import jaxlib; print(jaxlib.__version__)')"; fi
+	$(VENV)/bin/python bench/gpu_smoke.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-* .cache examples/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
