@@ -17,8 +17,10 @@ from weft.control.hoist import Hoisted, closed_over, substitute
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.primitive import Zero
 from weft.core.source import boundary
+from weft.core.trace import current
 from weft.errors import PytreeError, ShapeError
 from weft.flat import FlatFun, as_tuple, avals_of, check_callable, value_error
+from weft.primitives.collective import psum_invariant_p
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, zeros
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
@@ -485,6 +487,13 @@ class _Call:
                 f"custom_jvp: a tangent from the rule of {self.name} must have the type of its "
                 f"output; got {got} for an output {typeof(out)}{self.leaf(i)}."
             )
+        axes = more_varying(got, want)
+        if axes:
+            raise ValueError(
+                f"custom_jvp: a tangent from the rule of {self.name} must not differ between "
+                f"devices where its output does not; got {got} for an output {typeof(out)}"
+                f"{self.leaf(i)}. Hint: lax.psum(t, {axes[0]!r}), if the output is such a sum."
+            )
         return t if got.dtype == want.dtype else convert(t, want.dtype)
 
     def checked_fwd(self, pair: Any) -> tuple[list, list, PyTreeDef]:
@@ -579,4 +588,15 @@ class _Call:
                 f"custom_vjp: bwd of {self.name} must return a cotangent of the argument's type; "
                 f"got {got} for argument {position}, which is {aval}."
             )
+        if axes := more_varying(got, want):
+            # devices that share an argument have each given their part
+            (ct,) = psum_invariant_p.bind(ct, axes=axes)
+        if want.varying is not None:
+            ct = want.varying.cast(current.trace, ct)
         return ct if got.dtype == want.dtype else convert(ct, want.dtype)
+
+
+def more_varying(got: ShapedArray, want: ShapedArray) -> tuple:
+    """The axes of a mesh along which values of one type differ, and those of another do not."""
+    fixed = () if want.varying is None else want.varying.names
+    return () if got.varying is None else tuple(n for n in got.varying.names if n not in fixed)
