@@ -1,8 +1,9 @@
 """The whole spine on a GPU: every kind of program checked against NumPy and timed, beside JAX.
 
-    python bench/gpu_smoke.py [--platform gpu] [--jax PYTHON]
+    python bench/gpu_smoke.py [--platform gpu] [--jax PYTHON] [--compile-only]
 
-Without such a device it says so, and that is all. JAX, in an environment of its own, runs the same
+Without such a device it says so, and that is all; with the plugin for CUDA installed, the programs
+can still be compiled for an H100. JAX, in an environment of its own, runs the same
 programs if its Python is given and has the platform too.
 """
 
@@ -166,6 +167,66 @@ def measure(library: str, platform: str, n: int) -> None:
         print(json.dumps({"name": name, **found}), flush=True)
 
 
+# What the compiler is to know of a device that is not here.
+H100 = """
+gpu_device_info {
+  threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152
+  shared_memory_per_core: 233472 threads_per_core_limit: 2048 core_count: 132 fpus_per_core: 128
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  memory_bandwidth: 3352320000000 l2_cache_size: 52428800 clock_rate_ghz: 1.98
+  device_memory_size: 84978434048 shared_memory_per_block_optin: 232448
+  cuda_compute_capability { major: 9 } registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+}
+platform_name: "CUDA"
+dnn_version_info { major: 9 minor: 8 }
+runtime_version { major: 12 minor: 9 }
+device_description_str: "NVIDIA H100 80GB HBM3"
+"""
+
+
+def compile_only(n: int) -> int:
+    """Compile the programs for an H100 that is not here; the number of those that fail."""
+    import weft.xla.client  # noqa: F401, I001  # quiets the engine's log, so comes first
+
+    from jaxlib import _jax
+    from weft.primitives.constant import write_consts
+    from weft.xla.callbacks import parsed
+    from weft.xla.hlo import Builder
+    from weft.xla.lower import lower_jaxpr
+    from weft.xla.plugins import cuda_tools, found_plugins, load
+
+    plugin = found_plugins().get("cuda")
+    if plugin is None:
+        print("gpu-smoke: nothing to compile with: no plugin for CUDA is installed")
+        return 0
+    options = {"target_config": H100, "topology": "1x1x1"}
+    devices = _jax.get_c_api_topology(load(plugin), "h100", options)._make_compile_only_devices()
+    m = modules("weft", "cpu")
+    failed = 0
+    for name, case in cases(n).items():
+        if name == "collective":  # is over devices that are here
+            continue
+        start = time.perf_counter()
+        try:
+            traced = m.lib.make_jaxpr(case.program(m))(*case.args)
+            jaxpr = write_consts(traced.jaxpr, traced.consts)
+            hlo = Builder((), "cuda")
+            write = lambda *xs, hlo=hlo, jaxpr=jaxpr: lower_jaxpr(hlo, jaxpr, xs)
+            hlo.function("main", jaxpr.in_avals, write, "public")
+            given = _jax.CompileOptions()
+            given.device_assignment = _jax.DeviceAssignment.create(np.zeros((1, 1), np.int32))
+            flags = [("xla_gpu_autotune_level", "0"), ("xla_gpu_cuda_data_dir", cuda_tools() or "")]
+            given.env_option_overrides = flags
+            text = parsed(hlo.module(name))
+            devices[0].client.compile(text, _jax.DeviceList(tuple(devices)), given)
+            print(f"{name:<12} compiles in {time.perf_counter() - start:.2f} s", flush=True)
+        except Exception as error:  # one that fails is a line of the report
+            failed += 1
+            print(f"{name:<12} FAILED {type(error).__name__}: {error}".split("\n")[0], flush=True)
+    return failed
+
+
 def results(python: str, library: str, platform: str, n: int) -> list[dict]:
     """What a process with one library measures."""
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -204,11 +265,15 @@ def main() -> None:
     parser.add_argument("--platform", default="gpu")
     parser.add_argument("--jax", default=str(ROOT / ".venv-bench" / "bin" / "python"))
     parser.add_argument("--size", type=int, default=512)
+    parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         measure(options.measure, options.platform, options.size)
         return
+    if options.compile_only:
+        failed = compile_only(options.size)
+        raise SystemExit(f"gpu-smoke: {failed} programs do not compile" if failed else 0)
     mine = results(sys.executable, "weft", options.platform, options.size)
     if "absent" in mine[0]:
         print(f"gpu-smoke: nothing to check: {mine[0]['absent']}")

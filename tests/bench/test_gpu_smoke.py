@@ -47,3 +47,9 @@ def test_a_wrong_result_is_told():
         {"name": "x", "ok": False, "error": ""},
     ]
     assert gpu_smoke.report(rows, [json.loads(json.dumps(right))]) == 2
+
+
+def test_without_a_plugin_there_is_nothing_to_compile_with():
+    done = run("--compile-only", WEFT_PLATFORMS="cpu")
+    assert done.returncode == 0, done.stderr
+    assert "nothing to compile with" in done.stdout or "compiles in" in done.stdout

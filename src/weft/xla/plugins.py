@@ -141,16 +141,21 @@ def has_hardware(platform: str) -> bool | None:
 
 def plugin_client(plugin: Plugin, given: Mapping[str, Any], **together: Any) -> Any:
     """The client of a plugin; `given` are options of it, `together` what joins processes."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # or loading says what went well
-    if not os.path.exists(plugin.library):
-        raise RuntimeError(f"there is no library {plugin.library}, which {plugin.origin} names")
-    if not _jax.pjrt_plugin_loaded(plugin.platform):
-        c_api = _jax.load_pjrt_plugin(plugin.platform, plugin.library)
-        _jax.initialize_pjrt_plugin(plugin.platform)
-        if plugin.platform in GPUS:
-            register_kernels(plugin, c_api)
+    load(plugin)
     options = {**(gpu_options(plugin.platform) if plugin.platform in GPUS else {}), **given}
     return _jax.get_c_api_client(plugin.platform, options, **together)
+
+
+@functools.cache
+def load(plugin: Plugin) -> Any:
+    """Load a plugin's library, and make its kernels known; gives the engine's handle of it."""
+    if not os.path.exists(plugin.library):
+        raise RuntimeError(f"there is no library {plugin.library}, which {plugin.origin} names")
+    c_api = _jax.load_pjrt_plugin(plugin.platform, plugin.library)
+    _jax.initialize_pjrt_plugin(plugin.platform)
+    if plugin.platform in GPUS:
+        register_kernels(plugin, c_api)
+    return c_api
 
 
 def gpu_options(platform: str) -> dict[str, Any]:
