@@ -61,6 +61,15 @@ RATIOS = {
     "op/while_10000": 1.02,
     "op/scan_1000_small": 1.02,
     "op/fori_scatter": 1.02,
+    "devices/call_pmap": 1.05,
+    "devices/call_jit": 1.05,
+    "devices/call_shard_map": 1.05,
+    "devices/lower_jit": 0.2,
+    "devices/lower_shard_map": 0.2,
+    "devices/step_jit": 1.02,
+    "devices/step_shard_map": 1.02,
+    "devices/collectives_jit": 1.0,
+    "devices/collectives_shard_map": 1.0,
     "op/random_permutation_1e5": 0.3,
     "op/random_gamma_1e4": 0.3,
     "op/random_bits_1e6": 1.0,
@@ -107,6 +116,9 @@ GROUPS = {
     "dispatch": "Calls of compiled functions that do next to nothing.",
     "model": "Compiled training steps and other whole programs.",
     "op": "One large operation each, compiled.",
+    "devices": "Four CPU devices: calls that do next to nothing, one operation on arrays that lie "
+    "on all of them, and a transformer split over a mesh by `jit` or `shard_map`: its lowering, "
+    "its step, and the number of collectives in the compiled step.",
 }
 
 

@@ -1,8 +1,9 @@
 """One implementation under the clock: serve its cases to run.py, or time them all and print JSON.
 
-usage: peers.py IMPL [--only SUBSTRING] [--budget SECONDS] [--serve]
+usage: peers.py IMPL [--only SUBSTRING] [--budget SECONDS] [--serve] [--devices N]
 IMPL is torch, numpy, or the import name of a package with JAX's public API. The cases themselves
-are in cases_jax.py, cases_torch.py and cases_numpy.py; what needs a fresh process is startup.py.
+are in cases_jax.py, cases_torch.py and cases_numpy.py, and with `--devices`, which splits the CPU,
+in cases_devices.py; what needs a fresh process is startup.py.
 """
 
 import argparse
@@ -17,8 +18,13 @@ ROUNDS = 7
 MOST_CALLS = 5000
 
 
-def load_suite(impl):
+def load_suite(impl, devices=1):
     """The Suite of an implementation; only the wanted one is imported."""
+    if devices > 1:
+        os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
+        from cases_devices import devices_suite
+
+        return devices_suite(impl)
     if impl == "torch":
         from cases_torch import torch_suite
 
@@ -96,11 +102,11 @@ def answer(suite, request, state):
     return {"seconds": state["timer"].batch()}
 
 
-def serve(impl):
+def serve(impl, devices):
     """Answer requests, a JSON line each, until the input ends."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not mix with the replies
-    suite, state = load_suite(impl), {}
+    suite, state = load_suite(impl, devices), {}
     for line in sys.stdin:
         try:
             reply = answer(suite, json.loads(line), state)
@@ -109,9 +115,9 @@ def serve(impl):
         print(json.dumps(reply), file=replies, flush=True)
 
 
-def time_all(impl, only, seconds):
+def time_all(impl, only, seconds, devices):
     """{case: seconds} and {case: error} of every case whose name contains `only`."""
-    suite, results, errors = load_suite(impl), {}, {}
+    suite, results, errors = load_suite(impl, devices), {}, {}
     for name in suite.cases:
         if only not in name:
             continue
@@ -130,11 +136,12 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--budget", type=float, default=0.6, help="seconds to spend on a case")
     parser.add_argument("--serve", action="store_true", help="answer requests of run.py")
+    parser.add_argument("--devices", type=int, default=1, help="cases over so many CPU devices")
     args = parser.parse_args()
     if args.serve:
-        serve(args.impl)
+        serve(args.impl, args.devices)
     else:
-        json.dump(time_all(args.impl, args.only, args.budget), sys.stdout)
+        json.dump(time_all(args.impl, args.only, args.budget, args.devices), sys.stdout)
 
 
 if __name__ == "__main__":

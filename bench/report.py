@@ -23,7 +23,7 @@ def figure(case, value):
     """A value with the unit its case has; `-` where there is none."""
     if value is None:
         return "-"
-    if case.startswith("walk/"):
+    if case.startswith(("walk/", "devices/collectives")):
         return f"{value:.0f}"
     if case.startswith("memory/"):
         return f"{value / 1e6:.0f} MB"

@@ -90,8 +90,18 @@ class Run:
                             self.samples[case][peer.label].append(value)
             yield from (self.row(case) for case in cases if self.wanted(case))
 
-    def served_rows(self, workers):
-        """Rows of what peers.py times, case by case."""
+    def served_rows(self, cache, devices):
+        """Rows of what peers.py times on so many devices, case by case."""
+        able = [peer for peer in self.peers if devices == 1 or peer.has_jax_api]
+        workers = [Worker(peer, cache, devices) for peer in able]
+        try:
+            yield from self.rows_of(workers)
+        finally:
+            for worker in workers:
+                worker.stop()
+
+    def rows_of(self, workers):
+        """Rows of the cases that these processes have."""
         cases = {}
         for worker in workers:
             listed = worker.ask(do="list")
@@ -142,15 +152,10 @@ def measure(run):
     print(terminal_line(header(run.labels)), flush=True)
     rows = []
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as cache:
-        workers = [Worker(peer, cache) for peer in run.peers]
-        try:
-            for source in (run.fresh_rows(cache), run.served_rows(workers)):
-                for row in source:
-                    rows.append(row)
-                    print(terminal_line(cells(row, run.labels)), flush=True)
-        finally:
-            for worker in workers:
-                worker.stop()
+        for source in (run.fresh_rows(cache), run.served_rows(cache, 1), run.served_rows(cache, 4)):
+            for row in source:
+                rows.append(row)
+                print(terminal_line(cells(row, run.labels)), flush=True)
     return rows
 
 

@@ -68,14 +68,16 @@ def fresh(peer, kind, cache):
 class Worker:
     """A peer's lasting process: started when first asked, and again after a crash."""
 
-    def __init__(self, peer, cache):
-        self.peer, self.cache, self.process, self.log = peer, cache, None, None
+    def __init__(self, peer, cache, devices=1):
+        self.peer, self.cache, self.devices = peer, cache, devices
+        self.process = self.log = None
 
     def start(self):
         """Begin serving."""
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (stop closes it)
+        served = [self.peer.impl, "--serve", "--devices", str(self.devices)]
         self.process = subprocess.Popen(
-            [self.peer.python, str(HERE / "peers.py"), self.peer.impl, "--serve"],
+            [self.peer.python, str(HERE / "peers.py"), *served],
             env=environment(self.cache),
             text=True,
             stdin=subprocess.PIPE,

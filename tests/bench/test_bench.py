@@ -56,8 +56,10 @@ def test_run_fails_where_nothing_was_measured():
 
 def test_every_goal_is_a_case():
     program = (
-        "from cases_jax import jax_suite; from goals import RATIOS, VALUES; from run import *;"
-        "cases = {*jax_suite('weft').cases, *sum(FRESH.values(), ())};"
+        "from cases_devices import devices_suite; from cases_jax import jax_suite;"
+        "from goals import RATIOS, VALUES; from run import *;"
+        "served = {*jax_suite('weft').cases, *devices_suite('weft').cases};"
+        "cases = {*served, *sum(FRESH.values(), ())};"
         "print(sorted({*RATIOS, *VALUES} - cases))"
     )
     done = subprocess.run(

@@ -53,8 +53,8 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
         fixed = tuple(
             [(n, type(x), x) for n, x in (*enumerate(args), *named.items()) if n in chosen]
         )
-        key = (tree, tuple(avals), place, fixed, trace_context()) if watched or keys else None
-        made = watching.get(key) if key is not None else None
+        key = (tree, tuple(avals), place, fixed, trace_context())
+        made = kept.get(key)
         if made is None:
             flat = FlatFun(call, tree, name)
             jaxpr, consts = stage_closed(flat, avals, name)
@@ -62,15 +62,15 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
         jaxpr, consts, run, out_tree = made
         every = (*consts, *leaves)
         outs = followed(jaxpr, every, lambda: run(*leaves), False) if keys else run(*leaves)
-        if key is None:
-            return unflatten(out_tree, outs), run.fastpath(out_tree, len(leaves)), False
-        watching[key] = made
+        fast = None if watched or keys else run.fastpath(out_tree, len(leaves))
+        if fast is None:
+            kept[key] = made
         if watched:
             check_program(watched, name, jaxpr, every, outs)
-        return unflatten(out_tree, outs), None, False
+        return unflatten(out_tree, outs), fast, False
 
-    # the programs, while results are looked at, which C++ cannot do
-    watching: dict[tuple, tuple] = {}
+    # the programs that C++ cannot run, for a call waits or results are looked at
+    kept: dict[tuple, tuple] = {}
     numbers = tuple(i for i, n in enumerate(parameters) if n in static)
     chosen = {*numbers, *static}
     return compiled_call(name, miss, fun, numbers, tuple(static))

@@ -60,25 +60,25 @@ def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     """The C++ callable that applies `prim` with these parameters to concrete values."""
 
-    # by types and place, while results are looked at, which C++ cannot do
-    watching: dict[tuple, tuple[Jaxpr, Executable]] = {}
+    # by types and place, what C++ cannot run, for a call waits or results are looked at
+    kept: dict[tuple, tuple[Jaxpr, Executable]] = {}
 
     def miss(*args: Any) -> tuple:
         avals = tuple(check_concrete(x, prim.name) for x in args)
         placement = placement_of(args)
         watched, keys = watch(), config.debug_key_reuse
-        jaxpr, run = watching.get((avals, placement), (None, None))
-        if jaxpr is None or run is None or not (watched or keys):
+        jaxpr, run = kept.get((avals, placement), (None, None))
+        if jaxpr is None or run is None:
             jaxpr = eqn_jaxpr(prim, params, avals, prim.type_of(avals, params))
             module = lower_module(jaxpr, prim.name, placement, placement.arguments)
             run = executable(module, jaxpr, placement)
         outs = followed(jaxpr, args, lambda: run(*args)) if keys else run(*args)
-        if watched or keys:
-            watching[avals, placement] = jaxpr, run
-            if watched:
-                check_operation(watched, prim.name, args, outs)
-            return outs, None, False
-        return outs, run.fastpath(list_tree(len(outs)), len(args)), False
+        fast = None if watched or keys else run.fastpath(list_tree(len(outs)), len(args))
+        if fast is None:
+            kept[avals, placement] = jaxpr, run
+        if watched:
+            check_operation(watched, prim.name, args, outs)
+        return outs, fast, False
 
     return compiled_call(prim.name, miss)
 

@@ -19,6 +19,7 @@ from tests.primitives.test_collective import (
     stack_of,
 )
 from weft import grad, lax, shard_map, vmap
+from weft.numpy import fused
 from weft.parallel.mesh import PartitionSpec as P
 from weft.parallel.mesh import make_mesh
 from weft.primitives.collective import Varying
@@ -258,3 +259,13 @@ def test_a_loop_that_waits_for_nothing():
     x = total(np.ones((8, 2), np.float32))
     results = [total(x) for _ in range(200)]
     np.testing.assert_array_equal(results[-1], np.full((8, 2), 64))
+
+
+def test_operations_that_wait_are_built_once(monkeypatch):
+    """As do those with collectives where the engine has few threads; C++ keeps the others."""
+    monkeypatch.setenv("NPROC", "2")
+    built, build = [], fused.build
+    monkeypatch.setattr(fused, "build", lambda *given: built.append(given) or build(*given))
+    x = weft.device_put(np.arange(56.0).reshape(8, 7), weft.NamedSharding(ONE, P("i")))
+    assert [float(jnp.sum(x)) for _ in range(3)] == [1540.0] * 3
+    assert len(built) == 1
