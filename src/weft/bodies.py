@@ -13,15 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
 from weft.core.primitive import joined
+from weft.core.source import inner_source
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.flat import FlatFun, argument_origins, leaf_names
 from weft.jitting import is_live, programs_of
 from weft.options import config, trace_context
+from weft.primitives.collective import Varying, pvary_p
+from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
 from weft.pytrees import (
     PyTreeDef,
@@ -135,3 +139,49 @@ def cast(x: Any, aval: ShapedArray) -> Any:
     if aval.varying is not None and typeof(x).varying is not aval.varying:
         x = aval.varying.cast(current.trace, x)
     return x
+
+
+@memo_jaxpr
+def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
+    """A program for operands that vary over more of a mesh; None where one in a loop would have to.
+
+    What was made to vary within it, and varies from the start now, is left as it is.
+    """
+    if list(avals) == jaxpr.in_avals:
+        return jaxpr
+    found = True
+
+    def fun(*args: Any) -> list:
+        nonlocal found
+        env = dict(zip(jaxpr.invars, args, strict=True))
+        read = lambda a: a.val if type(a) is Literal else env[a]
+        around = current.source
+        try:
+            for eqn in jaxpr.eqns:
+                xs, params = list(map(read, eqn.invars)), eqn.params
+                current.source = inner_source(eqn.source)
+                if eqn.primitive is jit_p:
+                    inner = spread_jaxpr(params["jaxpr"], tuple(map(typeof, xs)))
+                    found = found and inner is not None
+                    params = {**params, "jaxpr": inner or params["jaxpr"]}
+                elif any(jaxprs_in_params(params)):
+                    pairs = zip(xs, eqn.invars, strict=True)
+                    same = all(type(a) is Literal or typeof(x) is a.aval for x, a in pairs)
+                    found = found and same
+                if eqn.primitive is pvary_p:
+                    ys = [Varying.of(params["axes"]).cast(current.trace, xs[0])]
+                else:
+                    ys = eqn.primitive.bind(*xs, **params)
+                env.update(zip(eqn.outvars, ys, strict=True))
+        finally:
+            current.source = around
+        return list(map(read, jaxpr.outvars))
+
+    program = stage_whole(fun, avals, jaxpr.name)
+    return program if found else None
+
+
+@memo_jaxpr
+def giving_types(jaxpr: Jaxpr, outs: tuple[ShapedArray, ...]) -> Jaxpr:
+    """A program with results of these types, which vary over more of a mesh."""
+    return stage_whole(lambda *xs: cast_to(jaxpr(*xs), outs), jaxpr.in_avals, jaxpr.name)

@@ -12,20 +12,17 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.bodies import Body, as_arrays, cast_to, stage_body
+from weft.bodies import Body, as_arrays, cast_to, giving_types, spread_jaxpr, stage_body
 from weft.control.cond import cond_p, joined_avals, taking
-from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
-from weft.core.jaxpr import Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
+from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import joined
-from weft.core.source import boundary, inner_source
+from weft.core.source import boundary
 from weft.core.stage import tracked_axes
-from weft.core.trace import current, is_concrete
+from weft.core.trace import is_concrete
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.flat import avals_of, check_callable, leaf_names
 from weft.options import config
-from weft.primitives.collective import Varying, pvary_p
-from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import clamp, ne
 from weft.primitives.layout import convert
 from weft.pytrees import flatten, unflatten
@@ -214,52 +211,6 @@ def alike_over_mesh(
     if any(b.out_avals != outs for b in branches):
         branches = tuple([giving_types(b, tuple(outs)) for b in branches])
     return branches, cast_to(operands, avals)
-
-
-@memo_jaxpr
-def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
-    """A program for operands that vary over more of a mesh; None where one in a loop would have to.
-
-    What was made to vary within it, and varies from the start now, is left as it is.
-    """
-    if list(avals) == jaxpr.in_avals:
-        return jaxpr
-    found = True
-
-    def fun(*args: Any) -> list:
-        nonlocal found
-        env = dict(zip(jaxpr.invars, args, strict=True))
-        read = lambda a: a.val if type(a) is Literal else env[a]
-        around = current.source
-        try:
-            for eqn in jaxpr.eqns:
-                xs, params = list(map(read, eqn.invars)), eqn.params
-                current.source = inner_source(eqn.source)
-                if eqn.primitive is jit_p:
-                    inner = spread_jaxpr(params["jaxpr"], tuple(map(typeof, xs)))
-                    found = found and inner is not None
-                    params = {**params, "jaxpr": inner or params["jaxpr"]}
-                elif any(jaxprs_in_params(params)):
-                    pairs = zip(xs, eqn.invars, strict=True)
-                    same = all(type(a) is Literal or typeof(x) is a.aval for x, a in pairs)
-                    found = found and same
-                if eqn.primitive is pvary_p:
-                    ys = [Varying.of(params["axes"]).cast(current.trace, xs[0])]
-                else:
-                    ys = eqn.primitive.bind(*xs, **params)
-                env.update(zip(eqn.outvars, ys, strict=True))
-        finally:
-            current.source = around
-        return list(map(read, jaxpr.outvars))
-
-    program = stage_whole(fun, avals, jaxpr.name)
-    return program if found else None
-
-
-@memo_jaxpr
-def giving_types(branch: Jaxpr, outs: tuple[ShapedArray, ...]) -> Jaxpr:
-    """A branch with results of these types, which vary over more of a mesh."""
-    return stage_whole(lambda *xs: cast_to(branch(*xs), outs), branch.in_avals, branch.name)
 
 
 def check_results(op: str, bodies: Sequence[Body], names: Sequence[str]) -> None:

@@ -13,13 +13,24 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.bodies import Body, as_arrays, cast_to, check_carry, promoted_carry, stage_body
+from weft.bodies import (
+    Body,
+    as_arrays,
+    cast_to,
+    check_carry,
+    giving_types,
+    promoted_carry,
+    spread_jaxpr,
+    stage_body,
+)
 from weft.control.loop import bind_while
 from weft.control.loop_bodies import COUNT, TRUTH, counting
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.primitive import joined
 from weft.core.source import boundary
+from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError, TracerBoolConversionError, TracerError
 from weft.flat import avals_of, check_callable
 from weft.options import config
@@ -87,13 +98,39 @@ def while_loop(
     body, avals = stage_carry("while_loop", body_fun, (init_val,), tree, avals)
     cond = stage_body("while_loop", cond_fun, structure((init_val,)), avals)
     check_predicate(cond_fun, cond)
-    start, programs = cast_to(init, avals), (cond.jaxpr, body.jaxpr)
+    programs = cond.jaxpr, body.jaxpr
+    consts = cond.consts, body.consts
+    if varying := cond.out_avals[0].varying:
+        programs, consts, avals = apart(varying, programs, consts, avals)
+    start = cast_to(init, avals)
     if bound is not None:
         start.append(COUNT.dtype.type(0))
         programs = bounded(cond.jaxpr, bound), counting(body.jaxpr, ())
         slots = slots or max(bound - 1, 1)
-    outs = bind_while(*programs, cond.consts, body.consts, start, {"checkpoints": slots})
+    outs = bind_while(*programs, *consts, start, {"checkpoints": slots})
     return unflatten(tree, outs[: len(avals)])
+
+
+def apart(
+    varying: Any,
+    programs: Sequence[Jaxpr],
+    consts: Sequence[Sequence[Any]],
+    carry: Sequence[ShapedArray],
+) -> tuple[Sequence[Jaxpr], Sequence[Sequence[Any]], Sequence[ShapedArray]]:
+    """A loop that devices of a mesh may leave at different steps: all in it is each one's own.
+
+    `programs` take their own consts, then the carry, or more, and the last gives the carry.
+    """
+    mine = lambda a: a.update(varying=a.varying | varying if a.varying else varying)
+    spread = [spread_jaxpr(p, tuple(map(mine, p.in_avals))) for p in programs]
+    if not all(spread):  # types then say less than is so
+        return programs, consts, carry
+    carry = list(map(mine, carry))
+    *others, body = spread
+    if body.out_avals != carry:
+        body = giving_types(body, tuple(carry))
+    own = [cast_to(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
+    return [*others, body], own, carry
 
 
 def natural(name: str, n: Any, least: int) -> int | None:
@@ -216,15 +253,20 @@ def fori_loop(
     args = (lower, init_val)
     avals = avals_of("fori_loop", [lower, *init], structure((args, {})), body_fun)
     body, avals = stage_carry("fori_loop", body_fun, args, tree, [aval, *avals[1:]])
-    start, n = cast_to(init, avals), len(body.consts)
+    n = len(body.consts)
+    jaxpr, consts = body.jaxpr, body.consts
+    if varying := joined((typeof(lower), typeof(upper))):
+        (jaxpr,), (consts,), avals = apart(varying, [jaxpr], [consts], avals)
+        lower, upper = (varying.cast(current.trace, x) for x in (lower, upper))
+    start = cast_to(init, avals)
     if known:
         length = max(int(upper) - int(lower), 0)
         unroll = steps_per_turn(False if unroll is None else unroll, length)
         params = {"length": length, "reverse": False, "unroll": unroll}
-        outs = bind_scan(with_index(body.jaxpr, n), body.consts, [lower, *start], [], params)
+        outs = bind_scan(with_index(jaxpr, n), consts, [lower, *start], [], params)
         return unflatten(tree, outs[1:])
-    jaxpr = with_bound(body.jaxpr, n, typeof(upper))
-    outs = bind_while(below_bound(jaxpr), jaxpr, [], body.consts, [lower, upper, *start], {})
+    jaxpr = with_bound(jaxpr, n, typeof(upper))
+    outs = bind_while(below_bound(jaxpr), jaxpr, [], consts, [lower, upper, *start], {})
     return unflatten(tree, outs[2:])
 
 
