@@ -5,11 +5,14 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 import weft
-from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
+from weft.xla import client
+from weft.xla.client import SingleDeviceSharding, default_device, memory_kind_of, sharding_on
 
 
 def output(program, **environment):
@@ -89,6 +92,21 @@ def test_a_sharding_is_one_object_for_each_device_and_memory():
     pinned = sharding.with_memory_kind("pinned_host")
     assert pinned != sharding and not pinned.is_equivalent_to(sharding, 1)
     assert weft.device_put(weft.numpy.ones(3), pinned).tolist() == [1, 1, 1]
+
+
+def test_threads_that_need_a_sharding_first_get_one(monkeypatch):
+    slow = lambda *args: time.sleep(0.01) or memory_kind_of(*args)
+    monkeypatch.setattr(client, "memory_kind_of", slow)
+    monkeypatch.setattr(SingleDeviceSharding, "_made", {})
+    device, found = weft.devices()[0], []
+    get = lambda: found.append(SingleDeviceSharding(device))
+    threads = [threading.Thread(target=get) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 and len(set(map(id, found))) == 1
+    assert found[0].device is device
 
 
 def test_what_a_sharding_says():

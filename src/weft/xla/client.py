@@ -53,6 +53,7 @@ class Platforms(NamedTuple):
 
 
 _making = threading.Lock()
+_placing = threading.Lock()
 _together: list[Together] = []
 
 
@@ -256,11 +257,18 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
 
     def __new__(cls, device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
         found = cls._made.get((device, memory_kind))
-        return super().__new__(cls) if found is None else found
+        if found is None:
+            with _placing:  # another thread must not see it before it is whole
+                found = cls._made.get((device, memory_kind))
+                if found is None:
+                    found = super().__new__(cls)
+                    found._make(device, memory_kind)
+        return found
 
     def __init__(self, device: Any, *, memory_kind: str | None = None):
-        if (device, memory_kind) in self._made:
-            return
+        pass
+
+    def _make(self, device: Any, memory_kind: str | None) -> None:
         if not isinstance(device, Device):
             raise TypeError(
                 f"SingleDeviceSharding: device must be a device; got {device!r}. "
