@@ -16,6 +16,7 @@ from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, made_by
 from weft.errors import ShapeError
 from weft.flat import argument_origins, avals_of, check_callable, leaf_names
+from weft.options import named_axes
 from weft.parallel.constraint import sharding_constraint_p
 from weft.parallel.mesh import AbstractMesh, Mesh, PartitionSpec, get_mesh
 from weft.parallel.shard_map import inner_aval, named_in, parts, scope, shard_map_p
@@ -50,7 +51,7 @@ def shard_map(
         `P()` says that all have the same.
       mesh: the devices; by default the mesh that `set_mesh` put into scope.
       axis_names: the axes that `f` is written for; the compiler splits over the others, which specs
-        must not name. By default all.
+        must not name. By default all, but for those of a shard_map around.
       check_vma: have types say which values vary over which axes, so that results which `out_specs`
         says are the same are, and derivatives with respect to what all devices share are summed
         over them. Without it, a derivative taken within `f` is of the device's own part alone.
@@ -118,7 +119,15 @@ def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
             f"shard_map: axis_names must be axes of the mesh; got {unknown[0]!r}, and "
             f"{mesh.axis_names} are in it."
         )
-    return tuple(n for n in mesh.axis_names if not names or n in names)
+    taken = [axis.name for axis in named_axes.value if axis.tracked]
+    free = [n for n in mesh.axis_names if n not in taken]
+    again = [n for n in names or mesh.axis_names if n in taken]
+    if again and (names or not free):
+        raise ValueError(
+            "shard_map: within a shard_map one must be over other axes of the mesh; got "
+            f"{again[0]!r}, which the program around is for. Hint: axis_names={{...}} in both."
+        )
+    return tuple(n for n in free if not names or n in names)
 
 
 def spread(what: str, specs: Any, full: Any, mesh: Mesh, manual: tuple) -> list:

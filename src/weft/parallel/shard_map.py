@@ -330,6 +330,13 @@ def write_manual(
     `axes`: the names that collectives know the first axes of the mesh by, where they are others.
     """
     symbol = hlo.named(mesh)
+    free = mesh.axis_names if hlo.mesh is None else hlo.automatic[1]
+    taken = [n for n in manual_axes if n not in free or (hlo.mesh and symbol != hlo.automatic[0])]
+    if taken:
+        raise ValueError(
+            "shard_map: within a shard_map or a pmap one must be over other axes of the same mesh; "
+            f"got {taken[0]!r} of {mesh}. Hint: shard_map over all axes, with axis_names in each."
+        )
     whole = PartitionSpec()
     in_avals = [a.update(varying=None) for a in jaxpr.in_avals]
     outer = [outer_aval(a, mesh, s, manual_axes) for a, s in zip(jaxpr.out_avals, out_specs)]
@@ -352,8 +359,7 @@ def write_manual(
     def body() -> None:
         # collectives are written for the mesh, so what was written outside is not to be repeated
         around = hlo.mesh, hlo.automatic, hlo.written, hlo.memo
-        over = mesh.axis_names if hlo.mesh is None else hlo.automatic[1]
-        hlo.automatic = symbol, tuple(n for n in over if n not in manual_axes)
+        hlo.automatic = symbol, tuple(n for n in free if n not in manual_axes)
         known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
         hlo.mesh = tuple(zip(known_by, mesh.axis_sizes, strict=True))
         hlo.written, hlo.memo = {}, {write_manual: (mesh, axes)}
