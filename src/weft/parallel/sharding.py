@@ -252,7 +252,7 @@ class NamedSharding(_ManyDevices):
         return self.mesh
 
     @property
-    def _device_assignment(self) -> tuple:  # type: ignore[override]
+    def _device_assignment(self) -> tuple:
         return self._devices_of()._device_assignment
 
     @property
