@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -479,6 +480,33 @@ def test_a_leaked_tracer_is_named(transform):
 
 
 # --- threads and memory ----------------------------------------------------------------------
+
+
+def test_a_thread_may_clear_what_others_are_adding_to():
+    before, over, wrong = sys.getswitchinterval(), threading.Event(), []
+
+    def add():
+        kept = []
+        while not over.is_set():
+            kept = [jit(lambda x: x) for _ in range(20)] + kept[:2000]
+
+    def clear():
+        try:
+            end = time.perf_counter() + 0.4
+            while time.perf_counter() < end:
+                weft.clear_caches()
+        except RuntimeError as error:
+            wrong.append(error)
+        over.set()
+
+    threads = [threading.Thread(target=f) for f in (add, add, clear)]
+    sys.setswitchinterval(1e-6)
+    try:
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong
 
 
 def test_threads_may_make_the_first_call_at_once():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import threading
 import time
 import types
 import weakref
@@ -54,6 +55,7 @@ __all__ = ["clear_caches", "jit"]
 logger = Logger("weft.trace")
 
 MOST_PROGRAMS = 4096  # of one function; then the oldest goes
+_listing = threading.RLock()  # other threads must not add programs while all are listed
 
 
 class Programs(dict):
@@ -66,7 +68,8 @@ class Programs(dict):
 
     def __init__(self, owner: Callable | None = None):
         self.owner = None if owner is None else weakref.ref(owner)
-        Programs.every.add(self)
+        with _listing:
+            Programs.every.add(self)
 
     def __reduce__(self) -> tuple:
         return dict, ()
@@ -190,7 +193,7 @@ class JitFunction:
             raise self.unhashable(static) from None
         if program is None or not all(is_live(c) for c in program.consts):
             if config.explain_cache_misses:
-                earlier = [k for k in self.programs if type(k) is Call]
+                earlier = [k for k in list(self.programs) if type(k) is Call]
                 explain(self.fun, fun, key, earlier, program is not None)
             program = self.stage(fun, in_tree, avals, donated)
             if not (
@@ -477,7 +480,9 @@ def callable_of(made: JitFunction) -> Any:
 
 def clear_caches() -> None:
     """Forget every program and executable that is kept in memory; later calls trace again."""
-    for programs in list(Programs.every):
+    with _listing:
+        every = list(Programs.every)
+    for programs in every:
         programs.clear()
     forget_executables()
     forget_kernels()
