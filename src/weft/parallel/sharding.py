@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -51,6 +52,9 @@ class Sharding(metaclass=_ShardingMeta):
             "Sharding: must be made as one of its kinds; got a call. "
             "Hint: NamedSharding(mesh, PartitionSpec(...))."
         )
+
+
+_placing = threading.RLock()
 
 
 class _ManyDevices(_jax.GSPMDSharding):
@@ -216,11 +220,19 @@ class NamedSharding(_ManyDevices):
         *,
         memory_kind: str | None = None,
     ) -> NamedSharding:
+        key = (mesh, spec, memory_kind)
         try:
-            found = cls._made.get((mesh, spec, memory_kind))
-        except TypeError:  # not hashable, which the check below names
-            found = None
-        return super().__new__(cls) if found is None else found
+            found = cls._made.get(key)
+        except TypeError:  # not hashable, which the check names
+            _check_spec(mesh, spec)
+            raise
+        if found is None:
+            with _placing:  # threads that make equal ones get one
+                found = cls._made.get(key)
+                if found is None:
+                    found = super().__new__(cls)
+                    found._make(mesh, spec, memory_kind)
+        return found
 
     def __init__(
         self,
@@ -229,8 +241,11 @@ class NamedSharding(_ManyDevices):
         *,
         memory_kind: str | None = None,
     ):
-        if "spec" in self.__dict__:
-            return
+        pass
+
+    def _make(
+        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None
+    ) -> None:
         _check_spec(mesh, spec)
         kind = memory_kind
         if isinstance(mesh, Mesh):
@@ -419,12 +434,18 @@ class GSPMDSharding(_ManyDevices):
     ) -> GSPMDSharding:
         key = (tuple(devices), as_hlo_sharding(op_sharding), memory_kind)
         found = cls._made.get(key)
-        return super().__new__(cls) if found is None else found
+        if found is None:
+            with _placing:
+                found = cls._made.get(key)
+                if found is None:
+                    found = super().__new__(cls)
+                    found._make(*key)
+        return found
 
     def __init__(self, devices: Any, op_sharding: Any, *, memory_kind: str | None = None):
-        if "_hlo" in self.__dict__:
-            return
-        hlo, assignment = as_hlo_sharding(op_sharding), tuple(devices)
+        pass
+
+    def _make(self, assignment: tuple, hlo: Any, memory_kind: str | None) -> None:
         kind = memory_kind_of("GSPMDSharding", assignment[0], memory_kind)
         super().__init__(_jax.DeviceList(assignment), hlo, kind)
         self.__dict__.update(memory_kind=kind, _device_assignment=assignment, _hlo=hlo)

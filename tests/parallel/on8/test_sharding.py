@@ -3,6 +3,8 @@
 import copy
 import itertools
 import pickle
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from weft.extend.sharding import (
     get_op_sharding_from_serialized_proto,
     get_serialized_proto_from_hlo_sharding,
 )
+from weft.parallel import sharding
 from weft.parallel.sharding import GSPMDSharding, check_divisible, sharding_of_result
 from weft.sharding import (
     AbstractMesh,
@@ -27,6 +30,7 @@ from weft.sharding import (
     reshard,
 )
 from weft.sharding import PartitionSpec as P
+from weft.xla.client import memory_kind_of
 
 D = weft.devices()
 GRID = np.array(D).reshape(4, 2)
@@ -139,6 +143,24 @@ def test_equal_shardings_are_one_object():
     assert NamedSharding(MESH, P("x", None)) != X  # as in JAX
     assert NamedSharding(MESH, P("x", None)).is_equivalent_to(X, 2)
     assert pickle.loads(pickle.dumps(NamedSharding(MESH.abstract_mesh, P("x")))).spec == P("x")
+
+
+def test_threads_that_make_equal_shardings_get_one(monkeypatch):
+    slow = lambda *args: time.sleep(0.01) or memory_kind_of(*args)
+    monkeypatch.setattr(sharding, "memory_kind_of", slow)
+    mesh = weft.make_mesh((2, 4), ("first", "second"))
+    tiles = NamedSharding(MESH, P())._to_xla_hlo_sharding(1)
+    for make in (
+        lambda: NamedSharding(mesh, P("second")),
+        lambda: GSPMDSharding(weft.devices()[2:5], tiles),
+    ):
+        found = []
+        get = lambda: found.append(make())  # noqa: B023
+        threads = [threading.Thread(target=get) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert len(found) == 4 and len(set(map(id, found))) == 1
+        assert found[0].whole.is_fully_replicated
 
 
 def test_what_lies_alike():
