@@ -169,7 +169,8 @@ def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
                     same = all(type(a) is Literal or typeof(x) is a.aval for x, a in pairs)
                     found = found and same
                 if eqn.primitive is pvary_p:
-                    ys = [Varying.of(params["axes"]).cast(current.trace, xs[0])]
+                    more = Varying.of(params["axes"])
+                    ys = [more.cast(current.trace, xs[0]) if more else xs[0]]
                 else:
                     ys = eqn.primitive.bind(*xs, **params)
                 env.update(zip(eqn.outvars, ys, strict=True))

@@ -98,25 +98,25 @@ def while_loop(
     body, avals = stage_carry("while_loop", body_fun, (init_val,), tree, avals)
     cond = stage_body("while_loop", cond_fun, structure((init_val,)), avals)
     check_predicate(cond_fun, cond)
-    programs = cond.jaxpr, body.jaxpr
-    consts = cond.consts, body.consts
+    (until, once), consts = (cond.jaxpr, body.jaxpr), [cond.consts, body.consts]
     if varying := cond.out_avals[0].varying:
-        programs, consts, avals = apart(varying, programs, consts, avals)
+        (until, once), consts, avals = apart(varying, [until, once], consts, avals)
     start = cast_to(init, avals)
     if bound is not None:
         start.append(COUNT.dtype.type(0))
-        programs = bounded(cond.jaxpr, bound), counting(body.jaxpr, ())
+        until, once = bounded(until, bound), counting(once, ())
         slots = slots or max(bound - 1, 1)
-    outs = bind_while(*programs, *consts, start, {"checkpoints": slots})
+    params = {"checkpoints": slots}
+    outs = bind_while(until, once, consts[0], consts[1], start, params)
     return unflatten(tree, outs[: len(avals)])
 
 
 def apart(
     varying: Any,
-    programs: Sequence[Jaxpr],
-    consts: Sequence[Sequence[Any]],
-    carry: Sequence[ShapedArray],
-) -> tuple[Sequence[Jaxpr], Sequence[Sequence[Any]], Sequence[ShapedArray]]:
+    programs: list[Jaxpr],
+    consts: list[list],
+    carry: list[ShapedArray],
+) -> tuple[list[Jaxpr], list[list], list[ShapedArray]]:
     """A loop that devices of a mesh may leave at different steps: all in it is each one's own.
 
     `programs` take their own consts, then the carry, or more, and the last gives the carry.
@@ -256,7 +256,7 @@ def fori_loop(
     n = len(body.consts)
     jaxpr, consts = body.jaxpr, body.consts
     if varying := joined((typeof(lower), typeof(upper))):
-        (jaxpr,), (consts,), avals = apart(varying, [jaxpr], [consts], avals)
+        [jaxpr], [consts], avals = apart(varying, [jaxpr], [consts], avals)
         lower, upper = (varying.cast(current.trace, x) for x in (lower, upper))
     start = cast_to(init, avals)
     if known:

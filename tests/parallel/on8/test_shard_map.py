@@ -467,6 +467,20 @@ def test_within_loops_and_branches():
     close(jit(lambda p: lax.cond(p, lambda: f(c, X), lambda: c))(True), plain(c, X))
 
 
+def test_a_bounded_loop_that_devices_leave_at_different_steps():
+    def own(w, x):
+        more = lambda c: c * 1.5 + jnp.cos(w[:1, :2])
+        return total(lax.while_loop(lambda c: jnp.sum(c) < 3, more, x, max_steps=3))
+
+    def whole(w, x):
+        for _ in range(3):
+            x = jnp.where(x.sum(1, keepdims=True) < 3, x * 1.5 + jnp.cos(w[:1, :2]), x)
+        return jnp.sum(x)
+
+    f = on_line(own, (P(), P("x")), P())
+    close(value_and_grad(f, (0, 1))(W, X), value_and_grad(whole, (0, 1))(W, X))
+
+
 def test_keys():
     def normals(key, x):
         return x + weft.random.normal(weft.random.fold_in(key, lax.axis_index("x")), x.shape)
