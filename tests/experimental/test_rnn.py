@@ -156,9 +156,7 @@ def test_weights():
 
 def test_mistakes():
     x, h, c, w = problem(False)
-    with pytest.raises(
-        ShapeError, match=r"must be a vector of 288 elements; got f32\[287\]"
-    ):
+    with pytest.raises(ShapeError, match=r"must be a vector of 288 elements; got f32\[287\]"):
         run(x, h, c, w[1:], False)
     with pytest.raises(ShapeError, match=r"lstm: x must be \(batch, time, 2\); got f32\[3,5,1\]"):
         run(x[..., :1], h, c, w, False)
