@@ -19,42 +19,37 @@ FILES = sorted(ROOT.rglob("*.py"))
 # The layers, lowest first; a file imports only from files before it. A folder stands for all of its
 # files that are not named. `weft.numpy` and the doors after it are one layer each.
 ORDER = """
-weft.util weft.monitoring weft.errors weft.options weft.pytrees weft.tree_util weft.tree weft.dtypes
-weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
-weft.core.leaks weft.core.pretty weft.core.passes weft.core.stage weft.core
-weft.xla.plugins weft.xla.client weft.parallel.mesh weft.parallel.sharding
-weft.xla.shards weft.xla.array weft.xla.placement weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
-weft.xla.lapack weft.xla.layouts weft.xla.lower weft.xla.building weft.xla.fastpath weft.xla.nans weft.xla.key_reuse
-weft.xla.eager
-weft.xla
-weft.primitives.layout weft.primitives.constant weft.primitives.sink weft.primitives.elementwise
-weft.primitives.transcendental weft.primitives.slicing
-weft.primitives.indexing weft.primitives.dynamic_slicing weft.primitives.reduction
-weft.primitives.window weft.primitives.dot weft.primitives.channelwise weft.primitives.conv
-weft.primitives.cumulative
-weft.primitives.sort weft.primitives.fft weft.primitives.bits weft.primitives.matrices
-weft.primitives.small weft.primitives.linalg weft.primitives.factorizations
-weft.primitives.polar weft.primitives.eigen
+weft.util weft.monitoring weft.errors weft.options weft.pytrees weft.tree_util weft.tree
+weft.dtypes weft.core.aval weft.core.trace weft.core.primitive weft.core.source weft.core.jaxpr
+weft.core.leaks weft.core.pretty weft.core.passes weft.core.stage weft.core weft.xla.plugins
+weft.xla.client weft.parallel.mesh weft.parallel.sharding weft.xla.shards weft.xla.array
+weft.xla.placement weft.xla.callbacks weft.xla.diskcache weft.xla.compile weft.xla.hlo
+weft.xla.lapack weft.xla.layouts weft.xla.lower weft.xla.building weft.xla.fastpath weft.xla.nans
+weft.xla.key_reuse weft.xla.eager weft.xla weft.primitives.layout weft.primitives.constant
+weft.primitives.sink weft.primitives.elementwise weft.primitives.transcendental
+weft.primitives.slicing weft.primitives.indexing weft.primitives.dynamic_slicing
+weft.primitives.reduction weft.primitives.window weft.primitives.dot weft.primitives.channelwise
+weft.primitives.conv weft.primitives.cumulative weft.primitives.sort weft.primitives.fft
+weft.primitives.bits weft.primitives.matrices weft.primitives.small weft.primitives.linalg
+weft.primitives.factorizations weft.primitives.polar weft.primitives.eigen
 weft.primitives.special_tables weft.primitives.formula weft.primitives.error_formulas
 weft.primitives.gammas weft.primitives.bessel_formulas weft.primitives.special
 weft.primitives.random weft.primitives.copies weft.primitives.collective weft.primitives
 weft.transforms.jvp weft.transforms.batch weft.transforms.linearize weft.transforms.transpose
-weft.transforms.check weft.transforms.jet
-weft.transforms
-weft.control.jit weft.control.checks weft.control.cond weft.control.scan_bodies weft.control.scan
-weft.control.reversal weft.control.loop_bodies weft.control.loop
-weft.control.hoist weft.control.custom weft.control.mapped weft.control.linear weft.control.remat
-weft.control.effects weft.control.composite weft.control
-weft.parallel.coordinator weft.parallel.clusters weft.parallel.distributed weft.parallel.constraint weft.parallel.inspection weft.parallel.shard_map weft.parallel
-weft.structs weft.flat weft.axes weft.places weft.collectives weft.stages weft.retracing weft.jitting weft.bodies weft.custom_rules
-weft.custom_derivatives weft.sharded weft.composites weft.conditionals weft.scans weft.loops weft.solves
-weft.custom_batching
-weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks
-weft.memory weft.devices weft.shardings weft.pmapping weft.contexts weft.derivatives weft.jacobians weft.api
-weft.sharding
+weft.transforms.check weft.transforms.jet weft.transforms weft.control.jit weft.control.checks
+weft.control.cond weft.control.scan_bodies weft.control.scan weft.control.reversal
+weft.control.loop_bodies weft.control.loop weft.control.hoist weft.control.custom
+weft.control.mapped weft.control.linear weft.control.remat weft.control.effects
+weft.control.composite weft.control weft.parallel.coordinator weft.parallel.clusters
+weft.parallel.distributed weft.parallel.constraint weft.parallel.inspection weft.parallel.shard_map
+weft.parallel weft.structs weft.flat weft.axes weft.places weft.collectives weft.stages
+weft.retracing weft.jitting weft.bodies weft.custom_rules weft.custom_derivatives weft.sharded
+weft.composites weft.conditionals weft.scans weft.loops weft.solves weft.custom_batching
+weft.checkpoint_policies weft.ad_checkpoint weft.scopes weft.callbacks weft.memory weft.devices
+weft.shardings weft.pmapping weft.contexts weft.derivatives weft.jacobians weft.api weft.sharding
 weft.typing weft.test_util weft.lax weft.numpy weft.random weft.scipy weft.nn weft.ops weft.image
-weft.flatten_util weft.distributed weft.dlpack weft.example_libraries weft.debug
-weft.profiler weft.experimental weft.cache weft.interpreters weft.extend weft
+weft.flatten_util weft.distributed weft.dlpack weft.example_libraries weft.debug weft.profiler
+weft.experimental weft.cache weft.interpreters weft.extend weft
 """.split()  # noqa: SIM905
 
 # The spine: all but the primitives and the doors users open.
@@ -62,8 +57,8 @@ DOORS = (
     "primitives", "numpy", "lax", "cache", "extend", "scipy", "random", "nn", "experimental",
     "debug", "interpreters", "tree.py", "tree_util.py", "profiler.py", "monitoring.py",
     "custom_batching.py", "checkpoint_policies.py", "ad_checkpoint.py", "ops.py", "image.py",
-    "flatten_util.py", "distributed.py", "dlpack.py", "typing.py", "test_util.py", "example_libraries", "sharding.py",
-    "memory.py",
+    "flatten_util.py", "distributed.py", "dlpack.py", "typing.py", "test_util.py",
+    "example_libraries", "sharding.py", "memory.py",
 )  # fmt: skip
 SPINE = [f for f in FILES if f.relative_to(ROOT).parts[0] not in DOORS]
 
