@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 # The parts of `Call.context`, in order.
-CONTEXT = (*[o.name for o in OPTIONS if o.traced], "mapped axes", "hooks")
+CONTEXT = (*[o.name for o in OPTIONS if o.traced], "mapped axes", "mesh in scope", "hooks")
 
 # By the code of a function that was traced while this was on: the function object, if it lives.
 _traced: weakref.WeakKeyDictionary[types.CodeType, Any] = weakref.WeakKeyDictionary()
