@@ -33,6 +33,11 @@ class Axis(NamedTuple):
     tracked: bool = False
     spmd: Any = None
 
+    def __repr__(self) -> str:
+        more = ", tracked=True" if self.tracked else ""
+        more += f", spmd={self.spmd!r}" if self.spmd is not None else ""
+        return f"Axis(size={self.size}, name={self.name!r}{more})"
+
 
 _MAPPED: dict[tuple, ShapedArray] = {}
 
