@@ -92,6 +92,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
     Arguments may be ShapeDtypeStructs. Gives a pytree of ShapeDtypeStructs.
 
+    >>> import numpy as np
     >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((3, 3), np.float32))
     ShapeDtypeStruct(shape=(3, 3), dtype=float32)
     """

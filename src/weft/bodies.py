@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.control.cond import cond_p, joined_avals
 from weft.control.jit import jit_p
+from weft.control.remat import remat_p
+from weft.control.scan import groups, scan_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
-from weft.core.primitive import joined
+from weft.core.primitive import Primitive, joined
 from weft.core.source import inner_source
 from weft.core.stage import close_jaxpr, stage
 from weft.core.trace import Tracer, current
@@ -35,6 +38,7 @@ from weft.pytrees import (
     unflatten,
 )
 from weft.retracing import explain_function
+from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.xla.array import put
 from weft.xla.eager import EVAL
@@ -143,8 +147,9 @@ def cast(x: Any, aval: ShapedArray) -> Any:
 
 @memo_jaxpr
 def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
-    """A program for operands that vary over more of a mesh; None where one in a loop would have to.
+    """A program for operands that vary over more of a mesh; None where that cannot be.
 
+    It cannot where it holds one that would have to, of a loop of unknown length or a custom rule.
     What was made to vary within it, and varies from the start now, is left as it is.
     """
     if list(avals) == jaxpr.in_avals:
@@ -160,14 +165,15 @@ def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
             for eqn in jaxpr.eqns:
                 xs, params = list(map(read, eqn.invars)), eqn.params
                 current.source = inner_source(eqn.source)
-                if eqn.primitive is jit_p:
-                    inner = spread_jaxpr(params["jaxpr"], tuple(map(typeof, xs)))
+                pairs = zip(xs, eqn.invars, strict=True)
+                if any(jaxprs_in_params(params)) and not all(
+                    type(a) is Literal or typeof(x) is a.aval for x, a in pairs
+                ):
+                    inner = spread_params(eqn.primitive, params, list(map(typeof, xs)))
                     found = found and inner is not None
-                    params = {**params, "jaxpr": inner or params["jaxpr"]}
-                elif any(jaxprs_in_params(params)):
-                    pairs = zip(xs, eqn.invars, strict=True)
-                    same = all(type(a) is Literal or typeof(x) is a.aval for x, a in pairs)
-                    found = found and same
+                    if inner is not None:
+                        params, types = inner
+                        xs = cast_to(xs, types)
                 if eqn.primitive is pvary_p:
                     more = Varying.of(params["axes"])
                     ys = [more.cast(current.trace, xs[0]) if more else xs[0]]
@@ -182,7 +188,42 @@ def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
     return program if found else None
 
 
+def spread_params(prim: Primitive, params: dict, avals: list) -> tuple[dict, list] | None:
+    """As `spread_jaxpr`, for a primitive that holds programs: its parameters for such operands.
+
+    Also the types that the operands are to have, for one that is carried may have to vary more.
+    """
+    if prim is cond_p:
+        index, *rest = avals
+        rest = [a.update(varying=joined((a, index))) for a in rest]
+        spread = [spread_jaxpr(b, tuple(rest)) for b in params["branches"]]
+        if None in spread:
+            return None
+        outs = tuple(joined_avals([b.out_avals for b in spread], index))
+        return {"branches": tuple([giving_types(b, outs) for b in spread])}, [index, *rest]
+    if prim is scan_p:
+        consts, carry, xs = groups(avals, params)
+        while True:
+            types = (*consts, *carry, *[mapped_aval(x, 0) for x in xs])
+            body = spread_jaxpr(params["jaxpr"], types)
+            if body is None:
+                return None
+            outs = body.out_avals
+            more = promoted_carry(carry, outs[: len(carry)])
+            if more == carry:
+                break
+            carry = more
+        body = giving_types(body, (*carry, *outs[len(carry) :]))
+        return {**params, "jaxpr": body}, [*consts, *carry, *xs]
+    if prim is not jit_p and prim is not remat_p:
+        return None
+    inner = spread_jaxpr(params["jaxpr"], tuple(avals))
+    return None if inner is None else ({**params, "jaxpr": inner}, avals)
+
+
 @memo_jaxpr
 def giving_types(jaxpr: Jaxpr, outs: tuple[ShapedArray, ...]) -> Jaxpr:
     """A program with results of these types, which vary over more of a mesh."""
+    if jaxpr.out_avals == list(outs):
+        return jaxpr
     return stage_whole(lambda *xs: cast_to(jaxpr(*xs), outs), jaxpr.in_avals, jaxpr.name)

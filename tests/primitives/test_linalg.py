@@ -528,7 +528,9 @@ def test_other_platforms_have_no_lapack():
     )
     linalg.triangular_solve_p.lower(hlo, x, x, **flags)
     assert any("stablehlo.triangular_solve" in line for line in hlo.lines)
-    with pytest.raises(NotImplementedError, match="is computed on CPU and GPUs alone; got platform tpu"):
+    with pytest.raises(
+        NotImplementedError, match="is computed on CPU and GPUs alone; got platform tpu"
+    ):
         linalg.lu_p.lower(hlo, x)
 
 

@@ -672,3 +672,36 @@ def test_errors(name):
     pattern = re.escape(text).replace("LINE", r"\d+")
     with pytest.raises(error, match=pattern):
         call()
+
+
+# --- programs within a branch that only some devices take ---------------------------------------
+
+
+def held_in_a_branch(kind):
+    """A function of (w, x) whose branch holds a program that closes over w, which devices share."""
+    ones = np.ones((2, 3), np.float32)
+    step = lambda c, t, w: jnp.sin(c @ w) @ ones * t
+    held = {
+        "scan": lambda w, x: lax.scan(lambda c, t: (step(c, t, w), None), x, jnp.arange(1, 3.0))[0],
+        "fori": lambda w, x: lax.fori_loop(0, 2, lambda i, c: step(c, i + 1.0, w), x),
+        "checkpoint": lambda w, x: weft.checkpoint(step)(x, 2.0, w),
+        "cond": lambda w, x: lax.cond(x[0, 0] > 0, lambda: step(x, 1.0, w), lambda: x),
+        "scan of checkpoint": lambda w, x: lax.scan(
+            weft.checkpoint(lambda c, t: (step(c, t, w), None)), x, jnp.arange(1, 3.0)
+        )[0],
+    }[kind]
+    return lambda w, x: jnp.sum(lax.cond(jnp.sum(x) > 1, lambda: held(w, x), lambda: x))
+
+
+@pytest.mark.parametrize("kind", ["scan", "fori", "checkpoint", "cond", "scan of checkpoint"])
+def test_what_a_branch_of_some_devices_holds_sums_its_cotangents_outside(kind):
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(3, 2)).astype(np.float32)
+    x = (rng.normal(size=(4, 3)) + np.array([[2], [2], [-2], [-2]])).astype(np.float32)
+    one = held_in_a_branch(kind)
+    mesh = Mesh(np.array(weft.devices()[:2]), ("x",))
+    f = weft.shard_map(
+        lambda w, x: lax.psum(one(w, x), "x"), mesh=mesh, in_specs=(P(), P("x")), out_specs=P()
+    )
+    want = grad(lambda w: one(w, x[:2]) + one(w, x[2:]))(w)
+    np.testing.assert_allclose(jit(grad(f))(w, x), want, rtol=1e-5, atol=1e-6)
