@@ -6,7 +6,6 @@ in are in flat.py and axes.py.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,10 +15,9 @@ from weft.core.jaxpr import ClosedJaxpr
 from weft.core.source import boundary
 from weft.core.stage import stage
 from weft.flat import FlatFun, argument_origins, as_tuple, avals_of, check_callable
-from weft.options import named_axes
 from weft.pytrees import flatten
 from weft.structs import ShapeDtypeStruct
-from weft.transforms.batch import Axis, batch
+from weft.transforms.batch import Axis, batch, in_scope
 from weft.util import fun_name
 
 __all__ = ["eval_shape", "make_jaxpr", "vmap"]
@@ -49,7 +47,7 @@ def make_jaxpr(
         flat = FlatFun(given, in_tree, "make_jaxpr")
         avals = avals_of("make_jaxpr", leaves, in_tree, given, structs=True)
         names = functools.partial(argument_origins, given, in_tree)
-        with axes_in_scope(axis_env or ()):
+        with in_scope([Axis(size, name) for name, size in axis_env or ()]):
             jaxpr, consts = stage(flat, avals, fun_name(fun), names)
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
@@ -74,17 +72,6 @@ def without_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable,
         return fun(*whole, **kwargs)
 
     return given, tuple(x for i, x in enumerate(args) if i not in fixed)
-
-
-@contextlib.contextmanager
-def axes_in_scope(axis_env: Sequence[tuple[Any, int]]) -> Any:
-    """Named axes that a traced function may refer to."""
-    before = named_axes.value
-    named_axes.set_local((*before, *[Axis(size, name) for name, size in axis_env]))
-    try:
-        yield
-    finally:
-        named_axes.set_local(before)
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -128,7 +115,7 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree, dims, size = mapping.arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
-        outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name, False, spmd_axis_name))
+        outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name, spmd=spmd_axis_name))
         return flat.result(mapping.results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)

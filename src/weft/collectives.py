@@ -100,7 +100,7 @@ def along(op: str, axis_name: Any, groups: AxisIndexGroups = None, reduces: bool
         raise ValueError(f"{op}: axis_name must name each axis once; got {given}.")
     axes = [named_axis(op, n) for n in names]
     size = math.prod([a.size for a in axes])
-    tracked = tuple([a.name for a in axes if getattr(a, "tracked", False)])
+    tracked = tuple([a.name for a in axes if a.tracked])
     return Along(names, size, checked_groups(op, given, size, groups), tracked, positional)
 
 

@@ -21,7 +21,7 @@ from weft.flat import FlatFun, argument_origins, as_tuple, check_callable
 from weft.jitting import JitFunction, callable_of, resolve
 from weft.parallel.distributed import is_initialized
 from weft.parallel.mesh import Mesh, PartitionSpec
-from weft.parallel.pmap import axis_of, mesh_of, scope, xla_pmap_p
+from weft.parallel.pmap import axis_of, mesh_of, xla_pmap_p
 from weft.parallel.sharding import NamedSharding
 from weft.primitives.layout import moved_to_front
 from weft.primitives.slicing import index_in_dim
@@ -31,7 +31,7 @@ from weft.shardings import (
     make_array_from_single_device_arrays,
 )
 from weft.structs import ShapeDtypeStruct
-from weft.transforms.batch import mapped_aval
+from weft.transforms.batch import in_scope, mapped_aval
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
@@ -242,7 +242,7 @@ class Spread:
         flat = FlatFun(fun, in_tree, "pmap")
         params = {**self.params, "axis_size": size}
         names = functools.partial(argument_origins, fun, in_tree)
-        with scope(axis_of(params)):
+        with in_scope([axis_of(params)]):
             jaxpr, consts = stage_closed(flat, avals, self.params["name"], names)
         mapped = (*[False] * len(consts), *[d is not None for d in dims])
         outs = xla_pmap_p.bind(*consts, *leaves, call_jaxpr=jaxpr, mapped_invars=mapped, **params)

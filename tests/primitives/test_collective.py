@@ -1,6 +1,6 @@
 """Collectives under vmap, against NumPy on all copies at once; derivatives; errors; the text.
 
-On devices they are tested in tests/parallel/test_collectives.py, against the same references.
+On devices they are tested in tests/parallel/on8/test_collectives.py, against the same references.
 """
 
 import math
@@ -18,6 +18,7 @@ from weft.core.stage import stage
 from weft.options import config
 from weft.primitives import collective, copies
 from weft.primitives.collective import Varying
+from weft.transforms.batch import Axis, in_scope
 from weft.xla.hlo import Builder, Value
 from weft.xla.lower import lower_jaxpr
 
@@ -651,10 +652,8 @@ MESH = (("a", 2), ("b", 3))
 
 def written(fun, shape=(6, 4), mesh=MESH, dtype=np.float32):
     """The StableHLO of a function in the body of a program for each device of a mesh."""
-    from weft.api import axes_in_scope
-
     aval = ShapedArray(shape, np.dtype(dtype))
-    with axes_in_scope(mesh):
+    with in_scope([Axis(size, name) for name, size in mesh]):
         jaxpr, consts = stage(lambda x: [fun(x)], [aval])
     assert not consts
     hlo = Builder()

@@ -7,10 +7,8 @@ one's. Pytrees, the axes of arguments and the choice of devices are pmapping.py'
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,13 +28,12 @@ from weft.core.primitive import (
 )
 from weft.core.trace import current
 from weft.errors import ShapeError
-from weft.options import named_axes
 from weft.parallel.mesh import Mesh, PartitionSpec
 from weft.parallel.shard_map import chosen, write_manual
 from weft.parallel.sharding import NamedSharding
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import moved_to_front, reduce_sum, reshape
-from weft.transforms.batch import Axis, batch_jaxpr, unmapped_aval
+from weft.transforms.batch import Axis, batch_jaxpr, in_scope, unmapped_aval
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
@@ -90,7 +87,7 @@ class Pmap(Primitive):
 
     def jvp(self, primals, tangents, *, call_jaxpr, mapped_invars, **params):
         moved = moving(tangents)
-        with scope(axis_of(params)):
+        with in_scope([axis_of(params)]):
             both, out_moved = jvp_jaxpr(call_jaxpr, moved)
         given = [t for t in tangents if type(t) is not Zero]
         mapped = (*mapped_invars, *chosen(mapped_invars, moved))
@@ -99,7 +96,7 @@ class Pmap(Primitive):
         return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
-        with scope(axis_of(params)):
+        with in_scope([axis_of(params)]):
             early, late, out_unknown, sources = split_jaxpr(params["call_jaxpr"], tuple(unknown))
         known_mapped, held_mapped = partition(unknown, params["mapped_invars"])
         known, held = partition(unknown, args)
@@ -119,7 +116,7 @@ class Pmap(Primitive):
 
     def transpose(self, cts, *args, call_jaxpr, mapped_invars, **params):
         linear, moved = solved_for(args), moving(cts)
-        with scope(axis_of(params)):
+        with in_scope([axis_of(params)]):
             back, out_moved = backward_jaxpr(call_jaxpr, linear, moved)
         held, solved = partition(linear, mapped_invars)
         values = [x for x in args if type(x) is not Linear]
@@ -143,7 +140,7 @@ class Pmap(Primitive):
             d if d is None or not m else max(d - 1, 0)
             for d, m in zip(dims, mapped_invars, strict=True)
         ]
-        with scope(axis_of(params)):
+        with in_scope([axis_of(params)]):
             mapped, out_dims = batch_jaxpr(call_jaxpr, axis, tuple(inner))
         outs = self.bind(*args, call_jaxpr=mapped, mapped_invars=mapped_invars, **params)
         return outs, [d if d is None else d + 1 for d in out_dims]
@@ -168,17 +165,6 @@ def axis_of(params: dict) -> Axis:
     return Axis(params["axis_size"], params["axis_name"])
 
 
-@contextlib.contextmanager
-def scope(axis: Axis) -> Iterator[None]:
-    """With the axis of a pmap in scope."""
-    around = named_axes.value
-    named_axes.set_local((*around, axis))
-    try:
-        yield
-    finally:
-        named_axes.set_local(around)
-
-
 @memo_jaxpr
 def per_device(jaxpr: Jaxpr, mapped: tuple[bool, ...], axis: Axis) -> Jaxpr:
     """The program of a device on parts of one element: without their first axes, and with one."""
@@ -190,7 +176,7 @@ def per_device(jaxpr: Jaxpr, mapped: tuple[bool, ...], axis: Axis) -> Jaxpr:
     avals = [
         unmapped_aval(a, 1, 0) if m else a for a, m in zip(jaxpr.in_avals, mapped, strict=True)
     ]
-    with scope(axis):
+    with in_scope([axis]):
         return stage_whole(fun, avals, jaxpr.name)
 
 

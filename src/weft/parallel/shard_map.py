@@ -7,9 +7,9 @@ values lie is said by specs (mesh.py); what devices say to each other, by collec
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from weft.control.jit import jaxpr_uses_axis, run_compiled
@@ -26,7 +26,6 @@ from weft.core.primitive import (
     tangents_of,
 )
 from weft.core.trace import current
-from weft.options import named_axes
 from weft.parallel.constraint import with_entry
 from weft.parallel.mesh import Mesh, PartitionSpec
 from weft.parallel.sharding import NamedSharding
@@ -34,7 +33,7 @@ from weft.primitives.collective import Varying, psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
-from weft.transforms.batch import Axis, batch_jaxpr
+from weft.transforms.batch import Axis, batch_jaxpr, in_scope
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
@@ -192,17 +191,11 @@ def chosen(xs: Sequence[Any], mask: Sequence[bool]) -> tuple:
     return tuple(x for x, m in zip(xs, mask, strict=True) if m)
 
 
-@contextlib.contextmanager
-def scope(params: dict) -> Iterator[None]:
+def scope(params: dict) -> AbstractContextManager[None]:
     """With the axes that the program of a shard_map is for in scope."""
     mesh, tracked = params["mesh"], params["check_vma"]
     axes = [Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in params["manual_axes"]]
-    around = named_axes.value
-    named_axes.set_local((*around, *axes))
-    try:
-        yield
-    finally:
-        named_axes.set_local(around)
+    return in_scope(axes)
 
 
 # --- types ----------------------------------------------------------------------------------

@@ -770,7 +770,6 @@ def copy_index(names: Sequence[Name]) -> Any:
     total: Any = None
     for name in names:
         axis = named_axis("axis_index", name)
-        tracked = bool(getattr(axis, "tracked", False))
-        (index,) = axis_index_p.bind(axis_name=name, tracked=tracked)
+        (index,) = axis_index_p.bind(axis_name=name, tracked=axis.tracked)
         total = index if total is None else add(mul(total, axis.size), index)
     return total

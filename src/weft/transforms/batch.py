@@ -6,7 +6,8 @@ out_axes on pytrees are api.py's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from weft import dtypes
@@ -115,6 +116,17 @@ class BatchTrace(Trace):
                 if type(y) is BatchTracer and y.owner is self:
                     y.source = current.source or current.capture()
         return results
+
+
+@contextlib.contextmanager
+def in_scope(axes: Sequence[Axis]) -> Iterator[None]:
+    """With these named axes in scope, within those around."""
+    around = named_axes.value
+    named_axes.set_local((*around, *axes))
+    try:
+        yield
+    finally:
+        named_axes.set_local(around)
 
 
 def batch(
