@@ -711,6 +711,19 @@ def test_varying_is_interned_by_the_set_of_its_names():
     assert (str(v), str(Varying.of(["a"]))) == ("{V:(a,b)}", "{V:a}")
 
 
+def test_threads_that_make_the_same_varying_at_once_get_one(monkeypatch):
+    ordered, quicker = collective.in_scope_order, []
+
+    def slow(names):  # another thread makes it meanwhile
+        if not quicker:
+            quicker.append(None)
+            quicker.append(Varying.of(names))
+        return ordered(names)
+
+    monkeypatch.setattr(collective, "in_scope_order", slow)
+    assert Varying.of(["only", "here"]) is quicker[1]
+
+
 def test_types_of_collectives():
     a, ab = Varying.of(["a"]), Varying.of(["a", "b"])
     kind = lambda prim, v, **params: prim.type_of((ShapedArray((4,), "f4", False, v),), params)[0]

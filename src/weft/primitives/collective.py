@@ -64,7 +64,8 @@ from weft.util import inverse_permutation
 class Varying:
     """The axes of a mesh along which a value may differ, as types carry it; `{V:a}` in print.
 
-    Interned by the set of names, which stand in the order of the mesh.
+    Interned by the set of names, which stand in the order of the mesh; there are as few of them as
+    subsets of axis names that programs use, so they are kept.
     """
 
     __slots__ = ("names",)
@@ -79,9 +80,9 @@ class Varying:
         key = frozenset(names)
         found = cls._interned.get(key)
         if found is None and key:
-            found = object.__new__(cls)
-            found.names = in_scope_order(names)
-            cls._interned[key] = found
+            new = object.__new__(cls)
+            new.names = in_scope_order(names)
+            found = cls._interned.setdefault(key, new)  # another thread's, if it was quicker
         return found
 
     def __or__(self, other: Varying) -> Varying:
