@@ -34,6 +34,11 @@ def merge(mask: Sequence[bool], falses: Iterable[Any], trues: Iterable[Any]) -> 
     return [next(sources[bool(m)]) for m in mask]
 
 
+def selected(xs: Sequence[Any], mask: Sequence[bool]) -> list:
+    """The elements of `xs` where `mask` is True."""
+    return [x for x, m in zip(xs, mask, strict=True) if m]
+
+
 def inserted(xs: Iterable[Any], at: dict[int, Any]) -> list:
     """`xs` with each value of `at` put where it stands in the result; places ascend."""
     out = list(xs)

@@ -25,6 +25,7 @@ from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front, mapped_aval
 from weft.transforms.check import CheckTrace, unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
+from weft.util import selected
 from weft.xla.lower import lower_jaxpr
 
 
@@ -107,7 +108,7 @@ class CustomCall(Primitive):
             params["jvp"] = jvp_of_live(params["jvp"], live)
         if "fwd" in params:
             params["fwd"] = fwd_of_live(params["fwd"], live)
-        return eqn.replace(params=params, outvars=chosen(eqn.outvars, live))
+        return eqn.replace(params=params, outvars=selected(eqn.outvars, live))
 
     def checked(self, trace, args, params):
         outs = look_into(trace, params["call_jaxpr"], args)
@@ -144,14 +145,9 @@ class CustomCall(Primitive):
             )
 
 
-def chosen(xs: Sequence, live: Sequence[bool]) -> list:
-    """The elements that are live."""
-    return [x for x, keep in zip(xs, live, strict=True) if keep]
-
-
 def jvp_of_live(rule: Callable, live: Sequence[bool]) -> Callable:
     """A rule (primals, tangents) -> (outs, tangents) for a call some of whose results are used."""
-    return lambda primals, tangents: tuple(chosen(xs, live) for xs in rule(primals, tangents))
+    return lambda primals, tangents: tuple(selected(xs, live) for xs in rule(primals, tangents))
 
 
 def fwd_of_live(fwd: Callable, live: Sequence[bool]) -> Callable:
@@ -165,7 +161,7 @@ def fwd_of_live(fwd: Callable, live: Sequence[bool]) -> Callable:
             given = iter(cts)
             return pull(held, [next(given) if z is None else z for z in dead])
 
-        return chosen(outs, live), residuals, pull_live
+        return selected(outs, live), residuals, pull_live
 
     return of_live
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from weft import monitoring
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, jaxprs_in_params
+from weft.core.jaxpr import Eqn, Jaxpr, jaxprs_in_params
 from weft.core.passes import check_jaxpr, dce_jaxpr
 from weft.core.primitive import (
     Linear,
@@ -31,7 +31,7 @@ from weft.transforms.check import checked_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition
+from weft.util import merge, partition, selected
 from weft.xla.building import executable
 from weft.xla.compile import Executable
 from weft.xla.eager import check_concrete, eqn_jaxpr
@@ -118,17 +118,32 @@ class Jit(Primitive):
         return jaxpr_uses_axis(params["jaxpr"], name)
 
     def dce(self, eqn, live):
-        jaxpr, used = dce_jaxpr(eqn.params["jaxpr"], tuple(live), False)
-        if not jaxpr.eqns and not jaxpr.outvars:
-            return None
-        return eqn.replace(
-            invars=[a for a, u in zip(eqn.invars, used, strict=True) if u],
-            outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
-            params={**eqn.params, "jaxpr": jaxpr},
-        )
+        return live_call(eqn, live)
 
 
 jit_p = Jit()
+
+
+def live_call(
+    eqn: Eqn,
+    live: Sequence[bool],
+    name: str = "jaxpr",
+    of_operands: Sequence[str] = (),
+    of_results: Sequence[str] = (),
+) -> Eqn | None:
+    """A call without what nobody reads; None where nothing is left of it.
+
+    The parameter `name` is the program; those of the others have an entry for each operand or each
+    result.
+    """
+    jaxpr, used = dce_jaxpr(eqn.params[name], tuple(live), False)
+    if not jaxpr.eqns and not jaxpr.outvars:
+        return None
+    params = {**eqn.params, name: jaxpr}
+    params |= {k: tuple(selected(params[k], used)) for k in of_operands}
+    params |= {k: tuple(selected(params[k], live)) for k in of_results}
+    invars, outvars = selected(eqn.invars, used), selected(eqn.outvars, live)
+    return eqn.replace(invars=invars, outvars=outvars, params=params)
 
 
 def run_compiled(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> list:

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.jit import jaxpr_uses_axis, live_call, run_compiled
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, jaxprs_in_params, memo_jaxpr
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import (
     Linear,
     Primitive,
@@ -29,7 +28,7 @@ from weft.core.primitive import (
 from weft.core.trace import current
 from weft.errors import ShapeError
 from weft.parallel.mesh import Mesh, PartitionSpec
-from weft.parallel.shard_map import chosen, write_manual
+from weft.parallel.shard_map import write_manual
 from weft.parallel.sharding import NamedSharding
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import moved_to_front, reduce_sum, reshape
@@ -37,7 +36,7 @@ from weft.transforms.batch import Axis, batch_jaxpr, in_scope, unmapped_aval
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition
+from weft.util import merge, partition, selected
 from weft.xla.client import default_device, devices_of
 
 
@@ -90,7 +89,7 @@ class Pmap(Primitive):
         with in_scope([axis_of(params)]):
             both, out_moved = jvp_jaxpr(call_jaxpr, moved)
         given = [t for t in tangents if type(t) is not Zero]
-        mapped = (*mapped_invars, *chosen(mapped_invars, moved))
+        mapped = (*mapped_invars, *selected(mapped_invars, moved))
         outs = self.bind(*primals, *given, call_jaxpr=both, mapped_invars=mapped, **params)
         n = len(call_jaxpr.outvars)
         return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
@@ -126,7 +125,7 @@ class Pmap(Primitive):
         # of an operand that all devices have, each gives its part of the cotangent
         grads = [
             g if m else reduce_sum(g, (0,))
-            for g, m in zip(grads, chosen(solved, out_moved), strict=True)
+            for g, m in zip(grads, selected(solved, out_moved), strict=True)
         ]
         return cotangents_of(args, grads, out_moved)
 
@@ -146,15 +145,7 @@ class Pmap(Primitive):
         return outs, [d if d is None else d + 1 for d in out_dims]
 
     def dce(self, eqn, live):
-        jaxpr, used = dce_jaxpr(eqn.params["call_jaxpr"], tuple(live), False)
-        if not jaxpr.eqns and not jaxpr.outvars:
-            return None
-        mapped = chosen(eqn.params["mapped_invars"], used)
-        return eqn.replace(
-            invars=[a for a, u in zip(eqn.invars, used, strict=True) if u],
-            outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
-            params={**eqn.params, "call_jaxpr": jaxpr, "mapped_invars": mapped},
-        )
+        return live_call(eqn, live, "call_jaxpr", ["mapped_invars"])
 
 
 xla_pmap_p = Pmap()

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.jit import jaxpr_uses_axis, live_call, run_compiled
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import (
     Linear,
     Primitive,
@@ -37,7 +36,7 @@ from weft.transforms.batch import Axis, batch_jaxpr, in_scope
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition
+from weft.util import merge, partition, selected
 from weft.xla.hlo import TOKEN
 from weft.xla.lower import lower_jaxpr
 
@@ -81,8 +80,8 @@ class ShardMap(Primitive):
             *primals,
             *given,
             jaxpr=both,
-            in_specs=(*in_specs, *chosen(in_specs, moved)),
-            out_specs=(*out_specs, *chosen(out_specs, out_moved)),
+            in_specs=(*in_specs, *selected(in_specs, moved)),
+            out_specs=(*out_specs, *selected(out_specs, out_moved)),
             **params,
         )
         n = len(out_specs)
@@ -125,10 +124,10 @@ class ShardMap(Primitive):
     def transpose(self, cts, *args, jaxpr, in_specs, out_specs, **params):
         linear, moved = solved_for(args), moving(cts)
         held, solved = partition(linear, in_specs)
-        given_specs = chosen(out_specs, moved)
+        given_specs = tuple(selected(out_specs, moved))
         with scope(params):
             back, out_moved = backward_jaxpr(jaxpr, linear, moved)
-            grad_specs = chosen(solved, out_moved)
+            grad_specs = tuple(selected(solved, out_moved))
             if not params["check_vma"]:
                 back = summed_over(
                     back,
@@ -169,26 +168,10 @@ class ShardMap(Primitive):
         return outs, out_dims
 
     def dce(self, eqn, live):
-        jaxpr, used = dce_jaxpr(eqn.params["jaxpr"], tuple(live), False)
-        if not jaxpr.eqns and not jaxpr.outvars:
-            return None
-        specs = {
-            "in_specs": chosen(eqn.params["in_specs"], used),
-            "out_specs": chosen(eqn.params["out_specs"], live),
-        }
-        return eqn.replace(
-            invars=[a for a, u in zip(eqn.invars, used, strict=True) if u],
-            outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
-            params={**eqn.params, "jaxpr": jaxpr, **specs},
-        )
+        return live_call(eqn, live, of_operands=["in_specs"], of_results=["out_specs"])
 
 
 shard_map_p = ShardMap()
-
-
-def chosen(xs: Sequence[Any], mask: Sequence[bool]) -> tuple:
-    """The entries where the mask is true."""
-    return tuple(x for x, m in zip(xs, mask, strict=True) if m)
 
 
 def scope(params: dict) -> AbstractContextManager[None]:
