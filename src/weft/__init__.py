@@ -19,6 +19,7 @@ from weft.contexts import (
     debug_nans,
     default_device,
     default_matmul_precision,
+    default_prng_impl,
     disable_jit,
     enable_checks,
     enable_x64,
@@ -26,6 +27,7 @@ from weft.contexts import (
     log_compiles,
     numpy_dtype_promotion,
     numpy_rank_promotion,
+    threefry_partitionable,
 )
 from weft.core.aval import typeof
 from weft.core.trace import ensure_compile_time_eval
@@ -96,6 +98,7 @@ __all__ = [
     "default_backend",
     "default_device",
     "default_matmul_precision",
+    "default_prng_impl",
     "device_count",
     "device_get",
     "device_put",
@@ -160,6 +163,7 @@ __all__ = [
     "sharding",
     "stages",
     "test_util",
+    "threefry_partitionable",
     "tree",
     "tree_util",
     "typeof",

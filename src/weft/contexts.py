@@ -18,6 +18,7 @@ __all__ = [
     "debug_nans",
     "default_device",
     "default_matmul_precision",
+    "default_prng_impl",
     "disable_jit",
     "enable_checks",
     "enable_x64",
@@ -25,6 +26,7 @@ __all__ = [
     "log_compiles",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
+    "threefry_partitionable",
 ]
 
 
@@ -62,6 +64,22 @@ def default_matmul_precision(new_val: Any) -> AbstractContextManager[None]:
 def default_device(new_val: Any) -> AbstractContextManager[None]:
     """Within the block, new arrays are put on this device."""
     return config.scope(default_device=new_val)
+
+
+def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
+    """Within the block, keys are for this generator: 'threefry2x32', 'rbg' or 'unsafe_rbg'."""
+    return config.scope(default_prng_impl=new_val)
+
+
+def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, each random number is made from its own place alone, as JAX does now.
+
+    >>> from weft import random
+    >>> with threefry_partitionable():
+    ...     print(random.normal(random.PRNGKey(0), (3,)))
+    [ 1.6226422   2.0252647  -0.43359444]
+    """
+    return config.scope(threefry_partitionable=new_val)
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
