@@ -17,8 +17,10 @@ import numpy as np
 import pytest
 
 import weft
+from weft.errors import JaxRuntimeError
 from weft.parallel import distributed
 from weft.parallel.clusters import Place, detected, from_variables
+from weft.xla import client
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEMBER = Path(__file__).with_name("member.py")
@@ -258,6 +260,22 @@ def test_too_late():
     with pytest.raises(RuntimeError, match=r"must be called before devices are used; .* Hint: "):
         weft.distributed.initialize("localhost:1234", 2, 0)
     assert not weft.distributed.is_initialized()
+
+
+def test_a_process_that_is_lost_as_they_join_leaves_nothing(monkeypatch):
+    class Client:
+        def key_value_set(self, *args):
+            pass
+
+        def wait_at_barrier(self, *args):
+            raise JaxRuntimeError("DEADLINE_EXCEEDED: Barrier timed out.\n\nmore")
+
+    monkeypatch.setattr(distributed, "connected", lambda *args: Client())
+    monkeypatch.setattr(distributed, "has_clients", lambda: False)
+    text = r"all 2 processes must begin within 4 s; got DEADLINE_EXCEEDED: Barrier timed out\.$"
+    with pytest.raises(RuntimeError, match=r"^distributed\.initialize: " + text):
+        weft.distributed.initialize("localhost:1234", 2, 1, initialization_timeout=4)
+    assert not weft.distributed.is_initialized() and not client._together
 
 
 @pytest.mark.parametrize(

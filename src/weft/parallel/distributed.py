@@ -89,6 +89,7 @@ def initialize(
     address, size, rank = complete(place)
     partition = slice_index if partition_index is None else partition_index
     client = serving = None
+    watch = Watch(client, rank, size, heartbeat_timeout_seconds, address)
     if size > 1:
         if has_clients():
             raise RuntimeError(
@@ -100,17 +101,15 @@ def initialize(
             bind = coordinator_bind_address or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
             serving = start_coordinator(address, bind, size, *times)
         try:
-            client = connected(address, rank, size, *times)
+            client = watch.client = connected(address, rank, size, *times)
+            watch.begin(initialization_timeout)
         except RuntimeError:
             if serving is not None:
-                serving.communicate()  # it has nothing to wait for
+                serving.communicate(b"done\n")  # it has nothing to wait for
             raise
         join(Together(client, rank, size, place.local_devices, partition))
-    watch = Watch(client, rank, size, heartbeat_timeout_seconds, address)
-    _member.append(Member(client, serving, rank, size, shutdown_timeout_seconds, watch))
-    if size > 1:
-        watch.begin(initialization_timeout)
         atexit.register(leave_at_exit)
+    _member.append(Member(client, serving, rank, size, shutdown_timeout_seconds, watch))
 
 
 def is_initialized() -> bool:
@@ -290,8 +289,14 @@ class Watch(threading.Thread):
 
     def begin(self, timeout: float) -> None:
         """Start, when each process has given a sign."""
-        self.sign()
-        self.client.wait_at_barrier("weft/joined", int(timeout * 1000))
+        try:
+            self.sign()
+            self.client.wait_at_barrier("weft/joined", int(timeout * 1000))
+        except JaxRuntimeError as error:
+            raise RuntimeError(
+                f"distributed.initialize: all {self.size} processes must begin within {timeout} s; "
+                f"got {first_line(error).rstrip('.')}."
+            ) from error
         self.start()
 
     def sign(self) -> None:
