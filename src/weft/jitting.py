@@ -35,7 +35,7 @@ from weft.flat import (
     leaf_names,
 )
 from weft.options import config, trace_context
-from weft.parallel.constraint import sharding_constraint_p
+from weft.parallel.constraint import constrained
 from weft.places import fitted, prefix_of
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
@@ -330,16 +330,6 @@ class JitFunction:
         return self.trace(*args, **kwargs).out_info
 
 
-def constrained(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
-    """Values of a program, laid as asked for."""
-    if not shardings:
-        return xs
-    return [
-        x if s is None else sharding_constraint_p.bind(x, sharding=s)[0]
-        for x, s in zip(xs, shardings, strict=True)
-    ]
-
-
 def check_bound(op: str, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
     """Raise where an argument is bound to places that are not those asked for."""
     for x, s in zip(leaves, shardings, strict=True):
@@ -347,7 +337,7 @@ def check_bound(op: str, leaves: Sequence[Any], shardings: Sequence[Any]) -> Non
         if bound is not None and bound is not s and not bound.is_equivalent_to(s, x.ndim):
             raise ValueError(
                 f"{op}: in_shardings must be how arguments lie that are bound to devices; got "
-                f"{s} for {typeof(x)} with {bound}. Hint: weft.device_put(x, {s!r}) first, or "
+                f"{s} for {typeof(x)} with {bound}. Hint: weft.device_put(x, sharding) first, or "
                 "leave in_shardings out."
             )
 

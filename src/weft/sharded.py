@@ -17,7 +17,7 @@ from weft.core.source import boundary, made_by
 from weft.errors import ShapeError
 from weft.flat import argument_origins, avals_of, check_callable, leaf_names
 from weft.options import named_axes
-from weft.parallel.constraint import sharding_constraint_p
+from weft.parallel.constraint import constrained
 from weft.parallel.mesh import AbstractMesh, Mesh, PartitionSpec, get_mesh
 from weft.parallel.shard_map import inner_aval, named_in, parts, scope, shard_map_p
 from weft.places import as_sharding, prefix_of
@@ -269,17 +269,23 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> twice(jnp.arange(3.0)).sharding.mesh is mesh
     True
     """
-    return constrained("with_sharding_constraint", "shardings", x, shardings)
+    return laid("with_sharding_constraint", "shardings", x, shardings)
 
 
 @boundary
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """A pytree of arrays, laid on devices as `out_shardings` says; see with_sharding_constraint."""
-    return constrained("reshard", "out_shardings", xs, out_shardings)
+    """A pytree of arrays, laid on devices as `out_shardings` says; see with_sharding_constraint.
+
+    >>> import weft, weft.numpy as jnp
+    >>> mesh = weft.make_mesh((1,), ("x",))
+    >>> reshard(jnp.arange(3.0), weft.NamedSharding(mesh, weft.P("x"))).sharding.spec
+    P('x',)
+    """
+    return laid("reshard", "out_shardings", xs, out_shardings)
 
 
-def constrained(op: str, what: str, x: Any, shardings: Any) -> Any:
-    """The values laid so."""
+def laid(op: str, what: str, x: Any, shardings: Any) -> Any:
+    """A pytree of values, laid on devices as `shardings`, the argument `what` of `op`, says."""
     leaves, tree = flatten(x)
     avals_of(op, leaves, flatten(((x,), {}))[1], lambda x: x)
     prefix_of(op, what, shardings)
@@ -287,8 +293,4 @@ def constrained(op: str, what: str, x: Any, shardings: Any) -> Any:
         shardings, x, lambda s: s is None, op=op, prefix_name=what, full_name="x"
     )
     places = [as_sharding(op, what, s) for s in targets]
-    outs = [
-        v if s is None else sharding_constraint_p.bind(v, sharding=s)[0]
-        for v, s in zip(leaves, places, strict=True)
-    ]
-    return unflatten(tree, outs)
+    return unflatten(tree, constrained(leaves, places))

@@ -156,7 +156,7 @@ def test_operands_bound_to_two_devices_are_refused():
     on_two_devices("""
         text = ("array: operands must be on one device, or over one mesh; got f32[3] on "
                 "CpuDevice(id=1) where another is on CpuDevice(id=0). "
-                "Hint: weft.device_put(x, CpuDevice(id=0)).")
+                "Hint: weft.device_put(x, y.sharding).")
         for use in (lambda: a + b, lambda: jnp.add(a, b), lambda: jnp.stack([a, b]), lambda: a @ b,
                     lambda: weft.jit(lambda v, w: v + w)(a, b), lambda: jnp.where(a > 0, a, b)):
             for _ in range(2):

@@ -5,6 +5,7 @@ Pytrees and specs without a mesh are sharded.py's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft.parallel.mesh import UNCONSTRAINED, PartitionSpec
@@ -47,6 +48,16 @@ class ShardingConstraint(LinearPrimitive):
 
 
 sharding_constraint_p = ShardingConstraint()
+
+
+def constrained(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
+    """Values laid so, None leaving one as it lies; no shardings leave all."""
+    if not shardings:
+        return xs
+    return [
+        x if s is None else sharding_constraint_p.bind(x, sharding=s)[0]
+        for x, s in zip(xs, shardings, strict=True)
+    ]
 
 
 def settled(sharding: Any) -> Any:

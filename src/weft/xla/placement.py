@@ -74,8 +74,8 @@ def listed(sharding: Any) -> str:
 
 def apart(value: Any, one: Any, other: Any) -> ValueError:
     """The error for values that lie on different devices."""
-    target = other._device_assignment[0] if len(other._device_assignment) == 1 else other
+    target = "NamedSharding(mesh, P())" if hasattr(other, "mesh") else "y.sharding"
     return ValueError(
         f"array: operands must be on one device, or over one mesh; got {value} on {listed(one)} "
-        f"where another is on {listed(other)}. Hint: weft.device_put(x, {target!r})."
+        f"where another is on {listed(other)}. Hint: weft.device_put(x, {target})."
     )

@@ -285,7 +285,9 @@ BAD = {
         "jit: P('x', None, None) must have no more entries than argument `x` of same at "
         "test_jit_sharding.py:LINE has axes; got 3 for rank 2."),
     "bound otherwise": (lambda: jit(same, in_shardings=ROWS)(device_put(X, ALL)), ValueError,
-        "jit: in_shardings must be how arguments lie that are bound to devices; got "),
+        "P('x',), memory_kind=device) for f32[8,2] with NamedSharding(mesh=Mesh('x': 8, "
+        "axis_types=(Auto,)), spec=P(), memory_kind=device). Hint: weft.device_put(x, sharding) "
+        "first, or leave in_shardings out."),
     "no mesh": (lambda: jit(same, in_shardings=P("x"))(X), ValueError,
         "jit: in_shardings must hold shardings where no mesh is in scope; got P('x',). Hint: "
         "NamedSharding(mesh, P('x',)), or with weft.set_mesh(mesh): ..."),
@@ -305,7 +307,8 @@ BAD = {
     "a mesh and a device": (
         lambda: jit(lambda x, y: x + y)(device_put(X, ROWS), device_put(X, DEVICES[1])), ValueError,
         "operands must be on one device, or over one mesh; got f32[8,2] on CpuDevice(id=1) where "
-        "another is on 8 devices"),
+        f"another is on 8 devices ({', '.join(map(repr, DEVICES))}). Hint: weft.device_put(x, "
+        "NamedSharding(mesh, P()))."),
     "two meshes asked": (
         lambda: jit(same, in_shardings=NamedSharding(HALF, P("x")), out_shardings=ROWS)(X),
         ValueError, "operands must be on one device, or over one mesh; got "),
