@@ -18,7 +18,7 @@ from jaxlib import _jax
 
 from weft.core.trace import current
 from weft.options import config, mesh_in_scope
-from weft.xla.client import Device, all_devices
+from weft.xla.client import Device, all_devices, local_devices_of
 
 __all__ = [
     "AbstractDevice",
@@ -413,7 +413,7 @@ class Mesh(BaseMesh):
     @property
     def local_devices(self) -> list[Any]:
         """Its devices that belong to this process."""
-        return [d for d in self._device_assignment if d.process_index == d.client.process_index()]
+        return local_devices_of(self._device_assignment)
 
     @property
     def is_multi_process(self) -> bool:
@@ -493,7 +493,7 @@ def _mesh_of(ids: np.ndarray, names: tuple, types: tuple) -> Mesh:
     if lost:
         raise ValueError(
             f"Mesh: the devices of a pickled mesh must exist here; got ids {lost}, and "
-            f"{len(known)} devices. Hint: {_more(max(lost) + 1)}"
+            f"{len(known)} devices. Hint: {more_devices(max(lost) + 1)}"
         )
     return Mesh(np.vectorize(known.__getitem__, otypes=[object])(ids), names, types)
 
@@ -580,14 +580,15 @@ def not_enough_devices(op: str, what: str, shape: tuple, devices: Any) -> ValueE
     need, count = math.prod(shape), len(all_devices() if devices is None else devices)
     exist = "device exists" if count == 1 else "devices exist"
     have = f"{count} {exist}" if devices is None else f"devices has {count}"
-    hint = _more(need) if devices is None else f"pass {need} devices."
+    hint = more_devices(need) if devices is None else f"pass {need} devices."
     return ValueError(
         f"{op}: {what} must not need more devices than there are; got {shape}, which need {need}, "
         f"and {have}. Hint: {hint}"
     )
 
 
-def _more(count: int) -> str:
+def more_devices(count: int) -> str:
+    """How to have so many devices, as the end of a hint."""
     return (
         "on CPU, ask for more before the first use of weft: "
         f"WEFT_NUM_CPU_DEVICES={count} or XLA_FLAGS=--xla_force_host_platform_device_count={count}."

@@ -27,7 +27,7 @@ from weft.core.primitive import (
 )
 from weft.core.trace import current
 from weft.errors import ShapeError
-from weft.parallel.mesh import Mesh, PartitionSpec
+from weft.parallel.mesh import Mesh, PartitionSpec, more_devices
 from weft.parallel.shard_map import write_manual
 from weft.parallel.sharding import NamedSharding
 from weft.primitives.constant import stage_whole
@@ -214,9 +214,7 @@ def mesh_for(
         raise ValueError(
             f"pmap: the mapped axis must not be longer than there are devices; got size {sizes[0]}"
             f"{within}, which takes {need}, and {len(given)} exist. Hint: vmap maps without "
-            "devices; on CPU, ask for more before the first use of weft: "
-            f"WEFT_NUM_CPU_DEVICES={need} or XLA_FLAGS=--xla_force_host_platform_device_count="
-            f"{need}."
+            f"devices; {more_devices(need)}"
         )
     grid = np.empty(need, object)
     grid[:] = list(given)[:need]

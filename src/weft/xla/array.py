@@ -23,6 +23,7 @@ from weft.xla.shards import (
     Shard,
     assembled,
     from_host,
+    on_host,
     shards_of,
     spread,
 )
@@ -115,9 +116,7 @@ def host_view(x: Any) -> np.ndarray:
             raise deleted(x) from None
     if x._sharding.num_devices > 1 or not x._sharding.is_fully_addressable:
         return assembled(x)
-    view = x._single_device_array_to_np_array_did_copy()[0]
-    view.flags.writeable = False
-    return view
+    return on_host(x)
 
 
 def deleted(x: Any) -> DeletedError:
