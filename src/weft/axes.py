@@ -47,122 +47,109 @@ class Mapping:
 
     def arguments(self, args: tuple, kwargs: dict) -> Arguments:
         """What a call maps, along which axes."""
-        op, fun, in_axes = self.op, self.fun, self.in_axes
+        in_axes = self.in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                f"{op}: in_axes must have one entry for each positional argument; "
-                f"got {len(in_axes)} for the {len(args)} of {fun_name(fun)}."
+                f"{self.op}: in_axes must have one entry for each positional argument; "
+                f"got {len(in_axes)} for the {len(args)} of {fun_name(self.fun)}."
             )
         leaves, in_tree = flatten((args, kwargs))
-        avals = avals_of(op, leaves, in_tree, fun)
-        dims = prefix_axes(op, in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])
+        avals = avals_of(self.op, leaves, in_tree, self.fun)
+        dims = self.prefix(in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])
         dims = [
-            normal_axis(op, d, a, i, fun, in_tree)
-            for i, (d, a) in enumerate(zip(dims, avals, strict=True))
+            self.normal(d, a, i, in_tree) for i, (d, a) in enumerate(zip(dims, avals, strict=True))
         ]
-        return Arguments(
-            leaves, in_tree, dims, mapped_size(op, fun, avals, dims, in_tree, self.size)
-        )
+        return Arguments(leaves, in_tree, dims, self.mapped_size(avals, dims, in_tree))
 
     def results(
         self, outs: Sequence[Any], out_dims: Sequence[int | None], tree: PyTreeDef, size: int
     ) -> list:
         """The results, with the mapped axis where `out_axes` says."""
-        result = unflatten(tree, outs)
-        wanted = prefix_axes(self.op, self.out_axes, result, "out_axes", "result")
-        return [
-            move_result(self.op, y, d, w, size)
-            for y, d, w in zip(outs, out_dims, wanted, strict=True)
-        ]
+        wanted = self.wanted(unflatten(tree, outs))
+        return [self.moved(y, d, w, size) for y, d, w in zip(outs, out_dims, wanted, strict=True)]
+
+    def wanted(self, result: Any) -> list:
+        """The axis that `out_axes` says for each leaf of a result."""
+        return self.prefix(self.out_axes, result, "out_axes", "result")
+
+    def prefix(self, prefix: Any, tree: Any, prefix_name: str, name: str) -> list:
+        """The axis of each leaf, from a pytree prefix of axes in which None is a leaf."""
+        return broadcast_prefix(
+            prefix,
+            tree,
+            is_leaf=lambda a: a is None,
+            op=self.op,
+            prefix_name=prefix_name,
+            full_name=name,
+        )
+
+    def normal(self, d: int | None, aval: ShapedArray, i: int, tree: PyTreeDef) -> int | None:
+        """An axis as a non-negative int; an error names the argument that lacks it."""
+        if d is None:
+            return None
+        if not -aval.ndim <= d < aval.ndim:
+            where = argument_names(self.fun, tree)[i]
+            raise ValueError(
+                f"{self.op}: in_axes must name an axis of each mapped argument; got axis {d} for "
+                f"{aval} as {where} of {fun_name(self.fun)}. Hint: in_axes=None leaves an argument "
+                "unmapped."
+            )
+        return d % aval.ndim
+
+    def mapped_size(self, avals: Sequence[ShapedArray], dims: Sequence, tree: PyTreeDef) -> int:
+        """The one size of the mapped axis; an error says which arguments disagree."""
+        sizes = {a.shape[d] for a, d in zip(avals, dims, strict=True) if d is not None}
+        if self.size is not None:
+            sizes.add(self.size)
+        if not sizes:
+            raise ValueError(
+                f"{self.op}: at least one argument must be mapped; got in_axes of None for all of "
+                f"{fun_name(self.fun)}'s. Hint: give axis_size."
+            )
+        if len(sizes) > 1:
+            names = argument_names(self.fun, tree)
+            rows = [
+                f"{a.shape[d]} (axis {d} of {n}, {a})"
+                for n, a, d in zip(names, avals, dims, strict=True)
+                if d is not None
+            ]
+            rows += [f"{self.size} (axis_size)"] if self.size is not None else []
+            raise ShapeError(
+                f"{self.op}: mapped axes must have one size; got {', '.join(rows)} in "
+                f"{fun_name(self.fun)}."
+            )
+        return sizes.pop()
+
+    def moved(self, y: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+        """A result with its mapped axis where out_axes says."""
+        if wanted is None:
+            if dim is not None:
+                raise ValueError(
+                    f"{self.op}: out_axes may be None only for results that are not mapped; got "
+                    f"{typeof(y)} mapped along axis {dim}."
+                )
+            return y
+        ndim = typeof(y).ndim + (dim is None)
+        if not -ndim <= wanted < ndim:
+            raise ValueError(
+                f"{self.op}: out_axes must name an axis of the result; got {wanted} for rank "
+                f"{ndim}."
+            )
+        wanted %= ndim
+        if typeof(y).dtype == dtypes.float0:
+            element = typeof(y) if dim is None else mapped_aval(typeof(y), dim)
+            return zeros(unmapped_aval(element, size, wanted))
+        if dim is None:
+            shape = typeof(y).shape
+            kept = [i for i in range(ndim) if i != wanted]
+            return broadcast_in_dim(y, (*shape[:wanted], size, *shape[wanted:]), kept)
+        if dim == wanted:
+            return y
+        order = [i for i in range(ndim) if i != dim]
+        order.insert(wanted, dim)
+        return transpose(y, order)
 
 
 def valid_axis(a: Any) -> bool:
     """Whether `a` is None or an integer."""
     return a is None or (isinstance(a, int | np.integer) and not isinstance(a, bool))
-
-
-def prefix_axes(op: str, prefix: Any, tree: Any, prefix_name: str, name: str) -> list:
-    """The axis of each leaf, from a pytree prefix of axes in which None is a leaf."""
-    return broadcast_prefix(
-        prefix,
-        tree,
-        is_leaf=lambda a: a is None,
-        op=op,
-        prefix_name=prefix_name,
-        full_name=name,
-    )
-
-
-def normal_axis(
-    op: str, d: int | None, aval: ShapedArray, i: int, fun: Callable, tree: PyTreeDef
-) -> int | None:
-    """An axis as a non-negative int; an error names the argument that lacks it."""
-    if d is None:
-        return None
-    if not -aval.ndim <= d < aval.ndim:
-        where = argument_names(fun, tree)[i]
-        raise ValueError(
-            f"{op}: in_axes must name an axis of each mapped argument; got axis {d} for {aval} "
-            f"as {where} of {fun_name(fun)}. Hint: in_axes=None leaves an argument unmapped."
-        )
-    return d % aval.ndim
-
-
-def mapped_size(
-    op: str,
-    fun: Callable,
-    avals: Sequence[ShapedArray],
-    dims: Sequence,
-    tree: PyTreeDef,
-    given: Any,
-) -> int:
-    """The one size of the mapped axis; an error says which arguments disagree."""
-    sizes = {a.shape[d] for a, d in zip(avals, dims, strict=True) if d is not None}
-    if given is not None:
-        sizes.add(given)
-    if not sizes:
-        raise ValueError(
-            f"{op}: at least one argument must be mapped; got in_axes of None for all of "
-            f"{fun_name(fun)}'s. Hint: give axis_size."
-        )
-    if len(sizes) > 1:
-        names = argument_names(fun, tree)
-        rows = [
-            f"{a.shape[d]} (axis {d} of {n}, {a})"
-            for n, a, d in zip(names, avals, dims, strict=True)
-            if d is not None
-        ]
-        rows += [f"{given} (axis_size)"] if given is not None else []
-        raise ShapeError(
-            f"{op}: mapped axes must have one size; got {', '.join(rows)} in {fun_name(fun)}."
-        )
-    return sizes.pop()
-
-
-def move_result(op: str, y: Any, dim: int | None, wanted: int | None, size: int) -> Any:
-    """A result with its mapped axis where out_axes says."""
-    if wanted is None:
-        if dim is not None:
-            raise ValueError(
-                f"{op}: out_axes may be None only for results that are not mapped; got "
-                f"{typeof(y)} mapped along axis {dim}."
-            )
-        return y
-    ndim = typeof(y).ndim + (dim is None)
-    if not -ndim <= wanted < ndim:
-        raise ValueError(
-            f"{op}: out_axes must name an axis of the result; got {wanted} for rank {ndim}."
-        )
-    wanted %= ndim
-    if typeof(y).dtype == dtypes.float0:
-        element = typeof(y) if dim is None else mapped_aval(typeof(y), dim)
-        return zeros(unmapped_aval(element, size, wanted))
-    if dim is None:
-        shape = typeof(y).shape
-        kept = [i for i in range(ndim) if i != wanted]
-        return broadcast_in_dim(y, (*shape[:wanted], size, *shape[wanted:]), kept)
-    if dim == wanted:
-        return y
-    order = [i for i in range(ndim) if i != dim]
-    order.insert(wanted, dim)
-    return transpose(y, order)

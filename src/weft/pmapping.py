@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.axes import Mapping, prefix_axes
+from weft.axes import Mapping
 from weft.control.jit import JitSpec
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
@@ -110,18 +110,16 @@ class Everywhere:
             return self.made(*args, **kwargs)
         spread = self.spread
         dynamic, fixed = spread.split(args)
-        leaves, tree, dims, size = spread.mapping(spread.fun, len(dynamic)).arguments(
-            dynamic, kwargs
-        )
+        mapping = spread.mapping(spread.fun, len(dynamic))
+        leaves, tree, dims, size = mapping.arguments(dynamic, kwargs)
         call, mesh = self.sizes.get(size) or self.over(size)
         split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
         whole = [x if d is None else joined(x, mesh, split(d)) for x, d in zip(leaves, dims)]
         dynamic, kwargs = unflatten(tree, whole)
         rest = iter(dynamic)
         every = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-        outs, out_tree = flatten(call(*every, **kwargs))
-        result = unflatten(out_tree, outs)
-        wanted = prefix_axes("pmap", spread.out_axes, result, "out_axes", "result")
+        result = call(*every, **kwargs)
+        (outs, out_tree), wanted = flatten(result), mapping.wanted(result)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
         return unflatten(out_tree, [own_part(y, mesh, s) for y, s in zip(outs, specs)])
 
@@ -246,9 +244,7 @@ class Spread:
             jaxpr, consts = stage_closed(flat, avals, self.params["name"], names)
         mapped = (*[False] * len(consts), *[d is not None for d in dims])
         outs = xla_pmap_p.bind(*consts, *leaves, call_jaxpr=jaxpr, mapped_invars=mapped, **params)
-        wanted = prefix_axes(
-            "pmap", self.out_axes, unflatten(flat.out_tree, outs), "out_axes", "result"
-        )
+        wanted = mapping.wanted(unflatten(flat.out_tree, outs))
         outs = [index_in_dim(y, 0, 0, False) if w is None else y for y, w in zip(outs, wanted)]
         out_dims = [None if w is None else 0 for w in wanted]
         return flat.result(mapping.results(outs, out_dims, flat.out_tree, size))
