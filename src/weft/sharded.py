@@ -20,7 +20,9 @@ from weft.options import named_axes
 from weft.parallel.constraint import constrained
 from weft.parallel.mesh import AbstractMesh, Mesh, PartitionSpec, get_mesh
 from weft.parallel.shard_map import inner_aval, named_in, parts, scope, shard_map_p
+from weft.parallel.sharding import sized_axes
 from weft.places import as_sharding, prefix_of
+from weft.primitives.collective import names_along
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, structure, unflatten
 from weft.util import fun_name
 
@@ -163,7 +165,7 @@ def part_avals(
     avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec], names: Any, params: dict
 ) -> list[ShapedArray]:
     """The types of the parts of arguments that a device has, or an error which names one."""
-    mesh, manual, tracked = params.values()
+    mesh, manual, tracked = params["mesh"], params["manual_axes"], params["check_vma"]
     for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
         if len(spec) > aval.ndim:
             raise ShapeError(
@@ -173,11 +175,11 @@ def part_avals(
         for d, size in enumerate(aval.shape):
             count = parts(mesh, spec, d, manual)
             if size % count:
-                over = " and ".join(f"{n!r} ({mesh.shape[n]})" for n in spec.axes(d))
                 raise ShapeError(
                     f"shard_map: sizes must be multiples of the mesh axes that split them; got "
-                    f"{size} in axis {d} of {aval}, split over {over} by {spec}, {names()[i]}. "
-                    f"Hint: pad it to {-(-size // count) * count}."
+                    f"{size} in axis {d} of {aval}, split over "
+                    f"{sized_axes(mesh, spec.axes(d))} by {spec}, {names()[i]}. Hint: pad it to "
+                    f"{-(-size // count) * count}."
                 )
     with scope(params):
         return [inner_aval(a, mesh, s, manual, tracked) for a, s in zip(avals, specs, strict=True)]
@@ -205,8 +207,7 @@ def check_results(
                 f"for {aval}, {where}. Hint: return x[None] to give it an axis, or P() where all "
                 "devices have the same."
             )
-        varying = aval.varying
-        over = [n for n in varying_names_of(varying) if n in manual and n not in named_in(spec)]
+        over = [n for n in names_along(aval.varying) if n in manual and n not in named_in(spec)]
         if over:
             listed = ", ".join(map(repr, over))
             raise ValueError(
@@ -216,11 +217,6 @@ def check_results(
                 f"P({over[0]!r}) to have all of them, lax.psum(x, {over[0]!r}) to add them up, or "
                 "check_vma=False if they are the same."
             )
-
-
-def varying_names_of(varying: Any) -> Sequence[Any]:
-    """The axes that a type varies along."""
-    return () if varying is None else varying.names
 
 
 def why(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
@@ -247,7 +243,7 @@ def sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
         yield var
         eqn = makers.get(var)
         for a in () if eqn is None else eqn.invars:
-            if isinstance(a, Var) and a not in seen and name in varying_names_of(a.aval.varying):
+            if isinstance(a, Var) and a not in seen and name in names_along(a.aval.varying):
                 seen.add(a)
                 todo.append(a)
 

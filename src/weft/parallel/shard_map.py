@@ -28,7 +28,7 @@ from weft.core.trace import current
 from weft.parallel.constraint import with_entry
 from weft.parallel.mesh import Mesh, PartitionSpec
 from weft.parallel.sharding import NamedSharding
-from weft.primitives.collective import Varying, psum_p
+from weft.primitives.collective import Varying, names_along, psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
@@ -227,7 +227,7 @@ def residuals_over(
     """
     specs = []
     for aval in early.out_avals[n_known:]:
-        differs = aval.varying.names if aval.varying else ()
+        differs = names_along(aval.varying)
         names = [n for n in axes if n in differs or not tracked]
         specs.append(PartitionSpec(tuple(names)) if names else PartitionSpec())
     fresh = iter(specs)

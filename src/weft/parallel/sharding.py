@@ -180,15 +180,19 @@ def check_divisible(op: str, sharding: Any, shape: Sequence[int], what: str = ""
             spec = getattr(sharding, "spec", None)
             over = ""
             if spec is not None:
-                sizes = sharding.mesh.shape
-                names = " and ".join(f"{n!r} ({sizes[n]})" for n in spec.axes(i))
-                over = f", the size of mesh {'axes' if ' and ' in names else 'axis'} {names}"
+                axes = "axes" if len(spec.axes(i)) > 1 else "axis"
+                over = f", the size of mesh {axes} {sized_axes(sharding.mesh, spec.axes(i))}"
             raise ShapeError(
                 f"{op}: axis {i}{what and f' of {what}'} must be divisible by {count}{over}; "
                 f"got size {size} in shape {tuple(shape)}"
                 f"{f' with {spec}' if spec is not None else ''}. Hint: pad the axis to {fit}, or "
                 f"have None at place {i} of the spec."
             )
+
+
+def sized_axes(mesh: Any, names: Iterable) -> str:
+    """Axes of a mesh with their sizes, for errors."""
+    return " and ".join([f"{n!r} ({mesh.shape[n]})" for n in names])
 
 
 def too_few_axes(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> ShapeError:

@@ -120,10 +120,14 @@ def in_scope_order(names: Iterable[Name]) -> tuple[Name, ...]:
     return tuple(sorted(dict.fromkeys(names), key=lambda n: place.get(n, len(scope))))
 
 
+def names_along(varying: Varying | None) -> tuple[Name, ...]:
+    """The axes that it names; none of None."""
+    return () if varying is None else varying.names
+
+
 def varying_names(x: Any) -> tuple[Name, ...]:
     """The axes of a mesh along which a value may differ."""
-    varying = typeof(x).varying
-    return () if varying is None else varying.names
+    return names_along(typeof(x).varying)
 
 
 # --- the family ---------------------------------------------------------------------------------
@@ -385,7 +389,7 @@ class Pvary(LinearPrimitive):
         return [x]
 
     def varies(self, varying, params):
-        return Varying.of((*(varying.names if varying else ()), *params["axes"]))
+        return Varying.of((*names_along(varying), *params["axes"]))
 
     def lower(self, hlo, x, *, axes):
         return [x]
