@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.errors import ShapeError
 from weft.primitives.collective import (
     all_gather_invariant_p,
@@ -311,14 +311,7 @@ def psum_scatter(
         if dtypes.is_bool(aval.dtype):
             leaf = convert_bool(leaf)
         k = from_start("psum_scatter", scatter_dimension, aval.ndim)
-        n = aval.shape[k]
-        if n % where.each if tiled else n != where.each:
-            fit = "divisible by" if tiled else "equal to"
-            hint = "" if tiled or n % where.each else " Hint: tiled=True keeps parts of the axis."
-            raise ShapeError(
-                f"psum_scatter: the size of scatter_dimension must be {fit} {described(where)}; "
-                f"got {n} (axis {k} of {aval}).{hint}"
-            )
+        check_parts("psum_scatter: the size of scatter_dimension", aval, k, where, tiled)
         return reduce_scatter_p.bind(
             where.spread(leaf),
             axis_index_groups=where.groups,
@@ -331,11 +324,17 @@ def psum_scatter(
     return tree_map(scatter, x)
 
 
-def described(where: Along) -> str:
-    """The size that parts are made for, in errors."""
-    if where.groups is None:
-        return f"the size of axis {name_text(where.names)}, {where.size}"
-    return f"the size of the groups along axis {name_text(where.names)}, {where.each}"
+def check_parts(what: str, aval: ShapedArray, k: int, where: Along, tiled: bool) -> None:
+    """Raise unless axis `k` falls into a part for each copy, of size 1 if not `tiled`."""
+    n = aval.shape[k]
+    if n % where.each if tiled else n != where.each:
+        whose = "" if where.groups is None else "the groups along "
+        fit = "divisible by" if tiled else "equal to"
+        hint = "" if tiled or n % where.each else " Hint: tiled=True is for parts of the axis."
+        raise ShapeError(
+            f"{what} must be {fit} the size of {whose}axis {name_text(where.names)}, {where.each}; "
+            f"got {n} (axis {k} of {aval}).{hint}"
+        )
 
 
 # --- exchanging ---------------------------------------------------------------------------------
@@ -368,14 +367,7 @@ def all_to_all(
         aval = typeof(leaf, "all_to_all")
         split = from_start("all_to_all", split_axis, aval.ndim)
         concat = from_start("all_to_all", concat_axis, aval.ndim)
-        n = aval.shape[split]
-        if n % where.each if tiled else n != where.each:
-            fit = "divisible by" if tiled else "equal to"
-            hint = "" if tiled or n % where.each else " Hint: tiled=True exchanges parts."
-            raise ShapeError(
-                f"all_to_all: the size of split_axis must be {fit} {described(where)}; got {n} "
-                f"(axis {split} of {aval}).{hint}"
-            )
+        check_parts("all_to_all: the size of split_axis", aval, split, where, tiled)
         if tiled or split == concat:
             return bind_exchange(leaf, where, split, concat, tiled)
         concat += split < concat  # counted before the split axis is gone
