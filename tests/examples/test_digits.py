@@ -34,7 +34,7 @@ def test_digits_reaches_the_goal_and_draws_it(tmp_path):
 def test_digits_fails_below_the_goal(tmp_path):
     done = run_digits("--epochs", "1", "--out", str(tmp_path))
     assert done.returncode == 1
-    assert "digits: the held-out accuracy is not above the goal" in done.stderr
+    assert "digits: missed the bar: held-out accuracy above 95%" in done.stderr
 
 
 def test_digits_refuses_no_epochs(tmp_path):
