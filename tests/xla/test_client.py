@@ -81,6 +81,18 @@ def test_the_default_device_may_be_a_platform():
         default_device()
 
 
+def test_a_pickled_sharding_is_of_its_own_platform(monkeypatch):
+    sharding = sharding_on(weft.devices()[0])
+    unpickle, (platform, number, kind) = sharding.__reduce__()
+    with pytest.raises(ValueError, match=r"^SingleDeviceSharding: pickled devices must exist here; "
+                       r"got ids \[9\], and 1 devices\. Hint: .*DEVICES=10 or "):  # fmt: skip
+        unpickle(platform, 9, kind)
+    with pytest.raises(RuntimeError, match=r"platform of pickled devices must be one of cpu; got "):
+        unpickle("gpu", number, kind)
+    monkeypatch.setattr(client, "all_devices", tuple)  # another platform is the default one
+    assert unpickle(platform, number, kind) is sharding
+
+
 def test_a_sharding_is_one_object_for_each_device_and_memory():
     device = weft.devices()[0]
     sharding = SingleDeviceSharding(device)

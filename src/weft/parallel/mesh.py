@@ -18,7 +18,13 @@ from jaxlib import _jax
 
 from weft.core.trace import current
 from weft.options import config, mesh_in_scope
-from weft.xla.client import Device, all_devices, local_devices_of
+from weft.xla.client import (
+    Device,
+    all_devices,
+    local_devices_of,
+    more_devices,
+    pickled_devices,
+)
 
 __all__ = [
     "AbstractDevice",
@@ -470,7 +476,8 @@ class Mesh(BaseMesh):
         _entered.scopes.pop().__exit__(*error)
 
     def __reduce__(self) -> tuple:
-        return _mesh_of, (self.device_ids, self.axis_names, self.axis_types)
+        platform = "" if self.empty else self._device_assignment[0].platform
+        return _mesh_of, (platform, self.device_ids, self.axis_names, self.axis_types)
 
     def __repr__(self) -> str:
         types = f", axis_types={self.axis_types}" if self.devices.size else ""
@@ -484,18 +491,13 @@ def _cores(device: Any) -> int | None:
     return getattr(device, "num_cores", None)
 
 
-def _mesh_of(ids: np.ndarray, names: tuple, types: tuple) -> Mesh:
+def _mesh_of(platform: str, ids: np.ndarray, names: tuple, types: tuple) -> Mesh:
     """The mesh of the devices with these numbers, for unpickling."""
     if not ids.size:
         return EMPTY
-    known = {d.id: d for d in all_devices()}
-    lost = sorted({int(i) for i in ids.flat} - {*known})
-    if lost:
-        raise ValueError(
-            f"Mesh: the devices of a pickled mesh must exist here; got ids {lost}, and "
-            f"{len(known)} devices. Hint: {more_devices(max(lost) + 1)}"
-        )
-    return Mesh(np.vectorize(known.__getitem__, otypes=[object])(ids), names, types)
+    grid = np.empty(ids.size, object)
+    grid[:] = pickled_devices("Mesh", platform, ids.ravel().tolist())
+    return Mesh(grid.reshape(ids.shape), names, types)
 
 
 def _grid(devices: Any) -> np.ndarray:
@@ -584,14 +586,6 @@ def not_enough_devices(op: str, what: str, shape: tuple, devices: Any) -> ValueE
     return ValueError(
         f"{op}: {what} must not need more devices than there are; got {shape}, which need {need}, "
         f"and {have}. Hint: {hint}"
-    )
-
-
-def more_devices(count: int) -> str:
-    """How to have so many devices, as the end of a hint."""
-    return (
-        "on CPU, ask for more before the first use of weft: "
-        f"WEFT_NUM_CPU_DEVICES={count} or XLA_FLAGS=--xla_force_host_platform_device_count={count}."
     )
 
 

@@ -27,7 +27,7 @@ from weft.core.primitive import (
 )
 from weft.core.trace import current
 from weft.errors import ShapeError
-from weft.parallel.mesh import Mesh, PartitionSpec, more_devices
+from weft.parallel.mesh import Mesh, PartitionSpec
 from weft.parallel.shard_map import write_manual
 from weft.parallel.sharding import NamedSharding
 from weft.primitives.constant import stage_whole
@@ -37,7 +37,7 @@ from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, selected
-from weft.xla.client import default_device, devices_of
+from weft.xla.client import default_device, devices_of, more_devices
 
 
 class Pmap(Primitive):

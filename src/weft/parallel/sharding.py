@@ -17,7 +17,7 @@ from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
 
 from weft.errors import ShapeError
 from weft.parallel.mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axis_text
-from weft.xla.client import Device, SingleDeviceSharding, all_devices, memory_kind_of
+from weft.xla.client import Device, SingleDeviceSharding, memory_kind_of, pickled_devices
 
 __all__ = [
     "GSPMDSharding",
@@ -486,18 +486,21 @@ class GSPMDSharding(_ManyDevices):
         return self._hlo
 
     def __reduce__(self) -> tuple:
-        ids = [d.id for d in self._device_assignment]
-        return _gspmd_sharding_of, (ids, self._hlo.to_proto().SerializeToString(), self.memory_kind)
+        ids, proto = [d.id for d in self._device_assignment], self._hlo.to_proto()
+        platform = self._device_assignment[0].platform
+        return _gspmd_sharding_of, (platform, ids, proto.SerializeToString(), self.memory_kind)
 
     def __repr__(self) -> str:
         return f"GSPMDSharding({self._hlo!r}, memory_kind={self.memory_kind})"
 
 
-def _gspmd_sharding_of(ids: list[int], proto: bytes, kind: str | None) -> GSPMDSharding:
+def _gspmd_sharding_of(
+    platform: str, ids: list[int], proto: bytes, kind: str | None
+) -> GSPMDSharding:
     op = _hlo.OpSharding()
     op.ParseFromString(proto)
-    known = {d.id: d for d in all_devices()}
-    return GSPMDSharding([known[i] for i in ids], op, memory_kind=kind)
+    devices = pickled_devices("GSPMDSharding", platform, ids)
+    return GSPMDSharding(devices, op, memory_kind=kind)
 
 
 def as_hlo_sharding(x: Any) -> Any:

@@ -236,6 +236,27 @@ def devices_of(platform: str, what: str = "device: the platform") -> tuple:
     return tuple(found.devices())
 
 
+def pickled_devices(op: str, platform: str, ids: Sequence[int]) -> list[Any]:
+    """The devices with these numbers, for unpickling what names them."""
+    known = {d.id: d for d in devices_of(platform, f"{op}: the platform of pickled devices")}
+    lost = sorted({*ids} - {*known})
+    if lost:
+        hint = f" Hint: {more_devices(max(lost) + 1)}" if platform == "cpu" else ""
+        raise ValueError(
+            f"{op}: pickled devices must exist here; got ids {lost}, and {len(known)} "
+            f"devices.{hint}"
+        )
+    return [known[i] for i in ids]
+
+
+def more_devices(count: int) -> str:
+    """How to have so many devices, as the end of a hint."""
+    return (
+        "on CPU, ask for more before the first use of weft: "
+        f"WEFT_NUM_CPU_DEVICES={count} or XLA_FLAGS=--xla_force_host_platform_device_count={count}."
+    )
+
+
 def memory_kind_of(op: str, device: Any, memory_kind: str | None) -> str:
     """The kind of memory that is meant: the device's default one where none is named."""
     kinds = [memory.kind for memory in device.addressable_memories()]
@@ -357,7 +378,8 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         return _hlo.HloSharding.replicate()
 
     def __reduce__(self) -> tuple:
-        return single_device_sharding_of, (self.device.id, self.memory_kind)
+        device = self.device
+        return single_device_sharding_of, (device.platform, device.id, self.memory_kind)
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
@@ -370,9 +392,11 @@ def make_single_device_sharding(
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-def single_device_sharding_of(device_id: int, memory_kind: str | None) -> SingleDeviceSharding:
+def single_device_sharding_of(
+    platform: str, device_id: int, memory_kind: str | None
+) -> SingleDeviceSharding:
     """The sharding on the device with this id, for unpickling."""
-    device = next(d for d in all_devices() if d.id == device_id)
+    (device,) = pickled_devices("SingleDeviceSharding", platform, [device_id])
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 

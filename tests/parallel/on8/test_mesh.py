@@ -211,9 +211,9 @@ def test_what_is_refused(call, text):
 
 
 def test_a_pickled_mesh_needs_its_devices():
-    unpickle, (ids, names, types) = MESH.__reduce__()
+    unpickle, (platform, ids, names, types) = MESH.__reduce__()
     with pytest.raises(ValueError, match="ids .8, 9., and 8 devices. Hint: .*DEVICES=10"):
-        unpickle(ids + 2, names, types)
+        unpickle(platform, ids + 2, names, types)
 
 
 # --- experimental.mesh_utils ------------------------------------------------------------------
