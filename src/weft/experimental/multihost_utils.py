@@ -244,6 +244,8 @@ def added(rows: Any) -> Any:
     return reduce_sum(rows, (0,))
 
 
+# These live as long as the processes are joined: a jit for each way to combine and each sharding,
+# made once so that the program is compiled once.
 @functools.cache
 def one_of_each() -> Mesh:
     """A mesh of the first device of each process, in the order of the processes."""

@@ -202,6 +202,7 @@ def mesh_of(params: dict) -> Mesh:
     return mesh_for(sizes, names, params["devices"], params["backend"], default_device())
 
 
+# asked in each call; meshes are kept anyway
 @functools.cache
 def mesh_for(
     sizes: tuple[int, ...], names: tuple[str, ...], devices: Any, backend: Any, default: Any

@@ -61,7 +61,8 @@ class _ManyDevices(_jax.GSPMDSharding):
     """What shardings over several devices share, all of it from `_device_assignment` and `_tiles`.
 
     The engine's class below is the only one whose C++ needs nothing of JAX's Python and that the
-    C++ call path takes. Equal shardings are one object, since that path compares identities.
+    C++ call path takes. Equal shardings are one object, since that path compares identities; they
+    are kept, as there are few: those of a mesh by the specs over it that a program names.
     """
 
     memory_kind: str | None
@@ -152,6 +153,7 @@ def placed_on(sharding: Any) -> Any:
     return mesh if isinstance(mesh, AbstractMesh) else sharding._device_assignment
 
 
+# asked for each array that is read or made
 @functools.lru_cache(maxsize=4096)
 def indices(sharding: _ManyDevices, shape: tuple[int, ...]) -> tuple[Index, ...]:
     """For each device of a sharding, in order, the part of an array of this shape it holds."""
@@ -411,6 +413,7 @@ def named_tiles(mesh: Any, spec: PartitionSpec, ndim: int) -> tuple[tuple[int, .
     return tuple(counts), np.array(places, int).reshape(ndim, total).T
 
 
+# asked for each transfer and call; the keys live as long as the shardings, which are kept
 @functools.cache
 def hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
     """What a sharding over a mesh is to the engine, which numbers devices by place in the mesh."""
@@ -549,6 +552,7 @@ def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
     return NamedSharding(where, spec)
 
 
+# asked for each result of each program, which have few shardings among them
 @functools.lru_cache(maxsize=4096)
 def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
     """The spec that splits arrays of rank `ndim` over a mesh as the engine says, if one does."""

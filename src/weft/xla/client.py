@@ -220,6 +220,7 @@ def platform_of(device: Any) -> str:
     return device.client._raw_platform
 
 
+# asked in each call on another platform than the default one; the clients stay
 @functools.cache
 def devices_of(platform: str, what: str = "device: the platform") -> tuple:
     """The devices of a platform; where there are none, an error that begins with `what`."""
@@ -400,6 +401,7 @@ def single_device_sharding_of(
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+# one for each list of devices that a program runs on, of which there are few
 @functools.cache
 def device_list(*devices: Any) -> Any:
     """A list of devices as the engine wants it."""

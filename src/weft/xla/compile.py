@@ -124,6 +124,7 @@ def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) 
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 
 
+# per platform and device, of which there are few; asked for each program
 @functools.cache
 def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, str], ...]]:
     """The engine's defaults for a platform, as a CompileOptionsProto, and flags to set beside.

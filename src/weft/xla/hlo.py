@@ -317,9 +317,9 @@ class Builder:
         return outs
 
     def attribute(self, text: str) -> None:
-        """Give the last operation, which has no regions, one more attribute."""
-        head, properties, types = self.lines[-1].rpartition("}> : ")
-        self.lines[-1] = f"{head}}}> {{{text}}} : {types}" if properties else self.lines[-1]
+        """Give the last operation, which has properties and no regions, one more attribute."""
+        head, _, types = self.lines[-1].rpartition("}> : ")
+        self.lines[-1] = f"{head}}}> {{{text}}} : {types}"
 
     def on_host(self, outs: Sequence[Value]) -> str:
         """The attribute of a call of Python with these results, in a program over a mesh.
