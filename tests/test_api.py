@@ -118,6 +118,17 @@ def test_what_vmap_refuses(call, kind, text):
 # --- make_jaxpr and eval_shape --------------------------------------------------------------
 
 
+def test_static_arguments_that_a_call_leaves_out():
+    times = lambda x, n=2: x * n
+    for fun in (lambda x: make_jaxpr(times, static_argnums=1)(x), make_jaxpr(times)):
+        assert [str(e.primitive) for e in fun(2.0).eqns] == ["mul"]
+    for call in (make_jaxpr, jit):
+        with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'n'"):
+            call(lambda x, n: x * n, static_argnums=1)(2.0)
+        with pytest.raises(TypeError, match=r"missing 2 required positional arguments"):
+            call(lambda x, n: x * n, static_argnums=1)()
+
+
 def test_make_jaxpr_takes_arrays_structs_statics_and_keywords():
     struct = weft.ShapeDtypeStruct((2, 3), np.float32)
     assert str(make_jaxpr(lambda x: x * 2)(struct).out_avals) == "[ShapedArray(float32[2,3])]"

@@ -14,7 +14,15 @@ from weft.axes import Mapping
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.source import boundary
 from weft.core.stage import stage
-from weft.flat import FlatFun, argument_origins, as_tuple, avals_of, check_callable
+from weft.flat import (
+    FlatFun,
+    all_arguments,
+    argument_origins,
+    as_tuple,
+    avals_of,
+    check_callable,
+    static_arguments,
+)
 from weft.pytrees import flatten
 from weft.structs import ShapeDtypeStruct
 from weft.transforms.batch import Axis, batch, in_scope
@@ -63,13 +71,11 @@ def without_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable,
     """`fun` with its static arguments filled in, and the others."""
     if not static:
         return fun, args
-    fixed = {i % len(args): args[i] for i in static}
+    fixed = static_arguments(static, args)
 
     @functools.wraps(fun)
     def given(*others: Any, **kwargs: Any) -> Any:
-        rest = iter(others)
-        whole = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-        return fun(*whole, **kwargs)
+        return fun(*all_arguments(fixed, others, len(args)), **kwargs)
 
     return given, tuple(x for i, x in enumerate(args) if i not in fixed)
 

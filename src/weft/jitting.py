@@ -28,11 +28,13 @@ from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError
 from weft.flat import (
     FlatFun,
+    all_arguments,
     argument_origins,
     as_tuple,
     avals_of,
     check_callable,
     leaf_names,
+    static_arguments,
 )
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrained
@@ -206,8 +208,7 @@ class JitFunction:
         """Set static arguments apart: (static, the other args, a function of those, kwargs)."""
         if not self.static_argnums and not self.static_argnames:
             return (), args, self.fun, kwargs
-        nums = {i % len(args) if args and -len(args) <= i < 0 else i for i in self.static_argnums}
-        fixed = {i: args[i] for i in sorted(nums) if 0 <= i < len(args)}
+        fixed = static_arguments(self.static_argnums, args)
         named = {k: kwargs[k] for k in sorted(kwargs) if k in self.static_argnames}
         dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
         static = (
@@ -217,9 +218,7 @@ class JitFunction:
 
         @functools.wraps(self.fun)
         def fun(*others: Any, **more: Any) -> Any:
-            rest = iter(others)
-            whole = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-            return self.fun(*whole, **named, **more)
+            return self.fun(*all_arguments(fixed, others, len(args)), **named, **more)
 
         fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
         remaining = {k: v for k, v in kwargs.items() if k not in named}

@@ -17,7 +17,14 @@ from weft.core.source import boundary
 from weft.core.stage import stage_closed
 from weft.core.trace import current
 from weft.devices import local_devices, process_count
-from weft.flat import FlatFun, argument_origins, as_tuple, check_callable
+from weft.flat import (
+    FlatFun,
+    all_arguments,
+    argument_origins,
+    as_tuple,
+    check_callable,
+    static_arguments,
+)
 from weft.jitting import JitFunction, callable_of, resolve
 from weft.parallel.distributed import is_initialized
 from weft.parallel.mesh import Mesh, PartitionSpec
@@ -116,9 +123,7 @@ class Everywhere:
         split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
         whole = [x if d is None else joined(x, mesh, split(d)) for x, d in zip(leaves, dims)]
         dynamic, kwargs = unflatten(tree, whole)
-        rest = iter(dynamic)
-        every = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-        result = call(*every, **kwargs)
+        result = call(*all_arguments(fixed, dynamic, len(args)), **kwargs)
         (outs, out_tree), wanted = flatten(result), mapping.wanted(result)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
         return unflatten(out_tree, [own_part(y, mesh, s) for y, s in zip(outs, specs)])
@@ -213,7 +218,7 @@ class Spread:
 
     def split(self, args: tuple) -> tuple[tuple, dict]:
         """The arguments that are arrays, and the others by their positions."""
-        fixed = {i % len(args): args[i % len(args)] for i in self.static}
+        fixed = static_arguments(self.static, args)
         return tuple(x for i, x in enumerate(args) if i not in fixed), fixed
 
     def bind(self, args: tuple, kwargs: dict) -> Any:
@@ -222,10 +227,7 @@ class Spread:
 
         @functools.wraps(self.fun)
         def fun(*others: Any, **named: Any) -> Any:
-            rest = iter(others)
-            return self.fun(
-                *[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **named
-            )
+            return self.fun(*all_arguments(fixed, others, len(args)), **named)
 
         fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
         mapping = self.mapping(fun, len(dynamic))

@@ -116,6 +116,13 @@ def test_devices():
     close(pmap(lambda x: x + 1, backend="cpu")(X), X + 1)
 
 
+def test_a_static_argument_that_a_call_leaves_out():
+    f = pmap(lambda x, n=2: x * n, static_broadcasted_argnums=1)
+    assert f(X).tolist() == (X * 2).tolist() and f(X, 3).tolist() == (X * 3).tolist()
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'n'"):
+        pmap(lambda x, n: x * n, static_broadcasted_argnums=1)(X)
+
+
 def test_static_and_donated_arguments():
     traced = []
 
