@@ -40,6 +40,12 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Print which device holds which part of an array; see `visualize_sharding`.
 
     In a jitted function it is printed once, when it is compiled.
+
+    >>> import weft.numpy as jnp
+    >>> visualize_array_sharding(jnp.ones(8))
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
     """
     show = functools.partial(visualize_sharding, arr.shape, **kwargs)
     inspect_array_sharding(arr, callback=show)

@@ -640,9 +640,17 @@ class set_mesh(set_mesh_scope):
 
 
 def use_mesh(mesh: Mesh) -> set_mesh_scope:
-    """The mesh in scope within a block: `with use_mesh(mesh): ...`."""
+    """The mesh in scope within a block: `with use_mesh(mesh): ...`.
+
+    >>> with use_mesh(make_mesh((1,), ("x",))):
+    ...     get_mesh().axis_names
+    ('x',)
+    """
     if not isinstance(mesh, Mesh):
-        raise ValueError(f"use_mesh: must be given a Mesh; got {mesh!r}.")
+        raise ValueError(
+            f"use_mesh: must be given a Mesh; got {mesh!r}. "
+            "Hint: weft.make_mesh(axis_shapes, axis_names)."
+        )
     return set_mesh_scope(mesh)
 
 
@@ -662,7 +670,11 @@ def use_abstract_mesh(mesh: AbstractMesh) -> set_mesh_scope:
 
 
 def get_mesh() -> Mesh:
-    """The mesh that `set_mesh` put into scope; one without axes where there is none."""
+    """The mesh that `set_mesh` put into scope; one without axes where there is none.
+
+    >>> get_mesh().empty
+    True
+    """
     value = mesh_in_scope.value
     return EMPTY if value is None else value[0]
 
