@@ -126,7 +126,9 @@ class Everywhere:
         result = call(*all_arguments(fixed, dynamic, len(args)), **kwargs)
         (outs, out_tree), wanted = flatten(result), mapping.wanted(result)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
-        return unflatten(out_tree, [own_part(y, mesh, s) for y, s in zip(outs, specs)])
+        return unflatten(
+            out_tree, [of_parts(y, NamedSharding(mesh.local_mesh, s)) for y, s in zip(outs, specs)]
+        )
 
     def over(self, size: int) -> tuple[Any, Mesh]:
         """The function for so many devices of each process, and those."""
@@ -154,21 +156,16 @@ def joined(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     """The array over all processes of which `x` is this one's part."""
     sharding, local = NamedSharding(mesh, spec), NamedSharding(mesh.local_mesh, spec)
     if type(x) is ArrayImpl and x.sharding is local:  # what a call has given
-        parts = [shard.data for shard in x.addressable_shards]
-        axis = len(spec) - 1
-        count = mesh.size // mesh.local_mesh.size
-        shape = tuple(n * count if i == axis else n for i, n in enumerate(x.shape))
-        return make_array_from_single_device_arrays(shape, sharding, parts)
+        return of_parts(x, sharding)
     return make_array_from_process_local_data(sharding, np.asarray(x))
 
 
-def own_part(y: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
-    """The part that this process's devices have of an array over those of all."""
-    local = NamedSharding(mesh.local_mesh, spec)
-    parts = [shard.data for shard in y.addressable_shards]
-    axis, count = len(spec) - 1, mesh.size // mesh.local_mesh.size
-    shape = tuple(n // count if i == axis else n for i, n in enumerate(y.shape))
-    return make_array_from_single_device_arrays(shape, local, parts)
+def of_parts(x: Any, sharding: NamedSharding) -> Any:
+    """The array that the parts of `x` on this process's devices are parts of under `sharding`."""
+    parts = [shard.data for shard in x.addressable_shards]
+    counts, _ = sharding._tiles(x.ndim)
+    shape = tuple(n * count for n, count in zip(parts[0].shape, counts, strict=True))
+    return make_array_from_single_device_arrays(shape, sharding, parts)
 
 
 class Anonymous:

@@ -640,14 +640,10 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     return rev_p.bind(operand, dimensions=tuple(dimensions))[0] if len(dimensions) else operand
 
 
-class Copy(LinearPrimitive):
-    """The same values in a buffer of their own."""
+class Identity(LinearPrimitive):
+    """A family: out = x. A member is told apart by its name alone."""
 
-    name = "copy"
     makes_nan = False
-
-    def moved(self, x):
-        return [x]
 
     def abstract_eval(self, x):
         return [x]
@@ -660,6 +656,15 @@ class Copy(LinearPrimitive):
 
     def batch(self, axis, args, dims):
         return self.bind(*args), list(dims)
+
+
+class Copy(Identity):
+    """The same values in a buffer of their own."""
+
+    name = "copy"
+
+    def moved(self, x):
+        return [x]
 
 
 copy_p = Copy()

@@ -20,7 +20,7 @@ from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
 from weft.primitives.formula import Real, equal, where
-from weft.primitives.layout import LinearPrimitive, batched_at_front, check_shape, literal
+from weft.primitives.layout import Identity, batched_at_front, check_shape, literal
 from weft.primitives.transcendental import exp
 from weft.xla.hlo import i64s
 
@@ -277,23 +277,10 @@ class RandomFoldIn(FromKeys):
         return [joined(hlo, made, len(column) - 1)]
 
 
-class RandomClone(LinearPrimitive):
+class RandomClone(Identity):
     """The same words, which count as keys of their own where keys used twice are looked for."""
 
     name = "random_clone"
-    makes_nan = False
-
-    def abstract_eval(self, x):
-        return [x]
-
-    def lower(self, hlo, x):
-        return [x]
-
-    def transpose(self, cts, x):
-        return [cts[0]]
-
-    def batch(self, axis, args, dims):
-        return self.bind(*args), list(dims)
 
 
 class Threefry2x32(Elementwise):
