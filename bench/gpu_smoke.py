@@ -187,14 +187,14 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 
 def compile_only(n: int) -> int:
     """Compile the programs for an H100 that is not here; the number of those that fail."""
-    import weft.xla.client  # noqa: F401, I001  # quiets the engine's log, so comes first
+    import weft.mesh.client  # noqa: F401, I001  # quiets the engine's log, so comes first
 
     from jaxlib import _jax
     from weft.primitives.constant import write_consts
     from weft.xla.callbacks import parsed
     from weft.xla.hlo import Builder
     from weft.xla.lower import lower_jaxpr
-    from weft.xla.plugins import cuda_tools, found_plugins, load
+    from weft.mesh.plugins import cuda_tools, found_plugins, load
 
     plugin = found_plugins().get("cuda")
     if plugin is None:

@@ -10,8 +10,9 @@ import numpy as _numpy  # noqa: F401  # alone it loads 25 ms faster than from wi
 _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, not logged
 
 from weft.xla import eager as _eager  # the bottom trace comes first  # noqa: F401, I001
-from weft.api import eval_shape, make_jaxpr, vmap
-from weft.contexts import (
+from weft.api.jaxprs import eval_shape, make_jaxpr
+from weft.api.vmap import vmap
+from weft.api.contexts import (
     check_tracer_leaks,
     checking_leaks,
     debug_infs,
@@ -31,8 +32,8 @@ from weft.contexts import (
 )
 from weft.core.aval import typeof
 from weft.core.trace import ensure_compile_time_eval
-from weft.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
-from weft.devices import (
+from weft.api.custom_gradient import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from weft.api.devices import (
     Device,
     block_until_ready,
     copy_to_host_async,
@@ -49,11 +50,11 @@ from weft.devices import (
     process_indices,
 )
 from weft.dtypes import float0
-from weft.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from weft.jacobians import hessian, jacfwd, jacobian, jacrev
-from weft.jitting import clear_caches, jit
+from weft.api.grad import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from weft.api.jacobians import hessian, jacfwd, jacobian, jacrev
+from weft.api.jit import clear_caches, jit
 from weft.options import config
-from weft.parallel.mesh import (
+from weft.mesh.mesh import (
     PartitionSpec as P,
     get_abstract_mesh,
     get_mesh,
@@ -61,9 +62,9 @@ from weft.parallel.mesh import (
     set_mesh,
     use_abstract_mesh,
 )
-from weft.parallel.sharding import NamedSharding
-from weft.scopes import named_call, named_scope
-from weft.structs import ShapeDtypeStruct
+from weft.mesh.sharding import NamedSharding
+from weft.api.named_scope import named_call, named_scope
+from weft.api.structs import ShapeDtypeStruct
 from weft.xla.array import Array
 from weft.xla.shards import Shard
 from weft import core, dtypes, errors, lax, numpy, stages, tree, tree_util  # isort: skip
@@ -181,10 +182,12 @@ __weft__ = True
 __getattr__, _ = importing_later(
     __name__,
     {
-        "weft.ad_checkpoint": "checkpoint remat",
-        "weft.callbacks": "effects_barrier pure_callback",
+        "weft.api.checkpoint": "checkpoint remat",
+        "weft.api.callbacks": "effects_barrier pure_callback",
         "weft.checkpoint_policies": "",
+        "weft.ad_checkpoint": "",
         "weft.custom_batching": "",
+        "weft.custom_derivatives": "",
         "weft.debug": "",
         "weft.distributed": "",
         "weft.dlpack": "",
@@ -198,16 +201,16 @@ __getattr__, _ = importing_later(
         "weft.monitoring": "",
         "weft.nn": "",
         "weft.ops": "",
-        "weft.pmapping": "pmap",
+        "weft.api.pmap": "pmap",
         "weft.profiler": "",
         "weft.random": "",
         "weft.scipy": "",
         "weft.sharding": "",
-        "weft.shardings": (
+        "weft.api.arrays": (
             "make_array_from_callback make_array_from_process_local_data "
             "make_array_from_single_device_arrays"
         ),
-        "weft.sharded": "reshard shard_map",
+        "weft.api.shard_map": "reshard shard_map",
         "weft.test_util": "",
         "weft.typing": "",
     },

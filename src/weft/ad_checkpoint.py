@@ -1,31 +1,17 @@
-"""`checkpoint`: derivatives that compute a function's intermediate values again, not keep them.
+"""`checkpoint`, which recomputes intermediate values in the backward pass, and what it saves."""
 
-What is saved for the backward pass can be named, chosen by a policy, and listed. The primitive is
-control/remat.py's, the policies are checkpoint_policies.py's.
-"""
-
-from __future__ import annotations
-
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from weft import checkpoint_policies, dtypes
-from weft.checkpoint_policies import Offloadable, Recompute, Saveable
-from weft.control.jit import JitSpec, jit_p
-from weft.control.remat import name_p, remat_p
-from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Literal
-from weft.core.passes import dce_jaxpr, inline_calls
-from weft.core.source import boundary, source_location
-from weft.core.stage import stage
-from weft.flat import FlatFun, argument_names, avals_of, check_callable
-from weft.jitting import JitFunction, resolve
-from weft.options import config
-from weft.primitives.constant import constant_p
-from weft.pytrees import flatten, tree_map
-from weft.transforms.linearize import linearize
-from weft.util import fun_name
+from weft.api.checkpoint import (
+    Offloadable,
+    Recompute,
+    Saveable,
+    checkpoint,
+    checkpoint_name,
+    checkpoint_policies,
+    name_p,
+    print_saved_residuals,
+    remat,
+    saved_residuals,
+)
 
 __all__ = [
     "Offloadable",
@@ -39,139 +25,3 @@ __all__ = [
     "remat",
     "saved_residuals",
 ]
-
-
-def checkpoint(
-    fun: Callable | None = None,
-    *,
-    prevent_cse: bool | Sequence[bool] = True,
-    policy: Callable | None = None,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    concrete: bool = False,
-) -> Any:
-    """A function whose derivative keeps its arguments, and computes all else again when needed.
-
-    Memory for time: the backward pass of a network whose every layer is checkpointed holds the
-    inputs of the layers and the intermediate values of one, and computes each layer twice. Also
-    called `remat`.
-
-    Args:
-      fun: takes and returns pytrees of arrays. Without it, `checkpoint(...)` is a decorator.
-      prevent_cse: keep the compiler from using the values of the first time for the second, which
-        would undo it. Not needed for the body of a scan, where it can cost speed.
-      policy: says which intermediate values are saved all the same: one of
-        `weft.checkpoint_policies` or a function `(primitive, *avals, **params) -> bool`.
-      static_argnums, static_argnames: arguments that are Python values, hashable.
-      concrete: must be False; it is taken so that calls carry over from JAX.
-
-    >>> from weft import grad, numpy as jnp
-    >>> print(grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
-    1.0
-    """
-    if concrete:
-        raise NotImplementedError(
-            "checkpoint: concrete must be False; got True. Hint: static_argnums marks arguments "
-            "that Python code needs the values of."
-        )
-    if fun is None:
-        return functools.partial(
-            checkpoint,
-            prevent_cse=prevent_cse,
-            policy=policy,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-        )
-    check_callable("checkpoint", fun, wraps=True)
-    if policy is not None:
-        check_callable("checkpoint policy", policy)
-    static = resolve(fun, static_argnums, static_argnames, "static_argnums")
-    made = Checkpointed(fun, *static, (), (), JitSpec(fun_name(fun)), None, False)
-    barrier = prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if config.disable_jit:
-            return made.fun(*args, **kwargs)
-        program, leaves = made.program(args, kwargs)
-        outs = remat_p.bind(
-            *program.consts,
-            *leaves,
-            jaxpr=program.jaxpr,
-            prevent_cse=barrier,
-            differentiated=False,
-            policy=policy,
-        )
-        return program.result(outs)
-
-    return boundary(wrapped, fun)
-
-
-remat = checkpoint
-
-
-class Checkpointed(JitFunction):
-    """A function that is staged as `jit` does, and shares its programs with its jits."""
-
-    op = "checkpoint"
-
-
-def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, an array or a pytree of arrays, under a name that a policy may save it by.
-
-    >>> from weft import grad, numpy as jnp
-    >>> policy = checkpoint_policies.save_only_these_names("angle")
-    >>> f = checkpoint(lambda x: jnp.exp(checkpoint_name(jnp.sin(x), "angle")), policy=policy)
-    >>> print(grad(f)(0.0))
-    1.0
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"checkpoint_name: name must be a str; got {name!r}.")
-    avals_of("checkpoint_name", *flatten(((x,), {})), checkpoint_name)
-    return tree_map(lambda leaf: name_p.bind(leaf, name=name)[0], x)
-
-
-def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
-    """What the backward pass of `fun(*args, **kwargs)` keeps: types, and where each is from.
-
-    The arguments come first, then values in the order in which they are computed.
-    """
-    check_callable("saved_residuals", fun)
-    leaves, in_tree = flatten((args, kwargs))
-    avals = avals_of("saved_residuals", leaves, in_tree, fun, structs=True)
-    flat = FlatFun(fun, in_tree, "saved_residuals")
-    moved = [dtypes.is_inexact(a.dtype) for a in avals]
-    jaxpr, _ = stage(lambda *xs: linearize(flat, xs, moved)[2], avals, fun_name(fun))
-    jaxpr = inline_calls(dce_jaxpr(jaxpr)[0])
-    names = zip(jaxpr.invars, argument_names(fun, in_tree), strict=True)
-    rows: list[tuple[Any, str]] = [(v, f"from the argument {name}") for v, name in names]
-    rows += [(v, "from a constant") for v in jaxpr.constvars]
-    rows += [(v, provenance(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars]
-    literals = [a for a in jaxpr.outvars if type(a) is Literal]
-    kept = {v for v in jaxpr.outvars if type(v) is not Literal}
-    found = [(v.aval, text) for v, text in rows if v in kept]
-    return found + [(a.aval, "from a literal") for a in literals]
-
-
-def provenance(eqn: Eqn) -> str:
-    """Where the results of an equation are from: `output of sin from model.py:12:4 (loss)`."""
-    if eqn.primitive is name_p:
-        what = f"named {eqn.params['name']!r}"
-    elif eqn.primitive is jit_p:
-        what = f"output of jitted function {eqn.params['name']!r}"
-    elif eqn.primitive is constant_p:
-        return "from a constant"
-    else:
-        what = f"output of {eqn.primitive.name}"
-    place = source_location(eqn.source)
-    return f"{what} from {place}" if place else what
-
-
-def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
-    """Print what the backward pass of `fun(*args, **kwargs)` keeps, a line for each array.
-
-    >>> from weft import numpy as jnp
-    >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
-    f32[3] from the argument x
-    """
-    for aval, text in saved_residuals(fun, *args, **kwargs):
-        print(aval, text)

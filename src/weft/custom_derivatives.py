@@ -1,37 +1,19 @@
-"""`weft.custom_derivatives`: functions that bring their own derivative; closures as arguments.
+"""Functions with a derivative rule of their own: `custom_jvp`, `custom_vjp` and others."""
 
-`custom_jvp` and `custom_vjp` themselves are custom_rules.py.
-"""
-
-from __future__ import annotations
-
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from weft import dtypes
-from weft.control.custom import custom_jvp_p as custom_jvp_call_p
-from weft.control.custom import custom_linear_p, remat_opt_p
-from weft.control.custom import custom_vjp_p as custom_vjp_call_p
-from weft.control.hoist import closed_over, substitute
-from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import eval_jaxpr
-from weft.core.source import boundary
-from weft.core.stage import stage, stage_closed
-from weft.core.trace import Tracer
-from weft.custom_rules import (
+from weft.api.custom_gradient import (
     CustomVJPPrimal,
     SymbolicZero,
+    closure_convert,
+    custom_gradient,
     custom_jvp,
+    custom_jvp_call_p,
     custom_vjp,
+    custom_vjp_call_p,
     custom_vjp_primal_tree_values,
+    linear_call,
+    remat_opt_p,
     zero_from_primal,
 )
-from weft.errors import PytreeError, ShapeError
-from weft.flat import FlatFun, avals_of, check_callable
-from weft.primitives.layout import convert, zeros
-from weft.pytrees import Partial, PyTreeDef, flatten, unflatten
-from weft.util import fun_name, inserted, merge, partition
 
 __all__ = [
     "CustomVJPPrimal",
@@ -47,175 +29,3 @@ __all__ = [
     "remat_opt_p",
     "zero_from_primal",
 ]
-
-
-def custom_gradient(fun: Callable) -> Callable:
-    """A function that returns its pullback beside its value, as one with a custom derivative.
-
-    Args:
-      fun: returns `(value, vjp)`, where `vjp(ct)` gives a tuple with one cotangent for each
-        argument, or the cotangent alone for one argument. `vjp` may close over anything.
-
-    >>> from weft import grad
-    >>> @custom_gradient
-    ... def f(x):
-    ...     return x**2, lambda ct: ct * x
-    >>> print(f(3.0), grad(f)(3.0))
-    9.0 3.0
-    """
-    check_callable("custom_gradient", fun, wraps=True)
-
-    def value_and_rule(args: tuple) -> tuple[Any, Callable]:
-        pair = fun(*args)
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not callable(pair[1]):
-            raise TypeError(
-                f"custom_gradient: {fun_name(fun)} must return a pair (value, vjp function); "
-                f"got {pair!r}."
-            )
-        return pair[0], pair[1]
-
-    @functools.wraps(fun)
-    def value(*args: Any) -> Any:
-        return value_and_rule(args)[0]
-
-    def fwd(*args: Any) -> tuple[Any, Partial]:
-        out, rule = value_and_rule(args)
-        leaves, tree = flatten(((out,), {}))
-        avals = [typeof(x).to_tangent() for x in leaves]
-        run, consts = staged_pullback(rule, tree, avals)
-        return out, Partial(run, *consts)
-
-    def bwd(residuals: Partial, ct: Any) -> tuple:
-        grads = residuals(ct)
-        return tuple(grads) if isinstance(grads, tuple | list) else (grads,)
-
-    made = custom_vjp(value)
-    made.defvjp(fwd, bwd)
-    return made
-
-
-def staged_pullback(
-    rule: Callable, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
-) -> tuple[Callable, list]:
-    """A function of what `rule` closes over and of a cotangent, and what it closes over."""
-    flat = FlatFun(rule, in_tree, "custom_gradient")
-    hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
-    given = [a for i, a in enumerate(avals) if i not in hidden]
-    jaxpr, consts = stage(flat.without_float0(hidden), given, fun_name(rule))
-
-    def run(*operands: Any) -> Any:
-        *held, ct = operands
-        cts = [t for i, t in enumerate(flatten(ct)[0]) if i not in hidden]
-        outs = eval_jaxpr(jaxpr, held, *cts)
-        return unflatten(flat.out_tree, inserted(outs, flat.hidden))
-
-    return run, consts
-
-
-def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
-    """What a function closes over, made arguments: `(converted, consts)`.
-
-    `converted(*args, *consts)` is `fun(*args)`, at arguments of the types of `example_args`. Only
-    values that may be differentiated become arguments. For functions with rules of their own that
-    take functions, which may close over what the caller differentiates.
-
-    >>> from weft import grad
-    >>> def loss(y):
-    ...     converted, consts = closure_convert(lambda x: x * y, 1.0)
-    ...     return converted(2.0, *consts)
-    >>> print(grad(loss)(5.0))
-    2.0
-    """
-    check_callable("closure_convert", fun)
-    leaves, in_tree = flatten((example_args, {}))
-    avals = avals_of("closure_convert", leaves, in_tree, fun, structs=True)
-    flat = FlatFun(fun, in_tree, "closure_convert")
-    jaxpr, consts = stage(flat, avals, fun_name(fun))
-    moving = [isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in consts]
-    fixed, hoisted = partition(moving, consts)
-
-    @functools.wraps(fun)
-    def converted(*args_and_consts: Any) -> Any:
-        n = len(args_and_consts) - len(hoisted)
-        given, tree = flatten((args_and_consts[: max(n, 0)], {}))
-        if tree != in_tree:
-            raise PytreeError(
-                f"closure_convert: the converted {fun_name(fun)} must be given arguments like the "
-                f"examples, then {len(hoisted)} consts; got {tree} where the examples are {in_tree}"
-                "."
-            )
-        values = merge(moving, fixed, args_and_consts[n:])
-        return unflatten(flat.out_tree, eval_jaxpr(jaxpr, values, *given))
-
-    return converted, hoisted
-
-
-@boundary
-def linear_call(
-    fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any
-) -> Any:
-    """`fun(residual_args, linear_args)`, linear in the second, with a transpose of its own.
-
-    Args:
-      fun: linear in its second argument; its derivatives are as ever.
-      fun_transpose: takes the residuals and a cotangent of fun's result, and returns one of
-        `linear_args`. Reverse mode uses it; transposed again, it is `fun`.
-
-    >>> from weft import grad
-    >>> def scaled(x):
-    ...     return linear_call(lambda r, x: r * x, lambda r, ct: 10 * r * ct, 2.0, x)
-    >>> print(scaled(3.0), grad(scaled)(3.0))
-    6.0 20.0
-    """
-    check_callable("linear_call", fun)
-    check_callable("linear_call", fun_transpose)
-    both, in_tree = flatten(((residual_args, linear_args), {}))
-    avals = avals_of("linear_call", both, in_tree, fun)
-    res_tree, lin_tree = in_tree.children()[0].children()
-    n = res_tree.num_leaves
-    flat = FlatFun(fun, in_tree, "linear_call")
-    jaxpr, consts = stage_closed(flat, avals, fun_name(fun))
-    tracers = closed_over(fun_transpose)
-    own = len(consts)
-    first = own + len(tracers)  # of the residuals that the user gave
-
-    def forward(residuals: Sequence, linear: Sequence) -> list:
-        return jaxpr(*residuals[:own], *residuals[first:], *linear)
-
-    def back(residuals: Sequence, cts: Sequence) -> list:
-        def pull(*values: Any) -> list:
-            given = unflatten(res_tree, values[:n])
-            grads, tree = flatten(fun_transpose(given, unflatten(flat.out_tree, values[n:])))
-            if tree != lin_tree:
-                raise PytreeError(
-                    f"linear_call: the transpose of {fun_name(fun)} must return what linear_args "
-                    f"are like; got {tree} where they are {lin_tree}."
-                )
-            return [*map(fitting_ct, grads, avals[n:])]
-
-        closed = residuals[own:first]
-        return substitute(pull, tracers, closed, [*residuals[first:], *cts])
-
-    outs = custom_linear_p.bind(
-        *consts,
-        *tracers,
-        *both,
-        name=fun_name(fun),
-        bwd=back,
-        jvp=forward,
-        num_residuals=first + n,
-        out_avals=tuple(jaxpr.out_avals),
-        symbolic_zeros=False,
-    )
-    return unflatten(flat.out_tree, outs)
-
-
-def fitting_ct(ct: Any, aval: ShapedArray) -> Any:
-    """A cotangent of a linear argument of this type."""
-    got = typeof(ct)
-    if got.shape != aval.shape or (got.dtype.kind == "c" and aval.dtype.kind != "c"):
-        raise ShapeError(
-            f"linear_call: the transpose must return cotangents of the types of linear_args; "
-            f"got {got} where there is {aval}."
-        )
-    return ct if got.dtype == aval.dtype else convert(ct, aval.dtype)

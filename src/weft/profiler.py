@@ -1,7 +1,7 @@
 """Profiles: what runs when, on the host and on the devices, and what memory holds.
 
 A trace is written for TensorBoard and XProf (`.xplane.pb`) and as `.trace.json.gz` for
-ui.perfetto.dev. Operations have the paths of their named scopes (scopes.py).
+ui.perfetto.dev. Operations have the paths of their named scopes (api/named_scope.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 from jaxlib import _profiler
 
-from weft.flat import check_callable
+from weft.api.flat import check_callable
+from weft.mesh.client import client
 from weft.util import fun_name
-from weft.xla.client import client
 
 __all__ = [
     "ProfileOptions",

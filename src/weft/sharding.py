@@ -9,7 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.parallel.mesh import (
+from weft.api.shard_map import reshard, with_sharding_constraint
+from weft.mesh.client import SingleDeviceSharding, make_single_device_sharding
+from weft.mesh.mesh import (
     AbstractDevice,
     AbstractMesh,
     AxisType,
@@ -21,9 +23,7 @@ from weft.parallel.mesh import (
     use_abstract_mesh,
     use_mesh,
 )
-from weft.parallel.sharding import NamedSharding, Sharding
-from weft.sharded import reshard, with_sharding_constraint
-from weft.xla.client import SingleDeviceSharding, make_single_device_sharding
+from weft.mesh.sharding import NamedSharding, Sharding
 
 __all__ = [
     "AbstractDevice",

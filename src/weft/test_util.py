@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.grad import jvp, vjp
 from weft.core.aval import typeof
-from weft.derivatives import jvp, vjp
 from weft.pytrees import flatten, tree_map
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

@@ -8,7 +8,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import lax
-from weft.callbacks import io_callback, pure_callback
+from weft.api.callbacks import io_callback, pure_callback
 from weft.control.effects import OrderedIOEffect
 from weft.core.passes import check_jaxpr, dce_jaxpr, quiet_jaxpr
 

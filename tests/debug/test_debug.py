@@ -304,7 +304,7 @@ def test_frames():
     _, answers = session(weft.jit, "bt\nc\n", X)
     assert "test_frames" in answers[0] and "src/weft/" not in answers[0]
     _, answers = session(weft.jit, "bt\nc\n", X, filter_frames=False)
-    assert "jitting.py" in answers[0]
+    assert "api/jit.py" in answers[0]
     _, answers = session(weft.jit, "bt\nc\n", X, num_frames=1)
     assert "outer" not in answers[0]
 
@@ -329,6 +329,6 @@ def test_the_traced_values_are_not_kept():
 
 
 def test_the_doors():
-    assert weft.debug is debug and weft.pure_callback is weft.callbacks.pure_callback
-    assert weft.experimental.io_callback is weft.callbacks.io_callback
+    assert weft.debug is debug and weft.pure_callback is weft.api.callbacks.pure_callback
+    assert weft.experimental.io_callback is weft.api.callbacks.io_callback
     assert jnp.zeros(1).shape == (1,)

@@ -1,4 +1,4 @@
-"""Tests of many devices are collected only in a process that has them; see devices.py."""
+"""Tests of many devices are collected only in a process that has them; see api/devices.py."""
 
 import os
 

@@ -10,9 +10,9 @@ import numpy as np
 from jaxlib import _jax
 
 import weft
+from weft.mesh.client import Together, join
 from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from weft.sharding import PartitionSpec as P
-from weft.xla.client import Together, join
 
 A = np.arange(8, dtype=np.float32)
 

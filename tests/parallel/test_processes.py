@@ -18,9 +18,9 @@ import pytest
 
 import weft
 from weft.errors import JaxRuntimeError
+from weft.mesh import client
 from weft.parallel import distributed
 from weft.parallel.clusters import Place, detected, from_variables
-from weft.xla import client
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEMBER = Path(__file__).with_name("member.py")

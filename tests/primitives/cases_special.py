@@ -1,4 +1,4 @@
-"""Rows for primitives/special.py. Accuracy over the whole range: test_special.py."""
+"""Rows for primitives/special/functions.py. Accuracy over the whole range: test_special.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 
 from tests.primitives.cases import Arg, Case
-from weft.primitives import special
+from weft.primitives.special import functions as special
 
 SHAPE = (2, 3)
 ONE = (((0, 3),), ((),))

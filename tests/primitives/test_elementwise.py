@@ -1,6 +1,6 @@
 """Edges of the elementwise families: values and derivatives there, as JAX 0.10.2 gives them.
 
-The golden file is made by tests/golden/make_elementwise.py. Where weft differs on purpose, BETTER
+The golden file is made by tools/make_elementwise.py. Where weft differs on purpose, BETTER
 says so. What the rows of cases_elementwise.py cover is not repeated.
 """
 
@@ -15,7 +15,8 @@ import scipy.special
 import weft
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.options import config
-from weft.primitives import bits, elementwise, layout, special, transcendental
+from weft.primitives import bits, elementwise, layout, transcendental
+from weft.primitives.special import functions as special
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "elementwise.json").read_text())
 ROWS = [

@@ -1,4 +1,4 @@
-"""What keys give is JAX's bit for bit, in both layouts; golden/make_random.py wrote its values."""
+"""What keys give is JAX's bit for bit, in both layouts; tools/make_random.py wrote its values."""
 
 import hashlib
 import json

@@ -1,6 +1,6 @@
 """`composite` as a primitive: a program under a name that compilers may know.
 
-Turning attributes into text is here; pytrees and staging are composites.py's.
+Turning attributes into text is here; pytrees and staging are api/composite.py's.
 """
 
 from __future__ import annotations

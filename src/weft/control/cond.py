@@ -1,7 +1,7 @@
 """`cond` as a primitive: one of several programs, chosen by an index, on the same operands.
 
 Rules transform each branch, and then make the branches alike again. Pytrees, predicates and the
-checks of what the branches return are in conditionals.py.
+checks of what the branches return are in api/cond.py.
 """
 
 from __future__ import annotations

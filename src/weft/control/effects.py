@@ -1,7 +1,8 @@
 """Calls of Python from a program: `pure_callback`, `io_callback`, `debug_callback`, `debug_print`.
 
 A callback here is flat: `callback(result_avals, *values)` gives a NumPy array for each result; the
-values are arrays or NumPy's. Pytrees and checks are callbacks.py's, running is xla/callbacks.py's.
+values are arrays or NumPy's. Pytrees and checks are in api/callbacks.py, running is in
+xla/callbacks.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`jit` as a primitive, and the pipeline from a Python function to a running program.
 
 The pipeline reads top down in `Program`: stage, clean up, lower, compile. Pytrees, static arguments
-and the public `jit` are api.py's; the C++ call path is xla/fastpath.py's.
+and the public `jit` are api/vmap.py's; the C++ call path is xla/fastpath.py's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from weft import monitoring
 from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, jaxprs_in_params
 from weft.core.passes import check_jaxpr, dce_jaxpr
@@ -32,12 +31,13 @@ from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, selected
+from weft.watch import events
+from weft.watch.key_reuse import followed
+from weft.watch.nans import check_program, watch
 from weft.xla.building import executable
 from weft.xla.compile import Executable
 from weft.xla.eager import check_concrete, eqn_jaxpr
-from weft.xla.key_reuse import followed
 from weft.xla.lower import Module, lower_call, lower_module
-from weft.xla.nans import check_program, watch
 from weft.xla.placement import Placement, placement_of, wide_sharding
 
 
@@ -240,7 +240,7 @@ def build(jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, placement: Placeme
     start = time.perf_counter()
     lowered = lower_program(jaxpr, consts, spec, placement)
     seconds = time.perf_counter() - start
-    monitoring.record_work(monitoring.LOWER, seconds, fun_name=f"jit({spec.name})")
+    events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
     kept = None if all(lowered.kept) else lowered.kept
     return executable(
         lowered.module, lowered.jaxpr, placement, lowered.consts, kept, spec.compiler_options

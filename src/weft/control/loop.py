@@ -2,7 +2,7 @@
 
 Each rule transforms the body and binds it again; which of the carry moves, is mapped or is unknown
 is found by fixpoints on the body. Which states the reverse mode keeps is reversal.py's; pytrees and
-checks are loops.py's; loops of known length are scan.py's.
+checks are api/while_loop.py's; loops of known length are scan.py's.
 """
 
 from __future__ import annotations

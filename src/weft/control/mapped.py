@@ -1,7 +1,7 @@
 """`custom_vmap_call`: a function that brings its own batching rule.
 
 The rule, flat, is `rule(axis_size, in_batched, *operands) -> (outs, out_batched)`, the mapped axis
-in front. Pytrees, checks and the decorator users know are in custom_batching.py.
+in front. Pytrees, checks and the decorator users know are in api/custom_vmap.py.
 """
 
 from __future__ import annotations

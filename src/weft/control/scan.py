@@ -1,7 +1,7 @@
 """`scan`: a loop of known length that carries values, reads arrays and stacks what it makes.
 
 Each rule transforms the body and binds it again; which of the carry moves, is mapped or is unknown
-is found on the body, in scan_bodies.py. Pytrees and checks are scans.py's.
+is found on the body, in scan_bodies.py. Pytrees and checks are api/scan.py's.
 """
 
 from __future__ import annotations

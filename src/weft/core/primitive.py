@@ -83,7 +83,7 @@ class Primitive:
     # sent the results of each; `repeats` says whether they are turns of a loop.
     steps: ClassVar[Any] = None
     repeats: ClassVar[bool] = False
-    # The hunt for keys used twice (xla/key_reuse.py): which operands are keys that are used up;
+    # The hunt for keys used twice (watch/key_reuse.py): which operands are keys that are used up;
     # (*NumPy arrays, **params) -> arrays, for what only places elements somewhere;
     # (walk, origins, params) -> origins: how programs that are held run.
     consumes: ClassVar[tuple[int, ...]] = ()

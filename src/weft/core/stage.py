@@ -15,11 +15,11 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-from weft.core.leaks import check_leaks
 from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.source import made_by
 from weft.core.trace import Trace, Tracer, current, get_traceback
 from weft.options import config, named_axes, surroundings
+from weft.watch.leaks import check_leaks
 
 _NUMBERS = (bool, int, float, complex)
 

@@ -1,6 +1,6 @@
 """`callback`, `print` and `log` for debugging: Python called by a program with its values.
 
-The prompt of `breakpoint` is prompt.py's; calls that matter to the program are callbacks.py's.
+The prompt of `breakpoint` is prompt.py's; calls that matter to the program are api/callbacks.py's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.api.flat import check_callable
 from weft.control.effects import (
     debug_callback_p,
     debug_print_p,
@@ -19,7 +20,6 @@ from weft.control.effects import (
     ordered_debug_print_p,
 )
 from weft.core.aval import ShapedArray, is_valid_value
-from weft.flat import check_callable
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.util import Logger, fun_name, inserted
 from weft.xla.array import put

@@ -1,6 +1,6 @@
 """What is on trial, under the names of `jax.experimental`."""
 
-from weft.callbacks import io_callback
+from weft.api.callbacks import io_callback
 from weft.util import importing_later
 
 HOMES = {

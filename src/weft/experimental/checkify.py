@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from weft.api.custom_rules import stop_gradient
+from weft.api.flat import check_callable
 from weft.control.checks import JaxRuntimeError, bind_failures, check_p, message
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer, current
-from weft.custom_rules import stop_gradient
 from weft.errors import ConcretizationTypeError
-from weft.flat import check_callable
 from weft.options import config
 from weft.primitives.elementwise import bitwise_not
 from weft.pytrees import flatten, register_pytree_node, tree_map

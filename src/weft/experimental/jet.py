@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
+from weft.api.flat import FlatFun, check_callable
 from weft.core.aval import is_valid_value, typeof
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError
-from weft.flat import FlatFun, check_callable
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import broadcast_in_dim, convert, zeros

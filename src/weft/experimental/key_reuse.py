@@ -1,4 +1,4 @@
-"""The error of `debug_key_reuse`, as older programs import it; the check is xla/key_reuse.py's."""
+"""The error of `debug_key_reuse`, as older programs import it."""
 
 from weft.errors import KeyReuseError
 

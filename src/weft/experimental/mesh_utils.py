@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.parallel.mesh import not_enough_devices
-from weft.xla.client import all_devices
+from weft.mesh.client import all_devices
+from weft.mesh.mesh import not_enough_devices
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.aval import typeof
-from weft.devices import devices, process_count, process_index
-from weft.errors import ProcessFailureError
-from weft.jitting import jit
-from weft.lax import reduce_sum
-from weft.parallel.distributed import naming_failures, reached_sync_point
-from weft.parallel.mesh import Mesh, PartitionSpec
-from weft.parallel.sharding import NamedSharding
-from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, unflatten
-from weft.shardings import (
+from weft.api.arrays import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
+from weft.api.devices import devices, process_count, process_index
+from weft.api.jit import jit
+from weft.core.aval import typeof
+from weft.errors import ProcessFailureError
+from weft.lax import reduce_sum
+from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.sharding import NamedSharding
+from weft.parallel.distributed import naming_failures, reached_sync_point
+from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, unflatten
 from weft.xla.array import ArrayImpl, host_view
 
 __all__ = [

@@ -16,7 +16,10 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft import numpy as jnp
-from weft.bodies import Body, stage_body
+from weft.api.bodies import Body, stage_body
+from weft.api.flat import check_callable
+from weft.api.grad import vjp
+from weft.api.jit import jit, programs_of
 from weft.control.custom import custom_vjp_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr
@@ -24,11 +27,8 @@ from weft.core.primitive import Zero
 from weft.core.source import boundary
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer
-from weft.derivatives import vjp
 from weft.errors import DtypeError, PytreeError, ShapeError, TracerError
-from weft.flat import check_callable
 from weft.flatten_util import Unravel, ravel_pytree
-from weft.jitting import jit, programs_of
 from weft.numpy.promotion import as_array
 from weft.primitives.layout import convert
 from weft.pytrees import flatten, flatten_with_path, keystr, structure, unflatten

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import Any
 
-from weft.parallel.mesh import Mesh
-from weft.sharded import shard_map as mapped
+from weft.api.shard_map import shard_map as mapped
+from weft.mesh.mesh import Mesh
 
 __all__ = ["shard_map"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib import _hlo  # type: ignore[attr-defined]
 
-from weft.parallel.sharding import GSPMDSharding, as_hlo_sharding
+from weft.mesh.sharding import GSPMDSharding, as_hlo_sharding
 
 __all__ = [
     "GSPMDSharding",

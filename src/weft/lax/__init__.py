@@ -6,17 +6,17 @@ Each is defined, with its rules, in the module named here, and fetched when it i
 from weft.util import importing_later
 
 HOMES = {
-    "weft.custom_rules": ("stop_gradient"),
-    "weft.composites": ("composite scaled_dot"),
-    "weft.collectives": (
+    "weft.api.custom_rules": ("stop_gradient"),
+    "weft.api.composite": ("composite scaled_dot"),
+    "weft.api.collectives": (
         "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute "
         "pshuffle psum psum_scatter pswapaxes pvary"
     ),
-    "weft.sharded": ("with_sharding_constraint"),
+    "weft.api.shard_map": ("with_sharding_constraint"),
     "weft.parallel.constraint": ("sharding_constraint_p"),
-    "weft.conditionals": ("cond platform_dependent switch"),
+    "weft.api.cond": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
-    "weft.solves": ("custom_linear_solve custom_root"),
+    "weft.api.solves": ("custom_linear_solve custom_root"),
     "weft.control.linear": ("linear_solve_p"),
     "weft.primitives.layout": (
         "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like broadcast_shapes "
@@ -88,7 +88,7 @@ HOMES = {
         "shift_right_arithmetic shift_right_arithmetic_p shift_right_logical "
         "shift_right_logical_p"
     ),
-    "weft.primitives.special": (
+    "weft.primitives.special.functions": (
         "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p betainc digamma digamma_p erf "
         "erf_inv erf_inv_p erf_p erfc erfc_p igamma igamma_grad_a igamma_grad_a_p igamma_p "
         "igammac igammac_p lgamma lgamma_p polygamma polygamma_p random_gamma_grad "
@@ -102,9 +102,9 @@ HOMES = {
     ),
     "weft.primitives.sink": ("dce_sink"),
     "weft.control.loop": ("while_p"),
-    "weft.loops": ("fori_loop while_loop"),
+    "weft.api.while_loop": ("fori_loop while_loop"),
     "weft.control.scan": ("scan_p"),
-    "weft.scans": ("associative_scan map scan"),
+    "weft.api.scan": ("associative_scan map scan"),
     "weft.lax.values": ("dtype shape_as_value stage"),
     "weft.lax.linalg": "",
 }

@@ -14,7 +14,7 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axis_of
 from weft.primitives.slicing import split
-from weft.primitives.special import erfc
+from weft.primitives.special.functions import erfc
 from weft.primitives.transcendental import logistic
 from weft.scipy.stats.kernels import log1mexp as log_one_less
 

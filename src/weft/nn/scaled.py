@@ -14,7 +14,7 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.custom_rules import custom_jvp
+from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of

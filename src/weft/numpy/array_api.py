@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.devices import local_devices
+from weft.api.devices import local_devices
 
 __all__ = ["__array_api_version__", "__array_namespace_info__"]
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.devices import device_put
 from weft.core.aval import HOST_TYPES, not_array, typeof
 from weft.core.source import trimmed
 from weft.core.trace import Tracer, current
-from weft.devices import device_put
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.keyed import of_keys

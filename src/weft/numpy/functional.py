@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from weft.api import vmap
+from weft.api.vmap import vmap
 from weft.errors import ShapeError
 from weft.numpy.manipulation import concrete_int, expand_dims, squeeze
 from weft.numpy.promotion import as_array, axis_of, broadcast_shapes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api import vmap
+from weft.api.vmap import vmap
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.creation import arange, array, dtype_or, linspace, placed, written_by_host

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.api import vmap
+from weft.api.vmap import vmap
 from weft.core.source import trimmed
 from weft.errors import DtypeError
 from weft.pytrees import flatten, tree_map, unflatten

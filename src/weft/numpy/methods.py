@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from weft.api.devices import device_put
 from weft.core.aval import not_array
 from weft.core.trace import Tracer, current
-from weft.devices import device_put
 from weft.numpy import (
     choice,
     creation,

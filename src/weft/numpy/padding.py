@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api import vmap
+from weft.api.vmap import vmap
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerArrayConversionError
 from weft.numpy import elementwise, reductions

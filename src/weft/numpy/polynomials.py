@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.scan import scan
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, ShapeError
 from weft.numpy.choice import where
@@ -27,7 +28,6 @@ from weft.primitives.cumulative import cumsum
 from weft.primitives.eigen import eig
 from weft.primitives.layout import broadcast_in_dim, literal, reshape
 from weft.primitives.slicing import pad
-from weft.scans import scan
 from weft.xla.array import host_view
 
 __all__ = [

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.custom_rules import custom_jvp
-from weft.loops import fori_loop
+from weft.api.custom_rules import custom_jvp
+from weft.api.while_loop import fori_loop
 from weft.numpy.choice import where
 from weft.numpy.indexing import take_along_axis
 from weft.numpy.reductions import argmax

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.custom_rules import custom_jvp, stop_gradient
+from weft.api.solves import custom_linear_solve
 from weft.core.aval import typeof
-from weft.custom_rules import custom_jvp, stop_gradient
 from weft.errors import ShapeError
 from weft.numpy.choice import where
 from weft.numpy.cumulative import cumsum
@@ -48,7 +49,6 @@ from weft.primitives.matrices import (
     times_rows,
 )
 from weft.primitives.small import det_small, is_small, solve_small
-from weft.solves import custom_linear_solve
 from weft.xla.lapack import LETTERS
 
 # What is computed without LAPACK takes half precision too.

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api import eval_shape
+from weft.api.jaxprs import eval_shape
+from weft.api.scan import scan
+from weft.api.while_loop import fori_loop
 from weft.errors import IndexingError, ShapeError
-from weft.loops import fori_loop
 from weft.numpy import choice, creation, cumulative, functional, reductions, ufuncs
 from weft.numpy.choice import truth, where
 from weft.numpy.fused import fused
@@ -25,7 +26,6 @@ from weft.primitives import cumulative as running
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import expand_dims, reshape
 from weft.primitives.reduction import reduce as reduce_by
-from weft.scans import scan
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl, host_view
 

@@ -20,7 +20,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_inexact
 from weft.primitives.elementwise import div, mul, sign, sub
 from weft.primitives.layout import broadcast_in_dim
-from weft.primitives.special import bessel_i0e
+from weft.primitives.special.functions import bessel_i0e
 from weft.primitives.transcendental import exp
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

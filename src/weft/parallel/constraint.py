@@ -1,6 +1,6 @@
 """`sharding_constraint`: how a value inside a program is to lie on a mesh.
 
-Pytrees and specs without a mesh are sharded.py's.
+Pytrees and specs without a mesh are api/shard_map.py's.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.parallel.mesh import UNCONSTRAINED, PartitionSpec
-from weft.parallel.sharding import NamedSharding, check_divisible
+from weft.mesh.mesh import UNCONSTRAINED, PartitionSpec
+from weft.mesh.sharding import NamedSharding, check_divisible
 from weft.primitives.layout import LinearPrimitive
 from weft.xla.array import put
 from weft.xla.eager import kernel_of

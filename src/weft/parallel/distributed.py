@@ -22,10 +22,10 @@ from typing import Any
 from jaxlib import _jax
 
 from weft.errors import JaxRuntimeError, ProcessFailureError
+from weft.mesh.client import Together, all_devices, has_clients, join
 from weft.parallel import coordinator
 from weft.parallel.clusters import Place, detected, from_variables
 from weft.util import Logger
-from weft.xla.client import Together, all_devices, has_clients, join
 
 logger = Logger("weft.distributed")
 

@@ -12,9 +12,9 @@ from typing import Any
 from jaxlib import _jax
 
 from weft.core.primitive import Effect, Primitive
-from weft.parallel.sharding import sharding_of_result
+from weft.mesh.client import default_device, sharding_on
+from weft.mesh.sharding import sharding_of_result
 from weft.xla.array import ArrayImpl
-from weft.xla.client import default_device, sharding_on
 
 
 class InspectEffect(Effect):

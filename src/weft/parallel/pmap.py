@@ -2,7 +2,7 @@
 
 It is a mapped axis that is spread over devices, not pushed into operations: each rule transforms
 the program and binds it again. A pmap within a pmap takes as many devices for each of the outer
-one's. Pytrees, the axes of arguments and the choice of devices are pmapping.py's.
+one's. Pytrees, the axes of arguments and the choice of devices are api/pmap.py's.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from weft.core.primitive import (
 )
 from weft.core.trace import current
 from weft.errors import ShapeError
-from weft.parallel.mesh import Mesh, PartitionSpec
+from weft.mesh.client import default_device, devices_of, more_devices
+from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.sharding import NamedSharding
 from weft.parallel.shard_map import write_manual
-from weft.parallel.sharding import NamedSharding
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import moved_to_front, reduce_sum, reshape
 from weft.transforms.batch import Axis, batch_jaxpr, in_scope, unmapped_aval
@@ -37,7 +38,6 @@ from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, selected
-from weft.xla.client import default_device, devices_of, more_devices
 
 
 class Pmap(Primitive):

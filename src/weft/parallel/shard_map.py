@@ -2,7 +2,7 @@
 
 Every rule transforms the program it holds, with the axes of the mesh in scope. How the parts of
 values lie is said by specs (mesh.py); what devices say to each other, by collectives
-(primitives/collective.py). Pytrees and checks are sharded.py's.
+(primitives/collective.py). Pytrees and checks are api/shard_map.py's.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from weft.core.primitive import (
     tangents_of,
 )
 from weft.core.trace import current
+from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.sharding import NamedSharding
 from weft.parallel.constraint import with_entry
-from weft.parallel.mesh import Mesh, PartitionSpec
-from weft.parallel.sharding import NamedSharding
 from weft.primitives.collective import Varying, names_along, psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div

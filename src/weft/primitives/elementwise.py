@@ -2,7 +2,7 @@
 
 Operands have one shape, but a scalar goes with any; dtypes are equal. Promotion and broadcasting
 are numpy/'s. Here are arithmetic, complex numbers, comparison and choice; exponentials, roots and
-trigonometry are in transcendental.py, special functions in special.py, bits in bits.py.
+trigonometry are in transcendental.py, special functions in special/, bits in bits.py.
 """
 
 from __future__ import annotations

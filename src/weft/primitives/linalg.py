@@ -14,6 +14,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
+from weft.mesh.plugins import GPUS
 from weft.primitives.dot import Precision, dimension_text, precision_config
 from weft.primitives.elementwise import add, difference, mul
 from weft.primitives.layout import (
@@ -44,7 +45,6 @@ from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import i64s
 from weft.xla.lapack import LETTERS, call_lapack, char, target
-from weft.xla.plugins import GPUS
 
 # --- cholesky -------------------------------------------------------------------------------
 

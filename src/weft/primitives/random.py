@@ -19,8 +19,8 @@ from weft.core.aval import ShapedArray
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
-from weft.primitives.formula import Real, equal, where
 from weft.primitives.layout import Identity, batched_at_front, check_shape, literal
+from weft.primitives.special.formula import Real, equal, where
 from weft.primitives.transcendental import exp
 from weft.xla.hlo import i64s
 
@@ -314,7 +314,7 @@ random_bits_p, random_split_p, random_fold_in_p = RandomBits(), RandomSplit(), R
 random_clone_p = RandomClone()
 threefry2x32_p = Threefry2x32("threefry2x32", "", [None] * 4, takes="integer")
 
-# What samples are defined by is the engine's own: special.py has an exacter erf_inv, and log1p of
+# What samples are defined by is the engine's own: special/ has an exacter erf_inv, and log1p of
 # float64.
 fast_erf_inv_p = Elementwise(
     "erf_inv",

@@ -1,6 +1,6 @@
 """Exponentials, logarithms, powers, roots, trigonometric and hyperbolic functions: rows of a table.
 
-The family and arithmetic are in elementwise.py, special functions in special.py. Members that
+The family and arithmetic are in elementwise.py, special functions in special/. Members that
 StableHLO gives in several accuracies take `accuracy=`.
 """
 

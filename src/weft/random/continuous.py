@@ -9,14 +9,14 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.custom_rules import stop_gradient
+from weft.api.custom_rules import stop_gradient
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import shape_of
 from weft.primitives.bits import nextafter
 from weft.primitives.elementwise import abs, add, div, mul, neg, sign, sub
 from weft.primitives.layout import literal
 from weft.primitives.random import fast_erf_inv, fast_log1p
-from weft.primitives.special import erf
+from weft.primitives.special.functions import erf
 from weft.primitives.transcendental import exp, log, sqrt, tan
 from weft.random.keys import Words, bits_words, one_key, pair
 from weft.random.sampling import (

@@ -16,9 +16,9 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
+from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import ShapeError
-from weft.loops import while_loop
 from weft.primitives.random import fast_log1p
 from weft.random.keys import Words, fold_words, one_key, pair
 from weft.random.rejection import until_taken

@@ -10,12 +10,12 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.custom_derivatives import custom_jvp
+from weft.api.custom_gradient import custom_jvp
 from weft.errors import ShapeError
 from weft.numpy.promotion import shape_of
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import literal
-from weft.primitives.special import random_gamma_grad
+from weft.primitives.special.functions import random_gamma_grad
 from weft.random.continuous import exponentials, normals, signs, smallest
 from weft.random.keys import Words, one_key, pair
 from weft.random.rejection import until_taken

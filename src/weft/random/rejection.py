@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import weft.numpy as jnp
-from weft.loops import while_loop
+from weft.api.while_loop import while_loop
 from weft.random.keys import Words, fold_words, pair
 
 __all__ = []

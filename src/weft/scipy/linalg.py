@@ -12,10 +12,10 @@ from typing import Any
 
 from weft import dtypes
 from weft import numpy as jnp
-from weft.custom_rules import custom_jvp
-from weft.derivatives import jvp
+from weft.api.custom_rules import custom_jvp
+from weft.api.grad import jvp
+from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
-from weft.loops import fori_loop
 from weft.numpy import linalg
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, operands

@@ -11,11 +11,13 @@ from typing import Any
 
 from weft import dtypes
 from weft import numpy as jnp
-from weft.conditionals import cond
-from weft.custom_rules import custom_jvp
-from weft.derivatives import jvp
+from weft.api.cond import cond
+from weft.api.custom_rules import custom_jvp
+from weft.api.grad import jvp
+from weft.api.scan import scan
+from weft.api.solves import custom_linear_solve
+from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
-from weft.loops import fori_loop
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, operands
 from weft.numpy.systems import epsilon_of, matrices, solve, together
@@ -30,8 +32,6 @@ from weft.primitives.matrices import (
     swap,
     upper_part,
 )
-from weft.scans import scan
-from weft.solves import custom_linear_solve
 
 __all__ = ["expm", "expm_frechet", "funm", "polar", "rsf2csf", "solve_sylvester", "sqrtm"]
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from weft import dtypes
 from weft import numpy as jnp
+from weft.api.flat import check_callable
+from weft.api.grad import grad, value_and_grad
+from weft.api.solves import custom_root
+from weft.api.while_loop import fori_loop, while_loop
 from weft.core.source import boundary
-from weft.derivatives import grad, value_and_grad
 from weft.errors import DtypeError, ShapeError
-from weft.flat import check_callable
-from weft.loops import fori_loop, while_loop
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.dot import Precision
 from weft.scipy.sparse.linalg import cg
-from weft.solves import custom_root
 
 __all__ = ["OptimizeResults", "minimize"]
 

@@ -1,7 +1,7 @@
 """Batching: each value may carry a mapped axis; rules push it into the operations.
 
 `BatchTrace` carries the axis's size and name, so that collectives can refer to it. in_axes and
-out_axes on pytrees are api.py's.
+out_axes on pytrees are api/vmap.py's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.leaks import check_leaks
 from weft.core.primitive import Primitive
 from weft.core.source import VMAP, made_by
 from weft.core.trace import Trace, Tracer, current
 from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
+from weft.watch.leaks import check_leaks
 
 
 class Axis(NamedTuple):

@@ -1,7 +1,7 @@
 """Forward mode: each value carries its directional derivative.
 
 A trace and the functions that run flat functions and jaxprs under it. Reverse mode is linearize.py
-and transpose.py; pytrees are api.py's.
+and transpose.py; pytrees are api/vmap.py's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.leaks import check_leaks
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import JVP, made_by
 from weft.core.stage import StagedTracer, tracked_axes
@@ -19,6 +18,7 @@ from weft.core.trace import Trace, Tracer, current
 from weft.options import config
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
+from weft.watch.leaks import check_leaks
 
 
 class JVPTracer(Tracer):

@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax
 
-from weft import monitoring
 from weft.core.aval import ShapedArray
 from weft.errors import JaxRuntimeError
+from weft.mesh.client import device_list, few_threads, platform_of
+from weft.mesh.plugins import cuda_tools
 from weft.options import config
 from weft.util import Logger
+from weft.watch import events
 from weft.xla.array import put
 from weft.xla.callbacks import entry, execute, parsed
-from weft.xla.client import device_list, few_threads, platform_of
 from weft.xla.diskcache import (
     DiskCache,
     cache_key,
@@ -29,7 +30,6 @@ from weft.xla.diskcache import (
     fingerprint,
 )
 from weft.xla.placement import Placement
-from weft.xla.plugins import cuda_tools
 
 logger = Logger("weft.compile")
 
@@ -60,7 +60,7 @@ def compile_text(
     loaded, how = found_or_compiled(text, placement.devices, options, host_calls)
     seconds = time.perf_counter() - start
     name = module_name(text)
-    monitoring.record_work(monitoring.COMPILE, seconds, fun_name=f"jit({name})")
+    events.record_work(events.COMPILE, seconds, fun_name=f"jit({name})")
     if config.log_compiles:
         logger.warning("%s %s in %.1f ms", how, name, seconds * 1e3)
     return loaded
@@ -95,7 +95,7 @@ def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) 
     entries = [[entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:
         return compile_now(text, listed, options, *entries), "compiled"
-    monitoring.record_event(monitoring.CACHE_REQUEST)
+    events.record_event(events.CACHE_REQUEST)
     start = time.perf_counter()
     disk = disk_cache(config.compilation_cache_dir)
     places = f"{machine_of(devices[0])} {' '.join([str(d.id) for d in devices])}"
@@ -104,12 +104,12 @@ def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) 
     if blob is not None:
         try:
             loaded = devices[0].client.deserialize_executable(blob, listed, options, *entries)
-            monitoring.record_event(monitoring.CACHE_HIT)
-            monitoring.record_work(monitoring.CACHE_RETRIEVAL, time.perf_counter() - start)
+            events.record_event(events.CACHE_HIT)
+            events.record_work(events.CACHE_RETRIEVAL, time.perf_counter() - start)
             return loaded, "loaded from the disk cache"
         except Exception as e:  # whatever is odd about an entry is a recompile
             logger.info("compile cache: an entry did not load (%s); compiling again", e)
-    monitoring.record_event(monitoring.CACHE_MISS)
+    events.record_event(events.CACHE_MISS)
     loaded = compile_now(text, listed, options, *entries)
     try:
         disk.put(key, loaded.serialize())

@@ -18,12 +18,12 @@ from weft.core.trace import Trace, Tracer, install_bottom, leak_message
 from weft.errors import UnexpectedTracerError
 from weft.options import config
 from weft.pytrees import flatten
+from weft.watch.key_reuse import followed
+from weft.watch.nans import check_operation, watch
 from weft.xla.building import executable
 from weft.xla.compile import Executable
 from weft.xla.fastpath import compiled_call
-from weft.xla.key_reuse import followed
 from weft.xla.lower import lower_module
-from weft.xla.nans import check_operation, watch
 from weft.xla.placement import placement_of
 
 # (primitive, *params) -> its kernel.

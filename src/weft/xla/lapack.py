@@ -15,8 +15,8 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
+from weft.mesh.plugins import GPUS
 from weft.xla.hlo import Builder, Value
-from weft.xla.plugins import GPUS
 
 # The letter by which LAPACK tells the routines for a dtype apart.
 LETTERS = dict(zip(("float32", "float64", "complex64", "complex128"), "sdcz", strict=True))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, subjaxprs
 from weft.core.source import SourceInfo, path_text
-from weft.xla.client import platform_of
+from weft.mesh.client import platform_of
 from weft.xla.hlo import TOKEN, Builder, Value
 from weft.xla.placement import Placement
 

@@ -1,7 +1,7 @@
 """Where a program runs: on the device, or over the devices, that its arguments are bound to.
 
 How a value lies on devices is a sharding's to say (that of one device is in client.py, those of a
-mesh in parallel/sharding.py); here they are only compared.
+mesh in mesh/sharding.py); here they are only compared.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import typeof
+from weft.mesh.client import SingleDeviceSharding, default_device, sharding_on
 from weft.xla.array import ArrayImpl
-from weft.xla.client import SingleDeviceSharding, default_device, sharding_on
 
 
 class Placement(NamedTuple):

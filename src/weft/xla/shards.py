@@ -1,7 +1,7 @@
 """Arrays whose parts lie on several devices: made of parts, read whole, laid out another way.
 
 How an array is made and read where one device holds it is array.py's, whose members call this; what
-part a device holds is a sharding's to say (parallel/sharding.py).
+part a device holds is a sharding's to say (mesh/sharding.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
-from weft.parallel.sharding import Index
-from weft.xla.client import SingleDeviceSharding
+from weft.mesh.client import SingleDeviceSharding
+from weft.mesh.sharding import Index
 
 ArrayImpl = _jax.ArrayImpl
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL

@@ -9,7 +9,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft.errors import DeletedError
-from weft.parallel.sharding import GSPMDSharding
+from weft.mesh.sharding import GSPMDSharding
 from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding, set_mesh
 from weft.sharding import PartitionSpec as P
 

@@ -19,9 +19,9 @@ from tests.primitives.test_collective import (
     stack_of,
 )
 from weft import grad, lax, shard_map, vmap
+from weft.mesh.mesh import PartitionSpec as P
+from weft.mesh.mesh import make_mesh
 from weft.numpy import fused
-from weft.parallel.mesh import PartitionSpec as P
-from weft.parallel.mesh import make_mesh
 from weft.primitives.collective import Varying
 
 ONE = make_mesh((4,), ("i",), devices=weft.devices()[:4])

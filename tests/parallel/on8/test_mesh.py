@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from weft.experimental import mesh_utils
-from weft.parallel.mesh import (
+from weft.mesh.mesh import (
     AbstractDevice,
     AbstractMesh,
     AxisType,

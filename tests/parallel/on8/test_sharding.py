@@ -15,8 +15,9 @@ from weft.extend.sharding import (
     get_op_sharding_from_serialized_proto,
     get_serialized_proto_from_hlo_sharding,
 )
-from weft.parallel import sharding
-from weft.parallel.sharding import GSPMDSharding, check_divisible, sharding_of_result
+from weft.mesh import sharding
+from weft.mesh.client import memory_kind_of
+from weft.mesh.sharding import GSPMDSharding, check_divisible, sharding_of_result
 from weft.sharding import (
     AbstractMesh,
     Mesh,
@@ -30,7 +31,6 @@ from weft.sharding import (
     reshard,
 )
 from weft.sharding import PartitionSpec as P
-from weft.xla.client import memory_kind_of
 
 D = weft.devices()
 GRID = np.array(D).reshape(4, 2)

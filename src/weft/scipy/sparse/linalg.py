@@ -13,15 +13,15 @@ from typing import Any
 
 from weft import dtypes
 from weft import numpy as jnp
-from weft.api import eval_shape
+from weft.api.jaxprs import eval_shape
+from weft.api.solves import custom_linear_solve
+from weft.api.while_loop import while_loop
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.lax import linalg
-from weft.loops import while_loop
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.dot import Precision
 from weft.pytrees import flatten, unflatten
-from weft.solves import custom_linear_solve
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.contexts import enable_x64
+from weft.api.contexts import enable_x64
 from weft.errors import DtypeError
 from weft.numpy.promotion import as_array, as_operand, operands
 from weft.primitives.elementwise import Costly, convert
-from weft.primitives.formula import formula
+from weft.primitives.special.formula import formula
 
 
 def floats(op: str, *xs: Any, strong: bool = False, takes_complex: bool = False) -> list:

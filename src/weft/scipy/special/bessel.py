@@ -8,8 +8,9 @@ from typing import Any
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import stack
-from weft.primitives import bessel_formulas, special
-from weft.primitives.formula import Real, choose, equal, exp, where
+from weft.primitives.special import bessel as bessel_formulas
+from weft.primitives.special import functions as special
+from weft.primitives.special.formula import Real, choose, equal, exp, where
 from weft.scipy.special.arguments import floats, row
 
 __all__ = ["bessel_jn", "i0", "i0e", "i1", "i1e"]

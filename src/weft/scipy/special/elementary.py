@@ -12,7 +12,7 @@ from weft.numpy.choice import where as pick
 from weft.numpy.fused import fused
 from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
-from weft.primitives.formula import (
+from weft.primitives.special.formula import (
     Real,
     as_pair,
     choose,

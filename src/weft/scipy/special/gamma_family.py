@@ -1,6 +1,6 @@
 """Gamma, its logarithm and derivatives, beta, their incomplete forms, factorials, zeta, Bernoulli.
 
-The formulas are in primitives/gammas.py.
+The formulas are in primitives/special/gamma.py.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_operand
 from weft.primitives import elementwise as ops
-from weft.primitives import gammas, special
-from weft.primitives import special_tables as tables
 from weft.primitives import transcendental as elementary
-from weft.primitives.formula import (
+from weft.primitives.special import functions as special
+from weft.primitives.special import gamma as gammas
+from weft.primitives.special import tables
+from weft.primitives.special.formula import (
     Pair,
     Real,
     as_pair,

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.numpy.fused import fused
 from weft.primitives.elementwise import no_derivative
-from weft.primitives.formula import (
+from weft.primitives.special.formula import (
     Real,
     choose,
     equal,
@@ -21,7 +21,7 @@ from weft.primitives.formula import (
     repeat,
     where,
 )
-from weft.primitives.gammas import gamma_sign, is_whole, log_gamma, power
+from weft.primitives.special.gamma import gamma_sign, is_whole, log_gamma, power
 from weft.scipy.special.arguments import floats, row
 
 __all__ = ["hyp1f1", "hyp2f1"]

@@ -11,9 +11,9 @@ from typing import Any
 
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
-from weft.primitives import special_tables as tables
 from weft.primitives import transcendental as ops
-from weft.primitives.formula import (
+from weft.primitives.special import tables
+from weft.primitives.special.formula import (
     Real,
     choose,
     cos,
@@ -32,7 +32,7 @@ from weft.primitives.formula import (
     sin_pi,
     where,
 )
-from weft.primitives.gammas import digamma
+from weft.primitives.special.gamma import digamma
 from weft.scipy.special.arguments import floats, row
 
 __all__ = ["exp1", "expi", "expn", "fresnel", "sici", "spence"]

@@ -1,6 +1,6 @@
 """The error function and what is made of it: the normal distribution, Dawson, Faddeeva, Owen.
 
-The formulas are in primitives/error_formulas.py.
+The formulas are in primitives/special/error.py.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.custom_derivatives import custom_jvp
+from weft.api.custom_gradient import custom_jvp
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
-from weft.primitives import error_formulas, special
 from weft.primitives import transcendental as elementary
-from weft.primitives.formula import Real, choose, equal, exp, where
+from weft.primitives.special import error as error_formulas
+from weft.primitives.special import functions as special
+from weft.primitives.special.formula import Real, choose, equal, exp, where
 from weft.scipy.special.arguments import floats, row, widely
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""The transformations and loops that users call: pytrees in, pytrees out."""

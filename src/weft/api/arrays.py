@@ -1,0 +1,237 @@
+"""Arrays over many devices, made of their parts: of a callback, of arrays, of a process's data.
+
+`device_put` lays out what is at hand as a whole; see api/devices.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.api.placing import as_sharding
+from weft.core.aval import ShapedArray, typeof
+from weft.errors import ShapeError
+from weft.mesh.client import Device, SingleDeviceSharding
+from weft.mesh.mesh import PartitionSpec
+from weft.mesh.sharding import Index, Sharding, check_divisible
+from weft.pytrees import broadcast_prefix, flatten, unflatten
+from weft.xla.array import ArrayImpl, host_view, put
+from weft.xla.shards import Bounds, bounds, from_pieces, pieces
+
+__all__ = [
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+]
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Any,
+    data_callback: Callable[[Index], Any],
+    dtype: Any = None,
+) -> Any:
+    """An array whose parts `data_callback` gives, each from its place in the whole.
+
+    It is called with a tuple of slices for every different part that this process's devices are to
+    hold, and returns an array of that shape. So no process has to hold all of the array.
+
+    Args:
+      shape: of the whole array.
+      sharding: how it lies on devices.
+      data_callback: from a tuple of slices to that part of the array.
+      dtype: of the array, by default that of the parts; needed where this process holds none.
+
+    >>> from weft.sharding import NamedSharding, PartitionSpec
+    >>> from weft import make_mesh
+    >>> whole = np.arange(8.0, dtype=np.float32)
+    >>> over_x = NamedSharding(make_mesh((1,), ("x",)), PartitionSpec("x"))
+    >>> make_array_from_callback((8,), over_x, lambda index: whole[index])
+    Array([0., 1., 2., 3., 4., 5., 6., 7.], dtype=float32)
+    """
+    op = "make_array_from_callback"
+    shape, sharding = tuple(shape), checked(op, sharding, tuple(shape), "the array")
+    kind = None if dtype is None else dtypes.canonicalize(np.dtype(dtype))
+    held: dict[Bounds, Any] = {}
+    for index in sharding.addressable_devices_indices_map(shape).values():
+        key = bounds(index, shape)
+        if key in held:
+            continue
+        part = data_callback(index)
+        aval = typeof(part, op)
+        want = tuple(high - low for low, high in key)
+        if aval.shape != want:
+            raise ShapeError(
+                f"{op}: data_callback must return the part asked for; got {aval} for "
+                f"{shown(index)} of an array of shape {shape}, whose parts have shape {want}."
+            )
+        if dtype is None and kind not in (None, aval.dtype):
+            raise TypeError(
+                f"{op}: data_callback must return one dtype; got {aval.dtype} for {shown(index)}, "
+                f"and {kind} before. Hint: dtype={str(kind)!r}, and x.astype in the callback."
+            )
+        kind = kind or aval.dtype
+        held[key] = host_view(part) if type(part) is ArrayImpl else part
+    if kind is None:
+        raise TypeError(
+            f"{op}: dtype must be given where this process holds no part of the array; got None "
+            f"for {sharding}. Hint: dtype='float32'."
+        )
+    return made(ShapedArray(shape, kind), sharding, held)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
+) -> Any:
+    """An array of parts that lie on their devices already, one for each device; nothing is copied.
+
+    Args:
+      shape: of the whole array.
+      sharding: how it lies on devices.
+      arrays: a list with an array for each of this process's devices, in any order.
+      dtype: of the array; needed where this process holds none.
+
+    >>> import weft.numpy as jnp
+    >>> x = jnp.arange(3)
+    >>> make_array_from_single_device_arrays((3,), x.sharding, [x])
+    Array([0, 1, 2], dtype=int32)
+    """
+    op = "make_array_from_single_device_arrays"
+    if not isinstance(arrays, list | tuple):
+        raise TypeError(f"{op}: arrays must be a list; got a {type(arrays).__name__}. Hint: [x].")
+    shape, sharding = tuple(shape), checked(op, sharding, tuple(shape), "the array")
+    local = sharding.addressable_devices_indices_map(shape)
+    by_device: dict[Any, Any] = {}
+    for i, x in enumerate(arrays):
+        if type(x) is not ArrayImpl or x._sharding.num_devices != 1:
+            got = x.aval if type(x) is ArrayImpl else type(x).__name__
+            raise TypeError(
+                f"{op}: arrays must be on one device each; got {got} at place {i}. "
+                "Hint: weft.device_put(part, device)."
+            )
+        (device,) = x.devices()
+        if device in by_device:
+            raise ValueError(f"{op}: arrays must be on different devices; got two on {device!r}.")
+        if x.aval.shape != sharding.shard_shape(shape):
+            raise ShapeError(
+                f"{op}: arrays must have the shape of a part, {sharding.shard_shape(shape)}; got "
+                f"{x.aval} at place {i}, for an array of shape {shape}."
+            )
+        by_device[device] = x
+    kinds = {x.dtype for x in arrays} | ({np.dtype(dtype)} if dtype is not None else set())
+    if len(kinds) != 1:
+        listed = ", ".join(sorted(k.name for k in kinds)) or "no arrays and no dtype"
+        raise TypeError(f"{op}: arrays must have one dtype; got {listed}.")
+    if {*by_device} != {*local}:
+        raise ValueError(
+            f"{op}: arrays must be on this process's {len(local)} devices of the sharding, one on "
+            f"each; got {len(by_device)} on {sorted(d.id for d in by_device)} for devices "
+            f"{sorted(d.id for d in local)}."
+        )
+    weak = bool(arrays) and all(x.weak_type for x in arrays)
+    aval = ShapedArray(shape, kinds.pop(), weak)
+    parts = [by_device[d] for d in local]
+    return ArrayImpl(aval, sharding, parts, committed=True, _skip_checks=True)
+
+
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Any = None
+) -> Any:
+    """An array of the parts that each process has: of every process's share of a batch, the batch.
+
+    In one process this is `device_put(local_data, sharding)`.
+
+    Args:
+      sharding: how the array lies on devices, or a pytree prefix of such.
+      local_data: a pytree of host arrays, the part of each that this process's devices are to hold,
+        as one block.
+      global_shape: the shape of the whole (or a pytree prefix of shapes); by default as many times
+        the local one as there are blocks. An axis with the local size is one that all have whole.
+
+    >>> from weft.sharding import NamedSharding, PartitionSpec
+    >>> from weft import make_mesh
+    >>> over_x = NamedSharding(make_mesh((1,), ("x",)), PartitionSpec("x"))
+    >>> make_array_from_process_local_data(over_x, np.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+    op = "make_array_from_process_local_data"
+    leaves, tree = flatten(local_data)
+    places = broadcast_prefix(
+        sharding, local_data, op=op, prefix_name="sharding", full_name="local_data"
+    )
+    shapes = broadcast_prefix(
+        global_shape,
+        local_data,
+        is_leaf=lambda s: s is None or (isinstance(s, tuple) and all(type(n) is int for n in s)),
+        op=op,
+        prefix_name="global_shape",
+        full_name="local_data",
+    )
+    return unflatten(tree, map(from_local, leaves, places, shapes))
+
+
+def from_local(local: Any, sharding: Any, shape: tuple[int, ...] | None) -> Any:
+    """One array of the parts that each process has."""
+    op = "make_array_from_process_local_data"
+    aval = typeof(local, op)
+    sharding = checked(op, sharding, None)
+    counts, places = sharding._tiles(aval.ndim)
+    mine = [d in sharding.addressable_devices for d in sharding._device_assignment]
+    here = [sorted(set(column)) for column in places[mine].T.tolist()]
+    if shape is None:
+        shape = tuple(
+            n * count // max(len(held), 1)
+            for n, count, held in zip(aval.shape, counts, here, strict=True)
+        )
+    check_divisible(op, sharding, shape, "the array")
+    sizes = sharding.shard_shape(shape)
+    for i, (n, whole, size, held) in enumerate(zip(aval.shape, shape, sizes, here, strict=True)):
+        if n not in (whole, size * len(held)):
+            raise ShapeError(
+                f"{op}: axis {i} of local_data must have size {size * len(held)}, what this "
+                f"process's devices hold of {whole}; got {aval} for global_shape {shape}."
+            )
+
+    def local_part(key: Bounds) -> tuple[slice, ...]:
+        out = []
+        for i, (low, high) in enumerate(key):
+            whole = aval.shape[i] == shape[i]
+            start = low if whole else here[i].index(low // sizes[i]) * sizes[i]
+            out.append(slice(start, start + high - low))
+        return tuple(out)
+
+    host = host_view(local) if type(local) is ArrayImpl else np.asarray(local, aval.dtype)
+    full = ShapedArray(shape, aval.dtype)
+    if type(sharding) is SingleDeviceSharding:
+        return put(host, sharding, committed=True)
+    return made(full, sharding, {key: host[local_part(key)] for key in pieces(full, sharding)})
+
+
+def made(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
+    """An array of its parts, over one device or several."""
+    if type(sharding) is SingleDeviceSharding:
+        (whole,) = held.values()
+        return put(np.asarray(whole, aval.dtype), sharding, committed=True)
+    return from_pieces(aval, sharding, held)
+
+
+def checked(op: str, sharding: Any, shape: tuple[int, ...] | None, what: str = "") -> Any:
+    """A sharding of what stands for one, that fits a shape."""
+    if not isinstance(sharding, Sharding | PartitionSpec | Device):
+        raise TypeError(
+            f"{op}: sharding must be a sharding; got {sharding!r} of type "
+            f"{type(sharding).__name__}. Hint: NamedSharding(mesh, P('x'))."
+        )
+    sharding = as_sharding(op, "sharding", sharding)
+    if shape is not None:
+        check_divisible(op, sharding, shape, what)
+    return sharding
+
+
+def shown(index: Index) -> str:
+    """A tuple of slices as it is written."""
+    parts = (":" if s == slice(None) else f"{s.start}:{s.stop}" for s in index)
+    return f"x[{', '.join(parts)}]" if index else "x"

@@ -1,0 +1,229 @@
+"""The functions that control flow takes, staged: bodies, branches, conditions, rules.
+
+Below this file a body is a closed jaxpr whose first parameters are what it closed over. The checks
+of carries and branches, which name the leaf that does not fit, are here too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.api.flat import FlatFun, argument_origins, leaf_names
+from weft.api.jit import is_live, programs_of
+from weft.api.retracing import explain_function
+from weft.control.cond import cond_p, joined_avals
+from weft.control.jit import jit_p
+from weft.control.remat import remat_p
+from weft.control.scan import groups, scan_p
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
+from weft.core.primitive import Primitive, joined
+from weft.core.source import inner_source
+from weft.core.stage import close_jaxpr, stage
+from weft.core.trace import Tracer, current
+from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.options import config, trace_context
+from weft.primitives.collective import Varying, pvary_p
+from weft.primitives.constant import stage_whole
+from weft.primitives.layout import convert, literal
+from weft.pytrees import (
+    PyTreeDef,
+    equality_errors_treedef,
+    flatten,
+    tree_map,
+    unflatten,
+)
+from weft.transforms.batch import mapped_aval
+from weft.util import fun_name
+from weft.xla.array import put
+from weft.xla.eager import EVAL
+
+
+class Body(NamedTuple):
+    """A staged function: `jaxpr` takes `consts` first, then the leaves of its arguments."""
+
+    jaxpr: Jaxpr
+    consts: list
+    out_tree: PyTreeDef
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the leaves of the result."""
+        return self.jaxpr.out_avals
+
+
+def stage_body(
+    op: str, fun: Callable, args_tree: PyTreeDef, in_avals: Sequence[ShapedArray]
+) -> Body:
+    """Stage `fun`, called with the tuple of arguments that `args_tree` is the structure of.
+
+    What a function was staged to is kept with it, unless it closes over traced values.
+    """
+    programs = programs_of(fun)
+    key = ("body", op, args_tree, tuple(in_avals), trace_context())
+    body = programs.get(key)
+    if body is None or not all(map(is_live, body.consts)):
+        if config.explain_cache_misses and not programs and current.trace is EVAL:
+            explain_function(fun)
+        in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
+        flat = FlatFun(fun, in_tree, op)
+        names = functools.partial(argument_origins, fun, in_tree)
+        jaxpr, consts = stage(flat, in_avals, fun_name(fun), names)
+        # a NumPy array is taken as it is now
+        consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
+        body = Body(close_jaxpr(jaxpr), consts, flat.out_tree)
+        if not any(isinstance(c, Tracer) for c in consts):
+            programs.add(key, body)
+    return body
+
+
+def promoted_carry(
+    avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+) -> list[ShapedArray]:
+    """The types a carry must start with so that a body which gives `out_avals` may keep them.
+
+    A weakly typed leaf, as a Python number is, takes the dtype that the body gives it where that
+    loses nothing; the others are as they are. Weakness alone is no difference. What the body makes
+    differ over a mesh may differ from the start.
+    """
+    out = []
+    for a, b in zip(avals, out_avals, strict=True):
+        if a.weak_type and a.dtype != b.dtype and a.shape == b.shape:
+            dtype, weak = dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type)))
+            a = a.update(dtype=dtype, weak_type=weak)
+        out.append(a.update(varying=joined((a, b))) if b.varying is not a.varying else a)
+    return out
+
+
+def check_carry(
+    op: str, fun: Callable, given: tuple[PyTreeDef, Sequence], returned: tuple[PyTreeDef, Sequence]
+) -> None:
+    """Raise unless a body returns a carry of the structure, shapes and dtypes that it is given."""
+    (tree, avals), (out_tree, out_avals) = given, returned
+    name = fun_name(fun)
+    if tree != out_tree:
+        first = next(equality_errors_treedef(tree, out_tree), None)
+        apart = (
+            first.between("carry", f"the one that {name} returns") if first else (tree, out_tree)
+        )
+        raise PytreeError(f"{op}: the carry must keep its structure; got {apart}.")
+    for leaf, a, b in zip(leaf_names("carry", tree), avals, out_avals, strict=True):
+        got = f"got {a} at {leaf} and {b} for it from {name}."
+        if a.shape != b.shape:
+            raise ShapeError(f"{op}: the carry must keep its shapes; {got}")
+        if a.dtype != b.dtype:
+            up = dtypes.promote_types(a.dtype, b.dtype) == b.dtype
+            fix = f"start with {leaf}.astype(jnp.{b.dtype.name})"
+            if not up:
+                fix = f"return it as .astype(jnp.{a.dtype.name})"
+            raise DtypeError(f"{op}: the carry must keep its dtypes; {got} Hint: {fix}.")
+
+
+def as_arrays(tree: Any) -> Any:
+    """A pytree with arrays for numbers: what bodies are given that run without being staged."""
+    return tree_map(lambda x: x if isinstance(x, Tracer) else put(x), tree)
+
+
+def cast_to(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:
+    """Values converted to the given types where they do not have them."""
+    return [x if typeof(x) is a else cast(x, a) for x, a in zip(xs, avals, strict=True)]
+
+
+def cast(x: Any, aval: ShapedArray) -> Any:
+    """A value as one of the given type, which has its shape."""
+    if type(x) in (int, float, complex):
+        x = literal(x, aval.dtype)
+    elif typeof(x) is not aval:
+        x = convert(x, aval.dtype, aval.weak_type)
+    if aval.varying is not None and typeof(x).varying is not aval.varying:
+        x = aval.varying.cast(current.trace, x)
+    return x
+
+
+@memo_jaxpr
+def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
+    """A program for operands that vary over more of a mesh; None where that cannot be.
+
+    It cannot where it holds one that would have to, of a loop of unknown length or a custom rule.
+    What was made to vary within it, and varies from the start now, is left as it is.
+    """
+    if list(avals) == jaxpr.in_avals:
+        return jaxpr
+    found = True
+
+    def fun(*args: Any) -> list:
+        nonlocal found
+        env = dict(zip(jaxpr.invars, args, strict=True))
+        read = lambda a: a.val if type(a) is Literal else env[a]
+        around = current.source
+        try:
+            for eqn in jaxpr.eqns:
+                xs, params = list(map(read, eqn.invars)), eqn.params
+                current.source = inner_source(eqn.source)
+                pairs = zip(xs, eqn.invars, strict=True)
+                if any(jaxprs_in_params(params)) and not all(
+                    type(a) is Literal or typeof(x) is a.aval for x, a in pairs
+                ):
+                    inner = spread_params(eqn.primitive, params, list(map(typeof, xs)))
+                    found = found and inner is not None
+                    if inner is not None:
+                        params, types = inner
+                        xs = cast_to(xs, types)
+                if eqn.primitive is pvary_p:
+                    more = Varying.of(params["axes"])
+                    ys = [more.cast(current.trace, xs[0]) if more else xs[0]]
+                else:
+                    ys = eqn.primitive.bind(*xs, **params)
+                env.update(zip(eqn.outvars, ys, strict=True))
+        finally:
+            current.source = around
+        return list(map(read, jaxpr.outvars))
+
+    program = stage_whole(fun, avals, jaxpr.name)
+    return program if found else None
+
+
+def spread_params(prim: Primitive, params: dict, avals: list) -> tuple[dict, list] | None:
+    """As `spread_jaxpr`, for a primitive that holds programs: its parameters for such operands.
+
+    Also the types that the operands are to have, for one that is carried may have to vary more.
+    """
+    if prim is cond_p:
+        index, *rest = avals
+        rest = [a.update(varying=joined((a, index))) for a in rest]
+        spread = [spread_jaxpr(b, tuple(rest)) for b in params["branches"]]
+        if None in spread:
+            return None
+        outs = tuple(joined_avals([b.out_avals for b in spread], index))
+        return {"branches": tuple([giving_types(b, outs) for b in spread])}, [index, *rest]
+    if prim is scan_p:
+        consts, carry, xs = groups(avals, params)
+        while True:
+            types = (*consts, *carry, *[mapped_aval(x, 0) for x in xs])
+            body = spread_jaxpr(params["jaxpr"], types)
+            if body is None:
+                return None
+            outs = body.out_avals
+            more = promoted_carry(carry, outs[: len(carry)])
+            if more == carry:
+                break
+            carry = more
+        body = giving_types(body, (*carry, *outs[len(carry) :]))
+        return {**params, "jaxpr": body}, [*consts, *carry, *xs]
+    if prim is not jit_p and prim is not remat_p:
+        return None
+    inner = spread_jaxpr(params["jaxpr"], tuple(avals))
+    return None if inner is None else ({**params, "jaxpr": inner}, avals)
+
+
+@memo_jaxpr
+def giving_types(jaxpr: Jaxpr, outs: tuple[ShapedArray, ...]) -> Jaxpr:
+    """A program with results of these types, which vary over more of a mesh."""
+    if jaxpr.out_avals == list(outs):
+        return jaxpr
+    return stage_whole(lambda *xs: cast_to(jaxpr(*xs), outs), jaxpr.in_avals, jaxpr.name)

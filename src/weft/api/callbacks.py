@@ -1,0 +1,168 @@
+"""Python functions called from compiled programs: `pure_callback`, `io_callback`.
+
+The primitives and their rules are control/effects.py's; calls for debugging are in
+debug/printing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.api.flat import avals_of, check_callable, struct_like
+from weft.control.effects import (
+    VMAP_METHODS,
+    io_callback_p,
+    ordered_io_callback_p,
+    pure_callback_p,
+    result_of,
+)
+from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
+from weft.util import fun_name
+from weft.xla.array import put
+
+__all__ = ["effects_barrier", "io_callback", "pure_callback"]
+
+
+class FlatCallback:
+    """A function of pytrees as a program calls it: given arrays, leaves out, which are checked."""
+
+    __slots__ = ("callback_func", "in_tree", "op", "out_tree")
+
+    def __init__(self, op: str, callback_func: Callable, in_tree: PyTreeDef, out_tree: PyTreeDef):
+        self.op = op
+        self.callback_func = callback_func
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+
+    def __call__(self, result_avals: Sequence[ShapedArray], *leaves: Any) -> list[np.ndarray]:
+        args, kwargs = unflatten(self.in_tree, map(put, leaves))
+        out = self.callback_func(*args, **kwargs)
+        outs, tree = flatten(out)
+        if tree != self.out_tree:
+            raise TypeError(
+                f"{self.op}: {fun_name(self.callback_func)} must return the structure of "
+                f"result_shape_dtypes; got {tree} where {self.out_tree} was."
+            )
+        names = [keystr(path) for path, _ in flatten_with_path(out)[0]] if len(outs) > 1 else [""]
+        return [
+            result_of(self.op, f"result{name} of {fun_name(self.callback_func)}", x, aval)
+            for x, aval, name in zip(outs, result_avals, names, strict=False)
+        ]
+
+    @property
+    def __name__(self) -> str:
+        return fun_name(self.callback_func)
+
+
+def pure_callback(
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function that has no side effects, also from a compiled program.
+
+    Each time the program runs, `callback(*args, **kwargs)` is called with arrays in the thread that
+    called the program; what it returns are the results. It may be called more often, or never where
+    they are not used. An error that it raises comes from the call of the program. It has no
+    derivative: put `custom_jvp` around the call.
+
+    Args:
+      callback: takes pytrees of arrays, returns what `result_shape_dtypes` says.
+      result_shape_dtypes: a pytree of arrays or `ShapeDtypeStruct`s: the types of the results.
+      sharding: for JAX's callers; the engine chooses where the callback runs.
+      vmap_method: how it is mapped by `vmap`: "sequential" calls it for each element;
+        "expand_dims" once, with a leading axis of the mapped size, or of size 1 where an argument
+        is not mapped; "broadcast_all" repeats the latter; None refuses.
+
+    >>> import numpy as np, weft
+    >>> struct = weft.ShapeDtypeStruct((3,), np.float32)
+    >>> f = weft.jit(lambda x: weft.pure_callback(np.sort, struct, x))
+    >>> f(np.float32([3, 1, 2]))
+    Array([1., 2., 3.], dtype=float32)
+    """
+    if vmap_method not in (None, *VMAP_METHODS):
+        raise ValueError(
+            f"pure_callback: vmap_method must be one of {', '.join(VMAP_METHODS)} or None; "
+            f"got {vmap_method!r}."
+        )
+    return call_flat(
+        "pure_callback",
+        callback,
+        result_shape_dtypes,
+        (args, kwargs),
+        pure_callback_p.bind,
+        {"sharding": sharding, "vmap_method": vmap_method},
+    )
+
+
+def io_callback(
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function for what it does, also from a compiled program.
+
+    As `pure_callback`, but each time the program runs the function is called just once where the
+    program says, whether its results are used or not; under `vmap` once for each element. The calls
+    with `ordered` are made in the order they are written in. `result_shape_dtypes` is None for a
+    function that returns nothing; one without floating-point results may be called under `grad`.
+
+    >>> import weft
+    >>> seen = []
+    >>> @weft.jit
+    ... def f(x):
+    ...     io_callback(lambda v: seen.append(float(v)), None, x, ordered=True)
+    ...     return x + 1
+    >>> f(f(1.0)), seen
+    (Array(3., dtype=float32, weak_type=True), [1.0, 2.0])
+    """
+    prim = ordered_io_callback_p if ordered else io_callback_p
+    given = {"sharding": sharding}
+    return call_flat("io_callback", callback, result_shape_dtypes, (args, kwargs), prim.bind, given)
+
+
+def call_flat(
+    op: str, callback: Callable, shapes: Any, call: tuple, bind: Callable, params: dict
+) -> Any:
+    """Bind a primitive to the leaves of a call of a function whose results have given types."""
+    check_callable(op, callback)
+    leaves, in_tree = flatten(call)
+    avals_of(op, leaves, in_tree, callback)
+    result_avals, out_tree = result_types(op, shapes)
+    flat = FlatCallback(op, callback, in_tree, out_tree)
+    outs = bind(*leaves, callback=flat, result_avals=result_avals, **params)
+    return unflatten(out_tree, outs)
+
+
+def result_types(op: str, shapes: Any) -> tuple[tuple[ShapedArray, ...], PyTreeDef]:
+    """The types that a pytree of arrays and structs names, and its structure."""
+    found = []
+    leaves, tree = flatten_with_path(shapes)
+    for path, x in leaves:
+        struct = struct_like(x)
+        if not is_valid_value(struct) and not hasattr(struct, "aval"):
+            raise TypeError(
+                f"{op}: result_shape_dtypes must be a pytree of arrays or ShapeDtypeStructs; got "
+                f"{x!r} at result_shape_dtypes{keystr(path)}. "
+                "Hint: weft.ShapeDtypeStruct(shape, dtype)."
+            )
+        found.append(typeof(struct).strong())
+    return tuple(found), tree
+
+
+def effects_barrier() -> None:
+    """Wait until what programs do besides computing is done.
+
+    It is, when the call of a program returns: one with callbacks runs to its end in the call. The
+    function is there for programs written for JAX, where callbacks may come later.
+    """

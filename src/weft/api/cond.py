@@ -1,0 +1,279 @@
+"""`cond`, `switch` and `platform_dependent`: what runs is chosen when the program runs.
+
+Predicates, pytrees and the checks of what branches return are here; what a transformation does with
+the choice is control/cond.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.api.bodies import Body, as_arrays, cast_to, giving_types, spread_jaxpr, stage_body
+from weft.api.flat import avals_of, check_callable, leaf_names
+from weft.control.cond import cond_p, joined_avals, taking
+from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.jaxpr import Jaxpr
+from weft.core.primitive import joined
+from weft.core.source import boundary
+from weft.core.stage import tracked_axes
+from weft.core.trace import is_concrete
+from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.mesh.client import default_device
+from weft.options import config
+from weft.primitives.elementwise import clamp, ne
+from weft.primitives.layout import convert
+from weft.pytrees import flatten, unflatten
+from weft.util import fun_name
+
+__all__ = ["cond", "platform_dependent", "switch"]
+
+_NO_OPERAND = object()
+
+
+@boundary
+def cond(
+    pred: Any,
+    true_fun: Callable,
+    false_fun: Callable,
+    *operands: Any,
+    operand: Any = _NO_OPERAND,
+    linear: Any = None,
+) -> Any:
+    """Call `true_fun(*operands)` or `false_fun(*operands)`, as `pred` says when the program runs.
+
+    Both are traced; their results must have one structure, and equal types leaf by leaf. Under
+    `vmap` over `pred` both run, and the result is selected; otherwise only one runs.
+
+    Args:
+      pred: a scalar, bool or a number, which is true unless it is zero.
+      true_fun, false_fun: functions of the operands; they may close over values.
+      operand: one operand, by keyword.
+      linear: taken so that old calls work; nothing depends on it.
+
+    The form of JAX's first years, `cond(pred, true_operand, true_fun, false_operand, false_fun)`,
+    gives each function an operand of its own.
+
+    >>> cond(3 > 2, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    if operand is not _NO_OPERAND:
+        if operands:
+            raise TypeError(
+                "cond: operands must be given by position or as `operand`; got both. "
+                "Hint: lax.cond(pred, true_fun, false_fun, x, y)."
+            )
+        operands = (operand,)
+    if not callable(true_fun) and len(operands) == 2 and callable(false_fun):
+        return five_part_cond(pred, true_fun, false_fun, *operands)
+    check_callable("cond", true_fun)
+    check_callable("cond", false_fun)
+    index = predicate(pred)
+    names = [
+        f"{which} ({fun_name(f)})"
+        for which, f in (("false_fun", false_fun), ("true_fun", true_fun))
+    ]
+    return choose("cond", index, [false_fun, true_fun], operands, names)
+
+
+def five_part_cond(
+    pred: Any, true_operand: Any, true_fun: Callable, false_operand: Any, false_fun: Callable
+) -> Any:
+    """The form of `cond` in which each function has an operand of its own."""
+    check_callable("cond", false_fun)
+    return cond(
+        pred,
+        lambda x, y: true_fun(x),
+        lambda x, y: false_fun(y),
+        true_operand,
+        false_operand,
+    )
+
+
+def predicate(pred: Any) -> Any:
+    """The index, 0 or 1, that a predicate stands for."""
+    if not is_valid_value(pred):
+        raise TypeError(
+            f"cond: the predicate must be a bool or a number; got {pred!r} of type "
+            f"{type(pred).__name__}."
+        )
+    aval = typeof(pred)
+    if aval.shape:
+        raise ShapeError(
+            f"cond: the predicate must be a scalar; got {aval}. "
+            "Hint: pred.all(), pred.any(), or jnp.where for a choice by element."
+        )
+    if dtypes.is_complex(aval.dtype):
+        raise DtypeError(
+            f"cond: the predicate must be a bool or a real number; got {aval}. Hint: pred != 0."
+        )
+    if isinstance(pred, bool | int | float | np.generic):
+        return np.int32(pred != 0)
+    if not dtypes.is_bool(aval.dtype):
+        pred = ne(pred, 0)
+    return convert(pred, np.dtype(np.int32))
+
+
+@boundary
+def switch(
+    index: Any,
+    branches: Sequence[Callable],
+    *operands: Any,
+    operand: Any = _NO_OPERAND,
+    linear: Any = None,
+) -> Any:
+    """Call `branches[index](*operands)`, as `index` says when the program runs.
+
+    All branches are traced; their results must have one structure, and equal types leaf by leaf. An
+    index that is out of range takes the nearest branch. Under `vmap` over `index` all run, and the
+    result is selected.
+
+    >>> switch(1, [lambda x: x + 1.0, lambda x: x * 2.0], 5.0)
+    Array(10., dtype=float32, weak_type=True)
+    """
+    if operand is not _NO_OPERAND:
+        if operands:
+            raise TypeError(
+                "switch: operands must be given by position or as `operand`; got both. "
+                "Hint: lax.switch(index, branches, x, y)."
+            )
+        operands = (operand,)
+    if not isinstance(branches, Iterable):
+        raise TypeError(f"switch: branches must be a sequence of functions; got {branches!r}.")
+    branches = list(branches)
+    for f in branches:
+        check_callable("switch", f)
+    if not branches:
+        raise ValueError("switch: there must be at least one branch; got none.")
+    index = branch_index(index, len(branches))
+    if len(branches) == 1:
+        return branches[0](*operands)
+    names = [f"branch {i} ({fun_name(f)})" for i, f in enumerate(branches)]
+    return choose("switch", index, branches, operands, names)
+
+
+def branch_index(index: Any, count: int) -> Any:
+    """An index held to the range of `count` branches, as an int32."""
+    if not is_valid_value(index):
+        raise TypeError(
+            f"switch: the index must be an integer; got {index!r} of type {type(index).__name__}."
+        )
+    aval = typeof(index)
+    if aval.shape:
+        raise ShapeError(f"switch: the index must be a scalar; got {aval}.")
+    if not dtypes.is_integer(aval.dtype):
+        hint = "lax.cond" if dtypes.is_bool(aval.dtype) else "index.astype(jnp.int32)"
+        raise DtypeError(f"switch: the index must be an integer; got {aval}. Hint: {hint}.")
+    if count == 1:
+        return np.int32(0)
+    if isinstance(index, int | np.generic):
+        return np.int32(min(max(int(index), 0), count - 1))
+    return clamp(0, convert(index, np.dtype(np.int32)), count - 1)
+
+
+def choose(
+    op: str, index: Any, funs: Sequence[Callable], operands: tuple, names: Sequence[str]
+) -> Any:
+    """Stage the functions, make their programs alike, and bind `cond`."""
+    if config.disable_jit and is_concrete(index):
+        return funs[int(index)](*as_arrays(operands))
+    leaves, tree = flatten(operands)
+    avals = avals_of(op, leaves, flatten((operands, {}))[1], funs[0])
+    bodies = [stage_body(op, f, tree, avals) for f in funs]
+    check_results(op, bodies, names)
+    branches, consts = with_common_consts(bodies)
+    given = [*consts, *leaves]
+    if tracked_axes():
+        branches, given = alike_over_mesh(branches, index, given)
+    outs = cond_p.bind(index, *given, branches=branches)
+    return unflatten(bodies[0].out_tree, outs)
+
+
+def alike_over_mesh(
+    branches: tuple[Jaxpr, ...], index: Any, operands: Sequence[Any]
+) -> tuple[tuple[Jaxpr, ...], list]:
+    """Branches whose results vary alike over a mesh, and operands that vary as the index does.
+
+    What devices share is made each one's own before they part: its cotangent is then summed over
+    them when they are together again, and not in a branch that only some of them are in.
+    """
+    chosen = typeof(index)
+    avals = [typeof(x) for x in operands]
+    if chosen.varying is not None:
+        apart = [a.update(varying=joined((a, chosen))) for a in avals]
+        spread = [spread_jaxpr(b, tuple(apart)) for b in branches]
+        if all(spread):
+            branches, avals = tuple(spread), apart
+    outs = joined_avals([b.out_avals for b in branches], chosen)
+    if any(b.out_avals != outs for b in branches):
+        branches = tuple([giving_types(b, tuple(outs)) for b in branches])
+    return branches, cast_to(operands, avals)
+
+
+def check_results(op: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
+    """Raise unless the branches return one structure and equal types, weakness apart."""
+    first = bodies[0]
+    for body, name in zip(bodies[1:], names[1:], strict=True):
+        if body.out_tree != first.out_tree:
+            raise PytreeError(
+                f"{op}: branches must return the same structure; got {first.out_tree} from "
+                f"{names[0]} and {body.out_tree} from {name}."
+            )
+        for leaf, a, b in zip(
+            leaf_names("result", first.out_tree), first.out_avals, body.out_avals, strict=True
+        ):
+            if a.update(weak_type=False, varying=None) is not b.update(
+                weak_type=False, varying=None
+            ):
+                raise mismatch(op, leaf, (names[0], a), (name, b))
+
+
+def mismatch(
+    op: str, leaf: str, one: tuple[str, ShapedArray], other: tuple[str, ShapedArray]
+) -> Exception:
+    """The error for branches that return different types, with the cast to write."""
+    (one_name, a), (other_name, b) = one, other
+    got = f"got {a} from {one_name} and {b} from {other_name} at {leaf}."
+    if a.shape != b.shape:
+        return ShapeError(f"{op}: branches must return arrays of equal shapes; {got}")
+    to, where = (
+        (a, other_name) if dtypes.promote_types(a.dtype, b.dtype) == a.dtype else (b, one_name)
+    )
+    return DtypeError(
+        f"{op}: branches must return arrays of equal dtypes; {got} "
+        f"Hint: {leaf}.astype(jnp.{to.dtype.name}) in {where}."
+    )
+
+
+def with_common_consts(bodies: Sequence[Body]) -> tuple[tuple[Jaxpr, ...], list]:
+    """The programs of bodies, each taking what any of them closed over, and those values."""
+    consts = {id(c): c for body in bodies for c in body.consts}
+    branches = []
+    for body in bodies:
+        place = {id(c): i for i, c in enumerate(body.consts)}
+        own = range(len(place), len(body.jaxpr.invars))
+        given = [place.get(k, typeof(c)) for k, c in consts.items()]
+        branches.append(taking(body.jaxpr, (*given, *own)))
+    return tuple(branches), list(consts.values())
+
+
+def platform_dependent(
+    *args: Any, default: Callable | None = None, **per_platform: Callable
+) -> Any:
+    """Call the function given for the platform that the program runs on, else `default`.
+
+    >>> platform_dependent(3.0, cpu=lambda x: x + 1.0, tpu=lambda x: x - 1.0)
+    4.0
+    """
+    platform = default_device().platform
+    names = [platform, *(("cuda", "rocm") if platform == "gpu" else ())]
+    fun = next((per_platform[n] for n in names if n in per_platform), default)
+    if fun is None:
+        raise NotImplementedError(
+            f"platform_dependent: there must be a function for the platform in use, {platform}; "
+            f"got {', '.join(sorted(per_platform)) or 'none'}. Hint: default=f."
+        )
+    return fun(*args)

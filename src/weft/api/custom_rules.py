@@ -1,0 +1,602 @@
+"""`custom_jvp` and `custom_vjp`: functions that bring their own derivative.
+
+Pytrees, arguments and checks are here; what a transformation does with such a call is
+control/custom.py. The public module is api/custom_gradient.py, with what is built on these two.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft import dtypes
+from weft.api.flat import FlatFun, as_tuple, avals_of, check_callable, value_error
+from weft.control.custom import custom_jvp_p, custom_vjp_p
+from weft.control.hoist import Hoisted, closed_over, substitute
+from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.primitive import Zero
+from weft.core.source import boundary
+from weft.core.trace import current
+from weft.errors import PytreeError, ShapeError
+from weft.primitives.collective import psum_invariant_p
+from weft.primitives.elementwise import add, stop_gradient_p
+from weft.primitives.layout import convert, zeros
+from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.util import fun_name
+
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vjp_primal_tree_values",
+    "stop_gradient",
+    "zero_from_primal",
+]
+
+
+def stop_gradient(x: Any) -> Any:
+    """A pytree of values as it is, with derivatives of zero.
+
+    >>> from weft import grad
+    >>> grad(lambda x: x * stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    return tree_map(stop_one, x)
+
+
+def stop_one(x: Any) -> Any:
+    """A leaf whose derivative is zero; what has none is as it was."""
+    return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(typeof(x).dtype) else x
+
+
+# --- what rules see where zeros are symbolic ----------------------------------------------------
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is zero and was not computed: `aval`, `shape`, `dtype`."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(x: Any) -> SymbolicZero:
+        """The zero tangent of a value."""
+        return SymbolicZero(typeof(x).to_tangent())
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("shape", "dtype", "ndim", "size", "weak_type"):
+            return getattr(self.aval, name)
+        raise AttributeError(f"SymbolicZero: has no attribute {name!r}. Hint: zeros of its shape.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SymbolicZero) and self.aval is other.aval
+
+    def __hash__(self) -> int:
+        return hash((SymbolicZero, self.aval))
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+
+class CustomVJPPrimal(NamedTuple):
+    """What fwd takes for each leaf with symbolic_zeros: its value, and whether it is moved."""
+
+    value: Any
+    perturbed: bool
+
+
+def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value: an array of zeros, or a SymbolicZero."""
+    zero = SymbolicZero.from_primal_value(x)
+    return zero if symbolic_zeros else zeros(zero.aval)
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """A pytree whose leaves are CustomVJPPrimal, as one of their values."""
+    return tree_map(lambda p: p.value, tree, is_leaf=lambda x: type(x) is CustomVJPPrimal)
+
+
+def shown(t: Any) -> Any:
+    """A (co)tangent as a rule sees it where zeros are symbolic."""
+    return SymbolicZero(t.aval) if type(t) is Zero else t
+
+
+# --- arguments ----------------------------------------------------------------------------------
+
+
+class Positional:
+    """Gives all arguments of a call by position, as rules take them, defaults filled in."""
+
+    def __init__(self, fun: Callable):
+        self.name = fun_name(fun)
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(fun)
+        except (TypeError, ValueError):  # of C, and does not tell
+            self.signature = None
+        kinds = {p.kind for p in self.signature.parameters.values()} if self.signature else set()
+        ordinary = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        # with so many arguments by position there is nothing to do
+        self.count = len(self.signature.parameters) if self.signature and ordinary else -1
+
+    def __call__(self, args: tuple, kwargs: dict) -> tuple:
+        if not kwargs and (len(args) == self.count or self.signature is None):
+            return args
+        if self.signature is None:
+            raise TypeError(
+                f"{self.name}: must have a signature to take arguments by name; "
+                f"got {', '.join(kwargs)}. Hint: pass them by position."
+            )
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(f"{self.name}{self.signature}: {e}.") from None
+        if bound.kwargs:
+            raise TypeError(
+                f"{self.name}: keyword-only arguments have no place in its rules; "
+                f"got {', '.join(bound.kwargs)}. Hint: make them positional."
+            )
+        bound.apply_defaults()
+        return bound.args
+
+    def index(self, name: str) -> int | None:
+        """The position of an argument; None if there is none of that name."""
+        names = list(self.signature.parameters) if self.signature else []
+        return names.index(name) if name in names else None
+
+
+# --- the decorators -----------------------------------------------------------------------------
+
+
+class _CustomFunction:
+    """What both decorators share: the function, its rules, which arguments have no derivative."""
+
+    jvp: Callable | None = None
+    fwd: Callable | None = None
+    bwd: Callable | None = None
+    symbolic_zeros = False
+    vjp_symbolic_zeros = False
+    optimize_remat = False
+
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ):
+        check_callable(type(self).__name__, fun, wraps=True)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.__name__ = fun_name(fun)
+        self._positional = Positional(fun)
+        nums = as_tuple(nondiff_argnums)
+        for name in as_tuple(nondiff_argnames):
+            place = self._positional.index(name)
+            if place is None:
+                raise ValueError(
+                    f"{type(self).__name__}: nondiff_argnames must name arguments of "
+                    f"{self.__name__}; got {name!r}."
+                )
+            nums += (place,)
+        self.nondiff_argnums = tuple(sorted(set(nums)))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Set the rule of forward mode; returns it, so that this can be used as a decorator.
+
+        Args:
+          jvp: takes `(*nondiff_args, primals, tangents)`, tuples with one entry for each other
+            argument, and returns `(output, output tangent)`; it must be linear in the tangents.
+          symbolic_zeros: pass a `SymbolicZero` for each tangent that is zero, instead of zeros.
+        """
+        check_callable("defjvp", jvp)
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
+
+    def defvjp(
+        self,
+        fwd: Callable,
+        bwd: Callable,
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules of reverse mode.
+
+        Args:
+          fwd: takes the function's arguments and returns `(output, residuals)`.
+          bwd: takes `(*nondiff_args, residuals, ct)` and returns a tuple with a cotangent (or None,
+            for zero) for each other argument.
+          symbolic_zeros: pass fwd a `CustomVJPPrimal` for each leaf of an argument that has a
+            derivative, and bwd a `SymbolicZero` for each cotangent that is zero.
+          optimize_remat: where `checkpoint` needs no residuals, call the function instead of fwd.
+            For a fwd that XLA cannot cut down, as one that calls a kernel.
+        """
+        check_callable("defvjp", fwd)
+        check_callable("defvjp", bwd)
+        self.fwd, self.bwd = fwd, bwd
+        self.vjp_symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None and self.fwd is None:
+            raise self._unset()
+        whole = self._positional(args, kwargs)
+        nondiff = {i: whole[i] for i in self._nondiff(len(whole))}
+        others = tuple(x for i, x in enumerate(whole) if i not in nondiff)
+        leaves, in_tree = flatten((others, {}))
+        call = _Call(self, len(whole), nondiff, in_tree, leaves)
+        outs = call.bind(leaves)
+        return unflatten(call.out_tree, outs)
+
+    def _unset(self) -> AttributeError:
+        raise NotImplementedError
+
+    def _nondiff(self, count: int) -> list[int]:
+        """The positions without a derivative among `count` arguments."""
+        for i in self.nondiff_argnums:
+            if not -count <= i < count:
+                raise ValueError(
+                    f"{type(self).__name__}: nondiff_argnums must be positions of arguments of "
+                    f"{self.__name__}, called with {count}; got {i}."
+                )
+        return sorted({i % count for i in self.nondiff_argnums})
+
+
+class custom_jvp(_CustomFunction):
+    """A function with a hand-written forward derivative, from which reverse mode follows.
+
+    Args:
+      fun: the function.
+      nondiff_argnums, nondiff_argnames: arguments the rule takes first, as they are.
+
+    The rule given to `defjvp` takes `(*nondiff_args, primals, tangents)`, tuples with one entry for
+    each other argument, and returns `(output, output tangent)`; it must be linear in the tangents.
+    With `defvjp` too, as of `custom_vjp`, reverse mode uses that.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import grad
+    >>> @custom_jvp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), 10.0 * t
+    >>> print(grad(f)(1.0))
+    10.0
+    """
+
+    def _unset(self) -> AttributeError:
+        return AttributeError(
+            f"custom_jvp: the derivative rule of {self.__name__} must be set before a call. "
+            f"Hint: {self.__name__}.defjvp(rule)."
+        )
+
+    def defjvps(self, *jvps: Callable | None) -> None:
+        """Set the rule argument by argument: `jvps[k](t, out, *primals)`; None for zero."""
+        if self.nondiff_argnums:
+            raise TypeError(
+                f"defjvps: the function must have no nondiff_argnums; got {self.nondiff_argnums}. "
+                "Hint: use defjvp."
+            )
+
+        def jvp(primals: tuple, tangents: tuple) -> tuple:
+            if len(jvps) != len(primals):
+                raise ValueError(
+                    f"defjvps: there must be one rule for each argument of {self.__name__}; "
+                    f"got {len(jvps)} for {len(primals)}. Hint: None for an argument without one."
+                )
+            out = self(*primals)
+            dots = [
+                rule(t, out, *primals)
+                for rule, t in zip(jvps, tangents, strict=True)
+                if rule is not None
+            ]
+            if not dots:
+                return out, tree_map(zero_from_primal, out)
+            return out, functools.reduce(lambda a, b: tree_map(added, a, b), dots)
+
+        self.defjvp(jvp)
+
+
+def added(x: Any, y: Any) -> Any:
+    """The sum of two tangents of one value."""
+    return x if typeof(x).dtype == dtypes.float0 else add(x, y)
+
+
+class custom_vjp(_CustomFunction):
+    """A function with a hand-written pullback, for reverse mode.
+
+    Args:
+      fun: the function.
+      nondiff_argnums, nondiff_argnames: arguments that have no derivative; `bwd` takes them first.
+
+    `defvjp(fwd, bwd)`: fwd takes the function's arguments and returns `(output, residuals)`; bwd
+    takes `(*nondiff_args, residuals, ct)` and returns a tuple with a cotangent (or None, for zero)
+    for each other argument. Forward mode uses what `defjvp` was given, as of `custom_jvp`; without
+    it, it is refused.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import grad
+    >>> @custom_vjp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * 10.0,))
+    >>> print(grad(f)(1.0))
+    10.0
+    """
+
+    def _unset(self) -> AttributeError:
+        return AttributeError(
+            f"custom_vjp: the pullback of {self.__name__} must be set before a call. "
+            f"Hint: {self.__name__}.defvjp(fwd, bwd)."
+        )
+
+
+def named(fun: Callable, like: Callable) -> Callable:
+    """A function under the name of another, for the printed program."""
+    out = functools.partial(fun)
+    out.__name__ = fun_name(like)  # type: ignore[attr-defined]
+    return out
+
+
+# --- one call -----------------------------------------------------------------------------------
+
+
+class _Call:
+    """A call: its function and rules on flat lists, and the structures that they find."""
+
+    def __init__(
+        self, owner: _CustomFunction, count: int, nondiff: dict, in_tree: PyTreeDef, leaves: list
+    ):
+        self.owner = owner
+        self.name = owner.__name__
+        self.count = count  # of all arguments; those without a derivative are `nondiff`
+        self.nondiff = nondiff
+        self.in_tree = in_tree
+        given = self.given if self.nondiff else owner.fun
+        self.in_avals = avals_of(self.name, leaves, in_tree, given)
+        self.flat = FlatFun(given, in_tree, self.name)
+        self.out_tree: PyTreeDef | None = None
+        self.out_avals: list[ShapedArray] | None = None  # known once the function ran
+
+    def given(self, *others: Any) -> Any:
+        """The function of the arguments that have a derivative."""
+        return self.owner.fun(*self.whole(others))
+
+    def whole(self, others: Sequence[Any]) -> list:
+        """All arguments, from those that have a derivative."""
+        rest = iter(others)
+        return [self.nondiff[i] if i in self.nondiff else next(rest) for i in range(self.count)]
+
+    def bind(self, leaves: list) -> list:
+        """Apply the primitive; what the function closes over leads, then what the rules do.
+
+        The leaves are not kept, for programs hold this object.
+        """
+        owner, nondiff = self.owner, list(self.nondiff.values())
+        consts = closed_over(owner.fun, nondiff)
+        self.closed = closed_over(owner.jvp, owner.fwd, owner.bwd, nondiff)
+        params = {
+            "name": self.name,
+            "call_jaxpr": Hoisted(self.call, consts) if consts else self.call,
+            "jvp": None if owner.jvp is None else named(self.jvp, owner.jvp),
+            "num_consts": len(consts),
+        }
+        operands = (*consts, *self.closed, *leaves)
+        if owner.fwd is None:
+            return custom_jvp_p.bind(*operands, symbolic_zeros=owner.symbolic_zeros, **params)
+        return custom_vjp_p.bind(
+            *operands,
+            fwd=named(self.fwd, owner.fwd),
+            symbolic_zeros=owner.vjp_symbolic_zeros,
+            optimize_remat=owner.optimize_remat,
+            **params,
+        )
+
+    def call(self, *values: Any) -> list:
+        """The function's results."""
+        outs = self.flat(*values[len(self.closed) :])
+        self.out_tree, self.out_avals = self.flat.out_tree, [typeof(x) for x in outs]
+        return outs
+
+    def jvp(self, primals: Sequence, tangents: Sequence) -> tuple[list, list]:
+        """Results and tangents by the forward rule."""
+        n = len(self.closed)
+        symbolic = self.owner.symbolic_zeros
+
+        def rule(*leaves: Any) -> tuple[list, list]:
+            given = unflatten(self.in_tree, leaves)[0]
+            moves = [shown(t) if symbolic else t for t in tangents[n:]]
+            dots = unflatten(self.in_tree, moves)[0]
+            pair = self.owner.jvp(*self.nondiff.values(), given, dots)  # type: ignore[misc]
+            return self.checked_pair(pair)
+
+        if not symbolic:
+            tangents = [zeros(t.aval) if type(t) is Zero else t for t in tangents]
+        return substitute(rule, self.closed, primals[:n], primals[n:])
+
+    def fwd(self, primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
+        """Results, residuals and the pullback by the rules of reverse mode."""
+        n = len(self.closed)
+        trees: list = []
+
+        def rule(*leaves: Any) -> tuple[list, list]:
+            if self.owner.vjp_symbolic_zeros:
+                leaves = tuple(map(CustomVJPPrimal, leaves, perturbed[n:]))
+            given = self.whole(unflatten(self.in_tree, leaves)[0])
+            pair = self.owner.fwd(*given)  # type: ignore[misc]
+            outs, residuals, res_tree = self.checked_fwd(pair)
+            trees.append(res_tree)
+            return outs, residuals
+
+        def pull(held: Sequence, cts: Sequence) -> list:
+            res_tree, ct_tree = trees[0], self.out_tree
+
+            def back(*leaves: Any) -> list:
+                residuals = unflatten(res_tree, leaves)
+                ct = unflatten(ct_tree, self.visible(cts))  # type: ignore[arg-type]
+                grads = self.owner.bwd(*self.nondiff.values(), residuals, ct)  # type: ignore[misc]
+                return self.checked_bwd(grads)
+
+            grads = substitute(back, self.closed, held[:n], held[n:])
+            return [*[Zero(typeof(x).to_tangent()) for x in held[:n]], *grads]
+
+        closed = list(primals[:n])
+        outs, residuals = substitute(rule, self.closed, closed, primals[n:])
+        return outs, [*closed, *residuals], pull
+
+    def visible(self, cts: Sequence) -> list:
+        """Cotangents of the results as bwd takes them."""
+        if self.owner.vjp_symbolic_zeros:
+            return [*map(shown, cts)]
+        return [zeros(t.aval) if type(t) is Zero else t for t in cts]
+
+    # -- checks ------------------------------------------------------------------------------------
+
+    def checked_pair(self, pair: Any) -> tuple[list, list]:
+        """Outputs and tangents of the forward rule, flat, with structures and types that fit."""
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"custom_jvp: the rule of {self.name} must return a pair (output, tangent); "
+                f"got {pair!r}."
+            )
+        outs = self.checked_outputs("custom_jvp: the rule", pair[0])
+        dots, tree = flatten(pair[1])
+        if tree != self.out_tree:
+            raise PytreeError(
+                f"custom_jvp: the rule of {self.name} must return an output and a tangent of one "
+                f"structure; got {self.out_tree} and {tree}."
+            )
+        return outs, [self.checked_tangent(i, x, t) for i, (x, t) in enumerate(zip(outs, dots))]
+
+    def checked_tangent(self, i: int, out: Any, t: Any) -> Any:
+        """A tangent whose type fits its output."""
+        want = typeof(out).to_tangent()
+        if type(t) is SymbolicZero or want.dtype == dtypes.float0:
+            return Zero(want)
+        got = typeof(t)
+        if got.shape != want.shape or (got.dtype != want.dtype and not got.weak_type):
+            raise ShapeError(
+                f"custom_jvp: a tangent from the rule of {self.name} must have the type of its "
+                f"output; got {got} for an output {typeof(out)}{self.leaf(i)}."
+            )
+        axes = more_varying(got, want)
+        if axes:
+            raise ValueError(
+                f"custom_jvp: a tangent from the rule of {self.name} must not differ between "
+                f"devices where its output does not; got {got} for an output {typeof(out)}"
+                f"{self.leaf(i)}. Hint: lax.psum(t, {axes[0]!r}), if the output is such a sum."
+            )
+        return t if got.dtype == want.dtype else convert(t, want.dtype)
+
+    def checked_fwd(self, pair: Any) -> tuple[list, list, PyTreeDef]:
+        """Outputs and residuals, flat, and the structure of the residuals."""
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"custom_vjp: fwd of {self.name} must return a pair (output, residuals); "
+                f"got {type(pair).__name__}."
+            )
+        outs = self.checked_outputs("custom_vjp: fwd", pair[0])
+        residuals, tree = flatten(pair[1])
+        for path, x in flatten_with_path(pair[1])[0]:
+            if not is_valid_value(x):
+                where = f"residuals{keystr(path)} of {self.name}"
+                raise value_error("custom_vjp", "residuals", where, x)
+        return outs, residuals, tree
+
+    def checked_outputs(self, who: str, out: Any) -> list:
+        """The outputs of a rule, flat; they must be like the function's where those are known."""
+        outs, tree = flatten(out)
+        want, avals = self.flat.out_tree, self.out_avals
+        if want is not None and tree != want:
+            raise PytreeError(
+                f"{who} of {self.name} must return an output of the function's structure; "
+                f"got {tree} where the function gives {want}."
+            )
+        self.out_tree = tree
+        for i, (x, a) in enumerate(zip(outs, avals or [None] * len(outs), strict=True)):
+            if not is_valid_value(x):
+                raise value_error(who, "results", f"the output{self.leaf(i)} of {self.name}", x)
+            b = typeof(x)
+            if a is not None and (a.shape != b.shape or a.dtype != b.dtype):
+                raise ShapeError(
+                    f"{who} of {self.name} must return an output of the function's type; "
+                    f"got {b} where the function gives {a}{self.leaf(i)}."
+                )
+        return outs
+
+    def leaf(self, i: int) -> str:
+        """Where an output leaf stands, for errors; empty if it stands alone."""
+        paths = flatten_with_path(unflatten(self.out_tree, range(self.out_tree.num_leaves)))[0]  # type: ignore
+        name = keystr(paths[i][0])
+        return f" at output{name}" if name else ""
+
+    def checked_bwd(self, grads: Any) -> list:
+        """Cotangents of the arguments, flat, with structures and types that fit."""
+        trees = self.in_tree.children()[0].children()
+        if not isinstance(grads, tuple | list) or len(grads) != len(trees):
+            got = f"{len(grads)}" if isinstance(grads, tuple | list) else type(grads).__name__
+            raise PytreeError(
+                f"custom_vjp: bwd of {self.name} must return a tuple with one cotangent for each "
+                f"of {len(trees)} arguments; got {got}."
+            )
+        out: list = []
+        avals = iter(self.in_avals)
+        for i, (g, tree) in enumerate(zip(grads, trees, strict=True)):
+            for x, count in self.parts(g, tree, i):
+                out += [self.checked_ct(x, next(avals), i) for _ in range(count)]
+        return out
+
+    def parts(self, ct: Any, tree: PyTreeDef, position: int) -> list[tuple[Any, int]]:
+        """The leaves of a cotangent, with how many they stand for: None stands for zeros."""
+        leaves, given = flatten(ct)
+        if given == tree:
+            return [(x, 1) for x in leaves]
+        leaves, given = flatten(ct, lambda x: x is None)
+        try:
+            below = given.flatten_up_to(unflatten(tree, range(tree.num_leaves)))
+        except (TypeError, ValueError):
+            below = None
+        if below is None or any(
+            x is not None and not isinstance(b, int) for x, b in zip(leaves, below, strict=True)
+        ):
+            raise PytreeError(
+                f"custom_vjp: bwd of {self.name} must return a cotangent of the argument's "
+                f"structure; got {flatten(ct)[1]} for argument {position}, which is {tree}."
+            )
+        return [(x, flatten(b)[1].num_leaves) for x, b in zip(leaves, below, strict=True)]
+
+    def checked_ct(self, ct: Any, aval: ShapedArray, position: int) -> Any:
+        """A cotangent whose type fits its argument's."""
+        want = aval.to_tangent()
+        if ct is None or type(ct) is SymbolicZero or want.dtype == dtypes.float0:
+            return Zero(want)
+        got = typeof(ct)
+        if (
+            got.shape != want.shape
+            or got.dtype.kind == "V"
+            or (got.dtype.kind == "c" and want.dtype.kind != "c")
+        ):
+            raise ShapeError(
+                f"custom_vjp: bwd of {self.name} must return a cotangent of the argument's type; "
+                f"got {got} for argument {position}, which is {aval}."
+            )
+        if axes := more_varying(got, want):
+            # devices that share an argument have each given their part
+            (ct,) = psum_invariant_p.bind(ct, axes=axes)
+        if want.varying is not None:
+            ct = want.varying.cast(current.trace, ct)
+        return ct if got.dtype == want.dtype else convert(ct, want.dtype)
+
+
+def more_varying(got: ShapedArray, want: ShapedArray) -> tuple:
+    """The axes of a mesh along which values of one type differ, and those of another do not."""
+    fixed = () if want.varying is None else want.varying.names
+    return () if got.varying is None else tuple(n for n in got.varying.names if n not in fixed)

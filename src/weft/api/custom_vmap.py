@@ -1,0 +1,189 @@
+"""`weft.custom_batching`: functions that bring their own batching rule.
+
+Pytrees, arguments and checks are here; what a transformation does with such a call is
+control/mapped.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.api.bodies import stage_body
+from weft.api.custom_rules import Positional
+from weft.api.flat import avals_of, check_callable, leaf_names, value_error
+from weft.api.scan import map as sequential_map
+from weft.control.hoist import closed_over, substitute
+from weft.control.mapped import custom_vmap_p
+from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.jaxpr import Var
+from weft.core.source import boundary
+from weft.errors import PytreeError, ShapeError
+from weft.primitives.constant import Held
+from weft.primitives.layout import convert
+from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
+from weft.transforms.batch import unmapped_aval
+from weft.util import fun_name, merge, partition
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+
+
+class custom_vmap:
+    """A function with a hand-written rule for `vmap`.
+
+    `def_vmap(rule)`: the rule is called `rule(axis_size, in_batched, *args)`, where the mapped
+    arguments have the mapped axis in front, and `in_batched`, a list like the arguments, tells
+    with booleans which leaves are mapped. It returns `(out, out_batched)`, two pytrees like the
+    function's result. Derivatives are those of the function and, where it is mapped, of the rule.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import vmap
+    >>> @custom_vmap
+    ... def f(x):
+    ...     return x + 1
+    >>> @f.def_vmap
+    ... def f_rule(axis_size, in_batched, x):
+    ...     return x + 10, in_batched[0]
+    >>> print(f(1), vmap(f)(jnp.arange(3)))
+    2 [10 11 12]
+    """
+
+    vmap_rule: Callable | None = None
+
+    def __init__(self, fun: Callable):
+        check_callable("custom_vmap", fun, wraps=True)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.__name__ = fun_name(fun)
+        self._positional = Positional(fun)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def def_vmap(self, vmap_rule: Callable) -> Callable:
+        """Set the batching rule; returns it, so that it can be used as a decorator."""
+        check_callable("def_vmap", vmap_rule)
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.vmap_rule is None:
+            raise AttributeError(
+                f"custom_vmap: the batching rule of {self.__name__} must be set before a call. "
+                f"Hint: {self.__name__}.def_vmap(rule)."
+            )
+        args = self._positional(args, kwargs)
+        leaves, args_tree = flatten(args)
+        avals = avals_of("custom_vmap", leaves, flatten((args, {}))[1], self.fun)
+        call, consts, out_tree = stage_body("custom_vmap", self.fun, args_tree, avals)
+        tracers = closed_over(self.vmap_rule)
+        n = len(consts)
+        rule = FlatRule(
+            self.vmap_rule,
+            self.__name__,
+            args_tree,
+            out_tree,
+            tuple(call.out_avals),
+            n,
+            Held(tracers) if tracers else None,
+        )
+        if tracers:  # operands that the function itself does not use
+            unused = [Var(x.aval) for x in tracers]
+            call = call.replace(invars=[*call.invars[:n], *unused, *call.invars[n:]])
+        outs = custom_vmap_p.bind(*consts, *tracers, *leaves, call=call, rule=rule, primal=None)
+        return unflatten(out_tree, outs)
+
+
+@dataclass(frozen=True)
+class FlatRule:
+    """A batching rule on flat lists; equal for equal calls, so that these share a program."""
+
+    rule: Callable
+    name: str
+    args_tree: PyTreeDef
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+    num_consts: int
+    held: Held | None  # the tracers that the rule closes over
+
+    @property
+    def __name__(self) -> str:
+        return fun_name(self.rule)
+
+    def __call__(self, size: int, in_batched: Sequence[bool], *operands: Any) -> tuple[list, list]:
+        tracers = self.held.value if self.held else []
+        n = self.num_consts + len(tracers)
+        if any(in_batched[:n]):
+            raise TypeError(
+                f"custom_vmap: {self.name} and its rule must not close over values that are "
+                "mapped. Hint: pass them as arguments."
+            )
+        flags = list(unflatten(self.args_tree, in_batched[n:]))
+
+        def run(*leaves: Any) -> tuple[list, list]:
+            pair = self.rule(size, flags, *unflatten(self.args_tree, leaves))
+            return self.checked(pair, size)
+
+        outs, batched = substitute(run, tracers, operands[self.num_consts : n], operands[n:])
+        return outs, batched
+
+    def checked(self, pair: Any, size: int) -> tuple[list, list]:
+        """The results of the rule, flat, with structures and types that fit the function's."""
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"custom_vmap: the rule of {self.name} must return a pair (out, out_batched); "
+                f"got {type(pair).__name__}."
+            )
+        (outs, tree), (flags, flag_tree) = flatten(pair[0]), flatten(pair[1])
+        if tree != self.out_tree:
+            raise PytreeError(
+                f"custom_vmap: the rule of {self.name} must return an output of the function's "
+                f"structure; got {tree} where the function gives {self.out_tree}."
+            )
+        if flag_tree != tree:
+            raise PytreeError(
+                f"custom_vmap: the rule of {self.name} must return out_batched of the output's "
+                f"structure; got {flag_tree} for {tree}."
+            )
+        names = leaf_names("out", tree)
+        fitted = map(self.fitting, outs, flags, self.out_avals, names, [size] * len(outs))
+        return [*fitted], [bool(b) for b in flags]
+
+    def fitting(self, x: Any, batched: bool, aval: ShapedArray, name: str, size: int) -> Any:
+        """A result of the rule, of the type that the function's result has when it is mapped."""
+        if not is_valid_value(x):
+            raise value_error("custom_vmap", "results", f"{name} of the rule of {self.name}", x)
+        want = unmapped_aval(aval, size, 0) if batched else aval
+        got = typeof(x)
+        if got.shape != want.shape or (got.dtype != want.dtype and not got.weak_type):
+            kind = "mapped" if batched else "unmapped"
+            raise ShapeError(
+                f"custom_vmap: the rule of {self.name} must return what the function gives, "
+                f"mapped over {size}; got {got} for {name}, which is {kind} and must be {want}."
+            )
+        return x if got.dtype == want.dtype else convert(x, want.dtype)
+
+
+def sequential_vmap(f: Callable) -> custom_vmap:
+    """A function that `vmap` maps as a loop (`lax.map`), one element after another.
+
+    >>> import weft.numpy as jnp
+    >>> from weft import vmap
+    >>> print(vmap(sequential_vmap(lambda x: x + 1))(jnp.arange(3)))
+    [1 2 3]
+    """
+    made = custom_vmap(f)
+
+    def rule(axis_size: int, in_batched: list, *args: Any) -> tuple[Any, Any]:
+        leaves, tree = flatten(args)
+        flags = flatten(in_batched)[0]
+        fixed, mapped = partition(flags, leaves)
+        one = lambda elements: made(*unflatten(tree, merge(flags, fixed, elements)))
+        out = sequential_map(one, mapped)
+        return out, tree_map(lambda _: True, out)
+
+    made.def_vmap(rule)
+    return made

@@ -1,0 +1,254 @@
+"""Devices, and moving pytrees of arrays to and from them.
+
+What meshes and shardings are is parallel/'s; how arrays are made and read, xla/array.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.api.jit import jit
+from weft.api.placing import as_sharding
+from weft.core.aval import HOST_TYPES, is_valid_value
+from weft.core.trace import Tracer
+from weft.errors import DtypeError
+from weft.mesh.client import (
+    Device,
+    SingleDeviceSharding,
+    all_devices,
+    client,
+    clients,
+    default_device,
+    devices_of,
+    sharding_on,
+)
+from weft.mesh.memory import Space
+from weft.mesh.mesh import PartitionSpec
+from weft.mesh.sharding import Sharding, check_divisible
+from weft.parallel.constraint import sharding_constraint_p
+from weft.primitives.layout import copy
+from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.xla.array import ArrayImpl, host_view, put
+
+__all__ = [
+    "Device",
+    "block_until_ready",
+    "copy_to_host_async",
+    "default_backend",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "live_arrays",
+    "local_device_count",
+    "local_devices",
+    "process_count",
+    "process_index",
+    "process_indices",
+]
+
+
+def devices(backend: str | None = None) -> list[Any]:
+    """Every device of the platform in use, or of `backend`."""
+    return list(all_devices() if backend is None else devices_of(backend, "devices: the platform"))
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Any]:
+    """The devices of this process, or of the one with this rank."""
+    rank = host_id if process_index is None else process_index
+    found = [d for d in devices(backend) if d.process_index == _rank(rank)]
+    if not found:
+        raise ValueError(
+            f"local_devices: process_index must be one of {process_indices(backend)}; got {rank}."
+        )
+    return found
+
+
+def _rank(process_index: int | None) -> int:
+    return client().process_index() if process_index is None else process_index
+
+
+def device_count(backend: str | None = None) -> int:
+    """The number of devices."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """The number of devices of this process."""
+    return len(local_devices(backend=backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    """The rank of this process."""
+    return (devices_of(backend)[0].client if backend else client()).process_index()
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The ranks of all processes, in order."""
+    return sorted({d.process_index for d in devices(backend)})
+
+
+def process_count(backend: str | None = None) -> int:
+    """The number of processes."""
+    return len({d.process_index for d in devices(backend)})
+
+
+def default_backend() -> str:
+    """The platform that arrays are put on: 'cpu', 'gpu' or 'tpu'."""
+    return all_devices()[0].platform
+
+
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: bool = False,
+    may_alias: bool | None = None,
+) -> Any:
+    """A pytree of arrays on `device`: a device, a sharding, or a pytree prefix of such.
+
+    Arrays put on a device stay there: operations on them run there. A sharding over many devices
+    splits or repeats each array over them; with `weft.set_mesh`, a PartitionSpec is enough. Without
+    a device, values that are not arrays yet go to the default one, and arrays stay where they are.
+
+    The result may share memory with an array that is there already, unless `may_alias` is False;
+    so `donate` and `src` change nothing: an array's memory is free when nobody refers to it.
+
+    >>> device_put([1.0, 2])
+    [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
+    """
+    leaves, tree = flatten(x)
+    for path, leaf in flatten_with_path(x)[0] if not all(map(_known, leaves)) else ():
+        if not is_valid_value(leaf):
+            raise DtypeError(
+                f"device_put: values must be arrays or numbers; got {leaf!r} of type "
+                f"{type(leaf).__name__} at x{keystr(path)}."
+            )
+    targets = broadcast_prefix(
+        device,
+        x,
+        is_leaf=lambda d: d is None,
+        op="device_put",
+        prefix_name="device",
+        full_name="x",
+    )
+    places = list(map(_target, leaves, targets))
+    spread = [s is not None and type(s) is not SingleDeviceSharding for s in places]
+    if True in spread:
+        paths = flatten_with_path(x)[0]
+        for (path, leaf), place, check in zip(paths, places, spread, strict=True):
+            if check:
+                check_divisible("device_put", place, np.shape(leaf), f"x{keystr(path)}")
+    placed = list(map(_put, leaves, places))
+    if may_alias is False:
+        placed = [
+            copy(y) if type(v) is ArrayImpl else y for v, y in zip(leaves, placed, strict=True)
+        ]
+    return unflatten(tree, placed)
+
+
+def _known(x: Any) -> bool:
+    return type(x) is ArrayImpl or type(x) in HOST_TYPES
+
+
+def _target(x: Any, device: Any) -> Any:
+    """The sharding that is meant for a leaf; None where it is left open."""
+    if device is None or type(device) is SingleDeviceSharding:
+        return device
+    if isinstance(device, Device):
+        return sharding_on(device)
+    if isinstance(device, Space):
+        if isinstance(x, Tracer):
+            return None
+        now = x._sharding if type(x) is ArrayImpl else sharding_on(default_device())
+        kind = now._device_assignment[0].default_memory().kind
+        return now.with_memory_kind("pinned_host" if device is Space.Host else kind)
+    if isinstance(device, Sharding):
+        return device
+    if isinstance(device, PartitionSpec):
+        return as_sharding("device_put", "device", device)
+    raise ValueError(
+        f"device_put: must be given a device or a sharding; got {device!r} of type "
+        f"{type(device).__name__}. Hint: weft.devices()[0]."
+    )
+
+
+def _put(x: Any, sharding: Any) -> Any:
+    if isinstance(x, Tracer):
+        if sharding is None or type(sharding) is SingleDeviceSharding:
+            return copy(x)
+        return sharding_constraint_p.bind(x, sharding=sharding)[0]
+    if sharding is None:
+        return put(x)
+    if not sharding.has_addressable_devices:
+        others = sorted({d.process_index for d in sharding.device_set})
+        raise ValueError(
+            "device_put: device must be this process's, or a sharding that has some of its; "
+            f"got {sharding}, of process {', '.join(map(str, others))}. Hint: weft.local_devices()."
+        )
+    if (
+        type(x) is ArrayImpl
+        and type(sharding) is not SingleDeviceSharding
+        and _together(x, sharding)
+    ):
+        return jit(_same, out_shardings=sharding)(x)
+    return put(x, sharding, committed=True)
+
+
+def _together(x: Any, sharding: Any) -> bool:
+    """Whether the devices are better left to lay an array out anew among themselves."""
+    now = x._sharding
+    return (
+        not (now.is_fully_addressable and sharding._device_assignment[0].platform == "cpu")
+        and now.num_devices > 1
+        and now._device_assignment == sharding._device_assignment
+        and now.memory_kind == sharding.memory_kind
+        and not now.is_equivalent_to(sharding, x.ndim)
+        and not x.is_deleted()
+    )
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def device_get(x: Any) -> Any:
+    """A pytree of NumPy arrays with the values of one of arrays."""
+    for leaf in flatten(x)[0]:
+        if type(leaf) is ArrayImpl and not leaf.is_deleted():
+            leaf.copy_to_host_async()
+    return tree_map(_get, x)
+
+
+def _get(x: Any) -> Any:
+    if type(x) is ArrayImpl:
+        return host_view(x)
+    return np.asarray(x) if isinstance(x, Tracer) else x
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until every array in a pytree is computed; returns the pytree."""
+    for leaf in flatten(x)[0]:
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None and not isinstance(leaf, Tracer):
+            wait()
+    return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Start copying every array in a pytree to the host; returns the pytree."""
+    for leaf in flatten(x)[0]:
+        if type(leaf) is ArrayImpl:
+            leaf.copy_to_host_async()
+    return x
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """Every array that holds memory; the parts of one over many devices count as one."""
+    every = [x for c in clients() for x in c.live_arrays() if x.aval is not None]
+    return every if platform is None else [x for x in every if x.platform() == platform]

@@ -1,0 +1,210 @@
+"""Between pytrees and flat lists: a user's function seen flat, and checks of what goes in and out.
+
+Everything below this file takes and returns flat lists; everything above speaks pytrees.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.api.structs import ShapeDtypeStruct
+from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.stage import StagedTracer
+from weft.core.trace import current
+from weft.errors import DtypeError
+from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.transforms.batch import BatchTracer
+from weft.transforms.jvp import JVPTracer
+from weft.util import fun_name, inserted
+from weft.xla.array import ArrayImpl
+
+# Types that are values beyond doubt; the rest are looked at.
+_PLAIN = frozenset(
+    (ArrayImpl, StagedTracer, JVPTracer, BatchTracer, np.ndarray, float, int, bool, complex)
+)
+
+
+class FlatFun:
+    """A pytree function seen flat: leaves in, leaves out; `out_tree` is known after a call."""
+
+    __slots__ = ("aux", "fun", "has_aux", "hidden", "in_tree", "op", "out_tree")
+
+    def __init__(self, fun: Callable, in_tree: PyTreeDef, op: str, has_aux: bool = False):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.op = op
+        self.has_aux = has_aux
+        self.out_tree: Any = None
+        self.aux: Any = None
+        self.hidden: dict[int, Any] = {}  # the float0 results that `without_float0` took away
+
+    def __call__(self, *leaves: Any) -> list:
+        args, kwargs = unflatten(self.in_tree, leaves)
+        out = self.fun(*args, **kwargs)
+        if self.has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise TypeError(
+                    f"{self.op}: with has_aux=True the function must return a pair (output, aux); "
+                    f"got {type(out).__name__}."
+                )
+            out, aux = out
+            self.aux = tree_map(settled, aux)
+        outs, self.out_tree = flatten(out)
+        for x in outs:
+            if type(x) not in _PLAIN and not is_valid_value(x):
+                raise result_error(self.op, self.fun, out)
+        return outs
+
+    def without_float0(self, hidden: dict[int, Any]) -> Callable:
+        """This function with the leaves in `hidden` filled in, and no float0 among its results.
+
+        float0 values hold nothing, so compiled programs need not know them.
+        """
+
+        def visible(*leaves: Any) -> list:
+            outs = self(*inserted(leaves, hidden))
+            self.hidden = {
+                i: x for i, x in enumerate(outs) if getattr(x, "dtype", None) == dtypes.float0
+            }
+            return [x for i, x in enumerate(outs) if i not in self.hidden]
+
+        return visible
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """The pytree of results from its leaves."""
+        return unflatten(self.out_tree, outs)
+
+
+def settled(x: Any) -> Any:
+    """A value of the function that is being differentiated, without its tangent."""
+    return x.primal if type(x) is JVPTracer and x.owner is current.trace else x
+
+
+def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
+    """The error for a leaf that is no array or number."""
+    if isinstance(x, np.ndarray):
+        hint = f"convert dtype {x.dtype} to a numeric one first."
+    elif kind == "results":
+        hint = "return arrays, numbers and pytrees of them."
+    elif op == "jit":
+        hint = "mark the argument static (static_argnums, static_argnames)."
+    else:
+        hint = "close over it, as in lambda x: f(x, setting)."
+    return DtypeError(
+        f"{op}: {kind} must be arrays or numbers; got {x!r} of type {type(x).__name__} "
+        f"at {path}. Hint: {hint}"
+    )
+
+
+def result_error(op: str, fun: Callable, out: Any) -> DtypeError:
+    """The error for a result that is no array or number, with its place."""
+    for path, x in flatten_with_path(out)[0]:
+        if not is_valid_value(x):
+            where = f"result{keystr(path)} of {fun_name(fun)}"
+            return value_error(op, "results", where, x)
+    raise AssertionError("every leaf is valid")
+
+
+def avals_of(
+    op: str, leaves: Sequence[Any], tree: PyTreeDef, fun: Callable, structs: bool = False
+) -> list[ShapedArray]:
+    """The types of argument leaves, or an error that names the argument.
+
+    With `structs`, anything with a shape and a dtype stands for an array.
+    """
+    if structs:
+        leaves = [x if is_valid_value(x) else struct_like(x) for x in leaves]
+    try:
+        return [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+    except DtypeError:
+        names = argument_names(fun, tree)
+        for name, x in zip(names, leaves, strict=True):
+            if not is_valid_value(x):
+                raise value_error(op, "arguments", f"{name} of {fun_name(fun)}", x) from None
+        raise
+
+
+def struct_like(x: Any) -> Any:
+    """The type of an object that has a shape and a dtype; else the object."""
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+    return x
+
+
+def argument_origins(fun: Callable, in_tree: PyTreeDef) -> list[str]:
+    """Where each leaf of (args, kwargs) comes from: "argument `x` of loss at model.py:3"."""
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    place = f" at {code.co_filename.rsplit('/', 1)[-1]}:{code.co_firstlineno}" if code else ""
+    names = argument_names(fun, in_tree)
+    return [f"argument `{name}` of {fun_name(fun)}{place}" for name in names]
+
+
+def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
+    """A name for each leaf of (args, kwargs), by the function's parameters: `params['w'][0]`."""
+    placeholder = unflatten(in_tree, range(in_tree.num_leaves))
+    args, kwargs = placeholder
+    bound = parameter_names(fun, len(args))
+    names = []
+    for path, _ in flatten_with_path((args, kwargs))[0]:
+        which, position, *rest = path
+        if which.idx == 0:
+            names.append(bound[position.idx] + keystr(tuple(rest)))
+        else:
+            names.append(str(position.key) + keystr(tuple(rest)))
+    return names
+
+
+def static_arguments(static: Iterable[int], args: Sequence[Any]) -> dict[int, Any]:
+    """Those at static positions that a call passes, by their places from the front."""
+    places = {i + len(args) if i < 0 else i for i in static}
+    return {i: args[i] for i in sorted(places) if 0 <= i < len(args)}
+
+
+def all_arguments(fixed: dict[int, Any], others: Iterable[Any], count: int) -> list:
+    """The `count` arguments of a call, of the static ones and the others."""
+    rest = iter(others)
+    return [fixed[i] if i in fixed else next(rest) for i in range(count)]
+
+
+def leaf_names(root: str, tree: PyTreeDef) -> list[str]:
+    """A name for each leaf of a pytree: `carry['w'][0]`."""
+    placeholder = unflatten(tree, range(tree.num_leaves))
+    return [root + keystr(path) for path, _ in flatten_with_path(placeholder)[0]]
+
+
+def parameter_names(fun: Callable, count: int) -> list[str]:
+    """Names for the first `count` positional arguments of a function."""
+    names: list[str] = []
+    fixed = getattr(fun, "__weft_static__", ())  # positions that jit filled in
+    count += len(fixed)
+    try:
+        for p in inspect.signature(fun).parameters.values():
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+    except (TypeError, ValueError):
+        pass
+    names = names[:count] + [f"args[{i}]" for i in range(len(names), count)]
+    return [n for i, n in enumerate(names) if i not in fixed]
+
+
+def check_callable(op: str, fun: Any, wraps: bool = False) -> None:
+    """Raise unless `fun` can be called; `wraps` says that `op` takes a function alone."""
+    if not callable(fun):
+        raise TypeError(
+            f"{op}: needs a function; got {fun!r} of type {type(fun).__name__}."
+            + (f" Hint: {op}(f)(x), not {op}(f(x))." if wraps and is_valid_value(fun) else "")
+        )
+
+
+def as_tuple(x: Any) -> tuple:
+    """An int or a name as a 1-tuple, a sequence as a tuple, None as ()."""
+    if x is None:
+        return ()
+    return (x,) if isinstance(x, int | str) else tuple(x)

@@ -1,0 +1,431 @@
+"""Derivatives of functions on pytrees: `grad`, `vjp`, `jvp`, `linearize` and what is made of them.
+
+Each function flattens, runs its flat counterpart in transforms/, and unflattens. Jacobians are in
+api/jacobians.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.api.flat import FlatFun, avals_of, check_callable
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr, eval_jaxpr
+from weft.core.primitive import Linear, Zero
+from weft.core.source import boundary
+from weft.core.stage import stage
+from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.primitives.elementwise import convert
+from weft.primitives.layout import full, instantiate, literal
+from weft.pytrees import Partial, PyTreeDef, flatten, flatten_with_path, keystr, unflatten
+from weft.transforms.jvp import jvp as jvp_flat
+from weft.transforms.linearize import linearize as linearize_flat
+from weft.transforms.transpose import backward
+from weft.util import fun_name
+
+__all__ = [
+    "grad",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]
+
+
+class Derivative:
+    """The derivative map of a flat function at a point, without its residuals: both directions.
+
+    `push` takes tangents of all inputs to tangents of all outputs, `pull` cotangents back; inputs
+    and outputs that do not move (integers) have float0 ones.
+    """
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        in_avals: Sequence[ShapedArray],
+        moved: Sequence[bool],
+        out_avals: Sequence[ShapedArray],
+        out_moved: Sequence[bool],
+    ):
+        self.jaxpr = jaxpr  # constvars: residuals; from the moved inputs to the moved outputs
+        self.in_avals = in_avals
+        self.moved = moved
+        self.out_avals = out_avals
+        self.out_moved = out_moved
+
+    @boundary
+    def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
+        """Tangents of the outputs."""
+        given = [instantiate(t) for t, m in zip(tangents, self.moved, strict=True) if m]
+        dots = iter(eval_jaxpr(self.jaxpr, residuals, *given))
+        return [
+            tangent_value(next(dots) if m else Zero(a.to_tangent()))
+            for a, m in zip(self.out_avals, self.out_moved, strict=True)
+        ]
+
+    @boundary
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
+        """Cotangents of the inputs."""
+        given = [ct for ct, m in zip(cts, self.out_moved, strict=True) if m]
+        linear = [Linear(v.aval) for v in self.jaxpr.invars]
+        grads = iter(backward(self.jaxpr, residuals, linear, given))
+        return [
+            match_weak(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
+            for a, m in zip(self.in_avals, self.moved, strict=True)
+        ]
+
+
+def linearized(
+    flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray]
+) -> tuple[list, Derivative, list]:
+    """(outputs, derivative, residuals) of a flat function at values of the given types."""
+    moved = [dtypes.is_inexact(a.dtype) for a in avals]
+    outs, jaxpr, residuals, out_moved = linearize_flat(flat, leaves, moved)
+    out_avals = [typeof(x) for x in outs]
+    return outs, Derivative(jaxpr, avals, moved, out_avals, out_moved), residuals
+
+
+def split_args(fun: Callable, argnums: Any, args: tuple, op: str) -> tuple[Callable, tuple, Any]:
+    """`fun` of the chosen arguments alone, those, and argnums with negatives resolved."""
+    count = len(args)
+    single = isinstance(argnums, int | np.integer)
+    chosen = (int(argnums),) if single else tuple(int(i) for i in argnums)
+    for i in chosen:
+        if not -count <= i < count:
+            raise TypeError(
+                f"{op}: argnums must name positional arguments; got {argnums} for a call of "
+                f"{fun_name(fun)} with {count}. Hint: keyword arguments cannot be differentiated."
+            )
+    chosen = tuple(i % count for i in chosen)
+    if len(set(chosen)) != len(chosen):
+        raise ValueError(f"{op}: argnums must be distinct; got {argnums}.")
+
+    def partial(*picked: Any, **kwargs: Any) -> Any:
+        whole = list(args)
+        for i, x in zip(chosen, picked, strict=True):
+            whole[i] = x
+        return fun(*whole, **kwargs)
+
+    partial.__name__ = fun_name(fun)
+    return partial, tuple(args[i] for i in chosen), chosen[0] if single else chosen
+
+
+def check_argnums(op: str, argnums: Any) -> None:
+    """Raise unless argnums is an int or a sequence of ints."""
+    many = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else (argnums,)
+    if not all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in many):
+        raise TypeError(f"{op}: argnums must be an int or a tuple of ints; got {argnums!r}.")
+
+
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """A function that gives both the value of `fun` and its gradient.
+
+    As `grad`, but the function returns `(value, gradient)`; with `has_aux`,
+    `((value, aux), gradient)`.
+
+    >>> value_and_grad(lambda x: x * x)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def _value_and_grad(
+    op: str, fun: Callable, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
+) -> Callable[..., Any]:
+    check_callable(op, fun, wraps=True)
+    check_argnums(op, argnums)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        partial, picked, chosen = split_args(fun, argnums, args, op)
+        with_kwargs = functools.partial(partial, **kwargs) if kwargs else partial
+        leaves, in_tree = flatten((picked, {}))
+        flat = FlatFun(with_kwargs, in_tree, op, has_aux)
+        avals = avals_of(op, leaves, in_tree, fun)
+        check_inputs(op, fun, avals, in_tree, chosen, holomorphic, allow_int)
+        outs, derivative, residuals = linearized(flat, leaves, avals)
+        check_scalar_output(op, fun, derivative.out_avals, flat.out_tree, holomorphic)
+        one = literal(1, derivative.out_avals[0].dtype)
+        gradient = unflatten(in_tree, derivative.pull(residuals, [one]))[0]
+        if isinstance(chosen, int):
+            gradient = gradient[0]
+        value = flat.result(outs)
+        return ((value, flat.aux) if has_aux else value), gradient
+
+    return boundary(wrapped, fun)
+
+
+def match_weak(x: Any, aval: ShapedArray) -> Any:
+    """A (co)tangent as an array of exactly the type `aval`."""
+    got = typeof(x)
+    if type(x) in (float, int, complex) or isinstance(x, np.generic):
+        return full(aval.shape, x, aval.dtype) if not aval.weak_type else weak_full(x, aval)
+    return x if got is aval else convert(x, aval.dtype, aval.weak_type)
+
+
+def weak_full(x: Any, aval: ShapedArray) -> Any:
+    """A number as a weakly typed array."""
+    return convert(full(aval.shape, x, aval.dtype), aval.dtype, True)
+
+
+def check_inputs(
+    op: str,
+    fun: Callable,
+    avals: Sequence[ShapedArray],
+    tree: PyTreeDef,
+    chosen: Any,
+    holomorphic: bool,
+    allow_int: bool,
+) -> None:
+    """Raise where an input has a dtype that cannot be differentiated as asked."""
+    for i, a in enumerate(avals):
+        if holomorphic and not dtypes.is_complex(a.dtype):
+            problem = "with holomorphic=True inputs must be complex"
+        elif dtypes.is_complex(a.dtype) and not holomorphic and op in ("jacfwd",):
+            problem = "inputs must be real; complex ones need holomorphic=True"
+        elif not dtypes.is_inexact(a.dtype) and not allow_int and not holomorphic:
+            problem = "inputs must be floating-point or complex"
+        else:
+            continue
+        path = flatten_with_path(unflatten(tree, range(tree.num_leaves))[0])[0][i][0]
+        which = chosen if isinstance(chosen, int) else chosen[path[0].idx]
+        where = f"argument {which}{keystr(tuple(path[1:]))} of {fun_name(fun)}"
+        hint = " Hint: x.astype(float), or allow_int=True." if not holomorphic else ""
+        raise DtypeError(f"{op}: {problem}; got {a} as {where}.{hint}")
+
+
+def check_scalar_output(
+    op: str, fun: Callable, avals: Sequence[ShapedArray], tree: Any, holomorphic: bool
+) -> None:
+    """Raise unless a function to differentiate gave one real scalar (complex if holomorphic)."""
+    name = fun_name(fun)
+    if len(avals) != 1 or tree.num_nodes != 1:
+        raise TypeError(
+            f"{op}: the function must return one scalar; got {tree} from {name}. "
+            "Hint: has_aux=True for a pair (loss, more), or jacrev."
+        )
+    (aval,) = avals
+    if aval.shape:
+        raise ShapeError(
+            f"{op}: the function must return a scalar; got {aval} from {name}. "
+            "Hint: sum or mean the result, or jacrev for all its derivatives."
+        )
+    if holomorphic != dtypes.is_complex(aval.dtype) and (
+        holomorphic or not dtypes.is_float(aval.dtype)
+    ):
+        must = "complex with holomorphic=True" if holomorphic else "real"
+        raise DtypeError(
+            f"{op}: the function's result must be {must}; got {aval} from {name}."
+            + (" Hint: holomorphic=True, or take .real." if not holomorphic else "")
+        )
+    if not dtypes.is_inexact(aval.dtype):
+        raise DtypeError(
+            f"{op}: the function must return a floating-point scalar; got {aval} from {name}. "
+            "Hint: x.astype(float)."
+        )
+
+
+def grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """The gradient of a scalar function, by reverse mode, as a function of the same arguments.
+
+    Args:
+      fun: returns a real scalar; with `has_aux`, a pair (scalar, anything).
+      argnums: the positional arguments to differentiate in, each a pytree of arrays. An int gives
+        that argument's gradient, a tuple a tuple of gradients.
+      holomorphic: `fun` is complex-differentiable, its input and result complex.
+      allow_int: integer inputs are allowed; their gradients are float0.
+
+    For a complex input x + iy the gradient is df/dx - i df/dy.
+
+    >>> grad(lambda x: x**3)(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    with_value = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = with_value(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapped
+
+
+@boundary
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> tuple:
+    """`(outputs, f_vjp)`: the value, and the function from cotangents of it to those of `primals`.
+
+    `f_vjp(ct)` returns a tuple with one entry for each of `primals`. It is a pytree, whose leaves
+    are the residuals. With `has_aux`, gives `(outputs, f_vjp, aux)`.
+
+    >>> y, f_vjp = vjp(lambda x: x * x, 3.0)
+    >>> f_vjp(1.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    check_callable("vjp", fun)
+    leaves, in_tree = flatten((primals, {}))
+    flat = FlatFun(fun, in_tree, "vjp", has_aux)
+    avals = avals_of("vjp", leaves, in_tree, fun)
+    outs, derivative, residuals = linearized(flat, leaves, avals)
+    out_tree = flat.out_tree
+
+    def pullback(residuals: Sequence[Any], *cts: Any) -> tuple:
+        if len(cts) != 1:
+            raise TypeError(f"vjp: the pullback takes one argument; got {len(cts)}.")
+        given = tangent_leaves("vjp", "cotangents", cts[0], out_tree, derivative.out_avals)
+        return unflatten(in_tree, derivative.pull(residuals, given))[0]
+
+    pullback.__name__ = f"vjp({fun_name(fun)})"
+    f_vjp = Partial(pullback, residuals)
+    value = flat.result(outs)
+    return (value, f_vjp, flat.aux) if has_aux else (value, f_vjp)
+
+
+def tangent_leaves(
+    op: str, kind: str, tree: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray]
+) -> list:
+    """The leaves of (co)tangents, checked against the structure and types of the values."""
+    leaves, given = flatten(tree)
+    what = "primals" if kind == "tangents" else "outputs"
+    if given != treedef:
+        raise PytreeError(
+            f"{op}: {kind} must have the structure of the {what}; got {given} for {treedef}."
+        )
+    out: list = []
+    for i, (x, aval) in enumerate(zip(leaves, avals, strict=True)):
+        want = aval.to_tangent()
+        got = typeof(x)
+        if got.shape == want.shape and got.dtype == want.dtype:
+            out.append(Zero(want) if want.dtype == dtypes.float0 else x)
+            continue
+        if want.dtype == dtypes.float0 and kind == "cotangents" and got.shape == want.shape:
+            out.append(Zero(want))  # what is handed to an integer result says nothing
+            continue
+        path = keystr(flatten_with_path(tree)[0][i][0])
+        where = f" at {path}" if path else ""
+        if want.dtype == dtypes.float0:
+            raise DtypeError(
+                f"{op}: {kind} of an integer or bool value must be float0; got {got} for "
+                f"{aval}{where}. Hint: np.zeros({aval.shape}, weft.dtypes.float0)."
+            )
+        raise ShapeError(
+            f"{op}: {kind} must have the types of the {what}; got {got} for {aval}{where}."
+        )
+    return out
+
+
+@boundary
+def jvp(
+    fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple:
+    """`(outputs, output tangents)`: the value and the directional derivative, by forward mode.
+
+    `primals` and `tangents` are tuples with one entry for each argument, of equal structure and
+    types; an integer's tangent is float0. With `has_aux`, gives `(outputs, tangents, aux)`.
+
+    >>> jvp(lambda x: x * x, (3.0,), (1.0,))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    check_callable("jvp", fun)
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise TypeError(
+                f"jvp: {name} must be a tuple or list with one entry for each argument; "
+                f"got {type(given).__name__}. Hint: jvp(f, (x,), (t,))."
+            )
+    leaves, in_tree = flatten((tuple(primals), {}))
+    flat = FlatFun(fun, in_tree, "jvp", has_aux)
+    avals = avals_of("jvp", leaves, in_tree, fun)
+    dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), in_tree, avals)
+    outs, out_dots = jvp_flat(flat, leaves, dots)
+    value, tangent = flat.result(outs), flat.result([tangent_value(t) for t in out_dots])
+    return (value, tangent, flat.aux) if has_aux else (value, tangent)
+
+
+def tangent_value(t: Any) -> Any:
+    """A (co)tangent as users see it: zeros written out, numbers as arrays."""
+    return match_weak(instantiate(t), t.aval if type(t) is Zero else typeof(t))
+
+
+@boundary
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """`(outputs, f_jvp)`: the value, and the derivative at `primals` as a linear function.
+
+    The work that does not depend on the tangents is done once. `f_jvp` is a pytree, whose leaves
+    are what that work left. With `has_aux`, gives `(outputs, f_jvp, aux)`.
+
+    >>> y, f_jvp = linearize(lambda x: x * x, 3.0)
+    >>> f_jvp(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    check_callable("linearize", fun)
+    leaves, in_tree = flatten((primals, {}))
+    flat = FlatFun(fun, in_tree, "linearize", has_aux)
+    avals = avals_of("linearize", leaves, in_tree, fun)
+    outs, derivative, residuals = linearized(flat, leaves, avals)
+    out_tree = flat.out_tree
+
+    def pushforward(residuals: Sequence[Any], *tangents: Any) -> Any:
+        given = tangent_leaves("linearize", "tangents", (tangents, {}), in_tree, avals)
+        return unflatten(out_tree, derivative.push(residuals, given))
+
+    pushforward.__name__ = f"linearize({fun_name(fun)})"
+    f_jvp = Partial(pushforward, residuals)
+    value = flat.result(outs)
+    return (value, f_jvp, flat.aux) if has_aux else (value, f_jvp)
+
+
+@boundary
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
+    """The transpose of a function that is linear in its arguments.
+
+    `primals` give the types only, and may be ShapeDtypeStructs. The result takes cotangents of
+    `fun`'s output and returns a tuple of cotangents of the arguments.
+
+    >>> linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    check_callable("linear_transpose", fun)
+    leaves, in_tree = flatten((primals, {}))
+    flat = FlatFun(fun, in_tree, "linear_transpose")
+    avals = avals_of("linear_transpose", leaves, in_tree, fun, structs=True)
+    jaxpr, consts = stage(flat, avals, fun_name(fun))
+    out_tree, out_avals = flat.out_tree, jaxpr.out_avals
+
+    def transposed(ct: Any) -> tuple:
+        cts, given = flatten(ct)
+        if given != out_tree:
+            raise PytreeError(
+                "linear_transpose: cotangents must have the structure of the outputs; "
+                f"got {given} for {out_tree}."
+            )
+        for x, want in zip(cts, out_avals, strict=True):
+            got = typeof(x)
+            if got.shape != want.shape or got.dtype != want.dtype:
+                raise ShapeError(
+                    "linear_transpose: cotangents must have the types of the outputs; "
+                    f"got {got} for {want}."
+                )
+        grads = backward(jaxpr, consts, [Linear(a) for a in avals], cts)
+        result = [match_weak(instantiate(g), a) for g, a in zip(grads, avals, strict=True)]
+        return unflatten(in_tree, result)[0]
+
+    return transposed

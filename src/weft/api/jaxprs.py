@@ -1,0 +1,87 @@
+"""Looking at the program of a function: `make_jaxpr`, `eval_shape`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.api.flat import (
+    FlatFun,
+    all_arguments,
+    argument_origins,
+    as_tuple,
+    avals_of,
+    check_callable,
+    static_arguments,
+)
+from weft.api.structs import ShapeDtypeStruct
+from weft.core.jaxpr import ClosedJaxpr
+from weft.core.source import boundary
+from weft.core.stage import stage
+from weft.pytrees import flatten
+from weft.transforms.batch import Axis, in_scope
+from weft.util import fun_name
+
+__all__ = ["eval_shape", "make_jaxpr"]
+
+
+def make_jaxpr(
+    fun: Callable,
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives the jaxpr of `fun` at the types of its arguments.
+
+    `axis_env` puts named axes in scope, as [("i", 4)]. With `return_shape`, gives also the pytree
+    of the results' ShapeDtypeStructs.
+
+    >>> import weft.numpy as jnp
+    >>> make_jaxpr(lambda x: jnp.sin(x) * 3.0)(jnp.ones(8))
+    { lambda ; a:f32[8]. let b:f32[8] = sin a; c:f32[8] = mul b 3.0 in (c,) }
+    """
+    check_callable("make_jaxpr", fun, wraps=True)
+    static = as_tuple(static_argnums)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        given, dynamic = without_static(fun, static, args)
+        leaves, in_tree = flatten((dynamic, kwargs))
+        flat = FlatFun(given, in_tree, "make_jaxpr")
+        avals = avals_of("make_jaxpr", leaves, in_tree, given, structs=True)
+        names = functools.partial(argument_origins, given, in_tree)
+        with in_scope([Axis(size, name) for name, size in axis_env or ()]):
+            jaxpr, consts = stage(flat, avals, fun_name(fun), names)
+        closed = ClosedJaxpr(jaxpr, consts)
+        if not return_shape:
+            return closed
+        return closed, flat.result([ShapeDtypeStruct.of(a) for a in jaxpr.out_avals])
+
+    made = boundary(wrapped, fun)
+    made.__name__ = f"make_jaxpr({fun_name(fun)})"
+    return made
+
+
+def without_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable, tuple]:
+    """`fun` with its static arguments filled in, and the others."""
+    if not static:
+        return fun, args
+    fixed = static_arguments(static, args)
+
+    @functools.wraps(fun)
+    def given(*others: Any, **kwargs: Any) -> Any:
+        return fun(*all_arguments(fixed, others, len(args)), **kwargs)
+
+    return given, tuple(x for i, x in enumerate(args) if i not in fixed)
+
+
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of `fun(*args, **kwargs)`, computing nothing.
+
+    Arguments may be ShapeDtypeStructs. Gives a pytree of ShapeDtypeStructs.
+
+    >>> import numpy as np
+    >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((3, 3), np.float32))
+    ShapeDtypeStruct(shape=(3, 3), dtype=float32)
+    """
+    return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]

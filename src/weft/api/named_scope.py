@@ -1,0 +1,71 @@
+"""Names for parts of a program: `named_scope` and `named_call`.
+
+A name is seen in the jaxpr (`pretty_print(name_stack=True)`), in the operations of the compiled
+program (`op_name="jit(f)/attention/dot_general"`) and so in profiles. What carries it is
+core/source.py's; while no scope is open nothing is kept or written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from weft.api.flat import check_callable
+from weft.core.source import SourceInfo, scoped_source
+from weft.core.trace import current
+from weft.util import fun_name
+
+__all__ = ["named_call", "named_scope"]
+
+
+def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
+    """Give the operations in a block, or of a function, a common name.
+
+    Scopes nest as a path, in which transformations show: `jvp(loss)/layer`. Results are unchanged.
+
+    >>> import weft, weft.numpy as jnp
+    >>> @weft.named_scope("activation")
+    ... def act(x):
+    ...     return jnp.tanh(x)
+    >>> def layer(w, x):
+    ...     with weft.named_scope("dense"):
+    ...         y = x * w
+    ...     return act(y)
+    >>> print(weft.make_jaxpr(layer)(2.0, 3.0).pretty_print(name_stack=True))
+    { lambda ; a:f32[] b:f32[]. let
+        c:f32[] = mul b a   # [dense]
+        d:f32[] = tanh c    # [activation]
+      in (d,) }
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope: the name must be a string; got {name!r}.")
+    return _named_scope(name)
+
+
+@contextlib.contextmanager
+def _named_scope(name: str) -> Iterator[None]:
+    scope, capture, source = current.scope, current.capture, current.source
+    current.scope = (*scope, name)
+    current.capture = scoped_source
+    if source is not None:  # everything written here has one place, which is in the scope now
+        around = source.scope if type(source) is SourceInfo else scope
+        traceback = source.traceback if type(source) is SourceInfo else source
+        current.source = SourceInfo(traceback, (*around, name))
+    try:
+        yield
+    finally:
+        current.scope, current.capture, current.source = scope, capture, source
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable[..., Any]:
+    """`fun`, whose operations have its name, or `name`, as a scope.
+
+    >>> import weft, weft.numpy as jnp
+    >>> relu = weft.named_call(lambda x: jnp.maximum(x, 0.0), name="relu")
+    >>> print(weft.make_jaxpr(relu)(1.0).eqns[0].source_info.name_stack)
+    relu
+    """
+    check_callable("named_call", fun, wraps=True)
+    return functools.wraps(fun)(named_scope(fun_name(fun) if name is None else name)(fun))

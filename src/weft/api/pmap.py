@@ -1,0 +1,279 @@
+"""`pmap`: the public function, on pytrees; the primitive is parallel/pmap.py's."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.api.arrays import (
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from weft.api.axes import Mapping
+from weft.api.devices import local_devices, process_count
+from weft.api.flat import (
+    FlatFun,
+    all_arguments,
+    argument_origins,
+    as_tuple,
+    check_callable,
+    static_arguments,
+)
+from weft.api.jit import JitFunction, callable_of, resolve
+from weft.api.structs import ShapeDtypeStruct
+from weft.control.jit import JitSpec
+from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr
+from weft.core.source import boundary
+from weft.core.stage import stage_closed
+from weft.core.trace import current
+from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.sharding import NamedSharding
+from weft.parallel.distributed import is_initialized
+from weft.parallel.pmap import axis_of, mesh_of, xla_pmap_p
+from weft.primitives.layout import moved_to_front
+from weft.primitives.slicing import index_in_dim
+from weft.pytrees import flatten, unflatten
+from weft.transforms.batch import in_scope, mapped_aval
+from weft.util import fun_name
+from weft.xla.array import ArrayImpl
+from weft.xla.eager import EVAL
+
+__all__ = ["pmap"]
+
+
+def pmap(
+    fun: Callable,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
+    """Map a function over an axis of its arguments, with one device for each element.
+
+    As `vmap`, but compiled and run on as many devices as the axis is long. Collectives such as
+    `lax.psum(x, axis_name)` are communication between them. Results stay spread over the devices,
+    so that calling again moves nothing. For programs over meshes see `shard_map` and `jit`.
+
+    Where several processes have joined (`weft.distributed`), each calls the function with as many
+    elements as it has devices to use, and is given the results of those; collectives are between
+    the devices of all processes.
+
+    Args:
+      axis_name: a name for the axis, for collectives.
+      in_axes: the axis of each argument that is mapped: an int, None (all of it on each device), or
+        a tuple with one entry for each argument, each a pytree prefix of it.
+      out_axes: where the axis goes in the results; None for a result that all devices have.
+      static_broadcasted_argnums: arguments that are Python values, as in jit's `static_argnums`.
+      devices: which devices to use; by default the first ones.
+      backend: the platform to use, where it is not the default one.
+      axis_size: the size of the axis, needed where no argument is mapped.
+      donate_argnums: arguments whose buffers the results may take over.
+
+    >>> import weft, weft.numpy as jnp
+    >>> from weft import lax
+    >>> weft.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
+    Array([1.], dtype=float32)
+    """
+    check_callable("pmap", fun, wraps=True)
+    static = resolve(fun, static_broadcasted_argnums, None, "static_broadcasted_argnums")
+    static = static[0], ()
+    donate = resolve(fun, donate_argnums, None, "donate_argnums")
+    params = {
+        "axis_name": Anonymous() if axis_name is None else axis_name,
+        "backend": backend,
+        "devices": None if devices is None else tuple(devices),
+        "global_axis_size": None,
+        "name": fun_name(fun),
+    }
+    spread = Spread(fun, in_axes, out_axes, axis_size, set(as_tuple(static[0])), params)
+    spec = JitSpec(fun_name(fun), asked=("pmap",))
+    made = callable_of(PmapFunction(spread.call, static, donate, spec, spread))
+    if devices is not None or not is_initialized():
+        return made
+    return functools.wraps(made)(Everywhere(made, spread, static, donate, spec))
+
+
+class Everywhere:
+    """A pmapped function on the devices of all processes: each passes, and is given, its part."""
+
+    def __init__(self, made: Any, spread: Spread, static: tuple, donate: tuple, spec: JitSpec):
+        self.made = made
+        self.spread = spread
+        self.options = static, donate, spec
+        self.sizes: dict[int, tuple[Any, Mesh]] = {}  # by how many devices each process gives
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current.trace is not EVAL:
+            return self.made(*args, **kwargs)
+        spread = self.spread
+        dynamic, fixed = spread.split(args)
+        mapping = spread.mapping(spread.fun, len(dynamic))
+        leaves, tree, dims, size = mapping.arguments(dynamic, kwargs)
+        call, mesh = self.sizes.get(size) or self.over(size)
+        split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
+        whole = [x if d is None else joined(x, mesh, split(d)) for x, d in zip(leaves, dims)]
+        dynamic, kwargs = unflatten(tree, whole)
+        result = call(*all_arguments(fixed, dynamic, len(args)), **kwargs)
+        (outs, out_tree), wanted = flatten(result), mapping.wanted(result)
+        specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
+        return unflatten(
+            out_tree, [of_parts(y, NamedSharding(mesh.local_mesh, s)) for y, s in zip(outs, specs)]
+        )
+
+    def over(self, size: int) -> tuple[Any, Mesh]:
+        """The function for so many devices of each process, and those."""
+        spread, (static, donate, spec) = self.spread, self.options
+        given: list[Any] = []
+        for rank in range(process_count()):
+            own = local_devices(rank, spread.params["backend"])
+            if len(own) < size:
+                raise ValueError(
+                    "pmap: the mapped axis must not be longer than each process has devices; got "
+                    f"size {size}, and process {rank} has {len(own)}."
+                )
+            given += own[:size]
+        params = {**spread.params, "devices": tuple(given), "global_axis_size": len(given)}
+        axis_size = None if spread.axis_size is None else len(given)
+        wide = Spread(spread.fun, spread.in_axes, spread.out_axes, axis_size, spread.static, params)
+        call = callable_of(PmapFunction(wide.call, static, donate, spec, wide))
+        name = params["axis_name"]
+        mesh = Mesh(given, (name if isinstance(name, str) else "pmap",))
+        self.sizes[size] = call, mesh
+        return call, mesh
+
+
+def joined(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """The array over all processes of which `x` is this one's part."""
+    sharding, local = NamedSharding(mesh, spec), NamedSharding(mesh.local_mesh, spec)
+    if type(x) is ArrayImpl and x.sharding is local:  # what a call has given
+        return of_parts(x, sharding)
+    return make_array_from_process_local_data(sharding, np.asarray(x))
+
+
+def of_parts(x: Any, sharding: NamedSharding) -> Any:
+    """The array that the parts of `x` on this process's devices are parts of under `sharding`."""
+    parts = [shard.data for shard in x.addressable_shards]
+    counts, _ = sharding._tiles(x.ndim)
+    shape = tuple(n * count for n, count in zip(parts[0].shape, counts, strict=True))
+    return make_array_from_single_device_arrays(shape, sharding, parts)
+
+
+class Anonymous:
+    """The name of an axis to which the user gave none."""
+
+    _numbers = itertools.count()
+
+    def __init__(self) -> None:
+        self.number = next(self._numbers)
+
+    def __repr__(self) -> str:
+        return f"<axis {self.number}>"
+
+
+class Spread:
+    """A function mapped over devices: binding the primitive, and where arguments lie for it."""
+
+    def __init__(
+        self,
+        fun: Callable,
+        in_axes: Any,
+        out_axes: Any,
+        axis_size: int | None,
+        static: set[int],
+        params: dict,
+    ):
+        self.fun = fun
+        self.static = static
+        self.params = params
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+        self.axis_size = axis_size
+
+        @functools.wraps(fun)
+        @boundary
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self.bind(args, kwargs)
+
+        self.call = call
+
+    def mapping(self, fun: Callable, count: int) -> Mapping:
+        """The axes of the `count` arguments that are not static."""
+        axes = self.in_axes
+        if isinstance(axes, list | tuple) and len(axes) > count:
+            axes = tuple(a for i, a in enumerate(axes) if i not in self.static)
+        return Mapping("pmap", fun, axes, self.out_axes, self.axis_size)
+
+    def split(self, args: tuple) -> tuple[tuple, dict]:
+        """The arguments that are arrays, and the others by their positions."""
+        fixed = static_arguments(self.static, args)
+        return tuple(x for i, x in enumerate(args) if i not in fixed), fixed
+
+    def bind(self, args: tuple, kwargs: dict) -> Any:
+        """The results of a call under the current trace."""
+        dynamic, fixed = self.split(args)
+
+        @functools.wraps(self.fun)
+        def fun(*others: Any, **named: Any) -> Any:
+            return self.fun(*all_arguments(fixed, others, len(args)), **named)
+
+        fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
+        mapping = self.mapping(fun, len(dynamic))
+        leaves, in_tree, dims, size = mapping.arguments(dynamic, kwargs)
+        leaves = [
+            x if d is None else moved_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
+        ]
+        avals = [
+            typeof(x) if d is None else mapped_aval(typeof(x), 0)
+            for x, d in zip(leaves, dims, strict=True)
+        ]
+        flat = FlatFun(fun, in_tree, "pmap")
+        params = {**self.params, "axis_size": size}
+        names = functools.partial(argument_origins, fun, in_tree)
+        with in_scope([axis_of(params)]):
+            jaxpr, consts = stage_closed(flat, avals, self.params["name"], names)
+        mapped = (*[False] * len(consts), *[d is not None for d in dims])
+        outs = xla_pmap_p.bind(*consts, *leaves, call_jaxpr=jaxpr, mapped_invars=mapped, **params)
+        wanted = mapping.wanted(unflatten(flat.out_tree, outs))
+        outs = [index_in_dim(y, 0, 0, False) if w is None else y for y, w in zip(outs, wanted)]
+        out_dims = [None if w is None else 0 for w in wanted]
+        return flat.result(mapping.results(outs, out_dims, flat.out_tree, size))
+
+    def shardings(self, jaxpr: Any, dims: Sequence[int | None]) -> list:
+        """How the arguments of a program that is this pmap lie."""
+        (eqn,) = [e for e in jaxpr.eqns if e.primitive is xla_pmap_p]
+        mesh = mesh_of(eqn.params)
+        return [
+            NamedSharding(mesh, PartitionSpec(*[None] * d, mesh.axis_names[0]))
+            if d is not None
+            else NamedSharding(mesh, PartitionSpec())
+            for d in dims
+        ]
+
+
+class PmapFunction(JitFunction):
+    """What stands behind a pmapped function: a jitted one whose arguments are spread on devices."""
+
+    op = "pmap"
+    moves = True
+
+    def __init__(self, fun: Callable, static: tuple, donate: tuple, spec: JitSpec, spread: Spread):
+        super().__init__(fun, *static, *donate, spec, None, True)
+        self.spread = spread
+
+    def shardings(
+        self, fun: Callable, avals: list, flat: FlatFun, program: Jaxpr
+    ) -> tuple[tuple, tuple]:
+        """Each mapped argument along its axis, the others whole on each device."""
+        args, kwargs = unflatten(flat.in_tree, map(ShapeDtypeStruct.of, avals))
+        dims = self.spread.mapping(fun, len(args)).arguments(args, kwargs).dims
+        return tuple(self.spread.shardings(program, dims)), ()

@@ -1,0 +1,292 @@
+"""Programs over a mesh: `shard_map`, `with_sharding_constraint`, `reshard`.
+
+The primitives are in parallel/shard_map.py and parallel/constraint.py; how `jit` runs over a mesh
+is control/jit.py's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from weft.api.bodies import stage_body
+from weft.api.flat import argument_origins, avals_of, check_callable, leaf_names
+from weft.api.placing import as_sharding, prefix_of
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Jaxpr, Literal, Var
+from weft.core.source import boundary, made_by
+from weft.errors import ShapeError
+from weft.mesh.mesh import AbstractMesh, Mesh, PartitionSpec, get_mesh
+from weft.mesh.sharding import sized_axes
+from weft.options import named_axes
+from weft.parallel.constraint import constrained
+from weft.parallel.shard_map import inner_aval, named_in, parts, scope, shard_map_p
+from weft.primitives.collective import names_along
+from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, structure, unflatten
+from weft.util import fun_name
+
+__all__ = ["reshard", "shard_map", "with_sharding_constraint"]
+
+
+def shard_map(
+    f: Callable | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = None,
+    mesh: Mesh | None = None,
+    axis_names: Any = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """Run a function on every device of a mesh, each on its own part of the arguments.
+
+    Within `f` arrays are the parts, and the axes of the mesh are named axes: `lax.psum(x, "data")`
+    and the other collectives are how devices speak to each other. Compiled as one program, also
+    when called outside of `jit`; differentiable and mapped as any function.
+
+    Args:
+      f: takes and returns pytrees of arrays. Without it, `shard_map(...)` is a decorator.
+      in_specs: a pytree prefix of the arguments, of `PartitionSpec`s: `P("x", None)` gives each
+        device its rows, `P()` all of it. A size must be a multiple of the axis that splits it.
+      out_specs: how the results of the devices form one: `P("x")` puts them one after another,
+        `P()` says that all have the same.
+      mesh: the devices; by default the mesh that `set_mesh` put into scope.
+      axis_names: the axes that `f` is written for; the compiler splits over the others, which specs
+        must not name. By default all, but for those of a shard_map around.
+      check_vma: have types say which values vary over which axes, so that results which `out_specs`
+        says are the same are, and derivatives with respect to what all devices share are summed
+        over them. Without it, a derivative taken within `f` is of the device's own part alone.
+
+    >>> import weft, weft.numpy as jnp
+    >>> from weft import lax, P
+    >>> mesh = weft.make_mesh((1,), ("x",))
+    >>> total = weft.shard_map(
+    ...     lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    >>> print(total(jnp.arange(4.0)))
+    6.0
+    """
+    settings = {"out_specs": out_specs, "in_specs": in_specs, "mesh": mesh}
+    settings |= {"axis_names": axis_names, "check_vma": check_vma}
+    if f is None:
+        return functools.partial(shard_map, **settings)
+    check_callable("shard_map", f, wraps=True)
+
+    @functools.wraps(f)
+    @boundary
+    def on_devices(*args: Any) -> Any:
+        grid = mesh_for(mesh)
+        manual = manual_axes(grid, axis_names)
+        leaves, tree = flatten((args, {}))
+        avals = avals_of("shard_map", leaves, tree, f)
+        names = functools.partial(argument_origins, f, tree)
+        specs = spread("in_specs", in_specs, args, grid, manual)
+        params = {"mesh": grid, "manual_axes": manual, "check_vma": bool(check_vma)}
+        inner = part_avals(avals, specs, names, params)
+        with scope(params):
+            jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
+        placeholder = unflatten(out_tree, range(out_tree.num_leaves))
+        made = spread("out_specs", out_specs, placeholder, grid, manual)
+        check_results(f, jaxpr, made, out_tree, len(consts), names, params)
+        given = (*[PartitionSpec()] * len(consts), *specs)
+        outs = shard_map_p.bind(
+            *consts, *leaves, jaxpr=jaxpr, in_specs=given, out_specs=tuple(made), **params
+        )
+        return unflatten(out_tree, outs)
+
+    return on_devices
+
+
+def mesh_for(mesh: Any) -> Mesh:
+    """The mesh given, else the one in scope."""
+    if isinstance(mesh, AbstractMesh) or mesh is None:
+        found = get_mesh()
+        if not found.empty and (mesh is None or found.abstract_mesh.shape == mesh.shape):
+            return found
+    if not isinstance(mesh, Mesh) or mesh.empty:
+        raise ValueError(
+            f"shard_map: needs a mesh of devices; got {mesh!r}, and "
+            f"{'none' if get_mesh().empty else get_mesh()} in scope. "
+            "Hint: shard_map(f, mesh=weft.make_mesh((4,), ('x',)), ...), or weft.set_mesh(mesh)."
+        )
+    return mesh
+
+
+def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
+    """The axes of the mesh that a function is written for."""
+    names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
+    unknown = [n for n in names if n not in mesh.axis_names]
+    if unknown:
+        raise ValueError(
+            f"shard_map: axis_names must be axes of the mesh; got {unknown[0]!r}, and "
+            f"{mesh.axis_names} are in it."
+        )
+    taken = [axis.name for axis in named_axes.value if axis.tracked]
+    free = [n for n in mesh.axis_names if n not in taken]
+    again = [n for n in names or mesh.axis_names if n in taken]
+    if again and (names or not free):
+        raise ValueError(
+            "shard_map: within a shard_map one must be over other axes of the mesh; got "
+            f"{again[0]!r}, which the program around is for. Hint: axis_names={{...}} in both."
+        )
+    return tuple(n for n in free if not names or n in names)
+
+
+def spread(what: str, specs: Any, full: Any, mesh: Mesh, manual: tuple) -> list:
+    """The spec of each leaf of a pytree, of which `specs` is a prefix."""
+    if isinstance(specs, list) and isinstance(full, tuple):
+        specs = tuple(specs)
+    is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
+    found = broadcast_prefix(
+        specs,
+        full,
+        is_spec,
+        op="shard_map",
+        prefix_name=what,
+        full_name="the arguments" if what == "in_specs" else "the result",
+    )
+    for spec in found:
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                f"shard_map: {what} must hold a PartitionSpec for each array; got {spec!r} of type "
+                f"{type(spec).__name__}. Hint: P() where all devices have all of it."
+            )
+        bad = [n for n in named_in(spec) if n not in manual]
+        if bad:
+            known = ", ".join(f"{n!r}" for n in mesh.axis_names if n in manual)
+            raise ValueError(
+                f"shard_map: {what} must name axes of the mesh that the function is for; got "
+                f"{bad[0]!r} in {spec} where those are {known}."
+            )
+    return found
+
+
+def part_avals(
+    avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec], names: Any, params: dict
+) -> list[ShapedArray]:
+    """The types of the parts of arguments that a device has, or an error which names one."""
+    mesh, manual, tracked = params["mesh"], params["manual_axes"], params["check_vma"]
+    for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
+        if len(spec) > aval.ndim:
+            raise ShapeError(
+                f"shard_map: a spec must not have more entries than the array has axes; got {spec} "
+                f"for {aval} {names()[i]}."
+            )
+        for d, size in enumerate(aval.shape):
+            count = parts(mesh, spec, d, manual)
+            if size % count:
+                raise ShapeError(
+                    f"shard_map: sizes must be multiples of the mesh axes that split them; got "
+                    f"{size} in axis {d} of {aval}, split over "
+                    f"{sized_axes(mesh, spec.axes(d))} by {spec}, {names()[i]}. Hint: pad it to "
+                    f"{-(-size // count) * count}."
+                )
+    with scope(params):
+        return [inner_aval(a, mesh, s, manual, tracked) for a, s in zip(avals, specs, strict=True)]
+
+
+# --- what out_specs promise -----------------------------------------------------------------
+
+
+def check_results(
+    f: Callable,
+    jaxpr: Jaxpr,
+    specs: Sequence[PartitionSpec],
+    out_tree: PyTreeDef,
+    n_consts: int,
+    names: Any,
+    params: dict,
+) -> None:
+    """Raise where a result has too few axes for its spec, or differs where it must not."""
+    manual = params["manual_axes"]
+    for i, (aval, spec) in enumerate(zip(jaxpr.out_avals, specs, strict=True)):
+        where = f"{leaf_names('result', out_tree)[i]} of {fun_name(f)}"
+        if len(spec) > aval.ndim:
+            raise ShapeError(
+                f"shard_map: a spec must not have more entries than the array has axes; got {spec} "
+                f"for {aval}, {where}. Hint: return x[None] to give it an axis, or P() where all "
+                "devices have the same."
+            )
+        over = [n for n in names_along(aval.varying) if n in manual and n not in named_in(spec)]
+        if over:
+            listed = ", ".join(map(repr, over))
+            raise ValueError(
+                f"shard_map: out_specs must name the axes along which a result differs between "
+                f"devices; got {spec} for {aval}, {where}, which differs along {listed}: "
+                f"{why(jaxpr, jaxpr.outvars[i], over[0], n_consts, names)}. Hint: "
+                f"P({over[0]!r}) to have all of them, lax.psum(x, {over[0]!r}) to add them up, or "
+                "check_vma=False if they are the same."
+            )
+
+
+def why(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
+    """Where it comes from that a value differs along an axis: the result, and what began it."""
+    if isinstance(atom, Literal):
+        return "it is a constant"
+    makers = {v: e for e in jaxpr.eqns for v in e.outvars}
+    eqn = makers.get(atom)
+    made = "" if eqn is None else f"{made_by(eqn.source, eqn.primitive.name)} of "
+    first = next((v for v in sources(atom, makers, name) if v not in makers), None)
+    if first is None:
+        return f"{made}what `axis_index` gave"
+    place = next(i for i, v in enumerate(jaxpr.invars) if v is first) - n_consts
+    if place < 0:
+        return f"{made}a value that it closes over"
+    return f"{made}{names()[place]}, which in_specs split over {name!r}"
+
+
+def sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
+    """A variable and those that it is made of, as far as they differ along an axis."""
+    seen, todo = {atom}, [atom]
+    while todo:
+        var = todo.pop()
+        yield var
+        eqn = makers.get(var)
+        for a in () if eqn is None else eqn.invars:
+            if isinstance(a, Var) and a not in seen and name in names_along(a.aval.varying):
+                seen.add(a)
+                todo.append(a)
+
+
+# --- constraints ----------------------------------------------------------------------------
+
+
+@boundary
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """Have a pytree of arrays lie on devices as `shardings` says, within a compiled program.
+
+    `shardings` is a pytree prefix of shardings, or of specs over the mesh in scope. The compiler
+    plans the rest of the program, and the communication, around it. Cotangents are laid alike.
+
+    >>> import weft, weft.numpy as jnp
+    >>> mesh = weft.make_mesh((1,), ("x",))
+    >>> s = weft.NamedSharding(mesh, weft.P("x"))
+    >>> twice = weft.jit(lambda x: with_sharding_constraint(x * 2, s))
+    >>> twice(jnp.arange(3.0)).sharding.mesh is mesh
+    True
+    """
+    return laid("with_sharding_constraint", "shardings", x, shardings)
+
+
+@boundary
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """A pytree of arrays, laid on devices as `out_shardings` says; see with_sharding_constraint.
+
+    >>> import weft, weft.numpy as jnp
+    >>> mesh = weft.make_mesh((1,), ("x",))
+    >>> reshard(jnp.arange(3.0), weft.NamedSharding(mesh, weft.P("x"))).sharding.spec
+    P('x',)
+    """
+    return laid("reshard", "out_shardings", xs, out_shardings)
+
+
+def laid(op: str, what: str, x: Any, shardings: Any) -> Any:
+    """A pytree of values, laid on devices as `shardings`, the argument `what` of `op`, says."""
+    leaves, tree = flatten(x)
+    avals_of(op, leaves, flatten(((x,), {}))[1], lambda x: x)
+    prefix_of(op, what, shardings)
+    targets = broadcast_prefix(
+        shardings, x, lambda s: s is None, op=op, prefix_name=what, full_name="x"
+    )
+    places = [as_sharding(op, what, s) for s in targets]
+    return unflatten(tree, constrained(leaves, places))

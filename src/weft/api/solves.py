@@ -1,0 +1,255 @@
+"""`custom_root` and `custom_linear_solve`: solvers whose derivative the solved equation gives.
+
+What is differentiated is the equation at its solution (the implicit function theorem), so a solver
+may be anything that traces. How a linear solve is transformed is control/linear.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.api.bodies import Body, cast_to, leaf_names, stage_body
+from weft.api.custom_gradient import custom_jvp
+from weft.api.flat import avals_of, check_callable
+from weft.control.linear import linear_solve_p
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr, eval_jaxpr
+from weft.core.primitive import Zero
+from weft.core.source import boundary
+from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.primitives.elementwise import neg
+from weft.primitives.layout import instantiate, zeros
+from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.transforms.jvp import jvp
+from weft.transforms.linearize import linearize
+from weft.transforms.transpose import backward_jaxpr
+
+__all__ = ["custom_linear_solve", "custom_root"]
+
+
+@boundary
+def custom_linear_solve(
+    matvec: Callable,
+    b: Any,
+    solve: Callable,
+    transpose_solve: Callable | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve `matvec(x) = b` by `solve(matvec, b)`, with the derivative of the linear system.
+
+    Derivatives solve the same system, or its transpose, with another right-hand side; nothing is
+    differentiated through the solver.
+
+    Args:
+      matvec: a linear function of a pytree like b. It may close over values, in which the solution
+        is differentiable.
+      b: the right-hand side, a pytree of arrays.
+      solve: called with `matvec` and a right-hand side, returns a pytree like b.
+      transpose_solve: called with the transpose of `matvec` and a cotangent of x, returns one of b.
+        Without it there is no reverse mode, unless `symmetric`.
+      symmetric: whether `matvec` is its own transpose, so that `solve` serves for both.
+      has_aux: whether the solvers return a pair (x, aux); aux has no derivative.
+
+    Returns:
+      x, or (x, aux).
+
+    >>> import weft.numpy as jnp
+    >>> from weft import grad
+    >>> def quotient(b, a):
+    ...     return custom_linear_solve(lambda x: a * x, b, lambda f, b: b / a, symmetric=True)
+    >>> print(quotient(6.0, 2.0), grad(quotient, argnums=1)(6.0, 2.0))
+    3.0 -1.5
+    """
+    op = "custom_linear_solve"
+    for f in (matvec, solve, *([] if transpose_solve is None else [transpose_solve])):
+        check_callable(op, f)
+    leaves, tree = flatten(b)
+    args_tree = flatten((b,))[1]
+    avals = avals_of(op, leaves, flatten(((b,), {}))[1], matvec)
+    product = stage_body(op, matvec, args_tree, avals)
+    check_like(op, "matvec", product.out_tree, product.out_avals, tree, avals)
+
+    def staged_solver(name: str, solver: Callable, system: Callable) -> Body:
+        body = stage_body(op, functools.partial(solver, system), args_tree, avals)
+        x_tree = solution_tree(op, name, body.out_tree, has_aux)
+        check_like(op, name, x_tree, body.out_avals[: x_tree.num_leaves], tree, avals)
+        return body
+
+    forward = staged_solver("solve", solve, matvec)
+    vecmat, backward = None, None
+    if transpose_solve is not None or symmetric:
+        vecmat = product.jaxpr if symmetric else transpose_of(product)
+
+        def transposed(ct: Any) -> Any:
+            cts, ct_tree = flatten(ct)
+            return unflatten(ct_tree, vecmat(*product.consts, *cts))
+
+        backward = staged_solver("transpose_solve", transpose_solve or solve, transposed)
+    parts = (
+        product.consts,
+        product.consts if backward else [],
+        forward.consts,
+        backward.consts if backward else [],
+    )
+    outs = linear_solve_p.bind(
+        *[c for part in parts for c in part],
+        *leaves,
+        matvec=product.jaxpr,
+        vecmat=vecmat,
+        solve=forward.jaxpr,
+        transpose_solve=backward.jaxpr if backward else None,
+        counts=tuple(map(len, parts)),
+    )
+    return unflatten(forward.out_tree, outs)
+
+
+def transpose_of(product: Body) -> Jaxpr:
+    """The transpose of a staged linear function, which takes its consts first, as it does."""
+    n = len(product.out_avals)
+    linear = (False,) * len(product.consts) + (True,) * n
+    return backward_jaxpr(product.jaxpr, linear, (True,) * n, (True,) * n)[0]
+
+
+@boundary
+def custom_root(
+    f: Callable,
+    initial_guess: Any,
+    solve: Callable,
+    tangent_solve: Callable,
+    has_aux: bool = False,
+) -> Any:
+    """Solve `f(x) = 0` by `solve(f, initial_guess)`, with the derivative that the equation implies.
+
+    The solution is differentiable in what `f` closes over: f'(x) dx = -df. The initial guess, and
+    what the solver itself closes over, have no part in it.
+
+    Args:
+      f: a function of a pytree like the guess, which returns one like it.
+      initial_guess: where the solver starts.
+      solve: called with `f` and the guess, returns x.
+      tangent_solve: called with the linear function g = f'(x) and a right-hand side y, returns dx
+        such that g(dx) = y. It must be linear in y, and transposable for reverse mode. For scalars
+        `lambda g, y: y / g(1.0)`.
+      has_aux: whether `solve` returns a pair (x, aux); aux has no derivative.
+
+    Returns:
+      x, or (x, aux).
+
+    >>> import weft.numpy as jnp
+    >>> from weft import grad
+    >>> def sqrt(a):
+    ...     newton = lambda f, x: x - f(x) / (2 * x)
+    ...     solve = lambda f, x: newton(f, newton(f, newton(f, newton(f, x))))
+    ...     return custom_root(lambda x: x * x - a, 1.0, solve, lambda g, y: y / g(1.0))
+    >>> print(sqrt(4.0), grad(sqrt)(4.0))
+    2.0 0.25
+    """
+    op = "custom_root"
+    for fun in (f, solve, tangent_solve):
+        check_callable(op, fun)
+    leaves, tree = flatten(initial_guess)
+    args_tree = flatten((initial_guess,))[1]
+    avals = avals_of(op, leaves, flatten(((initial_guess,), {}))[1], f)
+    solver = stage_body(op, functools.partial(solve, f), args_tree, avals)
+    n = len(leaves)
+    x_tree = solution_tree(op, "solve", solver.out_tree, has_aux)
+    x_avals = solver.out_avals[:n]
+    check_like(op, "solve", x_tree, x_avals, tree, x_avals)
+    for aval in x_avals:
+        if not dtypes.is_inexact(aval.dtype):
+            raise DtypeError(
+                f"{op}: a solution must be of inexact dtype; got {aval} from solve. "
+                "Hint: give the initial guess as floats."
+            )
+    equation = stage_body(op, f, args_tree, x_avals)
+    check_like(op, "f", equation.out_tree, equation.out_avals, tree, x_avals)
+
+    def tangent_system(x: Any, y: Any) -> Any:
+        return tangent_solve(derivative_map(equation, flatten(x)[0]), y)
+
+    dx = stage_body(op, tangent_system, flatten((initial_guess,) * 2)[1], x_avals * 2)
+    check_like(op, "tangent_solve", dx.out_tree, dx.out_avals, tree, x_avals)
+
+    root = implicit(solver, equation, dx)
+    return unflatten(solver.out_tree, root(equation.consts, solver.consts, dx.consts, leaves))
+
+
+def implicit(solver: Body, equation: Body, tangents: Body) -> Callable:
+    """The solver as a function of what the three close over, with its derivative."""
+    n, x_avals = len(equation.out_avals), solver.out_avals
+
+    @custom_jvp
+    def custom_root(f_consts: list, solve_consts: list, dx_consts: list, guess: list) -> list:
+        return solver.jaxpr(*solve_consts, *guess)
+
+    @custom_root.defjvp
+    def implicit_jvp(primals: tuple, dots: tuple) -> tuple[list, list]:
+        outs = custom_root(*primals)
+        f_consts, _, dx_consts, _ = primals
+        x = outs[:n]
+        moves = [t if dtypes.is_inexact(typeof(t).dtype) else Zero(typeof(t)) for t in dots[0]]
+        _, changes = jvp(lambda *consts: equation.jaxpr(*consts, *x), f_consts, moves)
+        rhs = cast_to([neg(instantiate(t)) for t in changes], x_avals[:n])
+        dx = cast_to(tangents.jaxpr(*dx_consts, *x, *rhs), x_avals[:n])
+        return outs, [*dx, *[zeros(typeof(y).to_tangent()) for y in outs[n:]]]
+
+    return custom_root
+
+
+def derivative_map(body: Body, x: Sequence[Any]) -> Callable:
+    """The derivative of a staged function of a pytree at the leaves x, as a function of one."""
+    fun = lambda *xs: body.jaxpr(*body.consts, *xs)
+    outs, linear, residuals, out_moved = linearize(fun, x)
+
+    def derivative(dx: Any) -> Any:
+        moving = iter(eval_jaxpr(linear, residuals, *flatten(dx)[0]))
+        dots = [
+            next(moving) if m else zeros(typeof(y)) for y, m in zip(outs, out_moved, strict=True)
+        ]
+        return unflatten(body.out_tree, dots)
+
+    return derivative
+
+
+def solution_tree(op: str, name: str, out_tree: PyTreeDef, has_aux: bool) -> PyTreeDef:
+    """The structure of the solution in what a solver returns."""
+    if not has_aux:
+        return out_tree
+    parts = out_tree.children()
+    data = out_tree.node_data()
+    if data is None or data[0] is not tuple or len(parts) != 2:
+        raise PytreeError(
+            f"{op}: with has_aux=True {name} must return a pair (x, aux); got {out_tree}."
+        )
+    return parts[0]
+
+
+def check_like(
+    op: str,
+    name: str,
+    out_tree: PyTreeDef,
+    out_avals: Sequence[ShapedArray],
+    tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+) -> None:
+    """Raise unless what a function returned has the given structure and types."""
+    like = "b" if op == "custom_linear_solve" else "the initial guess"
+    if out_tree != tree:
+        raise PytreeError(
+            f"{op}: {name} must return the structure of {like}, {tree}; got {out_tree}."
+        )
+    for leaf, got, want in zip(leaf_names("result", tree), out_avals, avals, strict=True):
+        if got.shape != want.shape:
+            raise ShapeError(
+                f"{op}: {name} must return arrays of the shapes of {like}; got {got} at {leaf}, "
+                f"where {like} has {want}."
+            )
+        if got.dtype != want.dtype:
+            raise DtypeError(
+                f"{op}: {name} must return arrays of the dtypes of {like}; got {got} at {leaf}, "
+                f"where {like} has {want}. Hint: convert {like} with .astype(jnp.{got.dtype.name})."
+            )

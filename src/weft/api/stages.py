@@ -1,0 +1,324 @@
+"""The stages of a compilation as values: Traced, Lowered, Compiled.
+
+`jit(f).trace(x)`, `.lower()`, `.compile()`; each can be looked at. The pipeline that they walk is
+control/jit.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from weft.api.flat import avals_of
+from weft.api.structs import ShapeDtypeStruct
+from weft.control.jit import JitSpec, build, lower_program, shardings_in
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.core.trace import Tracer
+from weft.errors import ShapeError
+from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.util import Record, inserted
+from weft.watch.nans import check_program, watch
+from weft.xla.compile import Executable
+from weft.xla.hlo import without_locations
+from weft.xla.layouts import Format, Layout
+from weft.xla.placement import Placement, on_device, placement_of, wide_sharding
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+
+CompilerOptions = dict[str, Any]
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """A jitted function: to be called, traced or lowered."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Stage at the types of these arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Stage and write StableHLO at the types of these arguments."""
+
+
+class ArgInfo(Record):
+    """The type of an argument, and whether its buffer is given away."""
+
+    __slots__ = ("aval", "donated")
+
+    def __init__(self, aval: ShapedArray, donated: bool):
+        self.aval = aval
+        self.donated = donated
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+
+class _Stage:
+    """What every stage knows of the call it is made for."""
+
+    def __init__(self, program: Program, in_tree: PyTreeDef, fun: Callable, placement: Placement):
+        self._program = program
+        self._fun = fun
+        self._placement = placement
+        self.in_tree = in_tree
+        self.out_tree = program.out_tree
+
+    @property
+    def _spec(self) -> JitSpec:
+        return self._program.spec
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as (args, kwargs)."""
+        return unflatten(self.in_tree, self._program.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An ArgInfo for each argument, as (args, kwargs)."""
+        donated = set(self._program.donated)
+        infos = [ArgInfo(a, i in donated) for i, a in enumerate(self._program.in_avals)]
+        return unflatten(self.in_tree, infos)
+
+    @property
+    def out_info(self) -> Any:
+        """A ShapeDtypeStruct for each result."""
+        structs = [ShapeDtypeStruct.of(a) for a in self._program.out_avals]
+        return unflatten(self.out_tree, structs)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The flat arguments whose buffers are given away."""
+        return self._program.donated
+
+
+class Traced(_Stage):
+    """A function staged at given types: `.jaxpr`, `.lower()`."""
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program, with its consts."""
+        return self._program.closed
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self._spec.name
+
+    @property
+    def effects(self) -> frozenset:
+        """What the program does besides computing."""
+        return self._program.jaxpr.effects
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the results."""
+        return unflatten(self.out_tree, self._program.out_avals)
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Write the program as StableHLO."""
+        program, placement = self._program, self._placement
+        module = lower_program(program.jaxpr, program.consts, self._spec, placement).module
+        return Lowered(program, self.in_tree, self._fun, placement, module.text)
+
+
+class Lowered(_Stage):
+    """A program in StableHLO: `.as_text()`, `.compile()`."""
+
+    def __init__(
+        self,
+        program: Program,
+        in_tree: PyTreeDef,
+        fun: Callable,
+        placement: Placement,
+        text: str,
+    ):
+        super().__init__(program, in_tree, fun, placement)
+        self._text = text
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as text; `dialect` 'stablehlo' (the default) or 'hlo'.
+
+        With `debug_info`, operations in a named scope have its path.
+        """
+        if dialect in (None, "stablehlo"):
+            return self._text if debug_info else without_locations(self._text)
+        if dialect == "hlo":
+            return self.compile().as_text()
+        raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
+
+    def compiler_ir(self, dialect: str | None = None) -> str:
+        """The module, as text."""
+        return self.as_text(dialect)
+
+    def cost_analysis(self) -> dict:
+        """The engine's estimate of floating-point operations and bytes."""
+        return self.compile().cost_analysis()
+
+    def compile(self, compiler_options: dict | None = None) -> Compiled:
+        """Compile for the devices of the arguments, else for the default device."""
+        program = self._program
+        spec = program.spec
+        if compiler_options:
+            spec = spec._replace(compiler_options=tuple(sorted(compiler_options.items())))
+        run = build(program.jaxpr, program.consts, spec, self._placement)
+        return Compiled(program, self.in_tree, self._fun, run)
+
+
+class Compiled(_Stage):
+    """A compiled program: call it, or look at what the engine made of it."""
+
+    def __init__(self, program: Program, in_tree: PyTreeDef, fun: Callable, run: Executable):
+        super().__init__(program, in_tree, fun, run.placement)
+        self._run = run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self._spec.name
+        leaves, tree = flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TypeError(
+                f"{name}: a compiled function must be called with the structure it was compiled "
+                f"for; got {tree} where {self.in_tree} was."
+            )
+        if any(isinstance(x, Tracer) for x in leaves):
+            raise TypeError(
+                f"{name}: a compiled function must be called with arrays; got a tracer. "
+                "Hint: call the jitted function, which can be transformed."
+            )
+        avals = avals_of(name, leaves, tree, self._fun)
+        for i, (got, want) in enumerate(zip(avals, self._program.in_avals, strict=True)):
+            if got.strong() is not want.strong():
+                raise ShapeError(
+                    f"{name}: a compiled function must be called with the types it was compiled "
+                    f"for; got {got} where argument {i} was {want}. Hint: call the jitted "
+                    "function, which compiles for each new type."
+                )
+        leaves = self._program.visible(leaves)
+        watched = watch()
+        if not watched:
+            return self._program.result(self._run(*leaves))
+        given = self._program.spec.donated  # and so not there to be looked at again
+        before = [np.array(x) if i in given else x for i, x in enumerate(leaves)]
+        outs = self._run(*leaves)
+        check_program(watched, name, self._program.jaxpr, (*self._program.consts, *before), outs)
+        return self._program.result(outs)
+
+    call = __call__
+
+    def as_text(self) -> str:
+        """The optimized HLO."""
+        return self._run.loaded.get_hlo_text()
+
+    def cost_analysis(self) -> dict:
+        """The engine's estimate of floating-point operations and bytes."""
+        return dict(self._run.loaded.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, results, temporaries and code."""
+        return self._run.loaded.get_compiled_memory_stats()
+
+    @property
+    def input_shardings(self) -> tuple:
+        """Where the arguments go, as (args, kwargs); None for those that are not used."""
+        return self._inputs(lambda sharding, layout: sharding, None)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results are."""
+        return self._outputs(lambda sharding, layout: sharding)
+
+    @property
+    def input_formats(self) -> tuple:
+        """How the arguments are kept, as (args, kwargs): their layouts and shardings."""
+        return self._inputs(lambda sharding, layout: Format(layout, sharding), Format())
+
+    @property
+    def output_formats(self) -> Any:
+        """How the results are kept: their layouts and shardings."""
+        return self._outputs(lambda sharding, layout: Format(layout, sharding))
+
+    def _inputs(self, of: Callable, unused: Any) -> tuple:
+        """Of the place and the layout of each argument that the executable takes."""
+        program, run = self._program, self._run
+        count = len(program.in_avals)
+        places = run.argument_shardings(count - len(program.hidden))
+        for i in sorted(program.hidden):
+            places.insert(i, None)
+        every = run.loaded.get_parameter_layouts()  # what the program closes over comes first
+        taken = sum(s is not None for s in places)
+        layouts = map(Layout.from_pjrt_layout, every[len(every) - taken :])
+        found = [unused if s is None else of(s, next(layouts)) for s in places]
+        return unflatten(self.in_tree, found)
+
+    def _outputs(self, of: Callable) -> Any:
+        """Of the place and the layout of each result."""
+        hidden = dict.fromkeys(self._program.hidden_results)
+        layouts = map(Layout.from_pjrt_layout, self._run.loaded.get_output_layouts())
+        places = inserted(self._run.out_shardings, dict.fromkeys(hidden, self._run.placement.whole))
+        found = [of(s, x) for s, x in zip(places, inserted(layouts, hidden), strict=True)]
+        return unflatten(self.out_tree, found)
+
+    def runtime_executable(self) -> Any:
+        """The engine's object."""
+        return self._run.loaded
+
+
+class Program(NamedTuple):
+    """A staged function: the closed jaxpr whose first parameters are `consts`, and its context."""
+
+    jaxpr: Jaxpr
+    closed: ClosedJaxpr
+    consts: Sequence[Any]
+    in_avals: Sequence[ShapedArray]
+    out_tree: PyTreeDef
+    spec: JitSpec
+    donated: tuple[int, ...]  # the flat arguments whose buffers are given away
+    hidden: frozenset[int]  # the flat arguments that the jaxpr does not take: those of float0
+    hidden_results: dict[int, Any]  # the flat results that it does not give, likewise
+
+    @property
+    def hides(self) -> bool:
+        """Whether the jaxpr lacks any argument or result."""
+        return bool(self.hidden or self.hidden_results)
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of all results, flat."""
+        hidden = {i: typeof(x) for i, x in self.hidden_results.items()}
+        return inserted(self.jaxpr.out_avals, hidden)
+
+    def placement(self, leaves: Sequence[Any], device: Any = None) -> Placement:
+        """Where to run on the arguments that the jaxpr takes; `device`: where the user says."""
+        if device is not None:
+            return on_device(device, True)
+        if not self.consts and not self.spec.in_shardings and not self.spec.out_shardings:
+            return placement_of(leaves, shardings_in(self.jaxpr))
+        places = self.spec.in_shardings or [None] * len(leaves)
+        named = [s for s in (*places, *self.spec.out_shardings) if s is not None]
+        free = [x for x, s in zip(leaves, places, strict=True) if s is None]
+        consts = [c for c in self.consts if wide_sharding(c) is not None]
+        found = placement_of([*consts, *free], [*named, *shardings_in(self.jaxpr)])
+        if not found.partitioned:
+            return found
+        rest = iter(found.arguments[len(consts) :])
+        return found._replace(arguments=tuple(next(rest) if s is None else s for s in places))
+
+    def visible(self, leaves: list) -> list:
+        """The arguments that the jaxpr takes."""
+        if not self.hidden:
+            return leaves
+        return [x for i, x in enumerate(leaves) if i not in self.hidden]
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """The pytree of results from those of the jaxpr."""
+        if self.hidden_results:
+            outs = inserted(outs, self.hidden_results)
+        return unflatten(self.out_tree, outs)

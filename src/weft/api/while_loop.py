@@ -1,0 +1,336 @@
+"""`while_loop`, `fori_loop`: loops as long as a predicate holds, and between bounds, on pytrees.
+
+What such a loop is, with its rules and its reverse mode, is control/loop.py; loops over arrays are
+api/scan.py's, which also runs loops whose bounds are known.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.api.bodies import (
+    Body,
+    as_arrays,
+    cast_to,
+    check_carry,
+    giving_types,
+    promoted_carry,
+    spread_jaxpr,
+    stage_body,
+)
+from weft.api.flat import avals_of, check_callable
+from weft.api.scan import steps_per_turn
+from weft.control.loop import bind_while
+from weft.control.loop_bodies import COUNT, TRUTH, counting
+from weft.control.scan import bind_scan
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.primitive import joined
+from weft.core.source import boundary
+from weft.core.trace import current
+from weft.errors import DtypeError, ShapeError, TracerBoolConversionError, TracerError
+from weft.options import config
+from weft.primitives.elementwise import add_p, and_p, lt_p
+from weft.primitives.layout import convert, literal
+from weft.pytrees import PyTreeDef, flatten, structure, unflatten
+from weft.util import fun_name
+
+__all__ = ["fori_loop", "while_loop"]
+
+
+@boundary
+def while_loop(
+    cond_fun: Callable,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    max_steps: int | None = None,
+    checkpoints: int | None = None,
+) -> Any:
+    """Repeat a function as long as a predicate holds: a loop that compiles once.
+
+    As this, but both functions are traced once, whatever the number of steps::
+
+        def while_loop(cond_fun, body_fun, init_val):
+            val = init_val
+            while cond_fun(val):
+                val = body_fun(val)
+            return val
+
+    Forward and reverse mode both go through it. Reverse mode needs the states that the loop went
+    through, last first, and computes them again from a few that it stores. With K = `checkpoints`
+    states stored (64 if nothing is said), a loop of up to (K+1)(K+2)/2 steps costs two walks more,
+    one of up to about K**3/6 three. Each state is as large as the parts of `init_val` that the
+    derivative depends on.
+
+    Args:
+      cond_fun: `cond_fun(val) -> bool`, a scalar.
+      body_fun: `body_fun(val) -> val`, of the same structure, shapes and dtypes.
+      init_val: the value to start with, a pytree.
+      max_steps: stop after so many steps even if `cond_fun` still holds. Reverse mode then stores
+        every state, and walks along the loop once more only.
+      checkpoints: how many states reverse mode stores at a time.
+
+    >>> import weft
+    >>> from weft import lax
+    >>> def root(x):  # Newton's method
+    ...     step = lambda y: 0.5 * (y + x / y)
+    ...     return lax.while_loop(lambda y: abs(y * y - x) > 1e-3, step, x)
+    >>> print(f"{weft.grad(root)(4.0):.4f}")
+    0.2500
+    """
+    check_callable("while_loop", cond_fun)
+    check_callable("while_loop", body_fun)
+    bound = natural("max_steps", max_steps, 0)
+    slots = natural("checkpoints", checkpoints, 1)
+    if config.disable_jit:
+        try:
+            return while_in_python(cond_fun, body_fun, init_val, bound)
+        except TracerBoolConversionError:  # under vmap there is no one truth
+            pass
+    init, tree = flatten(init_val)
+    avals = avals_of("while_loop", init, structure(((init_val,), {})), body_fun)
+    body, avals = stage_carry("while_loop", body_fun, (init_val,), tree, avals)
+    cond = stage_body("while_loop", cond_fun, structure((init_val,)), avals)
+    check_predicate(cond_fun, cond)
+    (until, once), consts = (cond.jaxpr, body.jaxpr), [cond.consts, body.consts]
+    if varying := cond.out_avals[0].varying:
+        (until, once), consts, avals = apart(varying, [until, once], consts, avals)
+    start = cast_to(init, avals)
+    if bound is not None:
+        start.append(COUNT.dtype.type(0))
+        until, once = bounded(until, bound), counting(once, ())
+        slots = slots or max(bound - 1, 1)
+    params = {"checkpoints": slots}
+    outs = bind_while(until, once, consts[0], consts[1], start, params)
+    return unflatten(tree, outs[: len(avals)])
+
+
+def apart(
+    varying: Any,
+    programs: list[Jaxpr],
+    consts: list[list],
+    carry: list[ShapedArray],
+) -> tuple[list[Jaxpr], list[list], list[ShapedArray]]:
+    """A loop that devices of a mesh may leave at different steps: all in it is each one's own.
+
+    `programs` take their own consts, then the carry, or more, and the last gives the carry.
+    """
+    mine = lambda a: a.update(varying=a.varying | varying if a.varying else varying)
+    spread = [spread_jaxpr(p, tuple(map(mine, p.in_avals))) for p in programs]
+    if not all(spread):  # types then say less than is so
+        return programs, consts, carry
+    carry = list(map(mine, carry))
+    *others, body = spread
+    if body.out_avals != carry:
+        body = giving_types(body, tuple(carry))
+    own = [cast_to(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
+    return [*others, body], own, carry
+
+
+def natural(name: str, n: Any, least: int) -> int | None:
+    """An integer that is known now and not less than `least`, or None."""
+    if n is None:
+        return None
+    try:
+        n = operator.index(n)
+    except (TypeError, TracerError):
+        raise TypeError(f"while_loop: {name} must be an integer known now; got {n!r}.") from None
+    if n < least:
+        raise ValueError(f"while_loop: {name} must be at least {least}; got {n}.")
+    return n
+
+
+def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int | None) -> Any:
+    """The loop step by step, which jit's absence leaves to Python."""
+    val, steps = as_arrays(val), 0
+    while (bound is None or steps < bound) and cond_fun(val):
+        val = body_fun(val)
+        steps += 1
+    return val
+
+
+def stage_carry(
+    op: str, fun: Callable, args: tuple, tree: PyTreeDef, avals: Sequence[ShapedArray]
+) -> tuple[Body, list[ShapedArray]]:
+    """A body whose last argument is the carry, staged; and the types that the carry starts with.
+
+    `avals` are those of all the arguments. A weakly typed carry takes the dtype the body gives it.
+    """
+    args_tree, n = structure(args), tree.num_leaves
+    avals = list(avals)
+    first = len(avals) - n
+    while True:
+        body = stage_body(op, fun, args_tree, avals)
+        if body.out_tree.num_leaves != n:
+            break
+        promoted = [*avals[:first], *promoted_carry(avals[first:], body.out_avals)]
+        if promoted == avals:
+            break
+        avals = promoted
+    check_carry(op, fun, (tree, avals[first:]), (body.out_tree, body.out_avals))
+    return body, avals[first:]
+
+
+def check_predicate(cond_fun: Callable, cond: Body) -> None:
+    """Raise unless a predicate gives one truth value."""
+    name = fun_name(cond_fun)
+    if cond.out_tree != structure(0):
+        raise TypeError(f"while_loop: {name} must return a scalar bool; got {cond.out_tree}.")
+    (aval,) = cond.out_avals
+    if not dtypes.is_bool(aval.dtype):
+        raise DtypeError(
+            f"while_loop: {name} must return a scalar bool; got {aval}. Hint: return x != 0."
+        )
+    if aval.shape:
+        raise ShapeError(
+            f"while_loop: {name} must return a scalar bool; got {aval}. "
+            "Hint: jnp.any(...) or jnp.all(...), or vmap for a loop of each element."
+        )
+
+
+@memo_jaxpr
+def bounded(cond: Jaxpr, bound: int) -> Jaxpr:
+    """A predicate that also wants the last of the carry, a counter, below a bound."""
+    i, below, both = Var(COUNT), Var(TRUTH), Var(TRUTH)
+    eqns = [
+        *cond.eqns,
+        Eqn(lt_p, [i, Literal(COUNT.dtype.type(bound), COUNT)], {}, [below]),
+        Eqn(and_p, [cond.outvars[0], below], {}, [both]),
+    ]
+    return cond.replace(invars=[*cond.invars, i], outvars=[both], eqns=eqns)
+
+
+# --------------------------------------------------------------------------------------------
+# Loops between bounds.
+
+
+@boundary
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Repeat a function for each integer from `lower` to `upper`, which is not among them.
+
+    As this, but the function is traced once::
+
+        def fori_loop(lower, upper, body_fun, init_val):
+            val = init_val
+            for i in range(lower, upper):
+                val = body_fun(i, val)
+            return val
+
+    Where both bounds are Python or NumPy integers this is a `scan`, otherwise a `while_loop`; both
+    modes of differentiation go through either. `unroll` is scan's, for bounds that are known.
+
+    >>> from weft import lax
+    >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
+    10
+    """
+    check_callable("fori_loop", body_fun)
+    lower, upper, aval = common_bounds(lower, upper)
+    known = isinstance(lower, int | np.integer) and isinstance(upper, int | np.integer)
+    if not known and unroll not in (None, False, 1):
+        raise ValueError(
+            f"fori_loop: unroll needs bounds that are known now; got unroll={unroll} with bounds "
+            f"{typeof(lower)}, {typeof(upper)}. Hint: mark them static in jit (static_argnums)."
+        )
+    if config.disable_jit:
+        try:
+            return fori_in_python(lower, upper, body_fun, init_val)
+        except TracerError:  # bounds that vmap or grad of a traced function does not know
+            pass
+    init, tree = flatten(init_val)
+    args = (lower, init_val)
+    avals = avals_of("fori_loop", [lower, *init], structure((args, {})), body_fun)
+    body, avals = stage_carry("fori_loop", body_fun, args, tree, [aval, *avals[1:]])
+    n = len(body.consts)
+    jaxpr, consts = body.jaxpr, body.consts
+    if varying := joined((typeof(lower), typeof(upper))):
+        [jaxpr], [consts], avals = apart(varying, [jaxpr], [consts], avals)
+        lower, upper = (varying.cast(current.trace, x) for x in (lower, upper))
+    start = cast_to(init, avals)
+    if known:
+        length = max(int(upper) - int(lower), 0)
+        unroll = steps_per_turn(False if unroll is None else unroll, length)
+        params = {"length": length, "reverse": False, "unroll": unroll}
+        outs = bind_scan(with_index(jaxpr, n), consts, [lower, *start], [], params)
+        return unflatten(tree, outs[1:])
+    jaxpr = with_bound(jaxpr, n, typeof(upper))
+    outs = bind_while(below_bound(jaxpr), jaxpr, [], consts, [lower, upper, *start], {})
+    return unflatten(tree, outs[2:])
+
+
+def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
+    """Bounds of one type, and that type; a Python number takes the dtype of the other bound.
+
+    The index is counted from the lower bound, and is weakly typed if that is.
+    """
+    bounds = [x[()] if isinstance(x, np.ndarray) and not x.shape else x for x in (lower, upper)]
+    avals = avals_of("fori_loop", bounds, structure((tuple(bounds), {})), fori_loop)
+    for i, aval in enumerate(avals):
+        if dtypes.is_bool(aval.dtype):
+            known = isinstance(bounds[i], bool | np.bool_)
+            bounds[i] = int(bounds[i]) if known else convert(bounds[i], dtypes.default_int(), True)
+    low, high = map(typeof, bounds)
+    if low.shape or high.shape or dtypes.is_complex(low.dtype) or dtypes.is_complex(high.dtype):
+        raise ShapeError(f"fori_loop: bounds must be scalar integers; got {low}, {high}.")
+    if not low.weak_type and not high.weak_type and low.dtype != high.dtype:
+        raise DtypeError(
+            f"fori_loop: bounds must have one dtype; got {low}, {high}. "
+            f"Hint: upper.astype(jnp.{low.dtype.name})."
+        )
+    if dtypes.is_integer(low.dtype) != dtypes.is_integer(high.dtype):
+        hint = "int(upper)" if dtypes.is_integer(low.dtype) else "int(lower)"
+        raise DtypeError(
+            f"fori_loop: bounds must both be integers or both floats; got {low}, {high}. "
+            f"Hint: {hint}, or astype(int) of a traced one."
+        )
+    dtype, _ = dtypes.promote(((low.dtype, low.weak_type), (high.dtype, high.weak_type)))
+    aval = ShapedArray((), dtype, low.weak_type and dtype == low.dtype)
+    low, high = (literal(x, dtype) if type(x) in (int, float) else x for x in bounds)
+    if typeof(high).dtype != dtype:
+        (high,) = cast_to([high], [aval])
+    return *cast_to([low], [aval]), high, aval
+
+
+def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:
+    """The loop step by step, which jit's absence leaves to Python."""
+    val = as_arrays(val)
+    for i in range(operator.index(lower), operator.index(upper)):
+        val = body_fun(as_arrays(i), val)
+    return val
+
+
+@memo_jaxpr
+def with_index(body: Jaxpr, n: int) -> Jaxpr:
+    """A body (n consts, i, carry) -> carry that also gives i + 1."""
+    i = body.invars[n]
+    after, one = Var(i.aval), Literal(literal(1, i.aval.dtype))
+    step = Eqn(add_p, [i, one], {}, [after])
+    return body.replace(outvars=[after, *body.outvars], eqns=[step, *body.eqns])
+
+
+@memo_jaxpr
+def with_bound(body: Jaxpr, n: int, aval: ShapedArray) -> Jaxpr:
+    """As `with_index`, with the upper bound, of type `aval`, second in the carry."""
+    body = with_index(body, n)
+    bound, (after, *outvars) = Var(aval), body.outvars
+    invars = [*body.invars[: n + 1], bound, *body.invars[n + 1 :]]
+    return body.replace(invars=invars, outvars=[after, bound, *outvars])
+
+
+@memo_jaxpr
+def below_bound(body: Jaxpr) -> Jaxpr:
+    """The predicate that the first of the carry of a body is below the second."""
+    carry, pred = [Var(a) for a in body.out_avals], Var(TRUTH)
+    return Jaxpr((), carry, [pred], [Eqn(lt_p, carry[:2], {}, [pred])])

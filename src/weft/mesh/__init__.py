@@ -1,0 +1,1 @@
+"""Devices of this process, and how arrays lie on them: meshes, specs, shardings."""

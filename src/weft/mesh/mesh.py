@@ -1,0 +1,689 @@
+"""Meshes of devices, the names of their axes, and `PartitionSpec`, which maps array axes to them.
+
+What a spec and a mesh make together is a sharding, in sharding.py. This stands low in the house, so
+that whatever runs programs can speak of meshes; it imports the client alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from weft.core.trace import current
+from weft.mesh.client import (
+    Device,
+    all_devices,
+    local_devices_of,
+    more_devices,
+    pickled_devices,
+)
+from weft.options import config, mesh_in_scope
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "PartitionSpec",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_mesh",
+    "set_mesh",
+    "use_abstract_mesh",
+    "use_mesh",
+]
+
+
+class AxisType(enum.Enum):
+    """How values are laid out along a mesh axis.
+
+    `Auto`: the compiler decides, from how the inputs lie. `Explicit` says that types carry the
+    layout; here the compiler propagates along such axes too, so it behaves as `Auto`. `Manual`:
+    the body of a `shard_map`, where each device computes on its own part.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Unconstrained:
+    """The entry of a spec that leaves an axis to the compiler: `PartitionSpec.UNCONSTRAINED`."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = Unconstrained()
+
+
+class PartitionSpec:
+    """Which mesh axes each axis of an array is split over; also known as `weft.P`.
+
+    An entry is None (whole on every device), the name of a mesh axis, a tuple of names (split over
+    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole.
+
+    >>> P = PartitionSpec
+    >>> P("x", None), P(("x", "y"))
+    (P('x', None), P(('x', 'y'),))
+    """
+
+    __slots__ = ("_hash", "partitions", "reduced", "unreduced")
+
+    UNCONSTRAINED = UNCONSTRAINED
+
+    partitions: tuple
+    unreduced: frozenset
+    reduced: frozenset
+
+    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
+        self.partitions = tuple(map(_entry, partitions))
+        self.unreduced = _axis_set("unreduced", unreduced)
+        self.reduced = _axis_set("reduced", reduced)
+        self._hash = hash((self.partitions, self.unreduced, self.reduced))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is PartitionSpec
+            and other.partitions == self.partitions
+            and other.unreduced == self.unreduced
+            and other.reduced == self.reduced
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.partitions[i]
+
+    def __iter__(self) -> Iterator:
+        return iter(self.partitions)
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, PartitionSpec | tuple):
+            return NotImplemented
+        return self.update(partitions=(*self, *other))
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return self.update(partitions=(*other, *self))
+
+    def index(self, entry: Any) -> int:
+        """The first array axis with this entry."""
+        return self.partitions.index(_entry(entry))
+
+    def count(self, entry: Any) -> int:
+        """The number of array axes with this entry."""
+        return self.partitions.count(_entry(entry))
+
+    def update(self, **changes: Any) -> PartitionSpec:
+        """The same spec but for `partitions`, `unreduced` or `reduced`."""
+        partitions = changes.pop("partitions", self.partitions)
+        fields = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
+        return PartitionSpec(*partitions, **fields)
+
+    def axes(self, i: int) -> tuple:
+        """The mesh axes that array axis `i` is split over, outermost first."""
+        entry = self.partitions[i] if i < len(self.partitions) else None
+        if entry is None or entry is UNCONSTRAINED:
+            return ()
+        return entry if isinstance(entry, tuple) else (entry,)
+
+    def __reduce__(self) -> tuple:
+        return _spec_of, (self.partitions, self.unreduced, self.reduced)
+
+    def __repr__(self) -> str:
+        more = [n for n in ("unreduced", "reduced") if getattr(self, n)]
+        if not more:
+            return f"P{self.partitions!r}"
+        shown = [*map(repr, self.partitions), *(f"{n}={set(getattr(self, n))!r}" for n in more)]
+        return f"P({', '.join(shown)})"
+
+
+def _entry(x: Any) -> Any:
+    """An entry of a spec in its one form: a list is a tuple, a tuple of one name is the name."""
+    if isinstance(x, list | tuple):
+        return None if not x else x[0] if len(x) == 1 else tuple(x)
+    return x
+
+
+def _axis_set(name: str, axes: Any) -> frozenset:
+    if not isinstance(axes, set | frozenset):
+        raise TypeError(
+            f"PartitionSpec: {name} must be a set of axis names; got {axes!r}. "
+            f"Hint: {name}={{'x'}}."
+        )
+    return frozenset(axes)
+
+
+def _spec_of(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+# --- meshes ---------------------------------------------------------------------------------
+
+
+class AbstractDevice:
+    """A kind of device, in a mesh that names none."""
+
+    __slots__ = ("device_kind", "num_cores", "platform")
+
+    def __init__(self, device_kind: str, num_cores: int | None, platform: str):
+        self.device_kind = device_kind
+        self.num_cores = num_cores
+        self.platform = platform
+
+    def _fields(self) -> tuple:
+        return self.device_kind, self.num_cores, self.platform
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractDevice) and other._fields() == self._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self._shown()})"
+
+    def _shown(self) -> str:
+        return (
+            f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+        )
+
+    def __reduce__(self) -> tuple:
+        return AbstractDevice, self._fields()
+
+
+class BaseMesh:
+    """What meshes of devices and meshes of none share: axes with names, sizes and types."""
+
+    axis_names: tuple
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+    devices: Any
+
+    @property
+    def shape(self) -> OrderedDict:
+        """The size of each axis, by name."""
+        return OrderedDict(self.shape_tuple)
+
+    @property
+    def shape_tuple(self) -> tuple:
+        """Pairs of the name and the size of each axis."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return 0 if self.empty else math.prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether this is the mesh of no devices, which stands for none."""
+        return not self.axis_names
+
+    @property
+    def auto_axes(self) -> tuple:
+        """The names of the axes of type Auto."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple:
+        """The names of the axes of type Explicit."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple:
+        """The names of the axes of type Manual."""
+        return self._of_type(AxisType.Manual)
+
+    def _of_type(self, kind: AxisType) -> tuple:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether every axis is of type Auto."""
+        return bool(self.axis_types) and len(self.auto_axes) == len(self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether every axis is of type Explicit."""
+        return bool(self.axis_types) and len(self.explicit_axes) == len(self.axis_types)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether every axis is of type Manual."""
+        return bool(self.axis_types) and len(self.manual_axes) == len(self.axis_types)
+
+    def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
+        """The declaration of the mesh in a program for `devices`, by default its own in order.
+
+        Devices stand in it by their place among those of the program.
+        """
+        axes = ", ".join(f"{axis_text(n)}={size}" for n, size in self.shape_tuple)
+        own = tuple(self.devices.flat) if devices else ()
+        order = ""
+        if own != tuple(devices):
+            place = {d: i for i, d in enumerate(devices)}
+            order = f", device_ids=[{', '.join(str(place[d]) for d in own)}]"
+        return f"sdy.mesh {symbol} = <[{axes}]{order}>"
+
+    def _shown(self) -> str:
+        axes = [f"{n!r}: {size}" for n, size in self.shape_tuple] or ["()"]
+        return f"{', '.join(axes)}, axis_types={self.axis_types}"
+
+
+def axis_text(name: Any) -> str:
+    """The name of an axis in StableHLO."""
+    escaped = str(name).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+_entered = threading.local()  # the scopes of `with mesh:` that a thread is in
+
+# Equal meshes are one object: the C++ call path compares identities, and programs are few.
+_MESHES: dict[tuple, Any] = {}
+
+
+class AbstractMesh(BaseMesh):
+    """A mesh of no particular devices: names, sizes and types of axes.
+
+    >>> AbstractMesh((4, 2), ("x", "y"))
+    AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
+    """
+
+    def __new__(
+        cls,
+        axis_sizes: tuple[int, ...],
+        axis_names: tuple[str, ...],
+        axis_types: AxisType | tuple[AxisType, ...] | None = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ) -> AbstractMesh:
+        sizes = tuple(map(int, axis_sizes))
+        names = _checked_names("AbstractMesh", axis_names, len(sizes), f"axis_sizes {sizes}")
+        types = _checked_types("AbstractMesh", axis_types, names)
+        key = (cls, sizes, names, types, abstract_device)
+        found = _MESHES.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.axis_sizes, found.axis_names, found.axis_types = sizes, names, types
+            found.abstract_device = abstract_device
+            found = _MESHES.setdefault(key, found)
+        return found
+
+    abstract_device: AbstractDevice | None
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Itself."""
+        return self
+
+    def update(self, **changes: Any) -> AbstractMesh:
+        """The same mesh but for `axis_sizes`, `axis_names`, `axis_types` or `abstract_device`."""
+        names = ("axis_sizes", "axis_names", "axis_types", "abstract_device")
+        return AbstractMesh(**{**{n: getattr(self, n) for n in names}, **changes})
+
+    def update_axis_types(self, types: Mapping[Any, AxisType]) -> AbstractMesh:
+        """The same mesh with other types for the axes named."""
+        every = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple(types.get(n, t) for n, t in every))
+
+    def _refused(self) -> Any:
+        raise ValueError(
+            "AbstractMesh: has no devices, so nothing of them can be asked; got "
+            f"{self}. Hint: weft.make_mesh(axis_sizes, axis_names)."
+        )
+
+    devices = property(_refused)
+    local_devices = device_ids = local_mesh = is_multi_process = devices
+
+    def __reduce__(self) -> tuple:
+        fields = (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
+        return _abstract_mesh_of, fields
+
+    def __repr__(self) -> str:
+        device = f", {self.abstract_device._shown()}" if self.abstract_device else ""
+        return f"AbstractMesh({self._shown()}{device})"
+
+
+def _abstract_mesh_of(sizes: tuple, names: tuple, types: tuple, device: Any) -> AbstractMesh:
+    return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+class Mesh(BaseMesh):
+    """Devices in a grid whose axes have names, for shardings and `shard_map` to refer to.
+
+    `devices` is an array of devices, `axis_names` a name for each of its axes. Equal meshes are one
+    object. `with mesh:` does what `with set_mesh(mesh):` does.
+
+    >>> first = make_mesh((1,), ("x",)).devices
+    >>> Mesh(first, "x")
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
+    """
+
+    def __new__(
+        cls,
+        devices: np.ndarray | Sequence[Any] | Any,
+        axis_names: str | Sequence[Any],
+        axis_types: tuple[AxisType, ...] | AxisType | None = None,
+    ) -> Mesh:
+        grid = _grid(devices)
+        names = (axis_names,) if isinstance(axis_names, str) else axis_names
+        names = _checked_names("Mesh", names, grid.ndim, f"devices of shape {grid.shape}")
+        types = _checked_types("Mesh", axis_types, names)
+        key = (cls, grid.shape, tuple(grid.flat), names, types)
+        found = _MESHES.get(key)
+        if found is None:
+            _check_devices(grid)
+            found = _MESHES.setdefault(key, cls._made(grid, names, types))
+        return found
+
+    @classmethod
+    def _made(cls, grid: np.ndarray, names: tuple, types: tuple) -> Mesh:
+        self = object.__new__(cls)
+        grid.flags.writeable = False
+        self.devices = grid
+        self.axis_sizes, self.axis_names, self.axis_types = grid.shape, names, types
+        self._device_assignment = tuple(grid.flat)
+        self._internal_device_list = _jax.DeviceList(self._device_assignment)
+        return self
+
+    devices: np.ndarray
+    _device_assignment: tuple
+    _internal_device_list: Any
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        """The number of each device."""
+        ids = [d.id for d in self._device_assignment]
+        return np.array(ids, int).reshape(self.devices.shape)
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """Its devices that belong to this process."""
+        return local_devices_of(self._device_assignment)
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether it has devices of more than one process."""
+        return len(self.local_devices) != len(self._device_assignment)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh that holds this process's devices, which form a block of it."""
+        if not self.is_multi_process:
+            return self
+        mine = set(self.local_devices)
+        places = np.argwhere(np.vectorize(mine.__contains__, otypes=[bool])(self.devices))
+        low, high = places.min(axis=0), places.max(axis=0) + 1
+        block = self.devices[tuple(map(slice, low, high))]
+        if block.size != len(mine):
+            raise ValueError(
+                "local_mesh: this process's devices must form a block of the mesh; got "
+                f"{len(mine)} devices in a block of {block.shape}. Hint: mesh.local_devices."
+            )
+        return Mesh(block, self.axis_names, self.axis_types)
+
+    @property
+    def empty(self) -> bool:
+        """Whether this is the mesh of no devices, which stands for none."""
+        return not self.devices.size
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it has no axes but a device."""
+        return not self.axis_names and not self.empty
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The same axes, of no particular devices."""
+        if not self._device_assignment:
+            return EMPTY_ABSTRACT
+        device = self._device_assignment[0]
+        kind = AbstractDevice(device.device_kind, _cores(device), device.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
+
+    def update(self, **changes: Any) -> Mesh:
+        """The same mesh but for `devices`, `axis_names` or `axis_types`."""
+        names = ("devices", "axis_names", "axis_types")
+        return Mesh(**{**{n: getattr(self, n) for n in names}, **changes})
+
+    def __enter__(self) -> Mesh:
+        scope = set_mesh_scope(self)
+        scope.__enter__()
+        _entered.__dict__.setdefault("scopes", []).append(scope)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _entered.scopes.pop().__exit__(*error)
+
+    def __reduce__(self) -> tuple:
+        platform = "" if self.empty else self._device_assignment[0].platform
+        return _mesh_of, (platform, self.device_ids, self.axis_names, self.axis_types)
+
+    def __repr__(self) -> str:
+        types = f", axis_types={self.axis_types}" if self.devices.size else ""
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+
+    def __str__(self) -> str:
+        return f"Mesh({self._shown() if self.devices.size else ''})"
+
+
+def _cores(device: Any) -> int | None:
+    return getattr(device, "num_cores", None)
+
+
+def _mesh_of(platform: str, ids: np.ndarray, names: tuple, types: tuple) -> Mesh:
+    """The mesh of the devices with these numbers, for unpickling."""
+    if not ids.size:
+        return EMPTY
+    grid = np.empty(ids.size, object)
+    grid[:] = pickled_devices("Mesh", platform, ids.ravel().tolist())
+    return Mesh(grid.reshape(ids.shape), names, types)
+
+
+def _grid(devices: Any) -> np.ndarray:
+    """The devices as an array of objects of its own."""
+    if isinstance(devices, np.ndarray):
+        return np.array(devices, object)
+    if isinstance(devices, Device):
+        grid = np.empty((), object)
+        grid[()] = devices
+        return grid
+    return np.array(list(devices), object)
+
+
+def _checked_names(op: str, names: Any, ndim: int, what: str) -> tuple:
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if len(names) != ndim:
+        raise ValueError(f"{op}: axis_names must name each axis once; got {names} for {what}.")
+    if None in names:
+        raise ValueError(f"{op}: axis_names must not be None; got {names}.")
+    if len(set(names)) != len(names):
+        raise ValueError(f"{op}: axis_names must differ from each other; got {names}.")
+    return names
+
+
+def _checked_types(op: str, types: Any, names: tuple) -> tuple[AxisType, ...]:
+    if types is None:
+        return (AxisType.Auto,) * len(names)
+    types = (types,) * len(names) if isinstance(types, AxisType) else tuple(types)
+    if not all(isinstance(t, AxisType) for t in types):
+        raise TypeError(f"{op}: axis_types must be AxisTypes; got {types}. Hint: AxisType.Auto.")
+    if len(types) != len(names):
+        raise ValueError(
+            f"{op}: axis_types must have a type for each axis; got {types} for axes {names}. "
+            "Hint: leave axis_types out, or give one type for all."
+        )
+    return types
+
+
+def _check_devices(grid: np.ndarray) -> None:
+    seen = set()
+    for d in grid.flat:
+        if not isinstance(d, Device):
+            raise TypeError(
+                f"Mesh: devices must be devices; got {d!r} of type {type(d).__name__}. "
+                "Hint: numpy.array(weft.devices()).reshape(...)."
+            )
+        if d in seen:
+            raise ValueError(f"Mesh: each device must stand once in a mesh; got {d!r} twice.")
+        seen.add(d)
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: str | Sequence[Any],
+    axis_types: tuple[AxisType, ...] | AxisType | None = None,
+    *,
+    devices: Sequence[Any] | None = None,
+) -> Mesh:
+    """A mesh of the first devices (or of `devices`), of this shape and with these axis names.
+
+    Axes are of type Explicit unless `axis_types` says otherwise, which here means what Auto does.
+
+    >>> make_mesh((1,), ("x",))
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
+    """
+    if isinstance(axis_shapes, int):
+        axis_shapes = (axis_shapes,)
+    shape = tuple(map(int, axis_shapes))
+    names = _checked_names("make_mesh", axis_names, len(shape), f"axis_shapes {shape}")
+    if any(n < 1 for n in shape):
+        raise ValueError(f"make_mesh: axis_shapes must be positive; got {shape}.")
+    given = all_devices() if devices is None else tuple(devices)
+    need = math.prod(shape)
+    if need > len(given):
+        raise not_enough_devices("make_mesh", "axis_shapes", shape, devices)
+    types = AxisType.Explicit if axis_types is None else axis_types
+    return Mesh(_grid(given[:need]).reshape(shape), names, types)
+
+
+def not_enough_devices(op: str, what: str, shape: tuple, devices: Any) -> ValueError:
+    """The error for a mesh of more devices than were given, or exist where none were."""
+    need, count = math.prod(shape), len(all_devices() if devices is None else devices)
+    exist = "device exists" if count == 1 else "devices exist"
+    have = f"{count} {exist}" if devices is None else f"devices has {count}"
+    hint = more_devices(need) if devices is None else f"pass {need} devices."
+    return ValueError(
+        f"{op}: {what} must not need more devices than there are; got {shape}, which need {need}, "
+        f"and {have}. Hint: {hint}"
+    )
+
+
+# --- the mesh in scope ----------------------------------------------------------------------
+
+
+EMPTY_ABSTRACT = AbstractMesh((), ())
+EMPTY = Mesh._made(np.empty((0,), object), (), ())
+EMPTY.axis_sizes = ()
+
+
+class set_mesh_scope:
+    """Puts a mesh into scope for this thread until the block ends."""
+
+    def __init__(self, concrete: Mesh, abstract: AbstractMesh | None = None):
+        self.value = (concrete, abstract or concrete.abstract_mesh)
+
+    def __enter__(self) -> None:
+        self.before = mesh_in_scope.swap_local(self.value)
+
+    def __exit__(self, *error: Any) -> None:
+        mesh_in_scope.set_local(self.before)
+
+
+class set_mesh(set_mesh_scope):
+    """Put a mesh into scope for this thread: at once and for good, or `with set_mesh(mesh): ...`.
+
+    With a mesh in scope, a `PartitionSpec` alone can stand where a sharding is asked for.
+    `set_mesh(None)` leaves none. Not to be called in a traced function.
+
+    >>> with set_mesh(make_mesh((1,), ("x",))):
+    ...     get_abstract_mesh().shape
+    OrderedDict([('x', 1)])
+    """
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(
+                f"set_mesh: must be given a Mesh or None; got {mesh!r} of type "
+                f"{type(mesh).__name__}. Hint: weft.make_mesh(axis_shapes, axis_names)."
+            )
+        if current.trace.parent is not None and not config.disable_jit:
+            raise ValueError(
+                "set_mesh: must be called outside of traced functions; got a call within one. "
+                "Hint: with set_mesh(mesh): f(x)."
+            )
+        super().__init__(EMPTY if mesh is None else mesh)
+        super().__enter__()
+
+    def __enter__(self) -> None:
+        pass  # it holds since the call
+
+
+def use_mesh(mesh: Mesh) -> set_mesh_scope:
+    """The mesh in scope within a block: `with use_mesh(mesh): ...`.
+
+    >>> with use_mesh(make_mesh((1,), ("x",))):
+    ...     get_mesh().axis_names
+    ('x',)
+    """
+    if not isinstance(mesh, Mesh):
+        raise ValueError(
+            f"use_mesh: must be given a Mesh; got {mesh!r}. "
+            "Hint: weft.make_mesh(axis_shapes, axis_names)."
+        )
+    return set_mesh_scope(mesh)
+
+
+def use_abstract_mesh(mesh: AbstractMesh) -> set_mesh_scope:
+    """The axes in scope within a block, of no particular devices.
+
+    >>> with use_abstract_mesh(AbstractMesh((4,), ("x",))):
+    ...     get_abstract_mesh()
+    AbstractMesh('x': 4, axis_types=(Auto,))
+    """
+    if not isinstance(mesh, AbstractMesh):
+        raise ValueError(
+            f"use_abstract_mesh: must be given an AbstractMesh; got {mesh!r}. "
+            "Hint: mesh.abstract_mesh."
+        )
+    return set_mesh_scope(get_mesh(), mesh)
+
+
+def get_mesh() -> Mesh:
+    """The mesh that `set_mesh` put into scope; one without axes where there is none.
+
+    >>> get_mesh().empty
+    True
+    """
+    value = mesh_in_scope.value
+    return EMPTY if value is None else value[0]
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes in scope; none where there is no mesh.
+
+    >>> get_abstract_mesh().empty
+    True
+    """
+    value = mesh_in_scope.value
+    return EMPTY_ABSTRACT if value is None else value[1]

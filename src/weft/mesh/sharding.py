@@ -1,0 +1,582 @@
+"""How values lie on devices: `NamedSharding`, by mesh and spec, and `GSPMDSharding`, by tiles.
+
+An array on one device has the sharding that mesh/client.py makes. Values are moved and read by
+xla/array.py, which asks a sharding for the part of the array that each device holds.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
+
+from weft.errors import ShapeError
+from weft.mesh.client import Device, SingleDeviceSharding, memory_kind_of, pickled_devices
+from weft.mesh.mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axis_text
+
+__all__ = [
+    "GSPMDSharding",
+    "NamedSharding",
+    "Sharding",
+    "check_divisible",
+    "sharding_of_result",
+]
+
+HloSharding = _hlo.HloSharding
+REPLICATED = _hlo.OpSharding.Type.REPLICATED
+
+Index = tuple[slice, ...]
+
+
+class _ShardingMeta(type):
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, _jax.Sharding)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, _jax.Sharding)
+
+
+class Sharding(metaclass=_ShardingMeta):
+    """How an array lies on devices: `isinstance(s, Sharding)` holds for every kind.
+
+    Not to be called: `NamedSharding(mesh, spec)` and `SingleDeviceSharding(device)` make them.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "Sharding: must be made as one of its kinds; got a call. "
+            "Hint: NamedSharding(mesh, PartitionSpec(...))."
+        )
+
+
+_placing = threading.RLock()
+
+
+class _ManyDevices(_jax.GSPMDSharding):
+    """What shardings over several devices share, all of it from `_device_assignment` and `_tiles`.
+
+    The engine's class below is the only one whose C++ needs nothing of JAX's Python and that the
+    C++ call path takes. Equal shardings are one object, since that path compares identities; they
+    are kept, as there are few: those of a mesh by the specs over it that a program names.
+    """
+
+    memory_kind: str | None
+    _device_assignment: tuple
+    _internal_device_list: Any
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+        """Into how many parts each axis falls, and for each device which part of each it holds."""
+        raise NotImplementedError
+
+    @property
+    def device_set(self) -> set:
+        """The devices that hold a part of the array."""
+        return set(self._device_assignment)
+
+    @property
+    def num_devices(self) -> int:
+        """The number of devices that hold a part of the array."""
+        return len(self._device_assignment)
+
+    @property
+    def addressable_devices(self) -> set:
+        """Those of them that belong to this process."""
+        return set(self._internal_device_list.addressable_device_list)
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some of them belong to this process."""
+        return bool(self.addressable_devices)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all of them belong to this process."""
+        return self._internal_device_list.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds all of the array."""
+        raise NotImplementedError
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
+        """For each device, the part of an array of this shape that it holds."""
+        return dict(zip(self._device_assignment, indices(self, tuple(global_shape)), strict=True))
+
+    def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
+        """The same for this process's devices."""
+        every = self.devices_indices_map(global_shape)
+        return {d: every[d] for d in self._internal_device_list.addressable_device_list}
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the part that a device holds."""
+        shape = tuple(global_shape)
+        check_divisible(type(self).__name__, self, shape)
+        counts, _ = self._tiles(len(shape))
+        return tuple(n // count for n, count in zip(shape, counts, strict=True))
+
+    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+        """Raise where an array of this shape has too few axes for the sharding."""
+        self._tiles(len(shape))
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether arrays of rank `ndim` lie alike under both."""
+        return self is other or equivalent(self, other, ndim)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        raise NotImplementedError
+
+
+def equivalent(a: Any, b: Any, ndim: int) -> bool:
+    """Whether the same devices hold the same parts of arrays of rank `ndim`."""
+    if not isinstance(b, _jax.Sharding) or a.memory_kind != b.memory_kind:
+        return False
+    if placed_on(a) != placed_on(b):
+        return False
+    if a.is_fully_replicated or b.is_fully_replicated:
+        return a.is_fully_replicated and b.is_fully_replicated
+    counts_a, places_a = a._tiles(ndim)
+    counts_b, places_b = b._tiles(ndim)
+    return counts_a == counts_b and np.array_equal(places_a, places_b)
+
+
+def placed_on(sharding: Any) -> Any:
+    """The devices of a sharding in order, or the mesh that stands for them."""
+    mesh = getattr(sharding, "mesh", None)
+    return mesh if isinstance(mesh, AbstractMesh) else sharding._device_assignment
+
+
+# asked for each array that is read or made
+@functools.lru_cache(maxsize=4096)
+def indices(sharding: _ManyDevices, shape: tuple[int, ...]) -> tuple[Index, ...]:
+    """For each device of a sharding, in order, the part of an array of this shape it holds."""
+    sizes = sharding.shard_shape(shape)
+    counts, places = sharding._tiles(len(shape))
+    return tuple(
+        tuple(
+            slice(None) if count == 1 else slice(int(p) * size, (int(p) + 1) * size)
+            for count, size, p in zip(counts, sizes, place, strict=True)
+        )
+        for place in places
+    )
+
+
+def check_divisible(op: str, sharding: Any, shape: Sequence[int], what: str = "") -> None:
+    """Raise where an axis does not fall into equal parts over the devices, or there are too few.
+
+    `op` and `what` begin the error: who asks, and which value it is for.
+    """
+    if len(getattr(sharding, "spec", ())) > len(shape):
+        raise too_few_axes(op, sharding.spec, len(shape), what)
+    counts, _ = sharding._tiles(len(shape))
+    for i, (size, count) in enumerate(zip(shape, counts, strict=True)):
+        if size % count:
+            fit = -(-size // count) * count
+            spec = getattr(sharding, "spec", None)
+            over = ""
+            if spec is not None:
+                axes = "axes" if len(spec.axes(i)) > 1 else "axis"
+                over = f", the size of mesh {axes} {sized_axes(sharding.mesh, spec.axes(i))}"
+            raise ShapeError(
+                f"{op}: axis {i}{what and f' of {what}'} must be divisible by {count}{over}; "
+                f"got size {size} in shape {tuple(shape)}"
+                f"{f' with {spec}' if spec is not None else ''}. Hint: pad the axis to {fit}, or "
+                f"have None at place {i} of the spec."
+            )
+
+
+def sized_axes(mesh: Any, names: Iterable) -> str:
+    """Axes of a mesh with their sizes, for errors."""
+    return " and ".join([f"{n!r} ({mesh.shape[n]})" for n in names])
+
+
+def too_few_axes(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> ShapeError:
+    """The error for a spec that is longer than the rank of an array."""
+    return ShapeError(
+        f"{op}: {spec} must have no more entries than {what or 'the array'} has axes; got "
+        f"{len(spec)} for rank {ndim}. Hint: {PartitionSpec(*spec[:ndim])}."
+    )
+
+
+class NamedSharding(_ManyDevices):
+    """An array laid over a mesh: `spec` says which mesh axes each array axis is split over.
+
+    >>> from weft.mesh.mesh import make_mesh
+    >>> mesh = make_mesh((1,), ("x",))
+    >>> NamedSharding(mesh, PartitionSpec("x")).shard_shape((8, 4))
+    (8, 4)
+    """
+
+    _made: ClassVar[dict[tuple, NamedSharding]] = {}
+
+    mesh: Mesh | AbstractMesh
+    spec: PartitionSpec
+
+    def __new__(
+        cls,
+        mesh: Mesh | AbstractMesh,
+        spec: PartitionSpec,
+        *,
+        memory_kind: str | None = None,
+    ) -> NamedSharding:
+        key = (mesh, spec, memory_kind)
+        try:
+            found = cls._made.get(key)
+        except TypeError:  # not hashable, which the check names
+            _check_spec(mesh, spec)
+            raise
+        if found is None:
+            with _placing:  # threads that make equal ones get one
+                found = cls._made.get(key)
+                if found is None:
+                    found = super().__new__(cls)
+                    found._make(mesh, spec, memory_kind)
+        return found
+
+    def __init__(
+        self,
+        mesh: Mesh | AbstractMesh,
+        spec: PartitionSpec,
+        *,
+        memory_kind: str | None = None,
+    ):
+        pass
+
+    def _make(
+        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None
+    ) -> None:
+        _check_spec(mesh, spec)
+        kind = memory_kind
+        if isinstance(mesh, Mesh):
+            device = mesh._device_assignment[0]
+            kind = memory_kind_of("NamedSharding", device, memory_kind)
+            super().__init__(mesh._internal_device_list, HloSharding.replicate(), kind)
+        self.__dict__.update(mesh=mesh, memory_kind=kind, _tiled={})
+        self.__dict__["spec"] = spec
+        self._made[mesh, spec, memory_kind] = self
+        if isinstance(mesh, Mesh) and kind == device.default_memory().kind:
+            self._made[mesh, spec, None] = self._made[mesh, spec, kind] = self
+
+    def _devices_of(self) -> Mesh:
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(
+                f"NamedSharding: the mesh must have devices for this; got {self.mesh}. "
+                "Hint: weft.make_mesh(axis_shapes, axis_names)."
+            )
+        return self.mesh
+
+    @property
+    def _device_assignment(self) -> tuple:
+        return self._devices_of()._device_assignment
+
+    @property
+    def _internal_device_list(self) -> Any:
+        return self._devices_of()._internal_device_list
+
+    @property
+    def num_devices(self) -> int:
+        """The number of devices that hold a part of the array."""
+        return self.mesh.size
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds all of the array."""
+        sizes = self.mesh.shape
+        return all(sizes[n] == 1 for i in range(len(self.spec)) for n in self.spec.axes(i))
+
+    @property
+    def replicated_axes(self) -> frozenset:
+        """The mesh axes that no array axis is split over."""
+        used = {n for i in range(len(self.spec)) for n in self.spec.axes(i)}
+        return frozenset(n for n in self.mesh.axis_names if n not in used)
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The same sharding but for `mesh`, `spec` or `memory_kind`."""
+        names = ("mesh", "spec", "memory_kind")
+        return NamedSharding(**{**{n: getattr(self, n) for n in names}, **changes})
+
+    def with_spec(self, spec: PartitionSpec) -> NamedSharding:
+        """The same mesh, another spec."""
+        return self.update(spec=spec)
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        """The same, in another memory of each device."""
+        return self.update(memory_kind=kind)
+
+    def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+        found = self._tiled.get(ndim)
+        if found is None:
+            if ndim < len(self.spec):
+                raise too_few_axes("NamedSharding", self.spec, ndim)
+            found = self._tiled[ndim] = named_tiles(self.mesh, self.spec, ndim)
+        return found
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        self._tiles(num_dimensions)  # refuses too few axes
+        return hlo_sharding(self.mesh, self.spec, num_dimensions)
+
+    @property
+    def whole(self) -> NamedSharding:
+        """The sharding over the same mesh under which each device holds all of an array."""
+        return self.update(spec=PartitionSpec())
+
+    def of_engine(self, hlo: Any, ndim: int) -> Any:
+        """What the engine says of a value in a program over this mesh, as a sharding."""
+        return sharding_of_result(hlo, self._devices_of(), ndim)
+
+    def sdy(self, ndim: int, mesh: str = "@mesh", open: bool = False) -> str:
+        """The sharding of a value of rank `ndim`, in a program that declares its mesh as `mesh`.
+
+        Where it is `open`, the compiler may split the value over further axes.
+        """
+        self._tiles(ndim)
+        dims = []
+        for i in range(ndim):
+            names = list(map(axis_text, self.spec.axes(i)))
+            if open or (i < len(self.spec) and self.spec[i] is UNCONSTRAINED):
+                names.append("?")
+            dims.append(f"{{{', '.join(names)}}}")
+        return f"<{mesh}, [{', '.join(dims)}]>"
+
+    def __reduce__(self) -> tuple:
+        return _named_sharding_of, (self.mesh, self.spec, self.memory_kind)
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
+
+
+def _named_sharding_of(mesh: Any, spec: PartitionSpec, kind: str | None) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=kind)
+
+
+def _check_spec(mesh: Any, spec: Any) -> None:
+    """Raise where a spec does not fit a mesh."""
+    if not isinstance(mesh, Mesh | AbstractMesh):
+        raise TypeError(
+            f"NamedSharding: mesh must be a Mesh; got {mesh!r} of type {type(mesh).__name__}. "
+            "Hint: weft.make_mesh(axis_shapes, axis_names)."
+        )
+    if isinstance(mesh, Mesh) and mesh.empty:
+        raise ValueError("NamedSharding: mesh must have devices; got the empty Mesh().")
+    if not isinstance(spec, PartitionSpec):
+        inner = ", ".join(map(repr, spec)) if isinstance(spec, tuple | list) else repr(spec)
+        raise TypeError(
+            f"NamedSharding: spec must be a PartitionSpec; got {spec!r} of type "
+            f"{type(spec).__name__}. Hint: P({'' if spec is None else inner})."
+        )
+    if spec.unreduced or spec.reduced:
+        raise NotImplementedError(
+            f"NamedSharding: values must be whole or split along a mesh axis; got {spec}. "
+            "Hint: lax.psum within shard_map adds up what devices hold."
+        )
+    seen: set = set()
+    for i in range(len(spec)):
+        for name in spec.axes(i):
+            if name not in mesh.axis_names:
+                raise ValueError(
+                    f"NamedSharding: the axes of a spec must be axes of the mesh; got {name!r} in "
+                    f"{spec} for a mesh with axes {_listed(mesh.axis_names)}."
+                )
+            if name in seen:
+                raise ValueError(
+                    f"NamedSharding: a mesh axis must split one array axis at most; got {name!r} "
+                    f"twice in {spec}."
+                )
+            seen.add(name)
+
+
+def _listed(names: Iterable) -> str:
+    return ", ".join(map(repr, names)) or "none"
+
+
+def named_tiles(mesh: Any, spec: PartitionSpec, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+    """The parts that a spec makes of an array; see `_tiles`."""
+    sizes, total = mesh.shape, math.prod(mesh.axis_sizes)
+    coordinates = dict(
+        zip(mesh.axis_names, np.indices(mesh.axis_sizes).reshape(len(sizes), total), strict=True)
+    )
+    counts, places = [], []
+    for i in range(ndim):
+        place = np.zeros(total, int)
+        for name in spec.axes(i):
+            place = place * sizes[name] + coordinates[name]
+        counts.append(math.prod(sizes[n] for n in spec.axes(i)))
+        places.append(place)
+    return tuple(counts), np.array(places, int).reshape(ndim, total).T
+
+
+# asked for each transfer and call; the keys live as long as the shardings, which are kept
+@functools.cache
+def hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
+    """What a sharding over a mesh is to the engine, which numbers devices by place in the mesh."""
+    sizes = mesh.shape
+    split = [n for i in range(ndim) for n in spec.axes(i)]
+    whole = [n for n in mesh.axis_names if n not in split]
+    dims = [math.prod(sizes[n] for n in spec.axes(i)) for i in range(ndim)]
+    if math.prod(dims) == 1:
+        return HloSharding.replicate()
+    rest = math.prod(sizes[n] for n in whole)
+    order = [mesh.axis_names.index(n) for n in (*split, *whole)]
+    if rest > 1:
+        dims.append(rest)
+    types = [REPLICATED] if rest > 1 else []
+    return HloSharding.iota_tile(dims, list(mesh.axis_sizes), order, types)
+
+
+class GSPMDSharding(_ManyDevices):
+    """An array in the tiles that the engine names, where no spec over a mesh says the same."""
+
+    _made: ClassVar[dict[tuple, GSPMDSharding]] = {}
+
+    def __new__(
+        cls, devices: Any, op_sharding: Any, *, memory_kind: str | None = None
+    ) -> GSPMDSharding:
+        key = (tuple(devices), as_hlo_sharding(op_sharding), memory_kind)
+        found = cls._made.get(key)
+        if found is None:
+            with _placing:
+                found = cls._made.get(key)
+                if found is None:
+                    found = super().__new__(cls)
+                    found._make(*key)
+        return found
+
+    def __init__(self, devices: Any, op_sharding: Any, *, memory_kind: str | None = None):
+        pass
+
+    def _make(self, assignment: tuple, hlo: Any, memory_kind: str | None) -> None:
+        kind = memory_kind_of("GSPMDSharding", assignment[0], memory_kind)
+        super().__init__(_jax.DeviceList(assignment), hlo, kind)
+        self.__dict__.update(memory_kind=kind, _device_assignment=assignment, _hlo=hlo)
+        for given in {memory_kind, kind}:
+            self._made[assignment, hlo, given] = self
+
+    @classmethod
+    def get_replicated(cls, devices: Any, *, memory_kind: str | None = None) -> GSPMDSharding:
+        """An array whole on every device."""
+        return cls(devices, HloSharding.replicate(), memory_kind=memory_kind)
+
+    @property
+    def whole(self) -> GSPMDSharding:
+        """The sharding on the same devices under which each holds all of an array."""
+        return GSPMDSharding.get_replicated(self._device_assignment)
+
+    def of_engine(self, hlo: Any, ndim: int) -> Any:
+        """What the engine says of a value in a program over these devices, as a sharding."""
+        return sharding_of_result(hlo, self._device_assignment, ndim)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds all of the array."""
+        return self._hlo.is_replicated() or self.num_devices == 1
+
+    def with_memory_kind(self, kind: str) -> GSPMDSharding:
+        """The same, in another memory of each device."""
+        return GSPMDSharding(self._device_assignment, self._hlo, memory_kind=kind)
+
+    def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+        return hlo_tiles(self._hlo, self.num_devices, ndim)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return self._hlo
+
+    def __reduce__(self) -> tuple:
+        ids, proto = [d.id for d in self._device_assignment], self._hlo.to_proto()
+        platform = self._device_assignment[0].platform
+        return _gspmd_sharding_of, (platform, ids, proto.SerializeToString(), self.memory_kind)
+
+    def __repr__(self) -> str:
+        return f"GSPMDSharding({self._hlo!r}, memory_kind={self.memory_kind})"
+
+
+def _gspmd_sharding_of(
+    platform: str, ids: list[int], proto: bytes, kind: str | None
+) -> GSPMDSharding:
+    op = _hlo.OpSharding()
+    op.ParseFromString(proto)
+    devices = pickled_devices("GSPMDSharding", platform, ids)
+    return GSPMDSharding(devices, op, memory_kind=kind)
+
+
+def as_hlo_sharding(x: Any) -> Any:
+    """The engine's sharding in its one form."""
+    return HloSharding.from_proto(x) if isinstance(x, _hlo.OpSharding) else x
+
+
+def hlo_tiles(hlo: Any, count: int, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+    """The parts that the engine's sharding makes of an array; see `_tiles`."""
+    if hlo.is_replicated():
+        return (1,) * ndim, np.zeros((count, ndim), int)
+    grid = np.array(list(hlo.tile_assignment_devices()), int).reshape(
+        list(hlo.tile_assignment_dimensions())
+    )
+    if grid.ndim < ndim:
+        raise ShapeError(
+            f"GSPMDSharding: must be for arrays of rank {grid.ndim}; got rank {ndim} and {hlo!r}."
+        )
+    places = np.empty((count, ndim), int)
+    for place in np.ndindex(*grid.shape):
+        places[grid[place]] = place[:ndim]
+    return tuple(grid.shape[:ndim]), places
+
+
+def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
+    """What the engine says of a result of rank `ndim`, as a sharding.
+
+    Args:
+      hlo: the engine's sharding, of an executable's results.
+      where: the mesh the program ran over, or its devices.
+      ndim: the rank of the result.
+
+    Returns:
+      A NamedSharding where `where` is a mesh and a spec over it says the same, whose entries end
+      with one that splits; else a GSPMDSharding; for one device that is no mesh, its sharding.
+    """
+    hlo = as_hlo_sharding(hlo)
+    if not isinstance(where, Mesh):
+        devices = (where,) if isinstance(where, Device) else tuple(where)
+        if len(devices) == 1:
+            return SingleDeviceSharding(devices[0])
+        return GSPMDSharding(devices, hlo)
+    spec = spec_of(hlo, where, ndim)
+    if spec is None:
+        return GSPMDSharding(where._device_assignment, hlo)
+    return NamedSharding(where, spec)
+
+
+# asked for each result of each program, which have few shardings among them
+@functools.lru_cache(maxsize=4096)
+def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
+    """The spec that splits arrays of rank `ndim` over a mesh as the engine says, if one does."""
+    if hlo.is_replicated() or mesh.size == 1:
+        return PartitionSpec()
+    if not hlo.is_tiled():
+        return None
+    counts, places = hlo_tiles(hlo, mesh.size, ndim)
+    grid = places.reshape(*mesh.axis_sizes, ndim)
+    # one step along each mesh axis from its corner moves that far through the parts of each axis
+    steps = {
+        name: np.moveaxis(grid, k, 0)[(1, *(0,) * (len(mesh.axis_sizes) - 1))]
+        for k, (name, size) in enumerate(mesh.shape_tuple)
+        if size > 1
+    }
+    entries = [
+        tuple(sorted((n for n in steps if steps[n][i] > 0), key=lambda n: -steps[n][i]))
+        for i in range(ndim)
+    ]
+    while entries and not entries[-1]:
+        entries.pop()
+    used = [n for names in entries for n in names]
+    if len(set(used)) != len(used):
+        return None
+    spec = PartitionSpec(*entries)
+    made = named_tiles(mesh, spec, ndim)
+    return spec if made[0] == counts and np.array_equal(made[1], places) else None

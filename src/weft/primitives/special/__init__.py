@@ -1,0 +1,1 @@
+"""Special functions as primitives: formulas, tables, and the operations made of them."""

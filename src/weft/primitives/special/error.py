@@ -1,0 +1,139 @@
+"""Formulas of the error function family: erf, erfc, erfcx, their inverses, Dawson's integral.
+
+The primitives they lower are in functions.py and weft.scipy.special. Where exp(-x**2) is a factor,
+x is cut in two so that the square is exact and the tail as exact as exp itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+from weft.primitives.special import tables
+from weft.primitives.special.formula import (
+    Real,
+    choose,
+    equal,
+    exp,
+    halves,
+    largest,
+    log,
+    log1p,
+    polynomial,
+    series,
+    sign,
+    sqrt,
+    where,
+)
+
+
+def exp_square(x: Real, factor: float) -> Real:
+    """exp(factor x**2), factor 1, -1 or -1/2, without rounding the square."""
+    high, low = halves(x)
+    out = exp(high * high * factor)
+    rest = (x + high) * low * factor  # small; a product of two exp the compiler would make one
+    more = out * (rest * polynomial(rest, (1, 1 / 2, 1 / 6, 1 / 24)))
+    return out + where(out < math.inf, more, 0.0)
+
+
+def erfcx(x: Real) -> Real:
+    """exp(x**2) erfc(x) for x >= 0."""
+    t = where(equal(x, math.inf), 1.0, (x - 2) / (x + 2))
+    return series(t, tables.ERFCX) / (1 + 2 * x)
+
+
+def scaled_erfc(x: Real) -> Real:
+    """exp(x**2) erfc(x)."""
+    up = erfcx(abs(x))
+    return where(x < 0, 2 * exp_square(bounded(abs(x)), 1.0) - up, up)
+
+
+def erf(x: Real) -> Real:
+    """The error function."""
+    y = abs(x)
+    far = sign(x) * (1 - exp_square(bounded(y), -1.0) * erfcx(y))
+    return where(y < 1, x * series(x * x, tables.ERF), far)
+
+
+def bounded(x: Real) -> Real:
+    """x >= 0, cut where exp(-x**2) is long 0, so that the parts of a square are finite."""
+    return where(x > 100, 100.0, x)
+
+
+def erfc(x: Real) -> Real:
+    """1 - erf(x)."""
+    y = abs(x)
+    tail = exp_square(bounded(y), -1.0) * erfcx(y)
+    near = 1 - x * series(x * x, tables.ERF)
+    return choose(tail, (x < 0, 2 - tail), (y < 0.5, near))
+
+
+def normal_cdf(x: Real) -> Real:
+    """The distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2."""
+    y = abs(x)
+    z = y * math.sqrt(0.5)
+    tail = 0.5 * exp_square(bounded(y), -0.5) * erfcx(z)
+    near = 0.5 + 0.5 * (x * math.sqrt(0.5)) * series(z * z, tables.ERF)
+    return choose(tail, (x > 0, 1 - tail), (z < 0.5, near))
+
+
+def log_normal_cdf(x: Real) -> Real:
+    """The logarithm of the normal distribution function, in both tails."""
+    y = abs(x)
+    z = y * math.sqrt(0.5)
+    scaled = 0.5 * erfcx(z)
+    upper = log1p(-(exp_square(bounded(y), -0.5) * scaled))
+    lower = log(scaled) - 0.5 * x * x
+    return where(x > 0, upper, where(equal(y, math.inf), -math.inf, lower))
+
+
+def inverse_tail(y: Real) -> Real:
+    """The x whose erfc is y, for y in (0, 1/4]; inf at 0."""
+    r = sqrt(-log(y))
+    out = choose(
+        series(r, tables.ERFCINV_3),
+        (r < 7, series(r, tables.ERFCINV_2)),
+        (r < 2.5, series(r, tables.ERFCINV_1)),
+    )
+    return where(equal(y, 0), math.inf, out)
+
+
+def erf_inverse(x: Real) -> Real:
+    """The y whose error function is x; NaN beyond 1."""
+    y = abs(x)
+    near = x * series(x * x, tables.ERFINV)
+    tail = sign(x) * inverse_tail(where(y < 0.75, 0.25, 1 - y))
+    return choose(where(y < 0.75, near, tail), (~(y <= 1), math.nan))
+
+
+def erfc_inverse(y: Real) -> Real:
+    """The x whose erfc is y; NaN outside of [0, 2]."""
+    other = 2 - y
+    d = 1 - y
+    near = d * series(d * d, tables.ERFINV)
+    low, high = y < 0.25, other < 0.25
+    tail = inverse_tail(where(low, y, where(high, other, 0.25)))
+    return choose(near, (low, tail), (high, -tail), (~((y >= 0) & (y <= 2)), math.nan))
+
+
+def normal_quantile(p: Real) -> Real:
+    """The x whose normal distribution function is p; NaN outside of [0, 1]."""
+    d = 2 * p - 1
+    root2 = math.sqrt(2)
+    near = d * series(d * d, tables.ERFINV)
+    low, high = p < 0.125, p > 0.875
+    tail = inverse_tail(2 * where(low, p, where(high, 1 - p, 0.125)))
+    return choose(
+        near * root2,
+        (low, -tail * root2),
+        (high, tail * root2),
+        (~((p >= 0) & (p <= 1)), math.nan),
+    )
+
+
+def dawson(x: Real) -> Real:
+    """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x."""
+    y = abs(x)
+    inverse = 1 / largest(y, 1.0)
+    far = series(inverse * inverse, tables.DAWSON_4) * inverse
+    up = choose(far, (y < 6, series(y, tables.DAWSON_3)), (y < 3, series(y, tables.DAWSON_2)))
+    return where(y < 1.224744, x * series(x * x, tables.DAWSON_1), sign(x) * up)

@@ -1,0 +1,479 @@
+"""Mathematics written as it reads, lowered to StableHLO: `x * exp(-x) + 1`, loops, pairs of floats.
+
+A formula is a Python function of `Real`s, run when a program is lowered; it is no operation of the
+language and has no derivative: primitives whose `lower` it is do. Special functions are made so.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+from weft.primitives.special.tables import SIN_PI
+
+_NO_DOUBLES = ("METAL", "metal", "mps")  # platforms that have no float64
+
+
+class Real:
+    """An array of floats, or of truth values, in the place where `hlo` stands.
+
+    It is computed in its own dtype, and `eps` is the spacing at 1 of the floats that are wanted.
+    """
+
+    __slots__ = ("eps", "hlo", "value")
+
+    def __init__(self, hlo: Any, value: Any, eps: float):
+        self.hlo, self.value, self.eps = hlo, value, eps
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.value.aval.dtype
+
+    @property
+    def finfo(self) -> Any:
+        """The limits of the dtype that is computed in."""
+        return dtypes.finfo(self.dtype)
+
+    def new(self, value: Any) -> Real:
+        """A value beside this one."""
+        return Real(self.hlo, value, self.eps)
+
+    def exact(self) -> Real:
+        """The same, of which all digits are wanted that the dtype can hold."""
+        return Real(self.hlo, self.value, float(self.finfo.eps))
+
+    def like(self, x: Any) -> Real:
+        """`x`, a number or a Real, as a Real of this shape and dtype."""
+        if isinstance(x, Real):
+            return x
+        return self.new(self.hlo.constant(x, self.value.aval))
+
+    def apply(self, op: str, *others: Any) -> Real:
+        """A StableHLO operation on values of one type."""
+        return self.new(self.hlo.like(op, self.value, *[self.like(x).value for x in others])[0])
+
+    def compared(self, direction: str, other: Any) -> Real:
+        """A comparison, as truth values."""
+        return self.new(self.hlo.compare(direction, self.value, self.like(other).value))
+
+    def __add__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, Pair) else self.apply("add", other)
+
+    def __radd__(self, other: Any) -> Real:
+        return self.apply("add", other)
+
+    def __sub__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, Pair) else self.apply("subtract", other)
+
+    def __rsub__(self, other: Any) -> Real:
+        return self.like(other) - self
+
+    def __mul__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, Pair) else self.apply("multiply", other)
+
+    def __rmul__(self, other: Any) -> Real:
+        return self.apply("multiply", other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, Pair) else self.apply("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Real:
+        return self.like(other) / self
+
+    def __neg__(self) -> Real:
+        return self.apply("negate")
+
+    def __abs__(self) -> Real:
+        return self.apply("abs")
+
+    def __lt__(self, other: Any) -> Real:
+        return self.compared("LT", other)
+
+    def __le__(self, other: Any) -> Real:
+        return self.compared("LE", other)
+
+    def __gt__(self, other: Any) -> Real:
+        return self.compared("GT", other)
+
+    def __ge__(self, other: Any) -> Real:
+        return self.compared("GE", other)
+
+    def __and__(self, other: Real) -> Real:
+        return self.apply("and", other)
+
+    def __or__(self, other: Real) -> Real:
+        return self.apply("or", other)
+
+    def __invert__(self) -> Real:
+        return self.apply("not")
+
+
+def function(op: str) -> Callable[[Real], Real]:
+    """A function of one operand that StableHLO has."""
+    return lambda x: x.apply(op)
+
+
+exp, expm1, log = map(function, ("exponential", "exponential_minus_one", "log"))
+sqrt, sin, cos, floor = map(function, ("sqrt", "sine", "cosine", "floor"))
+sign, nearest = map(function, ("sign", "round_nearest_even"))
+
+
+def log1p(x: Real) -> Real:
+    """log(1 + x). The engine's is 60 units off near -0.4 in float64, where this is exact."""
+    if x.dtype != np.float64:
+        return x.apply("log_plus_one")
+    total, rest = exact_sum(x.exact(), x.like(1.0))
+    plain = (abs(x) > 1e15) | equal(total, 0)
+    return x.new((log(total) + where(plain, 0.0, rest) / where(plain, 1.0, total)).value)
+
+
+def equal(x: Real, y: Any) -> Real:
+    """Where x is y."""
+    return x.compared("EQ", y)
+
+
+def is_nan(x: Real) -> Real:
+    """Where x is no number."""
+    return x.compared("NE", x)
+
+
+def least(x: Real, y: Any) -> Real:
+    """The smaller."""
+    return x.apply("minimum", y)
+
+
+def largest(x: Real, y: Any) -> Real:
+    """The larger."""
+    return x.apply("maximum", y)
+
+
+def where(condition: Real, x: Any, y: Any) -> Any:
+    """x where the condition holds, else y; of numbers, Reals or Pairs."""
+    if isinstance(x, Pair) or isinstance(y, Pair):
+        x, y = as_pair(x), as_pair(y)
+        alike = type(x.lo) is float and type(y.lo) is float and x.lo == y.lo
+        lo = x.lo if alike else where(condition, x.lo, y.lo)
+        return Pair(where(condition, x.hi, y.hi), lo)
+    if x is y:
+        return x
+    x, y = (x, x.like(y)) if isinstance(x, Real) else (y.like(x), y)
+    (out,) = x.hlo.op("stablehlo.select", [condition.value, x.value, y.value], [x.value.aval])
+    return x.new(out)
+
+
+def choose(default: Any, *cases: tuple[Real, Any]) -> Any:
+    """The value of the last case whose condition holds, else the default."""
+    out = default
+    for condition, value in cases:
+        out = where(condition, value, out)
+    return out
+
+
+def is_odd(x: Real) -> Real:
+    """Where a whole number is odd."""
+    half = x * 0.5
+    return floor(half).compared("NE", half)
+
+
+def sin_pi(x: Real) -> Real:
+    """sin(pi x), exactly 0 at whole numbers."""
+    whole = nearest(x)
+    part = x - whole
+    out = part * series(part * part, SIN_PI)
+    return where(is_odd(whole), -out, out)
+
+
+def cos_pi(x: Real) -> Real:
+    """cos(pi x), exactly 0 halfway between whole numbers."""
+    return sin_pi(0.5 - abs(x - 2 * nearest(x * 0.5)))
+
+
+# --- polynomials ----------------------------------------------------------------------------
+
+
+@functools.cache
+def powers(coefficients: tuple[float, ...], eps: float) -> tuple[float, ...]:
+    """A Chebyshev series, as far as floats of this spacing tell, as coefficients of powers."""
+    largest_one = max(map(abs, coefficients))
+    kept = [Fraction(c) for c in coefficients]
+    while abs(kept[-1]) < largest_one * eps / 16:
+        kept.pop()
+    before, last = [Fraction(1)], [Fraction(0), Fraction(1)]  # of Chebyshev's polynomials
+    out = [kept[0], *[Fraction(0)] * (len(kept) - 1)]
+    for c in kept[1:]:
+        for i, v in enumerate(last):
+            out[i] += c * v
+        following = [Fraction(0), *[2 * v for v in last]]
+        for i, v in enumerate(before):
+            following[i] -= v
+        before, last = last, following
+    return tuple(map(float, out))
+
+
+def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
+    """The sum of c[k] x**k, by Horner's rule."""
+    out = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        out = out * x + c
+    return out
+
+
+def series(x: Real, table: tuple[float, float, tuple[float, ...]]) -> Real:
+    """A function on an interval by its Chebyshev series; beyond the interval its value at the end.
+
+    As many terms are summed as the dtype that is wanted can tell.
+    """
+    low, high, coefficients = table
+    held = x.hlo.op(
+        "stablehlo.clamp", [v.value for v in (x.like(low), x, x.like(high))], [x.value.aval]
+    )[0]
+    t = (x.new(held) - (low + high) / 2) * (2 / (high - low))
+    return polynomial(t, powers(coefficients, x.eps))
+
+
+# --- loops ----------------------------------------------------------------------------------
+
+
+def repeat(step: Callable, start: Sequence[Real], active: Real, limit: int = 10_000) -> list[Real]:
+    """The state `start`, replaced by what step(n, *state) -> (active, *state) gives, n = 1, 2, ...
+
+    An element is replaced for as long as it is active; it ends when none is, or at `limit`.
+    """
+    hlo, eps = active.hlo, active.eps
+    one = hlo.constant(1, ShapedArray((), np.dtype(np.int32)))
+    flag = ShapedArray((), np.dtype(bool))
+
+    def going(n: Any, active: Any, *state: Any) -> list:
+        dims = ", ".join(map(str, range(active.aval.ndim)))
+        (some,) = hlo.op(
+            "stablehlo.reduce",
+            [active, hlo.constant(False, flag)],
+            [flag],
+            [hlo.block([flag, flag], lambda x, y: hlo.like("or", x, y))],
+            dimensions=f"array<i64: {dims}>" if dims else "array<i64>",
+        )
+        bounded = hlo.compare("LE", n, hlo.constant(limit, n.aval))
+        return hlo.like("and", some, bounded)
+
+    def body(n: Any, active: Any, *state: Any) -> list:
+        mask = Real(hlo, active, eps)
+        now = [Real(hlo, v, eps) for v in state]
+        count = hlo.spread(hlo.convert(n, state[0].aval.dtype), state[0].aval)
+        more, *after = step(Real(hlo, count, eps), *now)
+        kept = [where(mask, x, y).value for x, y in zip(after, now, strict=True)]
+        return [*hlo.like("add", n, hlo.constant(1, n.aval)), (mask & more).value, *kept]
+
+    values = [one, active.value, *[x.value for x in start]]
+    return [Real(hlo, v, eps) for v in hlo.while_loop(values, going, body)[2:]]
+
+
+# --- pairs of floats ------------------------------------------------------------------------
+
+
+class Pair:
+    """hi + lo, unevaluated: twice the digits (Dekker 1971), where eps is that of the dtype itself.
+
+    Where less is wanted than what is computed in gives, `lo` stays 0 and costs nothing.
+    """
+
+    __slots__ = ("hi", "lo")
+
+    def __init__(self, hi: Any, lo: Any):
+        self.hi, self.lo = hi, lo
+
+    def __add__(self, other: Any) -> Pair:
+        other = as_pair(other)
+        hi, lo = exact_sum(self.hi, other.hi)
+        return renormalized(hi, plus(lo, plus(self.lo, other.lo)))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Pair:
+        return Pair(-self.hi, -self.lo)
+
+    def __sub__(self, other: Any) -> Pair:
+        return self + -as_pair(other)
+
+    def __rsub__(self, other: Any) -> Pair:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Pair:
+        other = as_pair(other)
+        hi, lo = exact_product(self.hi, other.hi)
+        return renormalized(hi, plus(lo, plus(times(self.hi, other.lo), times(self.lo, other.hi))))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Pair:
+        other = as_pair(other)
+        first = self.hi / other.hi
+        if not doubled(self.hi, other.hi):
+            return Pair(first, 0.0)
+        rest = self - other * first
+        return renormalized(first, rest.hi / other.hi)
+
+    def __rtruediv__(self, other: Any) -> Pair:
+        return as_pair(other) / self
+
+    @property
+    def value(self) -> Real:
+        """The nearest float."""
+        return plus(self.hi, self.lo)
+
+
+def as_pair(x: Any) -> Pair:
+    """A number, a Real or a Pair as a Pair; a Fraction has its second part."""
+    if isinstance(x, Pair):
+        return x
+    if isinstance(x, Fraction):
+        return Pair(float(x), float(x - Fraction(float(x))))
+    return Pair(x, 0.0)
+
+
+def doubled(*parts: Any) -> bool:
+    """Whether pairs of these have second parts: whether no wider dtype is computed in."""
+    real = next(x for x in parts if isinstance(x, Real))
+    return real.eps <= float(real.finfo.eps)
+
+
+def plus(x: Any, y: Any) -> Any:
+    """x + y, where a second part may be none."""
+    return y if type(x) is float and x == 0 else x if type(y) is float and y == 0 else x + y
+
+
+def times(x: Any, y: Any) -> Any:
+    """x * y, where a second part may be none."""
+    return 0.0 if any(type(v) is float and v == 0 for v in (x, y)) else x * y
+
+
+def renormalized(x: Any, y: Any) -> Pair:
+    """x + y as a pair, |x| >= |y|."""
+    if type(y) is float and y == 0 or not doubled(x, y):
+        return Pair(x, 0.0)
+    hi = x + y
+    return Pair(hi, y - (hi - x))
+
+
+def exact_sum(x: Any, y: Any) -> tuple[Any, Any]:
+    """x + y and its rounding error (Knuth)."""
+    hi = x + y
+    if not doubled(x, y):
+        return hi, 0.0
+    part = hi - x
+    return hi, (x - (hi - part)) + (y - part)
+
+
+def halves(x: Any) -> tuple[Any, Any]:
+    """x as a sum of two floats of half as many bits, cut by bits: no compiler can spoil that."""
+    if not isinstance(x, Real):
+        top = np.array(x, np.float64).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)
+        high = float(top.view(np.float64))
+        return high, float(Fraction(x) - Fraction(high))
+    bits, mask = (np.int64, -(1 << 27)) if x.dtype == np.float64 else (np.int32, -(1 << 12))
+    aval = x.value.aval.update(dtype=np.dtype(bits))
+    (whole,) = x.hlo.op("stablehlo.bitcast_convert", [x.value], [aval])
+    (cut,) = x.hlo.like("and", whole, x.hlo.constant(mask, aval))
+    high = x.new(x.hlo.op("stablehlo.bitcast_convert", [cut], [x.value.aval])[0])
+    return high, x - high
+
+
+def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
+    """x * y and its rounding error (Dekker 1971)."""
+    hi = x * y
+    if not doubled(x, y):
+        return hi, 0.0
+    (a, b), (c, d) = halves(x), halves(y)
+    return hi, ((a * c - hi) + a * d + b * c) + b * d
+
+
+def exp_pair(x: Pair) -> Real:
+    """exp of a pair, its second part taken to first order."""
+    out = exp(x.hi)
+    return out + where(out < math.inf, out * x.lo, 0.0) if isinstance(x.lo, Real) else out
+
+
+_LN2_HIGH = Fraction(0x162E42FEE, 2**33)  # so few bits that its product with an exponent is exact
+_LN2_LOW = (
+    Fraction("0.693147180559945309417232121458176568075500134360255254120680009493393621969694")
+    - _LN2_HIGH
+)
+
+
+def log_pair(x: Any) -> Pair:
+    """The logarithm of a positive pair, relatively exact to twice the digits, at 1 too.
+
+    2 artanh((m - 1) / (m + 1)) + e log 2 of m 2**e, m between sqrt(1/2) and sqrt(2).
+    """
+    x = as_pair(x)
+    if not doubled(x.hi):
+        near = x.hi if type(x.lo) is float else x.hi + x.lo
+        return Pair(log(near), 0.0)
+    m, e = split_exponent(x)
+    top = renormalized(*exact_sum(m.hi - 1, m.lo))
+    s = top / (top + 2)
+    squared = s * s
+    out = as_pair(polynomial(squared.hi, [1 / (2 * k + 1) for k in range(6, 16)]))
+    for k in range(5, 0, -1):
+        out = out * squared + Fraction(1, 2 * k + 1)
+    out = (out * squared) * s + s
+    out = Pair(out.hi * 2, out.lo * 2)
+    return (as_pair(e) * _LN2_LOW + out) + e * float(_LN2_HIGH)
+
+
+def split_exponent(x: Pair) -> tuple[Pair, Real]:
+    """m and e of x = m 2**e, m a pair between sqrt(1/2) and sqrt(2)."""
+    hi = x.hi
+    bits, mantissa, bias = (np.int64, 52, 1023) if hi.dtype == np.float64 else (np.int32, 23, 127)
+    aval = hi.value.aval.update(dtype=np.dtype(bits))
+    (whole,) = hi.hlo.op("stablehlo.bitcast_convert", [hi.value], [aval])
+    root = int(np.array(math.sqrt(0.5), hi.dtype).view(bits))
+    constant = lambda n: hi.hlo.constant(n, aval)
+    (offset,) = hi.hlo.like("subtract", whole, constant(root))
+    (exponent,) = hi.hlo.like("shift_right_arithmetic", offset, constant(mantissa))
+    (field,) = hi.hlo.like("subtract", constant(bias), exponent)
+    (field,) = hi.hlo.like("shift_left", field, constant(mantissa))
+    scale = hi.new(hi.hlo.op("stablehlo.bitcast_convert", [field], [hi.value.aval])[0])
+    e = hi.new(hi.hlo.convert(exponent, hi.dtype))
+    return Pair(hi * scale, times(x.lo, scale)), e
+
+
+def log1p_pair(x: Any) -> Pair:
+    """log(1 + x) of a float or a pair."""
+    x = as_pair(x)
+    if not doubled(x.hi):
+        return Pair(log1p(plus(x.hi, x.lo)), 0.0)
+    total = as_pair(x) + 1
+    return log_pair(total)
+
+
+# --- lowerings ------------------------------------------------------------------------------
+
+
+def formula(fun: Callable, wide: bool = True) -> Callable:
+    """The lowering of a function of Reals, to be an `Elementwise`'s operation.
+
+    With `wide` it is computed in float64, where the platform has it, and rounded once; without, in
+    the dtype of the operands, or float32 if that is smaller. Where an operand is NaN, so is it.
+    """
+
+    def lower(hlo: Any, aval: ShapedArray, *values: Any, **params: Any) -> Any:
+        part = dtypes.real_dtype(aval.dtype)
+        double = part == np.float64 or wide and hlo.platform not in _NO_DOUBLES
+        dtype = np.dtype(np.float64 if double else np.float32)
+        if dtypes.is_complex(aval.dtype):
+            dtype = dtypes.complex_dtype(dtype)
+        eps = 2.0**-52 if part == np.float64 else 2.0**-23
+        reals = [Real(hlo, hlo.convert(v, dtype), eps) for v in values]
+        out = fun(*reals, **params)
+        for x in reals:
+            out = where(is_nan(x), x, out)
+        return hlo.convert(out.value, aval.dtype)
+
+    return lower

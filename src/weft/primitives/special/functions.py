@@ -1,0 +1,209 @@
+"""Special functions: error function, gamma and beta families, zeta, Bessel.
+
+Rows of a table: how each is computed is in the engine or in the formulas next door (gamma.py,
+error.py, bessel.py); here are its derivatives. docs/special.md says how exact they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.primitives.elementwise import (
+    Costly,
+    abs,
+    add,
+    binary_op,
+    gt,
+    integer_pow,
+    match,
+    mul,
+    neg,
+    no_derivative,
+    select,
+    sign,
+    square,
+    sub,
+    unary_op,
+)
+from weft.primitives.layout import literal
+from weft.primitives.special import bessel as bessel_formulas
+from weft.primitives.special import error as error_formulas
+from weft.primitives.special import gamma as gammas
+from weft.primitives.special.formula import formula
+from weft.primitives.transcendental import exp, log, log1p
+
+
+def epsilon(x: Any) -> float:
+    """The spacing of floats at 1 in the dtype of x."""
+    return float(dtypes.finfo(typeof(x).dtype).eps)
+
+
+# --- error function -------------------------------------------------------------------------
+
+_SLOPE = 2 / math.sqrt(math.pi)
+
+erf_p = Costly(
+    "erf",
+    "chlo.erf",
+    [lambda t, y, x: mul(t, mul(_SLOPE, exp(neg(square(x)))))],
+    takes="float",
+    doc="The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
+)
+erfc_p = Costly(
+    "erfc",
+    formula(error_formulas.erfc, wide=False),
+    [lambda t, y, x: mul(t, mul(-_SLOPE, exp(neg(square(x)))))],
+    takes="float",
+    doc="1 - erf(x), exact to rounding where it is small.",
+)
+erf_inv_p = Costly(
+    "erf_inv",
+    formula(error_formulas.erf_inverse, wide=False),
+    [lambda t, y, x: mul(t, mul(1 / _SLOPE, exp(square(y))))],
+    takes="float",
+    doc="The x whose error function is given; inf at 1, NaN beyond.",
+)
+
+# --- gamma, digamma, zeta -------------------------------------------------------------------
+
+lgamma_p = Costly(
+    "lgamma",
+    formula(gammas.log_gamma),
+    [lambda t, y, x: mul(t, digamma(x))],
+    takes="float",
+    doc="log |gamma(x)|; inf at 0 and the negative integers.",
+)
+digamma_p = Costly(
+    "digamma",
+    formula(gammas.digamma),
+    [lambda t, y, x: mul(t, polygamma(literal(1, typeof(x).dtype), x))],
+    takes="float",
+    doc="The derivative of log gamma(x); NaN at 0 and the negative integers.",
+)
+polygamma_p = Costly(
+    "polygamma",
+    formula(gammas.polygamma),
+    [
+        no_derivative("polygamma", "m"),
+        lambda t, z, m, x: mul(t, polygamma(add(m, literal(1, typeof(m).dtype)), x)),
+    ],
+    takes="float",
+    doc="The derivative of order m of digamma at x, m a whole number.",
+)
+zeta_p = Costly(
+    "zeta",
+    formula(gammas.hurwitz),
+    [
+        no_derivative("zeta", "x"),
+        lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),
+    ],
+    takes="float",
+    doc="Hurwitz's zeta function, the sum of (n + q)**-x over n = 0, 1, ...",
+)
+
+# --- Bessel functions -----------------------------------------------------------------------
+
+
+def bessel_i1e_slope(x: Any, y: Any) -> Any:
+    """i0e(x) - i1e(x) (sign(x) + 1/x), which is 1/2 at 0."""
+    away = gt(abs(x), epsilon(x))
+    safe = select(away, x, epsilon(x))
+    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), integer_pow(safe, -1))))
+    return select(away, slope, 0.5)
+
+
+bessel_i0e_p = Costly(
+    "bessel_i0e",
+    formula(bessel_formulas.i0e, wide=False),
+    [lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y)))],
+    takes="float",
+    doc="exp(-|x|) times the modified Bessel function of order 0.",
+)
+bessel_i1e_p = Costly(
+    "bessel_i1e",
+    formula(bessel_formulas.i1e, wide=False),
+    [lambda t, y, x: mul(t, bessel_i1e_slope(x, y))],
+    takes="float",
+    doc="exp(-|x|) times the modified Bessel function of order 1.",
+)
+
+# --- incomplete gamma -----------------------------------------------------------------------
+
+
+def igamma_slope(a: Any, x: Any) -> Any:
+    """x**(a-1) exp(-x) / gamma(a)."""
+    return exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
+
+
+igamma_p = Costly(
+    "igamma",
+    formula(functools.partial(gammas.incomplete_gamma, lower=True)),
+    [
+        lambda t, z, a, x: mul(t, igamma_grad_a(a, x)),
+        lambda t, z, a, x: mul(t, igamma_slope(a, x)),
+    ],
+    takes="float",
+    doc="The regularized lower incomplete gamma function P(a, x).",
+)
+igammac_p = Costly(
+    "igammac",
+    formula(functools.partial(gammas.incomplete_gamma, lower=False)),
+    [
+        lambda t, z, a, x: neg(mul(t, igamma_grad_a(a, x))),
+        lambda t, z, a, x: neg(mul(t, igamma_slope(a, x))),
+    ],
+    takes="float",
+    doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
+)
+igamma_grad_a_p = Costly(
+    "igamma_grad_a",
+    formula(gammas.gamma_derivative),
+    [no_derivative("igamma_grad_a", "a"), no_derivative("igamma_grad_a", "x")],
+    takes="float",
+    doc="The derivative of P(a, x) in a.",
+)
+random_gamma_grad_p = Costly(
+    "random_gamma_grad",
+    formula(gammas.sample_derivative),
+    [no_derivative("random_gamma_grad", "a"), no_derivative("random_gamma_grad", "x")],
+    takes="float",
+    doc="How a gamma sample x moves with its shape a, at a fixed quantile: -(dP/da) / (dP/dx).",
+)
+
+# --- incomplete beta ------------------------------------------------------------------------
+
+
+def beta_slope(a: Any, b: Any, x: Any) -> Any:
+    """x**(a-1) (1-x)**(b-1) / beta(a, b)."""
+    norm = sub(lgamma(add(a, b)), add(lgamma(a), lgamma(b)))
+    powers = add(mul(sub(a, 1), log(x)), mul(sub(b, 1), log1p(neg(x))))
+    return exp(add(powers, norm))
+
+
+regularized_incomplete_beta_p = Costly(
+    "regularized_incomplete_beta",
+    formula(gammas.incomplete_beta),
+    [
+        no_derivative("betainc", "a"),
+        no_derivative("betainc", "b"),
+        lambda t, z, a, b, x: mul(t, beta_slope(a, b, x)),
+    ],
+    takes="float",
+    doc="The regularized incomplete beta function I(x; a, b).",
+)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularized incomplete beta function I(x; a, b)."""
+    return regularized_incomplete_beta_p.bind(match(a, x)[0], match(b, x)[0], x)[0]
+
+
+erf, erfc, erf_inv, lgamma, digamma = map(unary_op, (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))
+bessel_i0e, bessel_i1e = unary_op(bessel_i0e_p), unary_op(bessel_i1e_p)
+polygamma, zeta = binary_op(polygamma_p), binary_op(zeta_p)
+igamma, igammac = binary_op(igamma_p), binary_op(igammac_p)
+igamma_grad_a, random_gamma_grad = binary_op(igamma_grad_a_p), binary_op(random_gamma_grad_p)

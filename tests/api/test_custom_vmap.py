@@ -1,0 +1,166 @@
+"""weft.custom_batching: the rule is what vmap uses, under every transformation; what is refused."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import checkpoint, grad, jit, jvp, lax, linearize, make_jaxpr, vmap
+from weft.custom_batching import custom_vmap, sequential_vmap
+
+A = np.array([0.0, 1.0, 2.0], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def checked():
+    """Every program that a pass makes is checked."""
+    with weft.enable_checks(True):
+        yield
+
+
+def ruled(rule=lambda size, batched, x: (jnp.cos(x), batched[0]), fun=jnp.sin):
+    """sin, said to be cos where it is mapped."""
+    f = custom_vmap(fun)
+    f.def_vmap(rule)
+    return f
+
+
+@pytest.mark.parametrize(
+    "program, want",
+    [
+        (lambda f: f, np.sin(A)),
+        (lambda f: vmap(f), np.cos(A)),
+        (lambda f: jit(vmap(jit(f))), np.cos(A)),
+        (lambda f: lambda x: vmap(vmap(f))(x[None])[0], np.cos(A)),
+        (lambda f: lambda x: vmap(f, in_axes=1)(x[None])[:, 0], np.cos(A)),
+        (lambda f: vmap(grad(f)), np.cos(A)),
+        (lambda f: jit(grad(lambda x: vmap(f)(x).sum())), -np.sin(A)),
+        (lambda f: grad(lambda x: vmap(jit(f))(x).sum()), -np.sin(A)),
+        (lambda f: lambda x: jvp(f, (x,), (x,))[1], A * np.cos(A)),
+        (lambda f: vmap(lambda x: jvp(f, (x,), (x,))[0]), np.cos(A)),
+        (lambda f: jit(vmap(lambda x: jvp(jit(f), (x,), (x,))[1])), -A * np.sin(A)),
+        (lambda f: lambda x: linearize(vmap(f), x)[1](x), -A * np.sin(A)),
+        (lambda f: lambda x: vmap(lambda t: jvp(f, (1.0,), (t,))[1])(x), -A * np.sin(1.0)),
+        (lambda f: lambda x: vmap(lambda x: jvp(f, (x,), (1.0,))[1])(x), -np.sin(A)),
+        (lambda f: vmap(grad(grad(f))), -np.sin(A)),
+        (lambda f: vmap(weft.hessian(f)), -np.sin(A)),
+        (lambda f: vmap(weft.value_and_grad(f)), (np.cos(A), np.cos(A))),
+        (lambda f: vmap(checkpoint(f)), np.cos(A)),
+        (lambda f: vmap(grad(checkpoint(f))), np.cos(A)),
+        (lambda f: vmap(lambda x: lax.scan(lambda c, _: (f(c), 0), x, None, length=2)[0]),
+         np.cos(np.cos(A))),
+        (lambda f: lambda x: lax.scan(lambda c, _: (vmap(f)(c), 0), x, None, length=2)[0],
+         np.cos(np.cos(A))),
+        (lambda f: lambda x: lax.map(f, x), np.sin(A)),
+    ],
+)  # fmt: skip
+def test_vmap_uses_the_rule(program, want):
+    np.testing.assert_allclose(program(ruled())(A), want, rtol=1e-5, atol=1e-6)
+
+
+def test_what_the_rule_is_given():
+    calls = []
+
+    def rule(size, batched, d, y):
+        calls.append((size, batched, d["a"].shape, jnp.shape(d["b"])))
+        return {"o": d["a"] + d["b"] + y}, {"o": True}
+
+    f = ruled(rule, lambda d, y=1.0: {"o": d["a"] + d["b"] + y})
+    out = vmap(f, in_axes=({"a": 1, "b": None},))({"a": np.ones((2, 3), np.float32), "b": A[:2]})
+    np.testing.assert_array_equal(out["o"], np.tile(2 + A[:2], (3, 1)))
+    assert calls == [(3, [{"a": True, "b": False}, False], (3, 2), (2,))]
+    assert float(f({"a": 1.0, "b": 2.0}, y=3.0)["o"]) == 6.0
+
+
+def test_a_result_that_is_not_mapped_stays_so():
+    f = ruled(lambda size, batched, x: ((jnp.float32(7.0), x), (False, True)), lambda x: (x, x))
+    first, second = vmap(f, out_axes=(None, 0))(A)
+    assert float(first) == 7.0
+    np.testing.assert_array_equal(second, A)
+    np.testing.assert_array_equal(vmap(f)(A)[0], [7, 7, 7])
+
+
+def test_derivatives_of_arguments_some_of_which_are_mapped():
+    f = ruled(lambda size, batched, x, y: (x * y * 10, True), lambda x, y: x * y)
+    np.testing.assert_array_equal(vmap(grad(f), (0, None))(A, 3.0), [3, 3, 3])
+    np.testing.assert_array_equal(vmap(grad(f, 1), (0, None))(A, 3.0), A)
+    total = lambda x, y: vmap(f, (0, None))(x, y).sum()
+    np.testing.assert_array_equal(grad(total)(A, 3.0), [30, 30, 30])
+    assert float(jit(grad(total, 1))(A, 3.0)) == 30.0
+
+
+def test_it_may_close_over_values_that_are_not_mapped():
+    def outer(y):
+        f = ruled(lambda size, batched, x: (x * y * 10, True), lambda x: x * y)
+        return vmap(jit(f))(A).sum()
+
+    assert float(outer(2.0)) == float(jit(outer)(2.0)) == float(jit(jit(outer))(2.0)) == 60.0
+    assert float(grad(outer)(2.0)) == float(jit(grad(outer))(2.0)) == 30.0
+    one = lambda y: ruled(fun=lambda x: x * y)(3.0)
+    assert float(grad(one)(2.0)) == 3.0
+
+
+def test_integers_have_no_derivative():
+    f = ruled(lambda size, batched, x, i: (x * i, True), lambda x, i: x * i)
+    np.testing.assert_array_equal(vmap(grad(f))(A, np.arange(3)), [0, 1, 2])
+    np.testing.assert_array_equal(grad(lambda x: vmap(f)(x, np.arange(3)).sum())(A), [0, 1, 2])
+
+
+def test_it_stands_in_the_program():
+    (eqn,) = make_jaxpr(ruled())(1.0).eqns
+    assert eqn.primitive.name == "custom_vmap_call"
+    (eqn,) = make_jaxpr(vmap(ruled()))(A).eqns
+    assert eqn.primitive.name == "cos"
+
+
+def test_calls_outside_jit_compile_once():
+    f = ruled()
+    f(A)
+    programs = lambda: len(weft.api.jit.programs_of(jnp.sin))
+    before = programs()
+    f(A)
+    assert programs() == before
+
+
+def test_sequential_vmap():
+    f = sequential_vmap(jnp.sin)
+    np.testing.assert_allclose(vmap(f)(A), np.sin(A), rtol=1e-6)
+    assert [e.primitive.name for e in make_jaxpr(vmap(f))(A).eqns] == ["scan"]
+    np.testing.assert_allclose(jit(vmap(vmap(f)))(A[None]), np.sin(A[None]), rtol=1e-6)
+    np.testing.assert_allclose(vmap(grad(f))(A), np.cos(A), rtol=1e-5)
+    np.testing.assert_allclose(grad(lambda x: vmap(f)(x).sum())(A), np.cos(A), rtol=1e-5)
+    g = sequential_vmap(lambda x, d: {"o": x * d["w"]})
+    out = vmap(g, (0, None))(A, {"w": 2.0})
+    np.testing.assert_array_equal(out["o"], 2 * A)
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda: custom_vmap(jnp.sin)(1.0), AttributeError,
+         "the batching rule of sin must be set before a call. Hint: sin.def_vmap(rule)."),
+        (lambda: vmap(ruled(lambda n, b, x: x))(A), TypeError, "must return a pair (out, out_b"),
+        (lambda: vmap(ruled(lambda n, b, x: (x, (True, True))))(A), TypeError,
+         "must return out_batched of the output's structure; got PyTreeDef((*, *)) for"),
+        (lambda: vmap(ruled(lambda n, b, x: ((x, x), (True, True))))(A), TypeError,
+         "an output of the function's structure; got PyTreeDef((*, *)) where"),
+        (lambda: vmap(ruled(lambda n, b, x: (jnp.ones(5), True)))(A), ValueError,
+         "mapped over 3; got f32[5] for out, which is mapped and must be f32[3]."),
+        (lambda: vmap(ruled(lambda n, b, x: (x, False)))(A), ValueError,
+         "got f32[3] for out, which is unmapped and must be f32[]."),
+        (lambda: vmap(ruled(lambda n, b, x: ([x.astype(int)], [True]), lambda x: [x]))(A),
+         TypeError, "got i32[3] for out[0], which is mapped and must be f32[3]."),
+        (lambda: vmap(ruled(lambda n, b, x: ("a", True)))(A), TypeError, "at out of the rule of"),
+        (lambda: vmap(lambda y: ruled(fun=lambda x: x * y)(1.0))(A), TypeError,
+         "must not close over values that are mapped. Hint: pass them as arguments."),
+        (lambda: vmap(lambda y: ruled(lambda n, b, x: (x * y, True))(y))(A), TypeError,
+         "must not close over values that are mapped."),
+        (lambda: ruled(fun=lambda x, *, y=2.0: x)(1.0, y=3.0), TypeError, "keyword-only arguments"),
+        (lambda: custom_vmap(3.0), TypeError, "custom_vmap: needs a function"),
+        (lambda: custom_vmap(jnp.sin).def_vmap(None), TypeError, "def_vmap: needs a function"),
+    ],
+)  # fmt: skip
+def test_what_they_refuse(call, kind, text):
+    with pytest.raises(kind) as caught:
+        call()
+    assert text in str(caught.value)

@@ -1,0 +1,373 @@
+"""Keys used twice: which programs are refused, eagerly and traced, and what the errors name."""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import debug_key_reuse, lax, random
+from weft.control.jit import jit_p
+from weft.core.primitive import Primitive
+from weft.errors import KeyReuseError
+
+X = jnp.arange(3)
+YES = jnp.array(True)
+
+
+def both(key):
+    random.bits(key)
+    return random.bits(key)
+
+
+def split_then_bits(key):
+    random.split(key)
+    return random.bits(key)
+
+
+def view(key):
+    random.bits(key.reshape(1)[0])
+    return random.bits(key)
+
+
+def same_element(key):
+    ks = random.split(key, 3)
+    random.bits(ks[0])
+    return random.bits(ks[0])
+
+
+def unpacked(key):
+    a, b, _ = random.split(key, 3)
+    random.bits(a)
+    random.bits(b)
+    return random.bits(a)
+
+
+def element_then_all(key):
+    ks = random.split(key, 3)
+    random.bits(ks[1])
+    return weft.vmap(random.bits)(ks)
+
+
+def all_then_element(key):
+    ks = random.split(key, 3)
+    weft.vmap(random.bits)(ks)
+    return random.bits(ks[1])
+
+
+def one_for_all_rows_then_again(key):
+    weft.vmap(lambda x, k: random.bits(k, dtype=np.uint32) + x, (0, None))(X, key)
+    return random.bits(key)
+
+
+def stacked_twice(key):
+    words = random.key_data(key)
+    return weft.vmap(random.bits)(jnp.stack([words, words]))
+
+
+def const_of_scan(key):
+    return lax.scan(lambda c, x: (c, random.bits(key)), 0, X)
+
+
+def carry_of_scan(key):
+    return lax.scan(lambda k, x: (k, random.bits(k)), key, X)
+
+
+def swapped_carry_of_scan(key):
+    def body(pair, x):
+        a, b = pair
+        return (b, a), random.bits(a)
+
+    return lax.scan(body, tuple(random.split(key)), X)
+
+
+def xs_of_scan_then_element(key):
+    ks = random.split(key, 3)
+    lax.scan(lambda c, k: (c, random.bits(k)), 0, ks)
+    return random.bits(ks[2])
+
+
+def stacked_by_scan(key):
+    def body(k, x):
+        k, sub = random.split(k)
+        random.bits(sub)
+        return k, sub
+
+    _, used = lax.scan(body, key, X)
+    return random.bits(used[1])
+
+
+def cond_then_again(key):
+    lax.cond(YES, random.bits, lambda k: jnp.uint32(0), key)
+    return random.bits(key)
+
+
+def used_in_a_branch_that_gives_it_back(key):
+    def use(k):
+        random.bits(k)
+        return k
+
+    return random.bits(lax.cond(YES, use, lambda k: random.split(k)[0], key))
+
+
+def const_of_while(key):
+    return lax.while_loop(lambda i: i < 3, lambda i: i + 1 + 0 * random.randint(key, (), 0, 2), 0)
+
+
+def while_condition(key):
+    return lax.while_loop(lambda k: random.uniform(k) < 0.1, lambda k: random.split(k)[0], key)
+
+
+def jitted_twice(key):
+    f = weft.jit(lambda k: random.bits(k))
+    f(key)
+    return f(key)
+
+
+def jitted_hands_on(key):
+    k, _ = weft.jit(lambda k: (k, random.bits(k)))(key)
+    return random.bits(k)
+
+
+def remat_of_a_fault(key):
+    f = lambda x: jnp.sin(x * random.normal(key)) * random.normal(key)
+    return weft.grad(weft.checkpoint(f))(1.0)
+
+
+def custom_rule(key):
+    f = weft.custom_jvp(lambda k: random.bits(k))
+    f.defjvp(lambda primals, tangents: (f(*primals), f(*primals)))
+    f(key)
+    return f(key)
+
+
+def functions_here():
+    return [f for f in globals().values() if getattr(f, "__module__", "") == __name__]
+
+
+WRONG = functions_here()[:-1]
+
+
+def fold_in_each_time(key):
+    return [random.bits(random.fold_in(key, i)) for i in range(3)]
+
+
+def fold_in_of_a_used_key(key):
+    random.bits(key)
+    return random.fold_in(key, 1)
+
+
+def elements(key):
+    a, b, c = random.split(key, 3)
+    return random.bits(a), random.bits(b), random.bits(c)
+
+
+def clones(key):
+    other = random.clone(key)
+    random.bits(key)
+    return random.bits(other), random.bits(random.clone(key))
+
+
+def one_for_all_rows(key):
+    return weft.vmap(lambda x, k: x * random.normal(k), (0, None))(jnp.ones(3), key)
+
+
+def scan_that_splits(key):
+    def body(k, x):
+        k, sub = random.split(k)
+        return k, random.bits(sub)
+
+    return lax.scan(body, key, X)
+
+
+def scan_that_folds(key):
+    return lax.scan(lambda k, x: (k, random.bits(random.fold_in(k, x))), key, X)
+
+
+def scan_of_one_turn(key):
+    return lax.scan(lambda c, x: (c, random.bits(key)), 0, X[:1])
+
+
+def each_branch(key):
+    return lax.cond(YES, random.bits, lambda k: random.bits(k) + 1, key)
+
+
+def while_that_splits(key):
+    def body(state):
+        k, total = state
+        k, sub = random.split(k)
+        return k, total + random.uniform(sub)
+
+    return lax.while_loop(lambda state: state[1] < 1, body, (key, 0.0))
+
+
+def gradients(key):
+    return weft.grad(lambda x: x * random.normal(key))(1.0)
+
+
+def remat(key):
+    return weft.value_and_grad(weft.checkpoint(lambda x: jnp.sin(x * random.normal(key))))(1.0)
+
+
+def rejection(key):
+    a, b, c = random.split(key, 3)
+    return random.gamma(a, 2.0), random.poisson(b, 3.0), random.permutation(c, 5)
+
+
+def from_one_seed(key):
+    seed = random.bits(key)
+    ks = [random.fold_in(random.key(i, impl="unsafe_rbg"), seed) for i in range(2)]
+    return [random.bits(k) for k in ks]
+
+
+RIGHT = functions_here()[len(WRONG) + 1 :]
+HOWS = [lambda f: f, weft.jit]
+
+
+@pytest.mark.parametrize("how", HOWS, ids=["eager", "jit"])
+@pytest.mark.parametrize("f", WRONG, ids=lambda f: f.__name__)
+def test_reuse_is_refused(f, how):
+    with debug_key_reuse(), pytest.raises(KeyReuseError, match="random: a key must be used once"):
+        how(f)(random.key(0))
+    how(f)(random.key(0))  # and only there
+
+
+@pytest.mark.parametrize("how", HOWS, ids=["eager", "jit"])
+@pytest.mark.parametrize("f", RIGHT, ids=lambda f: f.__name__)
+def test_one_use_is_allowed(f, how):
+    with debug_key_reuse():
+        how(f)(random.key(0))
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+def test_other_generators_and_raw_words(impl):
+    for key in (random.key(0, impl=impl), random.PRNGKey(0)):
+        with debug_key_reuse():
+            elements(key)
+            with pytest.raises(KeyReuseError):
+                random.bits(key)
+
+
+def message(f, *args):
+    with debug_key_reuse(), pytest.raises(KeyReuseError) as error:
+        f(*args)
+    return str(error.value)
+
+
+def line(f, text):
+    rows, start = inspect.getsourcelines(f)
+    at = next(i for i, row in enumerate(rows) if text in row)
+    return f"test_key_reuse.py:{start + at}"
+
+
+@pytest.mark.parametrize("how", HOWS, ids=["eager", "jit"])
+def test_the_error_names_both_uses(how):
+    def f(key):
+        x = random.normal(key)
+        return x + random.uniform(key)
+
+    assert message(how(f), random.key(0)) == (
+        "random: a key must be used once; got one used by "
+        f"`random.normal(key)` at {line(f, 'normal')} and again by "
+        f"`random.uniform(key)` at {line(f, 'uniform')}. "
+        "Hint: key, subkey = random.split(key), and use the subkey."
+    )
+
+
+def test_programs_that_are_kept_name_the_line_that_calls_them():
+    def f(key):
+        random.normal(random.clone(key))
+        first = random.normal(key)
+        return first + random.normal(key)
+
+    found = message(f, random.key(0))
+    assert line(f, "first = ") in found and line(f, "return") in found
+
+
+def test_calls_of_one_function_are_told_apart_by_where_they_are():
+    draw = weft.jit(lambda k: random.normal(k))
+
+    def f(key):
+        x = draw(key)
+        return x, draw(key)
+
+    this = test_calls_of_one_function_are_told_apart_by_where_they_are
+    inner = f"`random.normal(k)` at {line(this, 'draw =')}"
+    found = message(f, random.key(0))
+    assert f"{inner} from `draw(key)` at {line(f, 'x =')} and again by {inner}" in found
+    assert f"from `draw(key)` at {line(f, 'return')}." in found
+
+
+def test_a_loop_is_named():
+    found = message(const_of_scan, random.key(0))
+    assert re.search(r"in each turn of a loop by `random.bits\(key\)` at .* from `lax.scan", found)
+    assert "twice among the keys of `weft.vmap(random.bits)" in message(
+        stacked_twice, random.key(0)
+    )
+
+
+def test_a_refused_call_uses_nothing_up():
+    a, b = random.split(random.key(0))
+    f = weft.jit(lambda a, b: (random.bits(a), both(b)))
+    with debug_key_reuse():
+        with pytest.raises(KeyReuseError):
+            f(a, b)
+        random.bits(a)
+        random.bits(b)
+
+
+def test_programs_of_primitives_that_say_nothing_are_looked_into():
+    class Each(Primitive):
+        """A program applied to the first row of its operand."""
+
+        name = "each"
+        memoize_type = False
+
+        def abstract_eval(self, x, *, jaxpr):
+            return jaxpr.out_avals
+
+        def impl(self, x, *, jaxpr):
+            return jit_p.impl(x[0], jaxpr=jaxpr, name="each")
+
+        def lower(self, hlo, x, *, jaxpr):
+            return [hlo.constant(0, a) for a in jaxpr.out_avals]
+
+    each = Each()
+    program = weft.make_jaxpr(random.bits)(random.PRNGKey(0)).jaxpr
+
+    def f(words):
+        each.bind(words, jaxpr=program)
+        return random.bits(words[1])
+
+    with debug_key_reuse(), pytest.raises(KeyReuseError):
+        weft.jit(f)(random.key_data(random.split(random.key(0))))
+
+
+def test_lowering_looks_too_and_the_numbers_are_the_same():
+    with debug_key_reuse():
+        with pytest.raises(KeyReuseError):
+            weft.jit(both).lower(random.key(0))
+        inside = weft.jit(elements)(random.key(0))
+    assert inside == weft.jit(elements)(random.key(0))
+
+
+def test_nothing_is_looked_at_when_it_is_off(monkeypatch):
+    def forbidden(*args):
+        raise AssertionError("a walk")
+
+    monkeypatch.setattr(weft.watch.key_reuse.Walk, "run", forbidden)
+    key = random.key(5)
+    f = weft.jit(lambda k: random.bits(k))
+    assert f(key) == f(key) == random.bits(key)
+    assert random.clone(key)._data is key._data
+    text = str(weft.make_jaxpr(lambda k: random.bits(random.clone(k)))(key))
+    assert "clone" not in text
+
+
+def test_the_names_of_jax():
+    with weft.config.scope(jax_debug_key_reuse=True), pytest.raises(KeyReuseError):
+        both(random.key(0))
+    with debug_key_reuse(False):
+        both(random.key(0))
