@@ -71,10 +71,14 @@ def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Call
         return found
 
     def names() -> list[str]:
-        files = {n for n, x in namespace.items() if type(x) is type(sys)}  # where names come from
-        return sorted({*namespace, *places} - files | {*modules})
+        return sorted({*namespace.get("__all__", places), *modules})
 
     return get, names
+
+
+def list_public(module: str) -> Callable[[], list[str]]:
+    """`__dir__` of a module: the names of its `__all__`, so that completion offers no helper."""
+    return lambda: sorted(vars(sys.modules[module])["__all__"])
 
 
 class Record:

@@ -108,5 +108,5 @@ HOMES = {
     "weft.lax.values": ("dtype shape_as_value stage"),
     "weft.lax.linalg": "",
 }
-__all__ = [name for names in HOMES.values() for name in names.split()]
+__all__ = [*(name for names in HOMES.values() for name in names.split()), "linalg"]
 __getattr__, __dir__ = importing_later(__name__, HOMES)

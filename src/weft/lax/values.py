@@ -13,8 +13,6 @@ from weft.core.trace import Tracer
 from weft.errors import DtypeError
 from weft.xla.array import put
 
-__all__ = ["dtype", "shape_as_value", "stage"]
-
 
 def dtype(x: Any) -> Any:
     """The dtype that `x`, a value or a type, has here: with 32 bits unless `enable_x64`.

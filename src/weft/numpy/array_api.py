@@ -12,8 +12,6 @@ import numpy as np
 from weft import dtypes
 from weft.api.devices import local_devices
 
-__all__ = ["__array_api_version__", "__array_namespace_info__"]
-
 __array_api_version__ = "2024.12"
 
 KINDS = {

@@ -26,9 +26,6 @@ from weft.primitives.layout import broadcast_in_dim, reduce_sum, reshape
 from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
 
-__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
-
-
 # --- differences ----------------------------------------------------------------------------
 
 

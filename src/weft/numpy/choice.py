@@ -35,36 +35,6 @@ from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
 
-__all__ = [
-    "allclose",
-    "array_equal",
-    "array_equiv",
-    "clip",
-    "iscomplex",
-    "iscomplexobj",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "isscalar",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "nan_to_num",
-    "ndim",
-    "piecewise",
-    "select",
-    "shape",
-    "signbit",
-    "size",
-    "where",
-]
-
 
 def number(value: Any, like: Any) -> Any:
     """A Python number as a literal of the dtype of `like`."""

@@ -19,8 +19,6 @@ from weft.primitives import layout
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
 
-__all__ = ["einsum", "einsum_path"]
-
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

@@ -16,8 +16,6 @@ from weft.primitives.conv import conv_general_dilated
 from weft.primitives.elementwise import conj
 from weft.primitives.layout import expand_dims, rev, squeeze
 
-__all__ = ["convolve", "correlate"]
-
 MODES = ("full", "same", "valid")
 STATIC = ("mode", "precision", "preferred_element_type")
 

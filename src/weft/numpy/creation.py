@@ -36,31 +36,6 @@ from weft.primitives.layout import broadcast_in_dim, literal
 from weft.xla.array import ArrayImpl, array_from_host, host_from_dlpack, put
 from weft.xla.eager import EVAL
 
-__all__ = [
-    "arange",
-    "array",
-    "asarray",
-    "astype",
-    "copy",
-    "empty",
-    "empty_like",
-    "frombuffer",
-    "fromfile",
-    "fromiter",
-    "fromstring",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "geomspace",
-    "linspace",
-    "load",
-    "logspace",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]
-
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
 

@@ -12,8 +12,6 @@ from weft.numpy.promotion import axis_of
 from weft.numpy.reductions import operand_of, summed_dtype, without_nan
 from weft.primitives import cumulative, elementwise, layout, slicing
 
-__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"]
-
 STATIC = ("axis", "dtype", "out")
 
 

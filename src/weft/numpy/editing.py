@@ -27,8 +27,6 @@ from weft.primitives.layout import literal
 from weft.primitives.sort import sort as sort_together
 from weft.xla.array import ArrayImpl, host_view
 
-__all__ = ["delete", "insert", "repeat", "resize", "trim_zeros"]
-
 INT32 = np.dtype(np.int32)
 INSIDE = Access(GatherScatterMode.CLIP, checked=False)
 

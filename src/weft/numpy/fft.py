@@ -25,7 +25,7 @@ from weft.primitives.elementwise import conj, mul
 from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, transpose
-from weft.util import inverse_permutation
+from weft.util import inverse_permutation, list_public
 
 __all__ = [
     "fft",
@@ -47,6 +47,7 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+__dir__ = list_public(__name__)
 
 Sizes = Sequence[int] | None
 STATIC = ("n", "s", "axis", "axes", "norm")

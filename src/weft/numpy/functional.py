@@ -16,8 +16,6 @@ from weft.numpy.manipulation import concrete_int, expand_dims, squeeze
 from weft.numpy.promotion import as_array, axis_of, broadcast_shapes
 from weft.util import fun_name
 
-__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
-
 Dims = tuple[str, ...]
 
 

@@ -23,32 +23,6 @@ from weft.primitives.layout import broadcast_in_dim, literal, reshape
 from weft.primitives.slicing import pad
 from weft.xla.array import array_from_host
 
-__all__ = [
-    "c_",
-    "diag",
-    "diag_indices",
-    "diag_indices_from",
-    "diagflat",
-    "eye",
-    "fill_diagonal",
-    "fromfunction",
-    "identity",
-    "indices",
-    "mask_indices",
-    "meshgrid",
-    "mgrid",
-    "ogrid",
-    "r_",
-    "tri",
-    "tril",
-    "tril_indices",
-    "tril_indices_from",
-    "triu",
-    "triu_indices",
-    "triu_indices_from",
-    "vander",
-]
-
 # --- diagonals and triangles ----------------------------------------------------------------
 
 

@@ -30,14 +30,6 @@ from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
 
-__all__ = [
-    "bincount",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-]
-
 INT32 = np.dtype(np.int32)
 
 

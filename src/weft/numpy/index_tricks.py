@@ -24,8 +24,6 @@ from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, 
 from weft.primitives.layout import literal
 from weft.xla.array import host_view
 
-__all__ = ["index_exp", "ix_", "ravel_multi_index", "s_", "unravel_index"]
-
 index_exp = np.index_exp
 s_ = np.s_
 

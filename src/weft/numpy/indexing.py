@@ -56,12 +56,6 @@ from weft.primitives.layout import broadcast_in_dim, literal
 from weft.xla.array import ArrayImpl, host_view, put, with_type
 from weft.xla.eager import EVAL
 
-__all__ = [
-    "choose",
-    "take",
-    "take_along_axis",
-]
-
 
 class Access(NamedTuple):
     """How windows are read or written: the keywords of `.at[...]`'s methods."""

@@ -44,6 +44,7 @@ from weft.primitives import eigen, factorizations
 from weft.primitives import linalg as systems
 from weft.primitives.layout import reshape
 from weft.primitives.matrices import adjoint, as_column, check_matrix, swap
+from weft.util import list_public
 
 __all__ = [
     "cholesky",
@@ -78,6 +79,7 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+__dir__ = list_public(__name__)
 
 
 class EigResult(NamedTuple):

@@ -36,47 +36,6 @@ from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.layout import broadcast_in_dim, literal, reshape_p, rev
 from weft.xla.array import ArrayImpl, put
 
-__all__ = [
-    "append",
-    "array_split",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "block",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "diagonal",
-    "dsplit",
-    "dstack",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "hsplit",
-    "hstack",
-    "matrix_transpose",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "split",
-    "squeeze",
-    "stack",
-    "swapaxes",
-    "tile",
-    "transpose",
-    "unstack",
-    "vsplit",
-    "vstack",
-]
-
 Axes = int | Sequence[int]
 
 

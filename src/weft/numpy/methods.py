@@ -1,6 +1,8 @@
-"""Operators and methods of arrays and tracers: attached here, once, to both.
+"""Operators and methods of arrays and tracers, and those of universal functions (`jnp.add.reduce`).
 
-Each is a function of this package under the name it has as a method.
+Each method of an array is a function of this package under the name it has as a method; both
+classes get it here, once. What the methods of universal functions do is ufunc_objects.py, imported
+when one is called.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from weft.numpy import (
     updates,
     views,
 )
+from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
@@ -216,8 +219,8 @@ PROPERTIES = {
 }
 
 
-def attach() -> None:
-    """Give both classes their operators and methods."""
+def attach_methods() -> None:
+    """Give both classes of arrays their operators and methods."""
     members: dict[str, Any] = {}
     for name, fun in BINARY.items():
         members[f"__{name}__"], members[f"__r{name}__"] = operator(name, fun)
@@ -231,4 +234,33 @@ def attach() -> None:
     ArrayImpl.__iter__ = indexing.iterate  # a tracer's knows where it was made
 
 
-attach()
+# --- of universal functions -------------------------------------------------------------------
+
+UFUNC_METHODS = ("reduce", "accumulate", "at", "outer", "reduceat")
+
+
+def make_ufunc_method(method: str, *made_of: Any) -> Callable:
+    """A method of a universal function, which is made when it is called."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(sys.modules["weft.numpy"].ufunc.named(*made_of), method)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = method
+    return call
+
+
+def attach_ufunc_methods() -> None:
+    """Give the functions that are universal functions in NumPy their attributes and methods."""
+    for module in (ufuncs, elementwise, choice):
+        for name in HOMES[module.__name__].split():
+            like, fun = getattr(np, name, None), getattr(module, name)
+            if type(like) is np.ufunc and fun.__name__ == name:
+                about = {"nin": like.nin, "nout": like.nout, "identity": like.identity}
+                vars(fun).update(about, nargs=like.nin)
+                vars(fun).update(
+                    {m: make_ufunc_method(m, fun, *about.values()) for m in UFUNC_METHODS}
+                )
+
+
+attach_methods()
+attach_ufunc_methods()

@@ -18,8 +18,6 @@ from weft.primitives.eigen import svd
 from weft.primitives.layout import convert
 from weft.primitives.matrices import check_matrix
 
-__all__ = ["matrix_norm", "norm", "vector_norm"]
-
 Axis = int | Sequence[int] | None
 
 

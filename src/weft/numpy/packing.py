@@ -16,8 +16,6 @@ from weft.primitives import elementwise as ops
 from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, reduce_sum, reshape
 from weft.primitives.slicing import pad, slice_in_dim
 
-__all__ = ["packbits", "unpackbits"]
-
 UINT8 = np.dtype(np.uint8)
 
 

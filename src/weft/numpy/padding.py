@@ -22,8 +22,6 @@ from weft.primitives import layout, slicing
 from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
 from weft.primitives.layout import literal
 
-__all__ = ["pad"]
-
 Widths = tuple[tuple[int, int], ...]
 
 # The keywords of each mode, with their defaults.

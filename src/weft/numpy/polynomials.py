@@ -30,19 +30,6 @@ from weft.primitives.layout import broadcast_in_dim, literal, reshape
 from weft.primitives.slicing import pad
 from weft.xla.array import host_view
 
-__all__ = [
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "roots",
-]
-
 
 def coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
     """Polynomials in their common dtype; a number is a constant one."""

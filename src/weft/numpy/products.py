@@ -29,21 +29,6 @@ from weft.primitives.dot import canonical_precision, dot_general_p
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
 from weft.util import inverse_permutation
 
-__all__ = [
-    "cross",
-    "dot",
-    "inner",
-    "kron",
-    "matmul",
-    "matvec",
-    "outer",
-    "tensordot",
-    "trace",
-    "vdot",
-    "vecdot",
-    "vecmat",
-]
-
 STATIC = ("precision", "preferred_element_type", "out_sharding")
 
 

@@ -22,35 +22,6 @@ from weft.primitives import elementwise as ops
 from weft.primitives import reduction, transcendental
 from weft.primitives.layout import broadcast_in_dim, full, literal, reduce_sum, reshape, transpose
 
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "argmin",
-    "average",
-    "count_nonzero",
-    "max",
-    "mean",
-    "min",
-    "minmax",
-    "nanargmax",
-    "nanargmin",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "prod",
-    "ptp",
-    "std",
-    "sum",
-    "var",
-]
-
 Axis = int | Sequence[int] | None
 STATIC = ("axis", "dtype", "out", "keepdims", "promote_integers", "ddof", "correction", "returned")
 

@@ -73,78 +73,20 @@ SCALAR_TYPES = {name: found for name in NAMES if (found := scalar_type(name)) is
 SCALAR_TYPES |= {alias: SCALAR_TYPES[name] for alias, name in ALIASES.items()}
 globals().update(SCALAR_TYPES)
 
-# Abstract types, for issubdtype; and what else has NumPy's name and is NumPy's.
-character = np.character
-complexfloating = np.complexfloating
-flexible = np.flexible
-floating = np.floating
-generic = np.generic
-inexact = np.inexact
-integer = np.integer
-number = np.number
-object_ = np.object_
-signedinteger = np.signedinteger
-unsignedinteger = np.unsignedinteger
-dtype = np.dtype
+# NumPy's own, as they are: abstract types for issubdtype, printing, saving.
+FROM_NUMPY = """
+array_repr array_str can_cast character complexfloating dtype flexible floating generic
+get_printoptions inexact integer iterable number object_ printoptions save savez set_printoptions
+signedinteger unsignedinteger
+""".split()  # noqa: SIM905
+globals().update({name: getattr(np, name) for name in FROM_NUMPY})
 ComplexWarning = np.exceptions.ComplexWarning
-can_cast = np.can_cast
-array_repr = np.array_repr
-array_str = np.array_str
-get_printoptions = np.get_printoptions
-set_printoptions = np.set_printoptions
-printoptions = np.printoptions
-iterable = np.iterable
-save = np.save
-savez = np.savez
 
-finfo = dtypes.finfo
-iinfo = dtypes.iinfo
-isdtype = dtypes.isdtype
-issubdtype = dtypes.issubdtype
-promote_types = dtypes.promote_types
-result_type = dtypes.result_type
+FROM_DTYPES = ("finfo", "iinfo", "isdtype", "issubdtype", "promote_types", "result_type")
+globals().update({name: getattr(dtypes, name) for name in FROM_DTYPES})
 
-e = float(np.e)
-euler_gamma = float(np.euler_gamma)
-inf = float("inf")
-nan = float("nan")
+CONSTANTS = {name: float(getattr(np, name)) for name in ("e", "euler_gamma", "inf", "nan", "pi")}
+globals().update(CONSTANTS)
 newaxis = None
-pi = float(np.pi)
 
-__all__ = [
-    *SCALAR_TYPES,
-    "ComplexWarning",
-    "array_repr",
-    "array_str",
-    "can_cast",
-    "character",
-    "complexfloating",
-    "dtype",
-    "e",
-    "euler_gamma",
-    "finfo",
-    "flexible",
-    "floating",
-    "generic",
-    "get_printoptions",
-    "iinfo",
-    "inexact",
-    "inf",
-    "integer",
-    "isdtype",
-    "issubdtype",
-    "iterable",
-    "nan",
-    "newaxis",
-    "number",
-    "object_",
-    "pi",
-    "printoptions",
-    "promote_types",
-    "result_type",
-    "save",
-    "savez",
-    "set_printoptions",
-    "signedinteger",
-    "unsignedinteger",
-]
+__all__ = [*SCALAR_TYPES, *FROM_NUMPY, *FROM_DTYPES, *CONSTANTS, "ComplexWarning", "newaxis"]

@@ -25,8 +25,6 @@ from weft.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers,
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
 
-__all__ = ["argwhere", "compress", "extract", "flatnonzero", "nonzero"]
-
 INT32 = np.dtype(np.int32)
 
 

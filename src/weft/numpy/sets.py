@@ -40,19 +40,6 @@ from weft.primitives.layout import literal
 from weft.primitives.sort import sort as sort_together
 from weft.xla.array import put
 
-__all__ = [
-    "intersect1d",
-    "isin",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
-
 INT32 = np.dtype(np.int32)
 BOOL = np.dtype(bool)
 INSIDE = Access(GatherScatterMode.CLIP, checked=False)

@@ -39,18 +39,6 @@ from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
 from weft.primitives.sort import top_k_p
 
-__all__ = [
-    "argpartition",
-    "argsort",
-    "digitize",
-    "lexsort",
-    "partition",
-    "searchsorted",
-    "sort",
-    "sort_complex",
-    "top_k",
-]
-
 INT32 = np.dtype(np.int32)
 
 

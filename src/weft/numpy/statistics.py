@@ -31,17 +31,6 @@ from weft.primitives.cumulative import cumsum
 from weft.primitives.sort import sort as sort_together
 from weft.xla.array import ArrayImpl
 
-__all__ = [
-    "corrcoef",
-    "cov",
-    "median",
-    "nanmedian",
-    "nanpercentile",
-    "nanquantile",
-    "percentile",
-    "quantile",
-]
-
 Axis = int | Sequence[int] | None
 
 

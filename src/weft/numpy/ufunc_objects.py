@@ -29,8 +29,6 @@ from weft.primitives.reduction import reduce as reduce_by
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl, host_view
 
-__all__ = ["frompyfunc", "ufunc"]
-
 # By name: functions that do at once what is otherwise done element by element.
 REDUCE = {
     "add": reductions.sum,

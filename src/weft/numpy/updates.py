@@ -68,9 +68,6 @@ from weft.primitives.layout import literal
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 
-__all__ = ["place", "put", "put_along_axis"]
-
-
 # --- the operations ---------------------------------------------------------------------------
 
 

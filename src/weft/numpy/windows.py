@@ -23,8 +23,6 @@ from weft.primitives.layout import broadcast_in_dim
 from weft.primitives.special.functions import bessel_i0e
 from weft.primitives.transcendental import exp
 
-__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
-
 
 def window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int], Any]:
     """A window of M points that depends on nothing else; the host writes it, in double precision.
