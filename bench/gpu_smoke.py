@@ -194,14 +194,16 @@ def compile_only(n: int) -> int:
     from weft.xla.callbacks import parsed
     from weft.xla.hlo import Builder
     from weft.xla.lower import lower_jaxpr
-    from weft.mesh.plugins import cuda_tools, found_plugins, load
+    from weft.mesh.plugins import find_cuda_tools, find_plugins, load_plugin
 
-    plugin = found_plugins().get("cuda")
+    plugin = find_plugins().get("cuda")
     if plugin is None:
         print("gpu-smoke: nothing to compile with: no plugin for CUDA is installed")
         return 0
     options = {"target_config": H100, "topology": "1x1x1"}
-    devices = _jax.get_c_api_topology(load(plugin), "h100", options)._make_compile_only_devices()
+    devices = _jax.get_c_api_topology(
+        load_plugin(plugin), "h100", options
+    )._make_compile_only_devices()
     m = modules("weft", "cpu")
     failed = 0
     for name, case in cases(n).items():
@@ -216,7 +218,8 @@ def compile_only(n: int) -> int:
             hlo.function("main", jaxpr.in_avals, write, "public")
             given = _jax.CompileOptions()
             given.device_assignment = _jax.DeviceAssignment.create(np.zeros((1, 1), np.int32))
-            flags = [("xla_gpu_autotune_level", "0"), ("xla_gpu_cuda_data_dir", cuda_tools() or "")]
+            tools = find_cuda_tools() or ""
+            flags = [("xla_gpu_autotune_level", "0"), ("xla_gpu_cuda_data_dir", tools)]
             given.env_option_overrides = flags
             text = parsed(hlo.module(name))
             devices[0].client.compile(text, _jax.DeviceList(tuple(devices)), given)

@@ -54,14 +54,8 @@ from weft.api.grad import grad, jvp, linear_transpose, linearize, value_and_grad
 from weft.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from weft.api.jit import clear_caches, jit
 from weft.options import config
-from weft.mesh.mesh import (
-    PartitionSpec as P,
-    get_abstract_mesh,
-    get_mesh,
-    make_mesh,
-    set_mesh,
-    use_abstract_mesh,
-)
+from weft.mesh.mesh import get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
+from weft.mesh.spec import PartitionSpec as P
 from weft.mesh.sharding import NamedSharding
 from weft.api.named_scope import named_call, named_scope
 from weft.api.structs import ShapeDtypeStruct

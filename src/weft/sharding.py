@@ -10,20 +10,24 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.api.shard_map import reshard, with_sharding_constraint
-from weft.mesh.client import SingleDeviceSharding, make_single_device_sharding
 from weft.mesh.mesh import (
     AbstractDevice,
     AbstractMesh,
     AxisType,
     Mesh,
-    PartitionSpec,
     get_abstract_mesh,
     get_mesh,
     set_mesh,
     use_abstract_mesh,
     use_mesh,
 )
-from weft.mesh.sharding import NamedSharding, Sharding
+from weft.mesh.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
+from weft.mesh.spec import PartitionSpec
 
 __all__ = [
     "AbstractDevice",

@@ -8,7 +8,12 @@ import pytest
 
 import weft
 from weft.mesh import client, plugins
-from weft.mesh.plugins import Plugin, installed_plugins, named_plugins, platform_named
+from weft.mesh.plugins import (
+    Plugin,
+    list_environment_plugins,
+    list_installed_plugins,
+    platform_of_module,
+)
 
 
 def distribution(root, name, module, library, entry=True):
@@ -47,14 +52,14 @@ def test_plugins_are_found_in_installed_packages(tmp_path):
     far = distribution(tmp_path, "c", "abacus.beads", "libpjrt_abacus.so")
     tpu = distribution(tmp_path, "d", "libtpu", "libtpu.so", entry=False)
     (tmp_path / "jax_plugins" / "empty").mkdir()
-    found = {p.platform: p.library for p in installed_plugins([str(tmp_path), "/nowhere"])}
+    found = {p.platform: p.library for p in list_installed_plugins([str(tmp_path), "/nowhere"])}
     assert found == {"cuda": cuda, "metal": metal, "beads": far, "tpu": tpu}
 
 
 def test_the_newer_of_two_plugins_for_a_platform_comes_first(tmp_path):
     distribution(tmp_path, "a", "jax_plugins.xla_cuda12", "xla_cuda_plugin.so")
     newer = distribution(tmp_path, "b", "jax_plugins.xla_cuda13", "xla_cuda_plugin.so")
-    first, second = installed_plugins([str(tmp_path)])
+    first, second = list_installed_plugins([str(tmp_path)])
     assert first.library == newer and second.platform == first.platform == "cuda"
 
 
@@ -63,18 +68,20 @@ def test_the_newer_of_two_plugins_for_a_platform_comes_first(tmp_path):
     [("xla_cuda12", "cuda"), ("xla_rocm7", "rocm"), ("metal_plugin", "metal"), ("tpu", "tpu")],
 )
 def test_a_module_tells_its_platform(module, name):
-    assert platform_named(module) == name
+    assert platform_of_module(module) == name
 
 
 def test_plugins_that_the_environment_names():
     variable = "PJRT_NAMES_AND_LIBRARY_PATHS"
-    assert [*named_plugins({variable: "a:/x/a.so, b:/x/b.so", "TPU_LIBRARY_PATH": "/t.so"})] == [
+    assert [
+        *list_environment_plugins({variable: "a:/x/a.so, b:/x/b.so", "TPU_LIBRARY_PATH": "/t.so"})
+    ] == [
         Plugin("a", "/x/a.so", variable),
         Plugin("b", "/x/b.so", variable),
         Plugin("tpu", "/t.so", "TPU_LIBRARY_PATH"),
     ]
     with pytest.raises(RuntimeError, match=r"must be name:path, .* got 'a'\."):
-        list(named_plugins({variable: "a"}))
+        list(list_environment_plugins({variable: "a"}))
 
 
 USE = """
@@ -101,29 +108,29 @@ def test_a_broken_plugin_is_told_of_and_cpu_goes_on(tmp_path):
 
 def test_a_plugin_for_what_the_machine_has_not_is_left_alone(tmp_path, monkeypatch):
     distribution(tmp_path, "a", "jax_plugins.xla_rocm7", "xla_rocm_plugin.so")
-    found = {p.platform: p for p in installed_plugins([str(tmp_path)])}
-    monkeypatch.setattr(client, "found_plugins", lambda: found)
+    found = {p.platform: p for p in list_installed_plugins([str(tmp_path)])}
+    monkeypatch.setattr(client, "find_plugins", lambda: found)
     monkeypatch.setattr(client, "has_hardware", lambda name: False)
-    assert client.wanted([]) == ["cpu"]
+    assert client.choose_platforms([]) == ["cpu"]
     monkeypatch.setattr(client, "has_hardware", lambda name: name == "rocm")
-    assert client.wanted([]) == ["rocm", "cpu"]
-    assert client.wanted(["gpu", "cpu", "gpu"]) == ["rocm", "cpu"]
+    assert client.choose_platforms([]) == ["rocm", "cpu"]
+    assert client.choose_platforms(["gpu", "cpu", "gpu"]) == ["rocm", "cpu"]
 
 
 def test_a_gpu_without_a_plugin_is_told_of(monkeypatch, caplog):
-    monkeypatch.setattr(client, "found_plugins", dict)
+    monkeypatch.setattr(client, "find_plugins", dict)
     monkeypatch.setattr(client, "has_hardware", lambda name: name == "cuda")
-    assert client.wanted([]) == ["cpu"]
+    assert client.choose_platforms([]) == ["cpu"]
     assert "seems to have devices of platform cuda" in caplog.text
     assert "pip install" in caplog.text
 
 
 def test_platforms_come_in_order_of_preference(monkeypatch):
     found = dict.fromkeys(("rocm", "abacus", "cuda", "tpu"))
-    monkeypatch.setattr(client, "found_plugins", lambda: found)
+    monkeypatch.setattr(client, "find_plugins", lambda: found)
     monkeypatch.setattr(client, "has_hardware", lambda name: None)
-    assert client.wanted([]) == ["abacus", "tpu", "cuda", "rocm", "cpu"]
-    assert client.wanted(["cpu", "tpu"]) == ["cpu", "tpu"]
+    assert client.choose_platforms([]) == ["abacus", "tpu", "cuda", "rocm", "cpu"]
+    assert client.choose_platforms(["cpu", "tpu"]) == ["cpu", "tpu"]
 
 
 def test_a_platform_that_nobody_has(tmp_path):
@@ -143,7 +150,7 @@ def test_a_platform_that_nobody_has(tmp_path):
 def test_memory_options_of_a_gpu(monkeypatch):
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", ".5")
-    options = plugins.gpu_options("cuda")
+    options = plugins.make_gpu_options("cuda")
     assert options["preallocate"] is False and options["memory_fraction"] == 0.5
     assert options["platform_name"] == "cuda"
 

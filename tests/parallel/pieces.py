@@ -10,7 +10,7 @@ import numpy as np
 from jaxlib import _jax
 
 import weft
-from weft.mesh.client import Together, join
+from weft.mesh.client import ProcessGroup, set_process_group
 from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from weft.sharding import PartitionSpec as P
 
@@ -103,7 +103,7 @@ def main(address: str, rank: int) -> None:
     service = _jax.get_distributed_runtime_service(address, 2) if rank == 0 else None
     connection = _jax.get_distributed_runtime_client(address, rank)
     connection.connect()
-    join(Together(connection, rank, 2))
+    set_process_group(ProcessGroup(connection, rank, 2))
     devices = weft.devices()
     assert [d.id for d in devices] == [0, 1, 2048, 2049]
     check_meshes(rank, devices)

@@ -275,7 +275,7 @@ def test_a_process_that_is_lost_as_they_join_leaves_nothing(monkeypatch):
     text = r"all 2 processes must begin within 4 s; got DEADLINE_EXCEEDED: Barrier timed out\.$"
     with pytest.raises(RuntimeError, match=r"^distributed\.initialize: " + text):
         weft.distributed.initialize("localhost:1234", 2, 1, initialization_timeout=4)
-    assert not weft.distributed.is_initialized() and not client._together
+    assert not weft.distributed.is_initialized() and not client._process_group
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from weft import dtypes
 from weft.api.placing import as_sharding
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import ShapeError
-from weft.mesh.client import Device, SingleDeviceSharding
-from weft.mesh.mesh import PartitionSpec
-from weft.mesh.sharding import Index, Sharding, check_divisible
+from weft.mesh.client import Device
+from weft.mesh.sharding import Index, Sharding, SingleDeviceSharding, check_divisible
+from weft.mesh.spec import PartitionSpec
 from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.xla.array import ArrayImpl, host_view, put
 from weft.xla.shards import Bounds, bounds, from_pieces, pieces

@@ -14,19 +14,9 @@ from weft.api.placing import as_sharding
 from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
-from weft.mesh.client import (
-    Device,
-    SingleDeviceSharding,
-    all_devices,
-    client,
-    clients,
-    default_device,
-    devices_of,
-    sharding_on,
-)
-from weft.mesh.memory import Space
-from weft.mesh.mesh import PartitionSpec
-from weft.mesh.sharding import Sharding, check_divisible
+from weft.mesh.client import Device, Space, all_devices, client, clients, default_device, devices_of
+from weft.mesh.sharding import Sharding, SingleDeviceSharding, check_divisible, sharding_on
+from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import sharding_constraint_p
 from weft.primitives.layout import copy
 from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, tree_map, unflatten

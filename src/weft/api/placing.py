@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray
-from weft.mesh.client import Device, sharding_on
-from weft.mesh.mesh import PartitionSpec, get_mesh
-from weft.mesh.sharding import NamedSharding, Sharding, check_divisible
+from weft.mesh.client import Device
+from weft.mesh.mesh import get_mesh
+from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
+from weft.mesh.spec import PartitionSpec
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, unflatten
 
 

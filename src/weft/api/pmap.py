@@ -31,8 +31,9 @@ from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
 from weft.core.stage import stage_closed
 from weft.core.trace import current
-from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
 from weft.parallel.distributed import is_initialized
 from weft.parallel.pmap import axis_of, mesh_of, xla_pmap_p
 from weft.primitives.layout import moved_to_front

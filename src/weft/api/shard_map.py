@@ -17,8 +17,9 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, made_by
 from weft.errors import ShapeError
-from weft.mesh.mesh import AbstractMesh, Mesh, PartitionSpec, get_mesh
+from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
 from weft.mesh.sharding import sized_axes
+from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
 from weft.parallel.constraint import constrained
 from weft.parallel.shard_map import inner_aval, named_in, parts, scope, shard_map_p

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.mesh.client import all_devices
-from weft.mesh.mesh import not_enough_devices
+from weft.mesh.mesh import device_count_error
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
@@ -36,7 +36,7 @@ def create_device_mesh(
     given = list(all_devices() if devices is None else devices)
     count = math.prod(shape)
     if count > len(given):
-        raise not_enough_devices("create_device_mesh", "mesh_shape", shape, devices)
+        raise device_count_error("create_device_mesh", "mesh_shape", shape, devices)
     if count != len(given):
         raise ValueError(
             f"create_device_mesh: mesh_shape must take all devices; got {shape}, which takes "

@@ -21,8 +21,9 @@ from weft.api.jit import jit
 from weft.core.aval import typeof
 from weft.errors import ProcessFailureError
 from weft.lax import reduce_sum
-from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
 from weft.parallel.distributed import naming_failures, reached_sync_point
 from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, unflatten
 from weft.xla.array import ArrayImpl, host_view

@@ -1,7 +1,6 @@
-"""Meshes of devices, the names of their axes, and `PartitionSpec`, which maps array axes to them.
+"""Meshes: devices in a grid whose axes have names, and the mesh in scope.
 
-What a spec and a mesh make together is a sharding, in sharding.py. This stands low in the house, so
-that whatever runs programs can speak of meshes; it imports the client alone.
+A mesh and a `PartitionSpec` (spec.py) together make a sharding (sharding.py).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import enum
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,18 +19,18 @@ from weft.core.trace import current
 from weft.mesh.client import (
     Device,
     all_devices,
+    find_devices,
     local_devices_of,
-    more_devices,
-    pickled_devices,
+    more_devices_hint,
 )
 from weft.options import config, mesh_in_scope
+from weft.util import Record
 
 __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
     "Mesh",
-    "PartitionSpec",
     "get_abstract_mesh",
     "get_mesh",
     "make_mesh",
@@ -44,9 +43,9 @@ __all__ = [
 class AxisType(enum.Enum):
     """How values are laid out along a mesh axis.
 
-    `Auto`: the compiler decides, from how the inputs lie. `Explicit` says that types carry the
-    layout; here the compiler propagates along such axes too, so it behaves as `Auto`. `Manual`:
-    the body of a `shard_map`, where each device computes on its own part.
+    `Auto`: the compiler decides, from the shardings of the inputs. `Explicit`: the same here,
+    though in JAX it means that types carry the sharding. `Manual`: the body of a `shard_map`,
+    where each device computes on its own part.
     """
 
     Auto = enum.auto()
@@ -57,130 +56,7 @@ class AxisType(enum.Enum):
         return self.name
 
 
-class Unconstrained:
-    """The entry of a spec that leaves an axis to the compiler: `PartitionSpec.UNCONSTRAINED`."""
-
-    def __repr__(self) -> str:
-        return "UNCONSTRAINED"
-
-    def __reduce__(self) -> str:
-        return "UNCONSTRAINED"
-
-
-UNCONSTRAINED = Unconstrained()
-
-
-class PartitionSpec:
-    """Which mesh axes each axis of an array is split over; also known as `weft.P`.
-
-    An entry is None (whole on every device), the name of a mesh axis, a tuple of names (split over
-    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole.
-
-    >>> P = PartitionSpec
-    >>> P("x", None), P(("x", "y"))
-    (P('x', None), P(('x', 'y'),))
-    """
-
-    __slots__ = ("_hash", "partitions", "reduced", "unreduced")
-
-    UNCONSTRAINED = UNCONSTRAINED
-
-    partitions: tuple
-    unreduced: frozenset
-    reduced: frozenset
-
-    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
-        self.partitions = tuple(map(_entry, partitions))
-        self.unreduced = _axis_set("unreduced", unreduced)
-        self.reduced = _axis_set("reduced", reduced)
-        self._hash = hash((self.partitions, self.unreduced, self.reduced))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(other) is PartitionSpec
-            and other.partitions == self.partitions
-            and other.unreduced == self.unreduced
-            and other.reduced == self.reduced
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __len__(self) -> int:
-        return len(self.partitions)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.partitions[i]
-
-    def __iter__(self) -> Iterator:
-        return iter(self.partitions)
-
-    def __add__(self, other: Any) -> PartitionSpec:
-        if not isinstance(other, PartitionSpec | tuple):
-            return NotImplemented
-        return self.update(partitions=(*self, *other))
-
-    def __radd__(self, other: Any) -> PartitionSpec:
-        if not isinstance(other, tuple):
-            return NotImplemented
-        return self.update(partitions=(*other, *self))
-
-    def index(self, entry: Any) -> int:
-        """The first array axis with this entry."""
-        return self.partitions.index(_entry(entry))
-
-    def count(self, entry: Any) -> int:
-        """The number of array axes with this entry."""
-        return self.partitions.count(_entry(entry))
-
-    def update(self, **changes: Any) -> PartitionSpec:
-        """The same spec but for `partitions`, `unreduced` or `reduced`."""
-        partitions = changes.pop("partitions", self.partitions)
-        fields = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
-        return PartitionSpec(*partitions, **fields)
-
-    def axes(self, i: int) -> tuple:
-        """The mesh axes that array axis `i` is split over, outermost first."""
-        entry = self.partitions[i] if i < len(self.partitions) else None
-        if entry is None or entry is UNCONSTRAINED:
-            return ()
-        return entry if isinstance(entry, tuple) else (entry,)
-
-    def __reduce__(self) -> tuple:
-        return _spec_of, (self.partitions, self.unreduced, self.reduced)
-
-    def __repr__(self) -> str:
-        more = [n for n in ("unreduced", "reduced") if getattr(self, n)]
-        if not more:
-            return f"P{self.partitions!r}"
-        shown = [*map(repr, self.partitions), *(f"{n}={set(getattr(self, n))!r}" for n in more)]
-        return f"P({', '.join(shown)})"
-
-
-def _entry(x: Any) -> Any:
-    """An entry of a spec in its one form: a list is a tuple, a tuple of one name is the name."""
-    if isinstance(x, list | tuple):
-        return None if not x else x[0] if len(x) == 1 else tuple(x)
-    return x
-
-
-def _axis_set(name: str, axes: Any) -> frozenset:
-    if not isinstance(axes, set | frozenset):
-        raise TypeError(
-            f"PartitionSpec: {name} must be a set of axis names; got {axes!r}. "
-            f"Hint: {name}={{'x'}}."
-        )
-    return frozenset(axes)
-
-
-def _spec_of(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
-    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
-
-
-# --- meshes ---------------------------------------------------------------------------------
-
-
-class AbstractDevice:
+class AbstractDevice(Record):
     """A kind of device, in a mesh that names none."""
 
     __slots__ = ("device_kind", "num_cores", "platform")
@@ -190,25 +66,11 @@ class AbstractDevice:
         self.num_cores = num_cores
         self.platform = platform
 
-    def _fields(self) -> tuple:
-        return self.device_kind, self.num_cores, self.platform
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractDevice) and other._fields() == self._fields()
-
-    def __hash__(self) -> int:
-        return hash(self._fields())
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"AbstractDevice({self._shown()})"
-
-    def _shown(self) -> str:
-        return (
-            f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
-        )
-
-    def __reduce__(self) -> tuple:
-        return AbstractDevice, self._fields()
+        return f"AbstractDevice({self})"
 
 
 class BaseMesh:
@@ -257,20 +119,23 @@ class BaseMesh:
     def _of_type(self, kind: AxisType) -> tuple:
         return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
 
+    def _all_of_type(self, kind: AxisType) -> bool:
+        return {*self.axis_types} == {kind}
+
     @property
     def are_all_axes_auto(self) -> bool:
         """Whether every axis is of type Auto."""
-        return bool(self.axis_types) and len(self.auto_axes) == len(self.axis_types)
+        return self._all_of_type(AxisType.Auto)
 
     @property
     def are_all_axes_explicit(self) -> bool:
         """Whether every axis is of type Explicit."""
-        return bool(self.axis_types) and len(self.explicit_axes) == len(self.axis_types)
+        return self._all_of_type(AxisType.Explicit)
 
     @property
     def are_all_axes_manual(self) -> bool:
         """Whether every axis is of type Manual."""
-        return bool(self.axis_types) and len(self.manual_axes) == len(self.axis_types)
+        return self._all_of_type(AxisType.Manual)
 
     def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
         """The declaration of the mesh in a program for `devices`, by default its own in order.
@@ -285,7 +150,7 @@ class BaseMesh:
             order = f", device_ids=[{', '.join(str(place[d]) for d in own)}]"
         return f"sdy.mesh {symbol} = <[{axes}]{order}>"
 
-    def _shown(self) -> str:
+    def _axes_text(self) -> str:
         axes = [f"{n!r}: {size}" for n, size in self.shape_tuple] or ["()"]
         return f"{', '.join(axes)}, axis_types={self.axis_types}"
 
@@ -318,8 +183,8 @@ class AbstractMesh(BaseMesh):
         abstract_device: AbstractDevice | None = None,
     ) -> AbstractMesh:
         sizes = tuple(map(int, axis_sizes))
-        names = _checked_names("AbstractMesh", axis_names, len(sizes), f"axis_sizes {sizes}")
-        types = _checked_types("AbstractMesh", axis_types, names)
+        names = check_axis_names("AbstractMesh", axis_names, len(sizes), f"axis_sizes {sizes}")
+        types = expand_axis_types("AbstractMesh", axis_types, names)
         key = (cls, sizes, names, types, abstract_device)
         found = _MESHES.get(key)
         if found is None:
@@ -357,14 +222,14 @@ class AbstractMesh(BaseMesh):
 
     def __reduce__(self) -> tuple:
         fields = (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
-        return _abstract_mesh_of, fields
+        return _make_abstract_mesh, fields
 
     def __repr__(self) -> str:
-        device = f", {self.abstract_device._shown()}" if self.abstract_device else ""
-        return f"AbstractMesh({self._shown()}{device})"
+        device = f", {self.abstract_device}" if self.abstract_device else ""
+        return f"AbstractMesh({self._axes_text()}{device})"
 
 
-def _abstract_mesh_of(sizes: tuple, names: tuple, types: tuple, device: Any) -> AbstractMesh:
+def _make_abstract_mesh(sizes: tuple, names: tuple, types: tuple, device: Any) -> AbstractMesh:
     return AbstractMesh(sizes, names, types, abstract_device=device)
 
 
@@ -385,19 +250,19 @@ class Mesh(BaseMesh):
         axis_names: str | Sequence[Any],
         axis_types: tuple[AxisType, ...] | AxisType | None = None,
     ) -> Mesh:
-        grid = _grid(devices)
+        grid = make_grid(devices)
         names = (axis_names,) if isinstance(axis_names, str) else axis_names
-        names = _checked_names("Mesh", names, grid.ndim, f"devices of shape {grid.shape}")
-        types = _checked_types("Mesh", axis_types, names)
+        names = check_axis_names("Mesh", names, grid.ndim, f"devices of shape {grid.shape}")
+        types = expand_axis_types("Mesh", axis_types, names)
         key = (cls, grid.shape, tuple(grid.flat), names, types)
         found = _MESHES.get(key)
         if found is None:
-            _check_devices(grid)
-            found = _MESHES.setdefault(key, cls._made(grid, names, types))
+            check_distinct_devices(grid)
+            found = _MESHES.setdefault(key, cls._make(grid, names, types))
         return found
 
     @classmethod
-    def _made(cls, grid: np.ndarray, names: tuple, types: tuple) -> Mesh:
+    def _make(cls, grid: np.ndarray, names: tuple, types: tuple) -> Mesh:
         self = object.__new__(cls)
         grid.flags.writeable = False
         self.devices = grid
@@ -458,7 +323,8 @@ class Mesh(BaseMesh):
         if not self._device_assignment:
             return EMPTY_ABSTRACT
         device = self._device_assignment[0]
-        kind = AbstractDevice(device.device_kind, _cores(device), device.platform)
+        cores = getattr(device, "num_cores", None)
+        kind = AbstractDevice(device.device_kind, cores, device.platform)
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
 
     def update(self, **changes: Any) -> Mesh:
@@ -467,7 +333,7 @@ class Mesh(BaseMesh):
         return Mesh(**{**{n: getattr(self, n) for n in names}, **changes})
 
     def __enter__(self) -> Mesh:
-        scope = set_mesh_scope(self)
+        scope = MeshScope(self)
         scope.__enter__()
         _entered.__dict__.setdefault("scopes", []).append(scope)
         return self
@@ -477,30 +343,26 @@ class Mesh(BaseMesh):
 
     def __reduce__(self) -> tuple:
         platform = "" if self.empty else self._device_assignment[0].platform
-        return _mesh_of, (platform, self.device_ids, self.axis_names, self.axis_types)
+        return _unpickle_mesh, (platform, self.device_ids, self.axis_names, self.axis_types)
 
     def __repr__(self) -> str:
         types = f", axis_types={self.axis_types}" if self.devices.size else ""
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
 
     def __str__(self) -> str:
-        return f"Mesh({self._shown() if self.devices.size else ''})"
+        return f"Mesh({self._axes_text() if self.devices.size else ''})"
 
 
-def _cores(device: Any) -> int | None:
-    return getattr(device, "num_cores", None)
-
-
-def _mesh_of(platform: str, ids: np.ndarray, names: tuple, types: tuple) -> Mesh:
+def _unpickle_mesh(platform: str, ids: np.ndarray, names: tuple, types: tuple) -> Mesh:
     """The mesh of the devices with these numbers, for unpickling."""
     if not ids.size:
         return EMPTY
     grid = np.empty(ids.size, object)
-    grid[:] = pickled_devices("Mesh", platform, ids.ravel().tolist())
+    grid[:] = find_devices("Mesh", platform, ids.ravel().tolist())
     return Mesh(grid.reshape(ids.shape), names, types)
 
 
-def _grid(devices: Any) -> np.ndarray:
+def make_grid(devices: Any) -> np.ndarray:
     """The devices as an array of objects of its own."""
     if isinstance(devices, np.ndarray):
         return np.array(devices, object)
@@ -511,7 +373,7 @@ def _grid(devices: Any) -> np.ndarray:
     return np.array(list(devices), object)
 
 
-def _checked_names(op: str, names: Any, ndim: int, what: str) -> tuple:
+def check_axis_names(op: str, names: Any, ndim: int, what: str) -> tuple:
     names = (names,) if isinstance(names, str) else tuple(names)
     if len(names) != ndim:
         raise ValueError(f"{op}: axis_names must name each axis once; got {names} for {what}.")
@@ -522,7 +384,7 @@ def _checked_names(op: str, names: Any, ndim: int, what: str) -> tuple:
     return names
 
 
-def _checked_types(op: str, types: Any, names: tuple) -> tuple[AxisType, ...]:
+def expand_axis_types(op: str, types: Any, names: tuple) -> tuple[AxisType, ...]:
     if types is None:
         return (AxisType.Auto,) * len(names)
     types = (types,) * len(names) if isinstance(types, AxisType) else tuple(types)
@@ -536,7 +398,7 @@ def _checked_types(op: str, types: Any, names: tuple) -> tuple[AxisType, ...]:
     return types
 
 
-def _check_devices(grid: np.ndarray) -> None:
+def check_distinct_devices(grid: np.ndarray) -> None:
     seen = set()
     for d in grid.flat:
         if not isinstance(d, Device):
@@ -566,23 +428,23 @@ def make_mesh(
     if isinstance(axis_shapes, int):
         axis_shapes = (axis_shapes,)
     shape = tuple(map(int, axis_shapes))
-    names = _checked_names("make_mesh", axis_names, len(shape), f"axis_shapes {shape}")
+    names = check_axis_names("make_mesh", axis_names, len(shape), f"axis_shapes {shape}")
     if any(n < 1 for n in shape):
         raise ValueError(f"make_mesh: axis_shapes must be positive; got {shape}.")
     given = all_devices() if devices is None else tuple(devices)
     need = math.prod(shape)
     if need > len(given):
-        raise not_enough_devices("make_mesh", "axis_shapes", shape, devices)
+        raise device_count_error("make_mesh", "axis_shapes", shape, devices)
     types = AxisType.Explicit if axis_types is None else axis_types
-    return Mesh(_grid(given[:need]).reshape(shape), names, types)
+    return Mesh(make_grid(given[:need]).reshape(shape), names, types)
 
 
-def not_enough_devices(op: str, what: str, shape: tuple, devices: Any) -> ValueError:
+def device_count_error(op: str, what: str, shape: tuple, devices: Any) -> ValueError:
     """The error for a mesh of more devices than were given, or exist where none were."""
     need, count = math.prod(shape), len(all_devices() if devices is None else devices)
     exist = "device exists" if count == 1 else "devices exist"
     have = f"{count} {exist}" if devices is None else f"devices has {count}"
-    hint = more_devices(need) if devices is None else f"pass {need} devices."
+    hint = more_devices_hint(need) if devices is None else f"pass {need} devices."
     return ValueError(
         f"{op}: {what} must not need more devices than there are; got {shape}, which need {need}, "
         f"and {have}. Hint: {hint}"
@@ -593,12 +455,12 @@ def not_enough_devices(op: str, what: str, shape: tuple, devices: Any) -> ValueE
 
 
 EMPTY_ABSTRACT = AbstractMesh((), ())
-EMPTY = Mesh._made(np.empty((0,), object), (), ())
+EMPTY = Mesh._make(np.empty((0,), object), (), ())
 EMPTY.axis_sizes = ()
 
 
-class set_mesh_scope:
-    """Puts a mesh into scope for this thread until the block ends."""
+class MeshScope:
+    """A context manager: a mesh is in scope for this thread until the block ends."""
 
     def __init__(self, concrete: Mesh, abstract: AbstractMesh | None = None):
         self.value = (concrete, abstract or concrete.abstract_mesh)
@@ -610,10 +472,10 @@ class set_mesh_scope:
         mesh_in_scope.set_local(self.before)
 
 
-class set_mesh(set_mesh_scope):
+class set_mesh(MeshScope):
     """Put a mesh into scope for this thread: at once and for good, or `with set_mesh(mesh): ...`.
 
-    With a mesh in scope, a `PartitionSpec` alone can stand where a sharding is asked for.
+    With a mesh in scope, a `PartitionSpec` alone is accepted where a sharding is expected.
     `set_mesh(None)` leaves none. Not to be called in a traced function.
 
     >>> with set_mesh(make_mesh((1,), ("x",))):
@@ -639,7 +501,7 @@ class set_mesh(set_mesh_scope):
         pass  # it holds since the call
 
 
-def use_mesh(mesh: Mesh) -> set_mesh_scope:
+def use_mesh(mesh: Mesh) -> MeshScope:
     """The mesh in scope within a block: `with use_mesh(mesh): ...`.
 
     >>> with use_mesh(make_mesh((1,), ("x",))):
@@ -651,10 +513,10 @@ def use_mesh(mesh: Mesh) -> set_mesh_scope:
             f"use_mesh: must be given a Mesh; got {mesh!r}. "
             "Hint: weft.make_mesh(axis_shapes, axis_names)."
         )
-    return set_mesh_scope(mesh)
+    return MeshScope(mesh)
 
 
-def use_abstract_mesh(mesh: AbstractMesh) -> set_mesh_scope:
+def use_abstract_mesh(mesh: AbstractMesh) -> MeshScope:
     """The axes in scope within a block, of no particular devices.
 
     >>> with use_abstract_mesh(AbstractMesh((4,), ("x",))):
@@ -666,7 +528,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> set_mesh_scope:
             f"use_abstract_mesh: must be given an AbstractMesh; got {mesh!r}. "
             "Hint: mesh.abstract_mesh."
         )
-    return set_mesh_scope(get_mesh(), mesh)
+    return MeshScope(get_mesh(), mesh)
 
 
 def get_mesh() -> Mesh:

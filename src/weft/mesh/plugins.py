@@ -1,7 +1,7 @@
-"""Accelerators: the PJRT plugins of installed packages, found, loaded, and made clients of.
+"""Accelerators: the PJRT plugins of installed packages: found, loaded, and made clients of.
 
 A plugin's own Python module imports jax, so none is run: what is used is the library beside it, and
-the modules of kernels that import jaxlib at most. Which platforms are wanted is client.py's.
+the modules of kernels, which import jaxlib at most. client.py chooses the platforms.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Plugin(NamedTuple):
     origin: str
 
 
-def found_plugins() -> dict[str, Plugin]:
+def find_plugins() -> dict[str, Plugin]:
     """The plugins here, by platform: those that the environment names come before packages'."""
     found: dict[str, Plugin] = {}
-    for plugin in (*named_plugins(os.environ), *installed_plugins(sys.path)):
+    for plugin in (*list_environment_plugins(os.environ), *list_installed_plugins(sys.path)):
         found.setdefault(plugin.platform, plugin)
     return found
 
 
-def named_plugins(environ: Mapping[str, str]) -> Iterator[Plugin]:
+def list_environment_plugins(environ: Mapping[str, str]) -> Iterator[Plugin]:
     """Those of PJRT_NAMES_AND_LIBRARY_PATHS, as `name:path,name:path`, and TPU_LIBRARY_PATH."""
     variable = "PJRT_NAMES_AND_LIBRARY_PATHS"
     for item in filter(None, environ.get(variable, "").split(",")):
@@ -62,7 +62,7 @@ def named_plugins(environ: Mapping[str, str]) -> Iterator[Plugin]:
         yield Plugin("tpu", path, "TPU_LIBRARY_PATH")
 
 
-def installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
+def list_installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
     """Those of the packages in these folders, the newest of a kind first.
 
     A package says that it has one by an entry point of the group `jax_plugins`, or by a module in
@@ -71,19 +71,19 @@ def installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
     for path in map(Path, dict.fromkeys(paths)):
         if not path.is_dir():
             continue
-        homes = [(home.name, home) for home in subfolders(path / "jax_plugins")]
+        homes = [(home.name, home) for home in list_subfolders(path / "jax_plugins")]
         homes += [("tpu", path / "libtpu")]
-        for info in subfolders(path, (".dist-info", ".egg-info")):
-            for name, module in entry_points(info):
+        for info in list_subfolders(path, (".dist-info", ".egg-info")):
+            for name, module in read_entry_points(info):
                 home = path.joinpath(*module.split("."))
                 homes.append((name, home if home.is_dir() else home.parent))
         for name, home in {h: (n, h) for n, h in homes}.values():
-            library = library_in(home)
+            library = find_library(home)
             if library is not None:
-                yield Plugin(platform_named(name), str(library), str(home))
+                yield Plugin(platform_of_module(name), str(library), str(home))
 
 
-def subfolders(path: Path, suffixes: tuple[str, ...] = ("",)) -> list[Path]:
+def list_subfolders(path: Path, suffixes: tuple[str, ...] = ("",)) -> list[Path]:
     """The folders in one whose names end so, the last name first; none where there is no folder."""
     if not path.is_dir():
         return []
@@ -92,7 +92,7 @@ def subfolders(path: Path, suffixes: tuple[str, ...] = ("",)) -> list[Path]:
     return [path / name for name in sorted(names, reverse=True)]
 
 
-def entry_points(info: Path) -> Iterator[tuple[str, str]]:
+def read_entry_points(info: Path) -> Iterator[tuple[str, str]]:
     """(name, module) of the entry points of the group `jax_plugins` that a distribution has.
 
     importlib.metadata would say it too, after an import of a tenth of a second.
@@ -111,14 +111,14 @@ def entry_points(info: Path) -> Iterator[tuple[str, str]]:
                 yield name.strip(), value.partition(":")[0].strip()
 
 
-def library_in(home: Path) -> Path | None:
+def find_library(home: Path) -> Path | None:
     """The library of a plugin in its folder."""
     if not home.is_dir():
         return None
     return next((f for f in sorted(home.iterdir()) if _LIBRARY.fullmatch(f.name)), None)
 
 
-def platform_named(module: str) -> str:
+def platform_of_module(module: str) -> str:
     """The platform whose plugin a module is: cuda of xla_cuda13."""
     match = _NAME.fullmatch(module)
     return match[1] if match else module
@@ -139,15 +139,15 @@ def has_hardware(platform: str) -> bool | None:
 # --- clients --------------------------------------------------------------------------------
 
 
-def plugin_client(plugin: Plugin, given: Mapping[str, Any], **together: Any) -> Any:
-    """The client of a plugin; `given` are options of it, `together` what joins processes."""
-    load(plugin)
-    options = {**(gpu_options(plugin.platform) if plugin.platform in GPUS else {}), **given}
-    return _jax.get_c_api_client(plugin.platform, options, **together)
+def make_plugin_client(plugin: Plugin, given: Mapping[str, Any], **processes: Any) -> Any:
+    """The client of a plugin; `given` are its options, `processes` those of a group."""
+    load_plugin(plugin)
+    options = {**(make_gpu_options(plugin.platform) if plugin.platform in GPUS else {}), **given}
+    return _jax.get_c_api_client(plugin.platform, options, **processes)
 
 
 @functools.cache
-def load(plugin: Plugin) -> Any:
+def load_plugin(plugin: Plugin) -> Any:
     """Load a plugin's library, and make its kernels known; gives the engine's handle of it."""
     if not os.path.exists(plugin.library):
         raise RuntimeError(f"there is no library {plugin.library}, which {plugin.origin} names")
@@ -158,7 +158,7 @@ def load(plugin: Plugin) -> Any:
     return c_api
 
 
-def gpu_options(platform: str) -> dict[str, Any]:
+def make_gpu_options(platform: str) -> dict[str, Any]:
     """How a GPU's memory is taken, from the variables XLA_PYTHON_CLIENT_PREALLOCATE and so on."""
     from jaxlib import xla_client
 
@@ -171,7 +171,7 @@ KERNELS = ("_solver", "_linalg", "_prng", "_hybrid", "_sparse")
 
 def register_kernels(plugin: Plugin, c_api: Any) -> None:
     """Make the kernels known that a GPU's package of them has; without it, programs do without."""
-    extension = kernel_module(plugin, f"{plugin.platform}_plugin_extension")
+    extension = import_kernels(plugin, f"{plugin.platform}_plugin_extension")
     if extension is None:
         return
     platform = {"cuda": "CUDA", "rocm": "ROCM"}[plugin.platform]
@@ -179,14 +179,14 @@ def register_kernels(plugin: Plugin, c_api: Any) -> None:
         extension.register_custom_type(c_api, name, kernel)
     kernels = dict(extension.ffi_handlers())
     for name in KERNELS:
-        module = kernel_module(plugin, name)
+        module = import_kernels(plugin, name)
         if module is not None:
             kernels.update(module.registrations())
     for name, kernel in kernels.items():
         extension.register_custom_call_target(c_api, name, kernel, platform, 1)
 
 
-def kernel_module(plugin: Plugin, name: str) -> Any:
+def import_kernels(plugin: Plugin, name: str) -> Any:
     """A module of the package of kernels that goes with a plugin; None where it is not here."""
     package = Path(plugin.library).parent.name.replace("xla_", "jax_") + "_plugin"
     try:
@@ -196,7 +196,7 @@ def kernel_module(plugin: Plugin, name: str) -> Any:
 
 
 @functools.cache
-def cuda_tools() -> str | None:
+def find_cuda_tools() -> str | None:
     """The folder with CUDA's own tools (ptxas, libdevice) where a package brought them."""
     for path in map(Path, sys.path):
         for place in ("nvidia/cu13", "nvidia/cuda_nvcc"):
@@ -205,9 +205,9 @@ def cuda_tools() -> str | None:
     return None
 
 
-def advice(platform: str) -> str:
+def install_hint(platform: str) -> str:
     """What to do to have a platform, as the end of an error; empty where nobody knows."""
     name = "cuda" if platform == "gpu" else platform
-    if name in found_plugins() and name == "cuda":
+    if name in find_plugins() and name == "cuda":
         return " Hint: nvidia-smi shows what GPUs there are; WEFT_PLATFORMS=cpu does without."
     return f" Hint: pip install {PACKAGES[name]}." if name in PACKAGES else ""

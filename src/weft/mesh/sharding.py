@@ -1,7 +1,6 @@
-"""How values lie on devices: `NamedSharding`, by mesh and spec, and `GSPMDSharding`, by tiles.
+"""Shardings: `SingleDeviceSharding`, `NamedSharding` by mesh and spec, `GSPMDSharding` by tiles.
 
-An array on one device has the sharding that mesh/client.py makes. Values are moved and read by
-xla/array.py, which asks a sharding for the part of the array that each device holds.
+They say which part of an array each device holds; xla/array.py and xla/shards.py move the values.
 """
 
 from __future__ import annotations
@@ -16,14 +15,17 @@ import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
 
 from weft.errors import ShapeError
-from weft.mesh.client import Device, SingleDeviceSharding, memory_kind_of, pickled_devices
-from weft.mesh.mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axis_text
+from weft.mesh.client import Device, device_list, find_devices, resolve_memory_kind
+from weft.mesh.mesh import AbstractMesh, Mesh, axis_text
+from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 
 __all__ = [
     "GSPMDSharding",
     "NamedSharding",
     "Sharding",
+    "SingleDeviceSharding",
     "check_divisible",
+    "make_single_device_sharding",
     "sharding_of_result",
 ]
 
@@ -31,6 +33,8 @@ HloSharding = _hlo.HloSharding
 REPLICATED = _hlo.OpSharding.Type.REPLICATED
 
 Index = tuple[slice, ...]
+# Into how many parts each axis is split, and for each device which part of each axis it holds.
+Tiles = tuple[tuple[int, ...], np.ndarray]
 
 
 class _ShardingMeta(type):
@@ -54,15 +58,147 @@ class Sharding(metaclass=_ShardingMeta):
         )
 
 
-_placing = threading.RLock()
+_interning = threading.RLock()
 
 
-class _ManyDevices(_jax.GSPMDSharding):
+def intern_sharding(cls: Any, base: Any, key: tuple) -> Any:
+    """The one sharding of a class with these arguments, made by its `_make` on first use.
+
+    Equal shardings are one object, since the C++ call path, which compares the shardings of every
+    argument, compares identities. They are kept: a program names few.
+    """
+    found = cls._made.get(key)
+    if found is None:
+        with _interning:  # another thread must not see it before it is whole
+            found = cls._made.get(key)
+            if found is None:
+                found = base.__new__(cls)
+                found._make(*key)
+    return found
+
+
+class SingleDeviceSharding(_jax.SingleDeviceSharding):
+    """An array whole on one device."""
+
+    _made: ClassVar[dict[tuple, SingleDeviceSharding]] = {}
+
+    num_devices = 1
+    is_fully_replicated = True
+
+    def __new__(cls, device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+        return intern_sharding(cls, _jax.SingleDeviceSharding, (device, memory_kind))
+
+    def __init__(self, device: Any, *, memory_kind: str | None = None):
+        pass
+
+    def _make(self, device: Any, memory_kind: str | None) -> None:
+        if not isinstance(device, Device):
+            raise TypeError(
+                f"SingleDeviceSharding: device must be a device; got {device!r}. "
+                "Hint: weft.devices()[0]."
+            )
+        default = device.default_memory().kind
+        self.memory_kind = resolve_memory_kind("SingleDeviceSharding", device, memory_kind)
+        super().__init__(device, self.memory_kind)
+        self.device = device
+        self._made[device, memory_kind] = self
+        if self.memory_kind == default:  # named or not, it is one sharding
+            self._made[device, None] = self._made[device, default] = self
+
+    @property
+    def device_set(self) -> set:
+        """The devices that hold a part of the array."""
+        return {self.device}
+
+    @property
+    def whole(self) -> SingleDeviceSharding:
+        """The sharding on the same devices under which each holds all of an array."""
+        return self
+
+    @property
+    def addressable_devices(self) -> set:
+        """Those of them that belong to this process."""
+        return {self.device} if self.is_fully_addressable else set()
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some of them belong to this process."""
+        return self.is_fully_addressable
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all of them belong to this process."""
+        return self.device.process_index == self.device.client.process_index()
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict:
+        """For each device, the part of an array of this shape that it holds."""
+        return {self.device: (slice(None),) * len(global_shape)}
+
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict:
+        """The same for this process's devices."""
+        return self.devices_indices_map(global_shape) if self.is_fully_addressable else {}
+
+    def check_compatible_aval(self, shape: tuple[int, ...]) -> None:
+        """Accept any shape."""
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the part that a device holds."""
+        return tuple(global_shape)
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether both put the same parts of an array of rank `ndim` on the same devices."""
+        return self is other or are_equivalent(self, other, ndim)
+
+    def _tiles(self, ndim: int) -> Tiles:
+        return (1,) * ndim, np.zeros((1, ndim), int)
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same device, another of its memories."""
+        return SingleDeviceSharding(self.device, memory_kind=kind)
+
+    @property
+    def _device_assignment(self) -> tuple:
+        return (self.device,)
+
+    @property
+    def _internal_device_list(self) -> Any:
+        return device_list(self.device)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return HloSharding.replicate()
+
+    def __reduce__(self) -> tuple:
+        device = self.device
+        return _unpickle_single_device, (device.platform, device.id, self.memory_kind)
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
+
+
+def _unpickle_single_device(
+    platform: str, device_id: int, memory_kind: str | None
+) -> SingleDeviceSharding:
+    (device,) = find_devices("SingleDeviceSharding", platform, [device_id])
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+def make_single_device_sharding(
+    device: Any, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The sharding that puts an array whole on `device`."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+@functools.cache
+def sharding_on(device: Any) -> SingleDeviceSharding:
+    """The sharding that puts an array whole on `device`."""
+    return SingleDeviceSharding(device)
+
+
+class _MultiDeviceSharding(_jax.GSPMDSharding):
     """What shardings over several devices share, all of it from `_device_assignment` and `_tiles`.
 
-    The engine's class below is the only one whose C++ needs nothing of JAX's Python and that the
-    C++ call path takes. Equal shardings are one object, since that path compares identities; they
-    are kept, as there are few: those of a mesh by the specs over it that a program names.
+    Of the engine's classes that the C++ call path accepts, only this one needs no Python of JAX.
     """
 
     memory_kind: str | None
@@ -72,8 +208,7 @@ class _ManyDevices(_jax.GSPMDSharding):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
-        """Into how many parts each axis falls, and for each device which part of each it holds."""
+    def _tiles(self, ndim: int) -> Tiles:
         raise NotImplementedError
 
     @property
@@ -127,18 +262,18 @@ class _ManyDevices(_jax.GSPMDSharding):
         self._tiles(len(shape))
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether arrays of rank `ndim` lie alike under both."""
-        return self is other or equivalent(self, other, ndim)
+        """Whether both put the same parts of an array of rank `ndim` on the same devices."""
+        return self is other or are_equivalent(self, other, ndim)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         raise NotImplementedError
 
 
-def equivalent(a: Any, b: Any, ndim: int) -> bool:
+def are_equivalent(a: Any, b: Any, ndim: int) -> bool:
     """Whether the same devices hold the same parts of arrays of rank `ndim`."""
     if not isinstance(b, _jax.Sharding) or a.memory_kind != b.memory_kind:
         return False
-    if placed_on(a) != placed_on(b):
+    if mesh_or_devices(a) != mesh_or_devices(b):
         return False
     if a.is_fully_replicated or b.is_fully_replicated:
         return a.is_fully_replicated and b.is_fully_replicated
@@ -147,7 +282,7 @@ def equivalent(a: Any, b: Any, ndim: int) -> bool:
     return counts_a == counts_b and np.array_equal(places_a, places_b)
 
 
-def placed_on(sharding: Any) -> Any:
+def mesh_or_devices(sharding: Any) -> Any:
     """The devices of a sharding in order, or the mesh that stands for them."""
     mesh = getattr(sharding, "mesh", None)
     return mesh if isinstance(mesh, AbstractMesh) else sharding._device_assignment
@@ -155,7 +290,7 @@ def placed_on(sharding: Any) -> Any:
 
 # asked for each array that is read or made
 @functools.lru_cache(maxsize=4096)
-def indices(sharding: _ManyDevices, shape: tuple[int, ...]) -> tuple[Index, ...]:
+def indices(sharding: _MultiDeviceSharding, shape: tuple[int, ...]) -> tuple[Index, ...]:
     """For each device of a sharding, in order, the part of an array of this shape it holds."""
     sizes = sharding.shard_shape(shape)
     counts, places = sharding._tiles(len(shape))
@@ -174,7 +309,7 @@ def check_divisible(op: str, sharding: Any, shape: Sequence[int], what: str = ""
     `op` and `what` begin the error: who asks, and which value it is for.
     """
     if len(getattr(sharding, "spec", ())) > len(shape):
-        raise too_few_axes(op, sharding.spec, len(shape), what)
+        raise rank_error(op, sharding.spec, len(shape), what)
     counts, _ = sharding._tiles(len(shape))
     for i, (size, count) in enumerate(zip(shape, counts, strict=True)):
         if size % count:
@@ -197,7 +332,7 @@ def sized_axes(mesh: Any, names: Iterable) -> str:
     return " and ".join([f"{n!r} ({mesh.shape[n]})" for n in names])
 
 
-def too_few_axes(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> ShapeError:
+def rank_error(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> ShapeError:
     """The error for a spec that is longer than the rank of an array."""
     return ShapeError(
         f"{op}: {spec} must have no more entries than {what or 'the array'} has axes; got "
@@ -205,7 +340,7 @@ def too_few_axes(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> Sha
     )
 
 
-class NamedSharding(_ManyDevices):
+class NamedSharding(_MultiDeviceSharding):
     """An array laid over a mesh: `spec` says which mesh axes each array axis is split over.
 
     >>> from weft.mesh.mesh import make_mesh
@@ -226,19 +361,11 @@ class NamedSharding(_ManyDevices):
         *,
         memory_kind: str | None = None,
     ) -> NamedSharding:
-        key = (mesh, spec, memory_kind)
         try:
-            found = cls._made.get(key)
-        except TypeError:  # not hashable, which the check names
-            _check_spec(mesh, spec)
+            return intern_sharding(cls, _MultiDeviceSharding, (mesh, spec, memory_kind))
+        except TypeError:  # perhaps not hashable: the check names the argument
+            check_spec(mesh, spec)
             raise
-        if found is None:
-            with _placing:  # threads that make equal ones get one
-                found = cls._made.get(key)
-                if found is None:
-                    found = super().__new__(cls)
-                    found._make(mesh, spec, memory_kind)
-        return found
 
     def __init__(
         self,
@@ -252,11 +379,11 @@ class NamedSharding(_ManyDevices):
     def _make(
         self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None
     ) -> None:
-        _check_spec(mesh, spec)
+        check_spec(mesh, spec)
         kind = memory_kind
         if isinstance(mesh, Mesh):
             device = mesh._device_assignment[0]
-            kind = memory_kind_of("NamedSharding", device, memory_kind)
+            kind = resolve_memory_kind("NamedSharding", device, memory_kind)
             super().__init__(mesh._internal_device_list, HloSharding.replicate(), kind)
         self.__dict__.update(mesh=mesh, memory_kind=kind, _tiled={})
         self.__dict__["spec"] = spec
@@ -264,7 +391,7 @@ class NamedSharding(_ManyDevices):
         if isinstance(mesh, Mesh) and kind == device.default_memory().kind:
             self._made[mesh, spec, None] = self._made[mesh, spec, kind] = self
 
-    def _devices_of(self) -> Mesh:
+    def _concrete_mesh(self) -> Mesh:
         if isinstance(self.mesh, AbstractMesh):
             raise ValueError(
                 f"NamedSharding: the mesh must have devices for this; got {self.mesh}. "
@@ -274,11 +401,11 @@ class NamedSharding(_ManyDevices):
 
     @property
     def _device_assignment(self) -> tuple:
-        return self._devices_of()._device_assignment
+        return self._concrete_mesh()._device_assignment
 
     @property
     def _internal_device_list(self) -> Any:
-        return self._devices_of()._internal_device_list
+        return self._concrete_mesh()._internal_device_list
 
     @property
     def num_devices(self) -> int:
@@ -310,17 +437,17 @@ class NamedSharding(_ManyDevices):
         """The same, in another memory of each device."""
         return self.update(memory_kind=kind)
 
-    def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+    def _tiles(self, ndim: int) -> Tiles:
         found = self._tiled.get(ndim)
         if found is None:
             if ndim < len(self.spec):
-                raise too_few_axes("NamedSharding", self.spec, ndim)
-            found = self._tiled[ndim] = named_tiles(self.mesh, self.spec, ndim)
+                raise rank_error("NamedSharding", self.spec, ndim)
+            found = self._tiled[ndim] = tiles_of_spec(self.mesh, self.spec, ndim)
         return found
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         self._tiles(num_dimensions)  # refuses too few axes
-        return hlo_sharding(self.mesh, self.spec, num_dimensions)
+        return make_hlo_sharding(self.mesh, self.spec, num_dimensions)
 
     @property
     def whole(self) -> NamedSharding:
@@ -329,7 +456,7 @@ class NamedSharding(_ManyDevices):
 
     def of_engine(self, hlo: Any, ndim: int) -> Any:
         """What the engine says of a value in a program over this mesh, as a sharding."""
-        return sharding_of_result(hlo, self._devices_of(), ndim)
+        return sharding_of_result(hlo, self._concrete_mesh(), ndim)
 
     def sdy(self, ndim: int, mesh: str = "@mesh", open: bool = False) -> str:
         """The sharding of a value of rank `ndim`, in a program that declares its mesh as `mesh`.
@@ -346,18 +473,18 @@ class NamedSharding(_ManyDevices):
         return f"<{mesh}, [{', '.join(dims)}]>"
 
     def __reduce__(self) -> tuple:
-        return _named_sharding_of, (self.mesh, self.spec, self.memory_kind)
+        return _unpickle_named, (self.mesh, self.spec, self.memory_kind)
 
     def __repr__(self) -> str:
         kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
 
 
-def _named_sharding_of(mesh: Any, spec: PartitionSpec, kind: str | None) -> NamedSharding:
+def _unpickle_named(mesh: Any, spec: PartitionSpec, kind: str | None) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=kind)
 
 
-def _check_spec(mesh: Any, spec: Any) -> None:
+def check_spec(mesh: Any, spec: Any) -> None:
     """Raise where a spec does not fit a mesh."""
     if not isinstance(mesh, Mesh | AbstractMesh):
         raise TypeError(
@@ -381,9 +508,10 @@ def _check_spec(mesh: Any, spec: Any) -> None:
     for i in range(len(spec)):
         for name in spec.axes(i):
             if name not in mesh.axis_names:
+                known = ", ".join(map(repr, mesh.axis_names)) or "none"
                 raise ValueError(
                     f"NamedSharding: the axes of a spec must be axes of the mesh; got {name!r} in "
-                    f"{spec} for a mesh with axes {_listed(mesh.axis_names)}."
+                    f"{spec} for a mesh with axes {known}."
                 )
             if name in seen:
                 raise ValueError(
@@ -393,11 +521,7 @@ def _check_spec(mesh: Any, spec: Any) -> None:
             seen.add(name)
 
 
-def _listed(names: Iterable) -> str:
-    return ", ".join(map(repr, names)) or "none"
-
-
-def named_tiles(mesh: Any, spec: PartitionSpec, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+def tiles_of_spec(mesh: Any, spec: PartitionSpec, ndim: int) -> Tiles:
     """The parts that a spec makes of an array; see `_tiles`."""
     sizes, total = mesh.shape, math.prod(mesh.axis_sizes)
     coordinates = dict(
@@ -415,7 +539,7 @@ def named_tiles(mesh: Any, spec: PartitionSpec, ndim: int) -> tuple[tuple[int, .
 
 # asked for each transfer and call; the keys live as long as the shardings, which are kept
 @functools.cache
-def hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
+def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
     """What a sharding over a mesh is to the engine, which numbers devices by place in the mesh."""
     sizes = mesh.shape
     split = [n for i in range(ndim) for n in spec.axes(i)]
@@ -431,7 +555,7 @@ def hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
     return HloSharding.iota_tile(dims, list(mesh.axis_sizes), order, types)
 
 
-class GSPMDSharding(_ManyDevices):
+class GSPMDSharding(_MultiDeviceSharding):
     """An array in the tiles that the engine names, where no spec over a mesh says the same."""
 
     _made: ClassVar[dict[tuple, GSPMDSharding]] = {}
@@ -440,20 +564,13 @@ class GSPMDSharding(_ManyDevices):
         cls, devices: Any, op_sharding: Any, *, memory_kind: str | None = None
     ) -> GSPMDSharding:
         key = (tuple(devices), as_hlo_sharding(op_sharding), memory_kind)
-        found = cls._made.get(key)
-        if found is None:
-            with _placing:
-                found = cls._made.get(key)
-                if found is None:
-                    found = super().__new__(cls)
-                    found._make(*key)
-        return found
+        return intern_sharding(cls, _MultiDeviceSharding, key)
 
     def __init__(self, devices: Any, op_sharding: Any, *, memory_kind: str | None = None):
         pass
 
     def _make(self, assignment: tuple, hlo: Any, memory_kind: str | None) -> None:
-        kind = memory_kind_of("GSPMDSharding", assignment[0], memory_kind)
+        kind = resolve_memory_kind("GSPMDSharding", assignment[0], memory_kind)
         super().__init__(_jax.DeviceList(assignment), hlo, kind)
         self.__dict__.update(memory_kind=kind, _device_assignment=assignment, _hlo=hlo)
         for given in {memory_kind, kind}:
@@ -482,8 +599,8 @@ class GSPMDSharding(_ManyDevices):
         """The same, in another memory of each device."""
         return GSPMDSharding(self._device_assignment, self._hlo, memory_kind=kind)
 
-    def _tiles(self, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
-        return hlo_tiles(self._hlo, self.num_devices, ndim)
+    def _tiles(self, ndim: int) -> Tiles:
+        return tiles_of_hlo(self._hlo, self.num_devices, ndim)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return self._hlo
@@ -491,18 +608,16 @@ class GSPMDSharding(_ManyDevices):
     def __reduce__(self) -> tuple:
         ids, proto = [d.id for d in self._device_assignment], self._hlo.to_proto()
         platform = self._device_assignment[0].platform
-        return _gspmd_sharding_of, (platform, ids, proto.SerializeToString(), self.memory_kind)
+        return _unpickle_gspmd, (platform, ids, proto.SerializeToString(), self.memory_kind)
 
     def __repr__(self) -> str:
         return f"GSPMDSharding({self._hlo!r}, memory_kind={self.memory_kind})"
 
 
-def _gspmd_sharding_of(
-    platform: str, ids: list[int], proto: bytes, kind: str | None
-) -> GSPMDSharding:
+def _unpickle_gspmd(platform: str, ids: list[int], proto: bytes, kind: str | None) -> GSPMDSharding:
     op = _hlo.OpSharding()
     op.ParseFromString(proto)
-    devices = pickled_devices("GSPMDSharding", platform, ids)
+    devices = find_devices("GSPMDSharding", platform, ids)
     return GSPMDSharding(devices, op, memory_kind=kind)
 
 
@@ -511,7 +626,7 @@ def as_hlo_sharding(x: Any) -> Any:
     return HloSharding.from_proto(x) if isinstance(x, _hlo.OpSharding) else x
 
 
-def hlo_tiles(hlo: Any, count: int, ndim: int) -> tuple[tuple[int, ...], np.ndarray]:
+def tiles_of_hlo(hlo: Any, count: int, ndim: int) -> Tiles:
     """The parts that the engine's sharding makes of an array; see `_tiles`."""
     if hlo.is_replicated():
         return (1,) * ndim, np.zeros((count, ndim), int)
@@ -560,7 +675,7 @@ def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
         return PartitionSpec()
     if not hlo.is_tiled():
         return None
-    counts, places = hlo_tiles(hlo, mesh.size, ndim)
+    counts, places = tiles_of_hlo(hlo, mesh.size, ndim)
     grid = places.reshape(*mesh.axis_sizes, ndim)
     # one step along each mesh axis from its corner moves that far through the parts of each axis
     steps = {
@@ -578,5 +693,5 @@ def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
     if len(set(used)) != len(used):
         return None
     spec = PartitionSpec(*entries)
-    made = named_tiles(mesh, spec, ndim)
+    made = tiles_of_spec(mesh, spec, ndim)
     return spec if made[0] == counts and np.array_equal(made[1], places) else None

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.mesh.mesh import UNCONSTRAINED, PartitionSpec
 from weft.mesh.sharding import NamedSharding, check_divisible
+from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.primitives.layout import LinearPrimitive
 from weft.xla.array import put
 from weft.xla.eager import kernel_of

@@ -22,7 +22,7 @@ from typing import Any
 from jaxlib import _jax
 
 from weft.errors import JaxRuntimeError, ProcessFailureError
-from weft.mesh.client import Together, all_devices, has_clients, join
+from weft.mesh.client import ProcessGroup, all_devices, has_clients, set_process_group
 from weft.parallel import coordinator
 from weft.parallel.clusters import Place, detected, from_variables
 from weft.util import Logger
@@ -107,7 +107,7 @@ def initialize(
             if serving is not None:
                 serving.communicate(b"done\n")  # it has nothing to wait for
             raise
-        join(Together(client, rank, size, place.local_devices, partition))
+        set_process_group(ProcessGroup(client, rank, size, place.local_devices, partition))
         atexit.register(leave_at_exit)
     _member.append(Member(client, serving, rank, size, shutdown_timeout_seconds, watch))
 
@@ -142,7 +142,7 @@ def shutdown() -> None:
         ) from error
     finally:
         _member.clear()
-        join(None)
+        set_process_group(None)
         atexit.unregister(leave_at_exit)
         if member.serving is not None and not member.watch.gone:
             with contextlib.suppress(OSError):  # it ended, which is what it is asked for

@@ -12,8 +12,8 @@ from typing import Any
 from jaxlib import _jax
 
 from weft.core.primitive import Effect, Primitive
-from weft.mesh.client import default_device, sharding_on
-from weft.mesh.sharding import sharding_of_result
+from weft.mesh.client import default_device
+from weft.mesh.sharding import sharding_of_result, sharding_on
 from weft.xla.array import ArrayImpl
 
 

@@ -27,9 +27,10 @@ from weft.core.primitive import (
 )
 from weft.core.trace import current
 from weft.errors import ShapeError
-from weft.mesh.client import default_device, devices_of, more_devices
-from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.client import default_device, devices_of, more_devices_hint
+from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
 from weft.parallel.shard_map import write_manual
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import moved_to_front, reduce_sum, reshape
@@ -215,7 +216,7 @@ def mesh_for(
         raise ValueError(
             f"pmap: the mapped axis must not be longer than there are devices; got size {sizes[0]}"
             f"{within}, which takes {need}, and {len(given)} exist. Hint: vmap maps without "
-            f"devices; {more_devices(need)}"
+            f"devices; {more_devices_hint(need)}"
         )
     grid = np.empty(need, object)
     grid[:] = list(given)[:need]

@@ -25,8 +25,9 @@ from weft.core.primitive import (
     tangents_of,
 )
 from weft.core.trace import current
-from weft.mesh.mesh import Mesh, PartitionSpec
+from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import with_entry
 from weft.primitives.collective import Varying, names_along, psum_p
 from weft.primitives.constant import stage_whole

@@ -17,7 +17,8 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DeletedError, DtypeError, ShapeError
-from weft.mesh.client import SingleDeviceSharding, default_device, sharding_on
+from weft.mesh.client import default_device
+from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.xla.shards import (
     COPY_NOW,
     Shard,

@@ -15,8 +15,8 @@ from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
 from weft.errors import JaxRuntimeError
-from weft.mesh.client import device_list, few_threads, platform_of
-from weft.mesh.plugins import cuda_tools
+from weft.mesh.client import device_list, has_few_threads, platform_of
+from weft.mesh.plugins import find_cuda_tools
 from weft.options import config
 from weft.util import Logger
 from weft.watch import events
@@ -136,7 +136,7 @@ def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, str], ...]]:
     """
     engines = _jax.CompileOptions().SerializeAsString()
     if platform != "cpu":
-        tools = cuda_tools() if platform == "cuda" else None
+        tools = find_cuda_tools() if platform == "cuda" else None
         return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
     name, value = SMALL_LOOP
     given = proto_field(1, name.encode()) + proto_field(2, value.encode())
@@ -305,7 +305,7 @@ def must_wait(loaded: Any) -> bool:
     for both, a loop of calls that nobody waits for would stop for good.
     """
     devices = loaded.local_devices()
-    if devices[0].platform != "cpu" or not few_threads(len(devices)):
+    if devices[0].platform != "cpu" or not has_few_threads(len(devices)):
         return False
     text = "".join(module.to_string() for module in loaded.hlo_modules())
     return any(f" {kind}(" in text or f" {kind}-start(" in text for kind in COLLECTIVES)

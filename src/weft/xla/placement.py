@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import typeof
-from weft.mesh.client import SingleDeviceSharding, default_device, sharding_on
+from weft.mesh.client import default_device
+from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.xla.array import ArrayImpl
 
 

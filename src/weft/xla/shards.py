@@ -13,8 +13,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
-from weft.mesh.client import SingleDeviceSharding
-from weft.mesh.sharding import Index
+from weft.mesh.sharding import Index, SingleDeviceSharding
 
 ArrayImpl = _jax.ArrayImpl
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL

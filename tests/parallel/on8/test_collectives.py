@@ -19,8 +19,8 @@ from tests.primitives.test_collective import (
     stack_of,
 )
 from weft import grad, lax, shard_map, vmap
-from weft.mesh.mesh import PartitionSpec as P
 from weft.mesh.mesh import make_mesh
+from weft.mesh.spec import PartitionSpec as P
 from weft.numpy import fused
 from weft.primitives.collective import Varying
 

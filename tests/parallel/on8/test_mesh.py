@@ -14,7 +14,6 @@ from weft.mesh.mesh import (
     AbstractMesh,
     AxisType,
     Mesh,
-    PartitionSpec,
     get_abstract_mesh,
     get_mesh,
     make_mesh,
@@ -22,6 +21,7 @@ from weft.mesh.mesh import (
     use_abstract_mesh,
     use_mesh,
 )
+from weft.mesh.spec import PartitionSpec
 
 P = PartitionSpec
 D = weft.devices()

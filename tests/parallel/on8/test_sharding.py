@@ -16,7 +16,7 @@ from weft.extend.sharding import (
     get_serialized_proto_from_hlo_sharding,
 )
 from weft.mesh import sharding
-from weft.mesh.client import memory_kind_of
+from weft.mesh.client import resolve_memory_kind
 from weft.mesh.sharding import GSPMDSharding, check_divisible, sharding_of_result
 from weft.sharding import (
     AbstractMesh,
@@ -146,8 +146,8 @@ def test_equal_shardings_are_one_object():
 
 
 def test_threads_that_make_equal_shardings_get_one(monkeypatch):
-    slow = lambda *args: time.sleep(0.01) or memory_kind_of(*args)
-    monkeypatch.setattr(sharding, "memory_kind_of", slow)
+    slow = lambda *args: time.sleep(0.01) or resolve_memory_kind(*args)
+    monkeypatch.setattr(sharding, "resolve_memory_kind", slow)
     mesh = weft.make_mesh((2, 4), ("first", "second"))
     tiles = NamedSharding(MESH, P())._to_xla_hlo_sharding(1)
     for make in (

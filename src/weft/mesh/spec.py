@@ -1,0 +1,126 @@
+"""`PartitionSpec`: which axes of a mesh each axis of an array is split over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["UNCONSTRAINED", "PartitionSpec"]
+
+
+class Unconstrained:
+    """The entry of a spec that leaves an axis to the compiler: `PartitionSpec.UNCONSTRAINED`."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = Unconstrained()
+
+
+class PartitionSpec:
+    """Which mesh axes each axis of an array is split over; also known as `weft.P`.
+
+    An entry is None (whole on every device), the name of a mesh axis, a tuple of names (split over
+    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole.
+
+    >>> P = PartitionSpec
+    >>> P("x", None), P(("x", "y"))
+    (P('x', None), P(('x', 'y'),))
+    """
+
+    __slots__ = ("_hash", "partitions", "reduced", "unreduced")
+
+    UNCONSTRAINED = UNCONSTRAINED
+
+    partitions: tuple
+    unreduced: frozenset
+    reduced: frozenset
+
+    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
+        self.partitions = tuple(map(normalize_entry, partitions))
+        self.unreduced = _check_axis_set("unreduced", unreduced)
+        self.reduced = _check_axis_set("reduced", reduced)
+        self._hash = hash((self.partitions, self.unreduced, self.reduced))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is PartitionSpec
+            and other.partitions == self.partitions
+            and other.unreduced == self.unreduced
+            and other.reduced == self.reduced
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.partitions[i]
+
+    def __iter__(self) -> Iterator:
+        return iter(self.partitions)
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        known = isinstance(other, PartitionSpec | tuple)
+        return self.update(partitions=(*self, *other)) if known else NotImplemented
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        known = isinstance(other, tuple)
+        return self.update(partitions=(*other, *self)) if known else NotImplemented
+
+    def index(self, entry: Any) -> int:
+        """The first array axis with this entry."""
+        return self.partitions.index(normalize_entry(entry))
+
+    def count(self, entry: Any) -> int:
+        """The number of array axes with this entry."""
+        return self.partitions.count(normalize_entry(entry))
+
+    def update(self, **changes: Any) -> PartitionSpec:
+        """The same spec but for `partitions`, `unreduced` or `reduced`."""
+        partitions = changes.pop("partitions", self.partitions)
+        fields = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
+        return PartitionSpec(*partitions, **fields)
+
+    def axes(self, i: int) -> tuple:
+        """The mesh axes that array axis `i` is split over, outermost first."""
+        entry = self.partitions[i] if i < len(self.partitions) else None
+        if entry is None or entry is UNCONSTRAINED:
+            return ()
+        return entry if isinstance(entry, tuple) else (entry,)
+
+    def __reduce__(self) -> tuple:
+        return _make_spec, (self.partitions, self.unreduced, self.reduced)
+
+    def __repr__(self) -> str:
+        more = [n for n in ("unreduced", "reduced") if getattr(self, n)]
+        if not more:
+            return f"P{self.partitions!r}"
+        shown = [*map(repr, self.partitions), *(f"{n}={set(getattr(self, n))!r}" for n in more)]
+        return f"P({', '.join(shown)})"
+
+
+def normalize_entry(x: Any) -> Any:
+    """An entry of a spec in its one form: a list is a tuple, a tuple of one name is the name."""
+    if isinstance(x, list | tuple):
+        return None if not x else x[0] if len(x) == 1 else tuple(x)
+    return x
+
+
+def _check_axis_set(name: str, axes: Any) -> frozenset:
+    if not isinstance(axes, set | frozenset):
+        raise TypeError(
+            f"PartitionSpec: {name} must be a set of axis names; got {axes!r}. "
+            f"Hint: {name}={{'x'}}."
+        )
+    return frozenset(axes)
+
+
+def _make_spec(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
