@@ -1,9 +1,11 @@
 """Settings every test runs under; they are made before the first `import weft`.
 
 What pytest itself is told (warnings are errors, import mode) stands in pyproject.toml.
+`pytest --all` runs every case of every table, with programs compiled as for users.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +14,44 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 # The environment must not decide what is tested: weft's defaults do, float32 among them.
-KEPT = {"WEFT_CACHE_DIR", "WEFT_TEST_DEVICES"}
+KEPT = {"WEFT_CACHE_DIR", "WEFT_TEST_ALL", "WEFT_TEST_DEVICES"}
 for name in [name for name in os.environ if name.startswith("WEFT_") and name not in KEPT]:
     del os.environ[name]
+
+# Read here and not by pytest_configure: the flags below come before the first import. The variable
+# tells the processes that tests and pytest-xdist start.
+if "--all" in sys.argv:
+    os.environ["WEFT_TEST_ALL"] = "1"
+ALL = "WEFT_TEST_ALL" in os.environ
+
+# The programs of tests are many and small, and most run once: XLA compiles them in less than half
+# the time if it is told not to optimize them. The flags are part of the key of the disk cache.
+# A test of the speed, memory or text of a compiled program asks for `as_for_users`.
+QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+flags = [] if ALL else [f"--{name}={value}" for name, value in QUICK.items()]
 
 # Tests of many devices are run with that many; see tests/parallel/devices.py.
 if "WEFT_TEST_DEVICES" in os.environ:
     count = os.environ["WEFT_TEST_DEVICES"]
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={count}"
+    flags += [f"--xla_force_host_platform_device_count={count}"]
+
+os.environ["XLA_FLAGS"] = " ".join(flags).lower()
 
 # Compiled programs are shared by all tests and workers, and kept from run to run.
 os.environ.setdefault("WEFT_CACHE_DIR", str(CHECKOUT / ".cache" / "weft"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="every case of every table of tests")
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A generator that gives every test the same numbers in every run."""
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def as_for_users() -> dict[str, object]:
+    """Compiler options that make XLA compile a program as it does for users."""
+    return {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}

@@ -17,7 +17,6 @@ def environment(count: int) -> dict[str, str]:
     paths = [str(CHECKOUT / "src"), str(CHECKOUT), os.environ.get("PYTHONPATH", "")]
     return inherited | {
         "WEFT_TEST_DEVICES": str(count),
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
 

@@ -35,7 +35,7 @@ def free_port():
 
 
 def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "XLA_FLAGS"))}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     paths = os.pathsep.join([str(CHECKOUT / "src"), str(CHECKOUT)])
     return {**kept, "PYTHONPATH": paths, "WEFT_PLATFORMS": "cpu", **more}
 
