@@ -6,9 +6,10 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, make_jaxpr, vmap
-from weft.control.jit import JitSpec, jaxpr_uses_axis, jit_p, lower_program
+from weft.control.jit import jaxpr_uses_axis, jit_p
 from weft.core.passes import check_jaxpr, dce_jaxpr, inline_calls
 from weft.core.primitive import Primitive
+from weft.xla.building import JitSpec, lower_program
 from weft.xla.placement import on_device
 
 A = np.array([1.0, 2.0, 3.0], np.float32)

@@ -15,7 +15,7 @@ from weft.api import policies as checkpoint_policies
 from weft.api.flat import FlatFun, argument_names, avals_of, check_callable
 from weft.api.jit import JitFunction, resolve
 from weft.api.policies import Offloadable, Recompute, Saveable
-from weft.control.jit import JitSpec, jit_p
+from weft.control.jit import jit_p
 from weft.control.remat import name_p, remat_p
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn, Literal
@@ -27,6 +27,7 @@ from weft.primitives.constant import constant_p
 from weft.pytrees import flatten, tree_map
 from weft.transforms.linearize import linearize
 from weft.util import fun_name
+from weft.xla.building import JitSpec
 
 __all__ = [
     "Offloadable",

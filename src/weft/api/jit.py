@@ -31,7 +31,7 @@ from weft.api.flat import (
 from weft.api.placing import fitted, prefix_of
 from weft.api.retracing import Call, explain
 from weft.api.stages import Lowered, Program, Traced
-from weft.control.jit import JitSpec, build, jit_p
+from weft.control.jit import jit_p
 from weft.core.aval import is_valid_value, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.primitive import forget_types
@@ -49,9 +49,11 @@ from weft.watch import events
 from weft.watch.key_reuse import check_keys, followed
 from weft.watch.nans import Watch, check_program, watch
 from weft.xla.array import ArrayImpl, put
-from weft.xla.eager import EVAL, check_concrete, forget_kernels
+from weft.xla.building import JitSpec, build
+from weft.xla.eager import EVAL, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables
 from weft.xla.placement import bound_to
+from weft.xla.run import check_concrete
 
 __all__ = ["clear_caches", "jit"]
 

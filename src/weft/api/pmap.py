@@ -25,7 +25,6 @@ from weft.api.flat import (
 )
 from weft.api.jit import JitFunction, callable_of, resolve
 from weft.api.structs import ShapeDtypeStruct
-from weft.control.jit import JitSpec
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
@@ -42,6 +41,7 @@ from weft.pytrees import flatten, unflatten
 from weft.transforms.batch import in_scope, mapped_aval
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl
+from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
 
 __all__ = ["pmap"]

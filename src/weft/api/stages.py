@@ -13,7 +13,6 @@ import numpy as np
 
 from weft.api.flat import avals_of
 from weft.api.structs import ShapeDtypeStruct
-from weft.control.jit import JitSpec, build, lower_program, shardings_in
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.trace import Tracer
@@ -21,10 +20,11 @@ from weft.errors import ShapeError
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.util import Record, inserted
 from weft.watch.nans import check_program, watch
+from weft.xla.building import JitSpec, build, lower_program
 from weft.xla.compile import Executable
 from weft.xla.hlo import without_locations
 from weft.xla.layouts import Format, Layout
-from weft.xla.placement import Placement, on_device, placement_of, wide_sharding
+from weft.xla.placement import Placement, on_device, placement_of, shardings_in, wide_sharding
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.control.jit import jit_p, run_compiled
+from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray
 from weft.core.primitive import Primitive
 from weft.xla.hlo import array_text, scalar_text
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 
 class Composite(Primitive):
@@ -34,7 +35,7 @@ class Composite(Primitive):
         return params["name"]
 
     def impl(self, *args, jaxpr, **params):
-        return run_compiled(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
+        return run_primitive(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
 
     def lower(self, hlo, *args, attributes, jaxpr, name, version):
         if jaxpr.calls_host:  # functions that do take and give more than their operands

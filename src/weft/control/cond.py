@@ -13,7 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.control.checks import batch_with_checks, holds_checks
-from weft.control.jit import jaxpr_uses_axis, jit_p, run_compiled
+from weft.control.jit import jaxpr_uses_axis, jit_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxprs_in_params, memo_jaxpr
 from weft.core.passes import dce_jaxpr
@@ -42,6 +42,7 @@ from weft.transforms.linearize import saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, unzip2
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 # Where a residual comes from: ("operand", i) or ("result", i) of the early program, which has them
 # anyway, or (type, n), the n-th of its type that is made for the purpose in some branch.
@@ -66,7 +67,7 @@ class Cond(Primitive):
     def impl(self, index, *args, branches):
         if config.disable_jit:
             return branches[min(max(int(index), 0), len(branches) - 1)](*args)
-        return run_compiled(self, (index, *args), {"branches": branches}, branches[0])
+        return run_primitive(self, (index, *args), {"branches": branches}, branches[0])
 
     def steps(self, index, *args, branches):
         yield branches[min(max(int(index), 0), len(branches) - 1)], args

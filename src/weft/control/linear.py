@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.control.custom import look_into
-from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, moving
@@ -21,6 +21,7 @@ from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import unchecked
 from weft.transforms.jvp import jvp_jaxpr
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 PROGRAMS = ("matvec", "vecmat", "solve", "transpose_solve")
 
@@ -44,7 +45,7 @@ class LinearSolve(Primitive):
         if config.disable_jit:
             consts, b = split_operands(args, params["counts"])
             return params["solve"](*consts[2], *b)
-        return run_compiled(self, args, params, params["solve"])
+        return run_primitive(self, args, params, params["solve"])
 
     def lower(self, hlo, *args, solve, counts, **params):
         consts, b = split_operands(args, counts)

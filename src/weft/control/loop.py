@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.control.checks import batch_with_checks, holds_checks
-from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.jit import jaxpr_uses_axis
 from weft.control.loop_bodies import (
     COUNT,
     any_jaxpr,
@@ -60,6 +60,7 @@ from weft.transforms.linearize import split_jaxpr
 from weft.transforms.transpose import backward
 from weft.util import merge, partition
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 
 class While(Primitive):
@@ -89,7 +90,7 @@ class While(Primitive):
         return walk.loop(params["body_jaxpr"], body_consts, carry, until=look)
 
     def impl(self, *args, **params):
-        return run_compiled(self, args, params, params["body_jaxpr"])
+        return run_primitive(self, args, params, params["body_jaxpr"])
 
     def lower(self, hlo, *args, **params):
         cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = as_one(args, params)
@@ -339,7 +340,7 @@ class Reversal(Primitive):
         return pull_jaxpr.out_avals
 
     def impl(self, *args, **params):
-        return run_compiled(self, args, params, params["pull_jaxpr"])
+        return run_primitive(self, args, params, params["pull_jaxpr"])
 
     def lower(self, hlo, *args, **params):
         return lower_jaxpr(hlo, sweep_jaxpr(**params), args)

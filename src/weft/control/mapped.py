@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.control.custom import look_into
-from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import typeof
 from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Primitive, Zero, moving, tangents_of
@@ -23,6 +23,7 @@ from weft.transforms.check import unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 
 class CustomVmap(Primitive):
@@ -40,7 +41,7 @@ class CustomVmap(Primitive):
     def impl(self, *args, **params):
         if config.disable_jit:
             return params["call"](*args)
-        return run_compiled(self, args, params, params["call"])
+        return run_primitive(self, args, params, params["call"])
 
     def steps(self, *args, call, **params):
         yield call, args

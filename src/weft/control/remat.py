@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.control.jit import Jit, run_compiled
+from weft.control.jit import Jit
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.passes import dce_jaxpr, quiet_jaxpr
@@ -23,6 +23,7 @@ from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, Value, i64s
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 
 class Checkpoint(Jit):
@@ -57,7 +58,7 @@ class Checkpoint(Jit):
     def impl(self, *args, jaxpr, **params):
         if config.disable_jit:
             return jaxpr(*args)
-        return run_compiled(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
+        return run_primitive(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
 
     def keys_used(self, walk, args, params):
         run = walk.repeated if params["differentiated"] else walk.run

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.jit import jaxpr_uses_axis, run_compiled
+from weft.control.jit import jaxpr_uses_axis
 from weft.control.scan_bodies import (
     Halves,
     backward_body,
@@ -37,6 +37,7 @@ from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 
 class Scan(Primitive):
@@ -67,7 +68,7 @@ class Scan(Primitive):
         return walk.loop(params["jaxpr"], consts, carry, xs, params["length"])
 
     def impl(self, *args, **params):
-        return run_compiled(self, args, params, params["jaxpr"])
+        return run_primitive(self, args, params, params["jaxpr"])
 
     def lower(self, hlo, *args, **params):
         return write_scan(hlo, *groups(args, params), params)

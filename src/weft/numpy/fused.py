@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api.flat import FlatFun
-from weft.control.jit import JitSpec, build
 from weft.core.source import trimmed
 from weft.core.stage import stage_closed
 from weft.core.trace import current
@@ -19,9 +18,11 @@ from weft.options import config, trace_context
 from weft.pytrees import flatten, unflatten
 from weft.watch.key_reuse import followed
 from weft.watch.nans import check_program, watch
-from weft.xla.eager import EVAL, check_concrete
+from weft.xla.building import JitSpec, build
+from weft.xla.eager import EVAL
 from weft.xla.fastpath import compiled_call
 from weft.xla.placement import placement_of
+from weft.xla.run import check_concrete
 
 
 def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.jit import jaxpr_uses_axis, live_call, run_compiled
+from weft.control.jit import jaxpr_uses_axis, live_call
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, jaxprs_in_params, memo_jaxpr
 from weft.core.primitive import (
@@ -39,6 +39,7 @@ from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, selected
+from weft.xla.run import run_primitive
 
 
 class Pmap(Primitive):
@@ -62,7 +63,7 @@ class Pmap(Primitive):
         return name != params["axis_name"] and jaxpr_uses_axis(params["call_jaxpr"], name)
 
     def impl(self, *args, **params):
-        return run_compiled(self, args, params, params["call_jaxpr"])
+        return run_primitive(self, args, params, params["call_jaxpr"])
 
     def lower(self, hlo, *args, **params):
         mesh, around = hlo.memo.get(write_manual) or (mesh_of(params), ())

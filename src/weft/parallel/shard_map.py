@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from weft.control.jit import jaxpr_uses_axis, live_call, run_compiled
+from weft.control.jit import jaxpr_uses_axis, live_call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import (
@@ -40,6 +40,7 @@ from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, selected
 from weft.xla.hlo import TOKEN
 from weft.xla.lower import lower_jaxpr
+from weft.xla.run import run_primitive
 
 
 class ShardMap(Primitive):
@@ -67,7 +68,7 @@ class ShardMap(Primitive):
         return name not in params["manual_axes"] and jaxpr_uses_axis(params["jaxpr"], name)
 
     def impl(self, *args, **params):
-        return run_compiled(self, args, params, params["jaxpr"])
+        return run_primitive(self, args, params, params["jaxpr"])
 
     def lower(self, hlo, *args, **params):
         return write_manual(hlo, args, **params)

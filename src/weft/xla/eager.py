@@ -10,12 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.core.aval import typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Var
+from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.source import trimmed
-from weft.core.trace import Trace, Tracer, install_bottom, leak_message
-from weft.errors import UnexpectedTracerError
+from weft.core.trace import Trace, install_bottom
 from weft.options import config
 from weft.pytrees import flatten
 from weft.watch.key_reuse import followed
@@ -25,6 +23,7 @@ from weft.xla.compile import Executable
 from weft.xla.fastpath import compiled_call
 from weft.xla.lower import lower_module
 from weft.xla.placement import placement_of
+from weft.xla.run import check_concrete, eqn_jaxpr
 
 # (primitive, *params) -> its kernel.
 _KERNELS: dict[Any, Callable[..., list]] = {}
@@ -92,20 +91,6 @@ def forget_kernels() -> None:
 def list_tree(count: int) -> Any:
     """The structure of a list of `count` leaves."""
     return flatten([0] * count)[1]
-
-
-def check_concrete(x: Any, op: str = "array") -> Any:
-    """The type of a value to compute with; a tracer here has outlived its function."""
-    if isinstance(x, Tracer):
-        raise UnexpectedTracerError(leak_message(x))
-    return typeof(x, op)
-
-
-def eqn_jaxpr(prim: Primitive, params: dict, in_avals: Any, out_avals: Any) -> Jaxpr:
-    """The program that is one equation."""
-    invars = [Var(a) for a in in_avals]
-    outvars = [Var(a) for a in out_avals]
-    return Jaxpr((), invars, outvars, [Eqn(prim, invars, params, outvars)])
 
 
 EVAL = EvalTrace(None)

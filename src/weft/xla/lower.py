@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, subjaxprs
 from weft.core.source import SourceInfo, path_text
 from weft.mesh.client import platform_of
@@ -15,10 +17,14 @@ from weft.xla.hlo import TOKEN, Builder, Value
 from weft.xla.placement import Placement
 
 
-def lower_jaxpr(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
-    """Write the equations of a closed jaxpr in the place where `hlo` stands."""
+def lower_jaxpr(
+    hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], consts: Sequence[Any] = ()
+) -> list[Value]:
+    """Write the equations of a jaxpr in the place where `hlo` stands."""
     env = dict(zip(jaxpr.invars, args, strict=True))
     constant = hlo.constant
+    for var, const in zip(jaxpr.constvars, consts, strict=True):
+        env[var] = constant(np.asarray(const, var.aval.dtype), var.aval)
     lines = hlo.written
     for eqn in jaxpr.eqns:
         values = [
@@ -109,10 +115,12 @@ def lower_module(
     parameters: Sequence[Any] = (),
     results: Sequence[Any] = (),
     donated: Sequence[int] = (),
+    consts: Sequence[Any] = (),
 ) -> Module:
-    """The module whose main function is a closed jaxpr; `donated` names parameters given away.
+    """The module whose main function is a jaxpr, with `consts` written as constants of it.
 
-    Over a mesh, `parameters` and `results` are the shardings known, None for the others.
+    `donated` names parameters given away. Over a mesh, `parameters` and `results` are the shardings
+    known, None for the others.
     """
     over = placement.devices if placement is not None and placement.partitioned else ()
     hlo = Builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
@@ -128,7 +136,7 @@ def lower_module(
             for a, s, x in zip(attrs, parameters, in_avals, strict=True)
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
-    write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
+    write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr, jaxprs_in_params
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.xla.array import ArrayImpl
@@ -59,6 +60,22 @@ def placement_of(args: Sequence[Any], over: Sequence[Any] = ()) -> Placement:
         return Placement(devices, True, first)
     arguments = [s if hasattr(s, "mesh") else None for s in kinds]
     return Placement(devices, True, wide.whole, tuple(arguments), True)
+
+
+def shardings_in(jaxpr: Jaxpr) -> tuple:
+    """The shardings that equations of a program name, or of programs that those hold."""
+    found = jaxpr.memo.get("shardings")
+    if found is None:
+        every = {}
+        for eqn in jaxpr.eqns:
+            own = eqn.primitive.places(eqn.params)
+            every.update(dict.fromkeys(own))
+            if own or eqn.primitive.memoize_type:  # the latter holds no programs
+                continue
+            for held in jaxprs_in_params(eqn.params):
+                every.update(dict.fromkeys(shardings_in(held)))
+        found = jaxpr.memo["shardings"] = tuple(every)
+    return found
 
 
 def wide_sharding(x: Any) -> Any:
