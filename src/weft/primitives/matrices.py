@@ -89,11 +89,6 @@ def shaped(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> Shaped
     return ShapedArray(shape, like.dtype if dtype is None else dtype, like.weak_type)
 
 
-def all_zero(tangents: Sequence[Any]) -> bool:
-    """Whether nothing moves."""
-    return all(isinstance(t, Zero) for t in tangents)
-
-
 def zero_tangents(outs: Sequence[Any]) -> list:
     """Zero for each result."""
     return [Zero(typeof(y).to_tangent()) for y in outs]

@@ -19,10 +19,9 @@ from weft.core.aval import ShapedArray
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
+from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
 from weft.primitives.layout import Identity, batched_at_front, check_shape, literal
-from weft.primitives.special.formula import Real, equal, where
 from weft.primitives.transcendental import exp
-from weft.xla.hlo import i64s
 
 U32 = np.dtype(np.uint32)
 
@@ -31,59 +30,27 @@ TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
 
-def threefry(key: Sequence[Real], counter: Sequence[Real]) -> tuple[Real, Real]:
+def threefry(key: Sequence[Expr], counter: Sequence[Expr]) -> tuple[Expr, Expr]:
     """Twenty rounds of Threefry-2x32, on words of one shape."""
-    parts = (*key, key[0].apply("xor", key[1]).apply("xor", PARITY))
+    parts = (*key, key[0] ^ key[1] ^ PARITY)
     x, y = counter[0] + parts[0], counter[1] + parts[1]
     for i in range(5):
         for turn in TURNS[i % 2]:
             x = x + y
             turned = y.apply("shift_left", turn) | y.apply("shift_right_logical", 32 - turn)
-            y = x.apply("xor", turned)
+            y = x ^ turned
         x, y = x + parts[(i + 1) % 3], y + parts[(i + 2) % 3] + (i + 1)
     return x, y
 
 
-def padded(size: int) -> int:
+def round_up_size(size: int) -> int:
     """A size not below that the compiler makes vectors for; for an odd one it does not."""
     return size if size < 256 else -(-size // 64) * 64
 
 
-def iota(hlo: Any, size: int) -> Real:
-    """0, 1, ..., size - 1 as words."""
-    aval = ShapedArray((size,), U32)
-    return Real(hlo, hlo.op("stablehlo.iota", [], [aval], iota_dimension="0 : i64")[0], 0)
-
-
-def reshaped(hlo: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` with another shape of as many elements."""
-    return hlo.op("stablehlo.reshape", [x], [x.aval.update(shape=shape)])[0]
-
-
-def joined(hlo: Any, xs: Sequence[Any], axis: int) -> Any:
-    """Arrays of one shape one after another along an axis."""
-    shape = list(xs[0].aval.shape)
-    shape[axis] *= len(xs)
-    out = xs[0].aval.update(shape=tuple(shape))
-    return hlo.op("stablehlo.concatenate", xs, [out], dimension=f"{axis} : i64")[0]
-
-
-def first_of(hlo: Any, x: Any, start: int, stop: int) -> Any:
-    """Elements start to stop of the last axis."""
-    lead = x.aval.shape[:-1]
-    if (start, stop) == (0, x.aval.shape[-1]):
-        return x
-    return hlo.op(
-        "stablehlo.slice",
-        [x],
-        [x.aval.update(shape=(*lead, stop - start))],
-        start_indices=i64s([0] * len(lead) + [start]),
-        limit_indices=i64s([*lead, stop]),
-        strides=i64s([1] * x.aval.ndim),
-    )[0]
-
-
-def apart(hlo: Any, name: str, args: Sequence[Any], outs: Sequence[Any], write: Callable) -> list:
+def call_apart(
+    hlo: Any, name: str, args: Sequence[Any], outs: Sequence[Any], write: Callable
+) -> list:
     """What a function of the module gives, written once, which the compiler must not inline.
 
     Fused with what comes after, words would be computed several times, and one at a time.
@@ -98,63 +65,60 @@ def apart(hlo: Any, name: str, args: Sequence[Any], outs: Sequence[Any], write: 
     return made
 
 
-def words_at(hlo: Any, keys: Any, size: int, name: str, counts: Callable) -> list[Any]:
+def make_words(hlo: Any, keys: Any, size: int, name: str, counts: Callable) -> list[Expr]:
     """Threefry of each key (..., 2) at two counts (n,) each: two words (..., size) each.
 
     `counts` makes those of 0, 1, ..., of which there are as many as make vectors.
     """
-    lead = keys.aval.shape[:-1]
-    out = ShapedArray((*lead, padded(size)), U32)
-
-    def spread(x: Any, at: Sequence[int]) -> Real:
-        dims = i64s(at)
-        return Real(
-            hlo,
-            hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)[0],
-            0,
-        )
+    lead, count = keys.aval.shape[:-1], round_up_size(size)
+    out = ShapedArray((*lead, count), U32)
 
     def write(keys: Any) -> list:
-        words = [
-            spread(reshaped(hlo, first_of(hlo, keys, i, i + 1), lead), range(len(lead)))
-            for i in range(2)
+        words = [split_word(hlo, keys, i).broadcast(out.shape) for i in range(2)]
+        places = counts(count_along(hlo, ShapedArray((count,), U32), 0))
+        return [
+            x.value for x in threefry(words, [c.broadcast(out.shape, [len(lead)]) for c in places])
         ]
-        places = [spread(c.value, [len(lead)]) for c in counts(iota(hlo, padded(size)))]
-        return [x.value for x in threefry(words, places)]
 
-    made = apart(hlo, name, [keys], [out, out], write)
-    return [first_of(hlo, x, 0, size) for x in made]
+    made = call_apart(hlo, name, [keys], [out, out], write)
+    return [Expr(hlo, x).slice_axis(0, size) for x in made]
 
 
-def alone(hlo: Any, keys: Any, size: int) -> list[Any]:
+def split_word(hlo: Any, keys: Any, i: int) -> Expr:
+    """Word i of each key."""
+    return Expr(hlo, keys).slice_axis(i, i + 1).reshape(keys.aval.shape[:-1])
+
+
+def make_words_by_place(hlo: Any, keys: Any, size: int) -> list[Expr]:
     """Two words for each key and place, made of (0, place)."""
-    return words_at(hlo, keys, size, "threefry2x32", lambda places: (places.like(0), places))
+    return make_words(hlo, keys, size, "threefry2x32", lambda places: (places.like(0), places))
 
 
-def halves(hlo: Any, keys: Any, size: int) -> list[Any]:
+def make_words_by_halves(hlo: Any, keys: Any, size: int) -> list[Expr]:
     """Two lots of words for each key: counts 0 .. size - 1 are cut in two and paired.
 
     If there is an odd one, the last pair lacks a count, which is 0.
     """
     half = (size + 1) // 2
 
-    def paired(places: Real) -> tuple[Real, Real]:
+    def pair(places: Expr) -> tuple[Expr, Expr]:
         other = places + half
-        return places, where(equal(other, size), 0, other) if size % 2 else other
+        if size % 2:
+            other = other.compare("EQ", size).select(other.like(0), other)
+        return places, other
 
-    return words_at(hlo, keys, half, f"threefry2x32_{size}", paired)
+    return make_words(hlo, keys, half, f"threefry2x32_{size}", pair)
 
 
-def in_a_line(hlo: Any, keys: Any, size: int) -> Any:
+def make_line(hlo: Any, keys: Any, size: int) -> Expr:
     """`size` words for each key, in the order of their counts, which are paired by halves."""
-    return first_of(hlo, joined(hlo, halves(hlo, keys, size), len(keys.aval.shape) - 1), 0, size)
+    return concatenate_exprs(make_words_by_halves(hlo, keys, size), -1).slice_axis(0, size)
 
 
-def wide_words(hlo: Any, high: Any, low: Any) -> Any:
+def join_words(high: Expr, low: Expr) -> Expr:
     """The 64-bit words of which these are the halves."""
-    u64 = np.dtype(np.uint64)
-    high, low = (Real(hlo, hlo.convert(x, u64), 0) for x in (high, low))
-    return (high.apply("shift_left", 32) | low).value
+    high, low = (x.convert(np.dtype(np.uint64)) for x in (high, low))
+    return high.apply("shift_left", 32) | low
 
 
 class FromKeys(Primitive):
@@ -204,27 +168,23 @@ class RandomBits(FromKeys):
         (out,) = self.abstract_eval(keys.aval, **params)
         if not out.size:
             return [hlo.constant(0, out)]
-        size = math.prod(shape)
-        bits = self.line(hlo, keys, size, bit_width, partitionable)
-        return [reshaped(hlo, bits, out.shape)]
+        bits = self.line(hlo, keys, math.prod(shape), bit_width, partitionable)
+        return [bits.reshape(out.shape).value]
 
     def line(self, hlo, keys, size, bit_width, partitionable):
         """The integers (..., size) of keys (..., 2)."""
         dtype = np.dtype(f"uint{bit_width}")
         if partitionable:
-            high, low = alone(hlo, keys, size)
-            if bit_width == 64:
-                return wide_words(hlo, high, low)
-            return hlo.convert(hlo.like("xor", high, low)[0], dtype)
+            high, low = make_words_by_place(hlo, keys, size)
+            return join_words(high, low) if bit_width == 64 else (high ^ low).convert(dtype)
         if bit_width == 64:
-            return wide_words(hlo, *halves(hlo, keys, 2 * size))
+            return join_words(*make_words_by_halves(hlo, keys, 2 * size))
         pieces = 32 // bit_width
-        bits = in_a_line(hlo, keys, -(-size // pieces))
+        bits = make_line(hlo, keys, -(-size // pieces))
         if pieces > 1:
-            cut = ShapedArray((*bits.aval.shape, pieces), dtype)
-            (bits,) = hlo.op("stablehlo.bitcast_convert", [bits], [cut])
-            bits = reshaped(hlo, bits, (*cut.shape[:-2], cut.shape[-2] * pieces))
-        return first_of(hlo, bits, 0, size)
+            *lead, count = bits.shape
+            bits = bits.bitcast(dtype, (*lead, count, pieces)).reshape((*lead, count * pieces))
+        return bits.slice_axis(0, size)
 
 
 class RandomSplit(FromKeys):
@@ -248,12 +208,14 @@ class RandomSplit(FromKeys):
 
         def write(keys: Any) -> list:
             if not partitionable:
-                return [in_a_line(hlo, keys, 2 * size)]
-            columns = [reshaped(hlo, x, (*lead, size, 1)) for x in alone(hlo, keys, size)]
-            return [reshaped(hlo, joined(hlo, columns, len(lead) + 1), flat.shape)]
+                return [make_line(hlo, keys, 2 * size).value]
+            words = make_words_by_place(hlo, keys, size)
+            columns = [x.reshape((*lead, size, 1)) for x in words]
+            return [concatenate_exprs(columns, -1).reshape(flat.shape).value]
 
         name = "random_split_by_place" if partitionable else "random_split"
-        return [reshaped(hlo, apart(hlo, name, [keys], [flat], write)[0], out.shape)]
+        (made,) = call_apart(hlo, name, [keys], [flat], write)
+        return [Expr(hlo, made).reshape(out.shape).value]
 
 
 class RandomFoldIn(FromKeys):
@@ -270,11 +232,9 @@ class RandomFoldIn(FromKeys):
     def lower(self, hlo, keys, data):
         if not keys.aval.size:
             return [keys]
-        column = (*data.aval.shape, 1)
-        count = Real(hlo, reshaped(hlo, data, column), 0)
-        key = [Real(hlo, first_of(hlo, keys, i, i + 1), 0) for i in range(2)]
-        made = [x.value for x in threefry(key, (count.like(0), count))]
-        return [joined(hlo, made, len(column) - 1)]
+        count = Expr(hlo, data).reshape((*data.aval.shape, 1))
+        key = [Expr(hlo, keys).slice_axis(i, i + 1) for i in range(2)]
+        return [concatenate_exprs(threefry(key, (count.like(0), count)), -1).value]
 
 
 class RandomClone(Identity):
@@ -302,7 +262,7 @@ class Threefry2x32(Elementwise):
 
     def lower(self, hlo, *values):
         out, _ = self.abstract_eval(*(v.aval for v in values))
-        k1, k2, x1, x2 = (Real(hlo, hlo.spread(v, out), 0) for v in values)
+        k1, k2, x1, x2 = (Expr(hlo, hlo.spread(v, out)) for v in values)
         return [x.value for x in threefry((k1, k2), (x1, x2))]
 
     def batch(self, axis, args, dims):
@@ -370,68 +330,53 @@ class RngBitGenerator(FromKeys):
         after, bits = self.abstract_eval(keys.aval, shape=shape, dtype=dtype, algorithm=algorithm)
         if not bits.size:
             return [keys, hlo.constant(0, bits)]
-        rows = reshaped(hlo, keys, (count, words))
-        made = [
-            self.of_one(hlo, row(hlo, rows, i), shape, dtype, algorithm)
-            for i in range(count if count <= 4 else 0)
-        ]
-        if not made:
-            return self.in_loop(hlo, rows, (after, bits), (shape, dtype, algorithm))
-        outs = (joined(hlo, list(xs), 0) for xs in zip(*made, strict=True))
-        return [reshaped(hlo, x, a.shape) for x, a in zip(outs, (after, bits), strict=True)]
+        rows = Expr(hlo, keys).reshape((count, words))
+        if count > 4 or not count:
+            made = self.in_loop(hlo, rows, (shape, dtype, algorithm))
+        else:
+            each = [self.of_one(take_row(rows, i), shape, dtype, algorithm) for i in range(count)]
+            made = [concatenate_exprs(xs, 0) for xs in zip(*each, strict=True)]
+        return [x.reshape(a.shape).value for x, a in zip(made, (after, bits), strict=True)]
 
-    def of_one(self, hlo, key, shape, dtype, algorithm):
+    def of_one(self, key, shape, dtype, algorithm):
         """The key (1, n) after, and the bits (1, *shape)."""
-        words = key.aval.shape[-1]
-        state = ShapedArray((words // 2,), np.dtype(np.uint64))
-        key = reshaped(hlo, key, (words // 2, 2))
-        (key,) = hlo.op("stablehlo.bitcast_convert", [key], [state])
+        hlo, half = key.hlo, key.shape[-1] // 2
+        key = key.reshape((half, 2)).bitcast(np.uint64, (half,))
         name = ("DEFAULT", "THREE_FRY", "PHILOX")[algorithm]
-        key, bits = hlo.op(
+        after, bits = hlo.op(
             "stablehlo.rng_bit_generator",
-            [key],
-            [state, ShapedArray(shape, dtype)],
+            [key.value],
+            [key.aval, ShapedArray(shape, dtype)],
             rng_algorithm=f"#stablehlo<rng_algorithm {name}>",
         )
-        (key,) = hlo.op("stablehlo.bitcast_convert", [key], [ShapedArray((words // 2, 2), U32)])
-        return reshaped(hlo, key, (1, words)), reshaped(hlo, bits, (1, *shape))
+        after = Expr(hlo, after).bitcast(U32, (half, 2)).reshape((1, 2 * half))
+        return after, Expr(hlo, bits).reshape((1, *shape))
 
-    def in_loop(self, hlo, rows, outs, params):
+    def in_loop(self, hlo, rows, params):
         """The same for many keys, one after another."""
-        count = rows.aval.shape[0]
-        bits = ShapedArray((count, *params[0]), params[1])
-        scalar = ShapedArray((), np.dtype(np.int32))
-        start = [hlo.constant(0, scalar), rows, hlo.constant(0, rows.aval), hlo.constant(0, bits)]
+        count, (shape, dtype, _) = rows.shape[0], params
+        bits = ShapedArray((count, *shape), dtype)
+        zeros = [hlo.constant(0, rows.aval), hlo.constant(0, bits)]
 
         def body(i: Any, *xs: Any) -> list:
-            made = self.of_one(hlo, row(hlo, xs[0], i), *params)
-            zero = hlo.constant(0, scalar)
+            keys, *outs = (Expr(hlo, x) for x in xs)
+            at, zero = Expr(hlo, i), scalar(hlo, 0)
+            made = self.of_one(take_row(keys, at), *params)
             after = [
-                hlo.op(
-                    "stablehlo.dynamic_update_slice",
-                    [x, new, i, *[zero] * (x.aval.ndim - 1)],
-                    [x.aval],
-                )[0]
-                for x, new in zip(xs[1:], made, strict=True)
+                x.update_at(new, [at, *[zero] * (len(x.shape) - 1)]).value
+                for x, new in zip(outs, made, strict=True)
             ]
-            return [hlo.like("add", i, hlo.constant(1, scalar))[0], xs[0], *after]
+            return [(at + 1).value, xs[0], *after]
 
-        more = lambda i, *_: [hlo.compare("LT", i, hlo.constant(count, scalar))]
-        made = hlo.while_loop(start, more, body)[2:]
-        return [reshaped(hlo, x, a.shape) for x, a in zip(made, outs, strict=True)]
+        more = lambda i, *_: [(Expr(hlo, i) < count).value]
+        made = hlo.while_loop([scalar(hlo, 0).value, rows.value, *zeros], more, body)[2:]
+        return [Expr(hlo, x) for x in made]
 
 
-def row(hlo: Any, x: Any, i: Any) -> Any:
-    """Row i, a number or a value, of a matrix, as a matrix of one row."""
-    scalar = ShapedArray((), np.dtype(np.int32))
-    i = hlo.constant(i, scalar) if isinstance(i, int) else i
-    shape = (1, x.aval.shape[1])
-    return hlo.op(
-        "stablehlo.dynamic_slice",
-        [x, i, hlo.constant(0, scalar)],
-        [x.aval.update(shape=shape)],
-        slice_sizes=i64s(shape),
-    )[0]
+def take_row(x: Expr, i: Any) -> Expr:
+    """Row i, a number or an Expr, of a matrix, as a matrix of one row."""
+    i = i if isinstance(i, Expr) else scalar(x.hlo, i)
+    return x.slice_at([i, scalar(x.hlo, 0)], (1, x.shape[1]))
 
 
 class RngUniform(Primitive):

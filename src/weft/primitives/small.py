@@ -16,6 +16,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
 from weft.primitives.elementwise import add, difference, mul, rem, sub
+from weft.primitives.expr import Expr, concatenate_exprs
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
 from weft.primitives.matrices import (
     NAN,
@@ -23,14 +24,12 @@ from weft.primitives.matrices import (
     check_alike,
     check_matrix,
     columns,
-    identity_like,
     product,
     rows,
     shaped,
     swap,
 )
-from weft.primitives.slicing import concatenate, lower_slice
-from weft.xla.hlo import i64s
+from weft.primitives.slicing import concatenate
 
 LIMIT = 4  # the largest number of rows or columns that is written out
 
@@ -41,145 +40,53 @@ def is_small(x: ShapedArray) -> bool:
 
 
 # --- elements -------------------------------------------------------------------------------
+#
+# An element of each matrix of a batch is an Expr with the axes of the batch; a row or a column has
+# one axis more, along which elements repeat.
 
 
-class Cell:
-    """One element of each matrix of a batch, or one row or column of each: a value to write with.
-
-    Elements have the axes of the batch, rows and columns one more, along which elements repeat.
-    """
-
-    __slots__ = ("hlo", "value")
-
-    def __init__(self, hlo: Any, value: Any):
-        self.hlo = hlo
-        self.value = value
-
-    def apply(self, name: str, *others: Cell) -> Cell:
-        """An operation with one result of the operands' type."""
-        cells = (self, *others)
-        widest = max((c.value.aval for c in cells), key=lambda a: a.ndim)
-        values = [c.spread(widest) for c in cells]
-        return Cell(self.hlo, self.hlo.like(name, *values)[0])
-
-    def spread(self, like: ShapedArray) -> Any:
-        """The value, repeated along an axis that it lacks."""
-        x = self.value
-        if x.aval.shape == like.shape:
-            return x
-        out = x.aval.update(shape=like.shape)
-        dims = i64s(range(x.aval.ndim))
-        return self.hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)[0]
-
-    def __add__(self, other: Cell) -> Cell:
-        return self.apply("add", other)
-
-    def __sub__(self, other: Cell) -> Cell:
-        return self.apply("subtract", other)
-
-    def __mul__(self, other: Cell) -> Cell:
-        return self.apply("multiply", other)
-
-    def __truediv__(self, other: Cell) -> Cell:
-        return self.apply("divide", other)
-
-    def __and__(self, other: Cell) -> Cell:
-        return self.apply("and", other)
-
-    def __invert__(self) -> Cell:
-        return self.apply("not")
-
-    def compare(self, direction: str, other: Cell) -> Cell:
-        """Whether it is so, as truth values."""
-        return Cell(self.hlo, self.hlo.compare(direction, self.value, other.value))
-
-    def choose(self, yes: Cell, no: Cell) -> Cell:
-        """`yes` where this is true, else `no`."""
-        aval = yes.value.aval
-        operands = [self.spread(aval), yes.value, no.value]
-        return Cell(self.hlo, self.hlo.op("stablehlo.select", operands, [aval])[0])
-
-    def number(self, value: Any) -> Cell:
-        """A number in the type of this."""
-        return Cell(self.hlo, self.hlo.constant(value, self.value.aval.strong()))
-
-    def part(self, name: str) -> Cell:
-        """The real or imaginary part, or a real cell itself."""
-        aval = self.value.aval
-        if not dtypes.is_complex(aval.dtype):
-            return self
-        out = aval.update(dtype=dtypes.real_dtype(aval.dtype))
-        return Cell(self.hlo, self.hlo.op(f"stablehlo.{name}", [self.value], [out])[0])
-
-    def conjugate(self) -> Cell:
-        """The complex conjugate."""
-        if not dtypes.is_complex(self.value.aval.dtype):
-            return self
-        parts = [self.part("real").value, self.part("imag").apply("negate").value]
-        return Cell(self.hlo, self.hlo.op("stablehlo.complex", parts, [self.value.aval])[0])
-
-    def size(self) -> Cell:
-        """|x|, or |Re x| + |Im x|, by which LAPACK compares pivots."""
-        size = self.part("real").apply("abs")
-        complex_valued = dtypes.is_complex(self.value.aval.dtype)
-        return size + self.part("imag").apply("abs") if complex_valued else size
+def pivot_size(x: Expr) -> Expr:
+    """|x|, or |Re x| + |Im x|, by which LAPACK compares pivots."""
+    size = abs(x.part("real"))
+    return size + abs(x.part("imag")) if dtypes.is_complex(x.dtype) else size
 
 
-def lines(hlo: Any, x: Any, axis: int) -> list[Cell]:
+def split_lines(hlo: Any, x: Any, axis: int) -> list[Expr]:
     """The rows (axis -2) or columns (axis -1) of matrices."""
     *batch, m, n = x.aval.shape
-    at = x.aval.ndim + axis
-    other = n if axis == -2 else m
-    out = []
-    for i in range(x.aval.shape[at]):
-        starts, limits = [0] * x.aval.ndim, list(x.aval.shape)
-        starts[at], limits[at] = i, i + 1
-        cut = x.aval.update(shape=tuple(b - a for a, b in zip(starts, limits, strict=True)))
-        line = lower_slice(hlo, x, starts, limits, None, cut)
-        flat = x.aval.update(shape=(*batch, other))
-        out.append(Cell(hlo, hlo.op("stablehlo.reshape", [line], [flat])[0]))
-    return out
+    shape = (*batch, n if axis == -2 else m)
+    whole = Expr(hlo, x)
+    return [whole.slice_axis(i, i + 1, axis).reshape(shape) for i in range(x.aval.shape[axis])]
 
 
-def cells(hlo: Any, x: Any) -> list[list[Cell]]:
+def split_elements(hlo: Any, x: Any) -> list[list[Expr]]:
     """The elements of matrices, row by row."""
     *batch, m, n = x.aval.shape
-    one = x.aval.update(shape=tuple(batch))
-    none = [0] * len(batch)
-    out = []
-    for i in range(m):
-        row = []
-        for j in range(n):
-            cut = x.aval.update(shape=(*batch, 1, 1))
-            cell = lower_slice(hlo, x, (*none, i, j), (*batch, i + 1, j + 1), None, cut)
-            row.append(Cell(hlo, hlo.op("stablehlo.reshape", [cell], [one])[0]))
-        out.append(row)
-    return out
+    none, whole = [0] * len(batch), Expr(hlo, x)
+
+    def element(i: int, j: int) -> Expr:
+        return whole.slice((*none, i, j), (*batch, i + 1, j + 1)).reshape(batch)
+
+    return [[element(i, j) for j in range(n)] for i in range(m)]
 
 
-def assembled(hlo: Any, parts: Sequence[Cell], out: ShapedArray, axis: int) -> Any:
+def stack_parts(parts: Sequence[Expr], axis: int) -> Expr:
     """The array whose slices along an axis, all of size 1, are `parts`."""
-    shape = list(out.shape)
-    shape[axis] = 1
-    piece = out.update(shape=tuple(shape), dtype=parts[0].value.aval.dtype)
-    values = [hlo.op("stablehlo.reshape", [c.value], [piece])[0] for c in parts]
-    if len(values) == 1:
-        return values[0]
-    return hlo.op("stablehlo.concatenate", values, [out], dimension=f"{axis} : i64")[0]
+    shape = parts[0].shape
+    return concatenate_exprs([c.reshape((*shape[:axis], 1, *shape[axis:])) for c in parts], axis)
 
 
-def matrix_of(hlo: Any, x: Sequence[Sequence[Cell]], out: ShapedArray) -> Any:
+def join_elements(x: Sequence[Sequence[Expr]]) -> Any:
     """Matrices, from their elements."""
-    *batch, m, n = out.shape
-    flat = out.update(shape=(*batch, m * n))
-    line = assembled(hlo, [c for row in x for c in row], flat, len(batch))
-    return hlo.op("stablehlo.reshape", [line], [out])[0]
+    batch = x[0][0].shape
+    line = stack_parts([c for row in x for c in row], len(batch))
+    return line.reshape((*batch, len(x), len(x[0]))).value
 
 
 # --- eliminations ---------------------------------------------------------------------------
 
 
-def eliminated(a: list[list[Cell]], steps: int) -> list[Cell]:
+def eliminate(a: list[list[Expr]], steps: int) -> list[Expr]:
     """Factor in place with partial pivoting, as LAPACK's getrf; the pivots (int32) are returned.
 
     As many columns as there are `steps` are eliminated; what stands right of them moves along.
@@ -187,50 +94,47 @@ def eliminated(a: list[list[Cell]], steps: int) -> list[Cell]:
     m = len(a)
     pivots = []
     for k in range(steps):
-        pivots.append(pivoted(a, k))
+        pivots.append(pivot_rows(a, k))
         head = a[k][k]
-        zero = head.compare("EQ", head.number(0))
+        zero = head.compare("EQ", 0)
         for i in range(k + 1, m):
             # Where the pivot is 0 so are all below it, which LAPACK leaves as they are.
-            factor = a[i][k] = zero.choose(a[i][k], a[i][k] / head)
+            factor = a[i][k] = zero.select(a[i][k], a[i][k] / head)
             for j in range(k + 1, len(a[i])):
                 a[i][j] = a[i][j] - factor * a[k][j]
     return pivots
 
 
-def pivoted(a: list[list[Cell]], k: int) -> Cell:
+def pivot_rows(a: list[list[Expr]], k: int) -> Expr:
     """Exchange row k with the one that has the largest element in column k; its number."""
     m, hlo = len(a), a[0][0].hlo
-    largest = a[k][k].size()
-    number = ShapedArray(largest.value.aval.shape, np.int32)
-    place = Cell(hlo, hlo.constant(k, number))
+    largest = pivot_size(a[k][k])
+    place = Expr(hlo, hlo.constant(k, ShapedArray(largest.shape, np.int32)))
     for i in range(k + 1, m):
-        size = a[i][k].size()
-        larger = size.compare("GT", largest)
-        largest = larger.choose(size, largest)
-        place = larger.choose(place.number(i), place)
-    taken = {i: place.compare("EQ", place.number(i)) for i in range(k + 1, m)}
+        size = pivot_size(a[i][k])
+        larger = size > largest
+        largest = larger.select(size, largest)
+        place = larger.select(place.like(i), place)
+    taken = {i: place.compare("EQ", i) for i in range(k + 1, m)}
     for j in range(len(a[k])):
         before = chosen = a[k][j]
         for i, here in taken.items():
-            chosen = here.choose(a[i][j], chosen)
-            a[i][j] = here.choose(before, a[i][j])
+            chosen = here.select(a[i][j], chosen)
+            a[i][j] = here.select(before, a[i][j])
         a[k][j] = chosen
     return place
 
 
 def write_lu(hlo: Any, x: Any) -> tuple[Any, Any]:
     """Write the LU factors of small matrices in one matrix, and the pivots."""
-    a = cells(hlo, x)
-    *batch, m, n = x.aval.shape
-    pivots = eliminated(a, min(m, n))
-    out = ShapedArray((*batch, min(m, n)), np.int32)
-    return matrix_of(hlo, a, x.aval), assembled(hlo, pivots, out, len(batch))
+    a = split_elements(hlo, x)
+    pivots = eliminate(a, min(x.aval.shape[-2:]))
+    return join_elements(a), stack_parts(pivots, x.aval.ndim - 2).value
 
 
 def write_cholesky(hlo: Any, x: Any) -> Any:
     """Write the lower Cholesky factors of small matrices; NaN where there are none."""
-    a = cells(hlo, x)
+    a = split_elements(hlo, x)
     n = len(a)
     good = None
     for j in range(n):
@@ -238,24 +142,19 @@ def write_cholesky(hlo: Any, x: Any) -> Any:
         for k in range(j):
             square = a[j][k] * a[j][k].conjugate()
             head = head - square.part("real")
-        positive = head.compare("GT", head.number(0))
+        positive = head > 0
         good = positive if good is None else good & positive
-        a[j][j] = as_dtype(head.apply("sqrt"), x.aval.dtype)
+        a[j][j] = head.apply("sqrt").convert(x.aval.dtype)
         for i in range(j + 1, n):
             total = a[i][j]
             for k in range(j):
                 total = total - a[i][k] * a[j][k].conjugate()
             a[i][j] = total / a[j][j]
-            a[j][i] = a[j][j].number(0)
-    nan = a[0][0].number(NAN[x.aval.dtype.kind])
+            a[j][i] = a[j][j].like(0)
+    nan = a[0][0].like(NAN[x.aval.dtype.kind])
     for i in range(n):
-        a[i][: i + 1] = [good.choose(c, nan) for c in a[i][: i + 1]]
-    return matrix_of(hlo, a, x.aval)
-
-
-def as_dtype(x: Cell, dtype: Any) -> Cell:
-    """A real cell as a complex one, where that is the dtype."""
-    return Cell(x.hlo, x.hlo.convert(x.value, dtype))
+        a[i][: i + 1] = [good.select(c, nan) for c in a[i][: i + 1]]
+    return join_elements(a)
 
 
 def write_triangular(
@@ -270,17 +169,17 @@ def write_triangular(
     unit_diagonal: bool,
 ) -> Any:
     """Write the solution of small triangular systems, by substitution."""
-    e = cells(hlo, a)
+    e = split_elements(hlo, a)
     if transpose_a == left_side:  # the right side's system is that of the transposes
         e, lower = [list(row) for row in zip(*e, strict=True)], not lower
     if conjugate_a:
         e = [[c.conjugate() for c in row] for row in e]
     axis = -2 if left_side else -1
-    x = substituted(e, lines(hlo, b, axis), lower, unit_diagonal)
-    return assembled(hlo, x, b.aval, b.aval.ndim + axis)
+    x = substitute(e, split_lines(hlo, b, axis), lower, unit_diagonal)
+    return stack_parts(x, b.aval.ndim + axis).value
 
 
-def substituted(e: list[list[Cell]], b: list[Cell], lower: bool, unit: bool = False) -> list[Cell]:
+def substitute(e: list[list[Expr]], b: list[Expr], lower: bool, unit: bool = False) -> list[Expr]:
     """The rows of x for which e x = b, for triangular e."""
     n = len(b)
     x: list[Any] = [None] * n
@@ -316,13 +215,13 @@ class SmallSolve(MatrixPrimitive):
         return [ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)]
 
     def write(self, hlo, outs, a, b):
-        e = cells(hlo, a)
+        e = split_elements(hlo, a)
         n = len(e)
-        for row, line in zip(e, lines(hlo, b, -2), strict=True):
+        for row, line in zip(e, split_lines(hlo, b, -2), strict=True):
             row.append(line)
-        eliminated(e, n)
-        x = substituted(e, [row[n] for row in e], lower=False)
-        return [assembled(hlo, x, outs[0].strong(), b.aval.ndim - 2)]
+        eliminate(e, n)
+        x = substitute(e, [row[n] for row in e], lower=False)
+        return [stack_parts(x, b.aval.ndim - 2).value]
 
     def jvp(self, primals, tangents):
         """a dx = db - da x."""
@@ -353,11 +252,6 @@ def solve_small(a: Any, b: Any) -> Any:
     return small_solve_p.bind(a, b)[0]
 
 
-def inv_small(a: Any) -> Any:
-    """The inverse of a (..., n, n) with n <= 4."""
-    return solve_small(a, identity_like(a))
-
-
 class SmallDet(MatrixPrimitive):
     """The determinant, by elimination with partial pivoting.
 
@@ -377,14 +271,13 @@ class SmallDet(MatrixPrimitive):
         if not a.aval.size:
             return [hlo.constant(1, out.strong())]
         # The last two rows need no pivot: a d - b c is as exact as what elimination makes of it.
-        e = cells(hlo, a)
+        e = split_elements(hlo, a)
         n = len(e)
-        pivots = eliminated(e, n - 2)
+        pivots = eliminate(e, n - 2)
         det = e[-2][-2] * e[-1][-1] - e[-2][-1] * e[-1][-2] if n > 1 else e[0][0]
         for k, pivot in enumerate(pivots):
             head = e[k][k]
-            moved = pivot.compare("NE", pivot.number(k))
-            det = det * moved.choose(head.apply("negate"), head)
+            det = det * pivot.compare("NE", k).select(-head, head)
         return [det.value]
 
     def jvp(self, primals, tangents):

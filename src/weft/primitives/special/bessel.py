@@ -5,24 +5,25 @@ The primitives they lower are in functions.py.
 
 from __future__ import annotations
 
+from weft.primitives.expr import Expr
 from weft.primitives.special import tables
-from weft.primitives.special.formula import Real, choose, series, sign, sqrt, where
+from weft.primitives.special.formula import choose, series, sign, sqrt, where
 
 
-def on_intervals(x: Real, near: Real, middle: tuple, far: tuple) -> Real:
+def on_intervals(x: Expr, near: Expr, middle: tuple, far: tuple) -> Expr:
     """`near` to 4, a series to 10, and a series in 1 / x over sqrt(x) beyond; of x >= 0."""
     inverse = 1 / where(x > 10, x, 10.0)
     beyond = series(inverse, far) * sqrt(inverse)
     return choose(beyond, (x < 10, series(x, middle)), (x < 4, near))
 
 
-def i0e(x: Real) -> Real:
+def i0e(x: Expr) -> Expr:
     """exp(-|x|) I0(x)."""
     x = abs(x)
     return on_intervals(x, series(x, tables.I0E_1), tables.I0E_2, tables.I0E_3)
 
 
-def i1e(x: Real) -> Real:
+def i1e(x: Expr) -> Expr:
     """exp(-|x|) I1(x)."""
     y = abs(x)
     near = y * series(y, tables.I1E_1)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
+from weft.primitives.expr import Expr
 from weft.primitives.special import tables
 from weft.primitives.special.formula import (
-    Real,
     choose,
     equal,
     exp,
@@ -26,7 +26,7 @@ from weft.primitives.special.formula import (
 )
 
 
-def exp_square(x: Real, factor: float) -> Real:
+def exp_square(x: Expr, factor: float) -> Expr:
     """exp(factor x**2), factor 1, -1 or -1/2, without rounding the square."""
     high, low = halves(x)
     out = exp(high * high * factor)
@@ -35,31 +35,31 @@ def exp_square(x: Real, factor: float) -> Real:
     return out + where(out < math.inf, more, 0.0)
 
 
-def erfcx(x: Real) -> Real:
+def erfcx(x: Expr) -> Expr:
     """exp(x**2) erfc(x) for x >= 0."""
     t = where(equal(x, math.inf), 1.0, (x - 2) / (x + 2))
     return series(t, tables.ERFCX) / (1 + 2 * x)
 
 
-def scaled_erfc(x: Real) -> Real:
+def scaled_erfc(x: Expr) -> Expr:
     """exp(x**2) erfc(x)."""
     up = erfcx(abs(x))
     return where(x < 0, 2 * exp_square(bounded(abs(x)), 1.0) - up, up)
 
 
-def erf(x: Real) -> Real:
+def erf(x: Expr) -> Expr:
     """The error function."""
     y = abs(x)
     far = sign(x) * (1 - exp_square(bounded(y), -1.0) * erfcx(y))
     return where(y < 1, x * series(x * x, tables.ERF), far)
 
 
-def bounded(x: Real) -> Real:
+def bounded(x: Expr) -> Expr:
     """x >= 0, cut where exp(-x**2) is long 0, so that the parts of a square are finite."""
     return where(x > 100, 100.0, x)
 
 
-def erfc(x: Real) -> Real:
+def erfc(x: Expr) -> Expr:
     """1 - erf(x)."""
     y = abs(x)
     tail = exp_square(bounded(y), -1.0) * erfcx(y)
@@ -67,7 +67,7 @@ def erfc(x: Real) -> Real:
     return choose(tail, (x < 0, 2 - tail), (y < 0.5, near))
 
 
-def normal_cdf(x: Real) -> Real:
+def normal_cdf(x: Expr) -> Expr:
     """The distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2."""
     y = abs(x)
     z = y * math.sqrt(0.5)
@@ -76,7 +76,7 @@ def normal_cdf(x: Real) -> Real:
     return choose(tail, (x > 0, 1 - tail), (z < 0.5, near))
 
 
-def log_normal_cdf(x: Real) -> Real:
+def log_normal_cdf(x: Expr) -> Expr:
     """The logarithm of the normal distribution function, in both tails."""
     y = abs(x)
     z = y * math.sqrt(0.5)
@@ -86,7 +86,7 @@ def log_normal_cdf(x: Real) -> Real:
     return where(x > 0, upper, where(equal(y, math.inf), -math.inf, lower))
 
 
-def inverse_tail(y: Real) -> Real:
+def inverse_tail(y: Expr) -> Expr:
     """The x whose erfc is y, for y in (0, 1/4]; inf at 0."""
     r = sqrt(-log(y))
     out = choose(
@@ -97,7 +97,7 @@ def inverse_tail(y: Real) -> Real:
     return where(equal(y, 0), math.inf, out)
 
 
-def erf_inverse(x: Real) -> Real:
+def erf_inverse(x: Expr) -> Expr:
     """The y whose error function is x; NaN beyond 1."""
     y = abs(x)
     near = x * series(x * x, tables.ERFINV)
@@ -105,7 +105,7 @@ def erf_inverse(x: Real) -> Real:
     return choose(where(y < 0.75, near, tail), (~(y <= 1), math.nan))
 
 
-def erfc_inverse(y: Real) -> Real:
+def erfc_inverse(y: Expr) -> Expr:
     """The x whose erfc is y; NaN outside of [0, 2]."""
     other = 2 - y
     d = 1 - y
@@ -115,7 +115,7 @@ def erfc_inverse(y: Real) -> Real:
     return choose(near, (low, tail), (high, -tail), (~((y >= 0) & (y <= 2)), math.nan))
 
 
-def normal_quantile(p: Real) -> Real:
+def normal_quantile(p: Expr) -> Expr:
     """The x whose normal distribution function is p; NaN outside of [0, 1]."""
     d = 2 * p - 1
     root2 = math.sqrt(2)
@@ -130,7 +130,7 @@ def normal_quantile(p: Real) -> Real:
     )
 
 
-def dawson(x: Real) -> Real:
+def dawson(x: Expr) -> Expr:
     """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x."""
     y = abs(x)
     inverse = 1 / largest(y, 1.0)

@@ -1,7 +1,7 @@
-"""Mathematics written as it reads, lowered to StableHLO: `x * exp(-x) + 1`, loops, pairs of floats.
+"""Formulas of special functions: elementary functions of `Expr`, series, loops, pairs of floats.
 
-A formula is a Python function of `Real`s, run when a program is lowered; it is no operation of the
-language and has no derivative: primitives whose `lower` it is do. Special functions are made so.
+A formula is a Python function of `Expr`s, run when a program is lowered; `formula` makes it the
+lowering of a primitive, which has the derivative.
 """
 
 from __future__ import annotations
@@ -16,106 +16,13 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.primitives.expr import Expr
 from weft.primitives.special.tables import SIN_PI
 
 _NO_DOUBLES = ("METAL", "metal", "mps")  # platforms that have no float64
 
 
-class Real:
-    """An array of floats, or of truth values, in the place where `hlo` stands.
-
-    It is computed in its own dtype, and `eps` is the spacing at 1 of the floats that are wanted.
-    """
-
-    __slots__ = ("eps", "hlo", "value")
-
-    def __init__(self, hlo: Any, value: Any, eps: float):
-        self.hlo, self.value, self.eps = hlo, value, eps
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.value.aval.dtype
-
-    @property
-    def finfo(self) -> Any:
-        """The limits of the dtype that is computed in."""
-        return dtypes.finfo(self.dtype)
-
-    def new(self, value: Any) -> Real:
-        """A value beside this one."""
-        return Real(self.hlo, value, self.eps)
-
-    def exact(self) -> Real:
-        """The same, of which all digits are wanted that the dtype can hold."""
-        return Real(self.hlo, self.value, float(self.finfo.eps))
-
-    def like(self, x: Any) -> Real:
-        """`x`, a number or a Real, as a Real of this shape and dtype."""
-        if isinstance(x, Real):
-            return x
-        return self.new(self.hlo.constant(x, self.value.aval))
-
-    def apply(self, op: str, *others: Any) -> Real:
-        """A StableHLO operation on values of one type."""
-        return self.new(self.hlo.like(op, self.value, *[self.like(x).value for x in others])[0])
-
-    def compared(self, direction: str, other: Any) -> Real:
-        """A comparison, as truth values."""
-        return self.new(self.hlo.compare(direction, self.value, self.like(other).value))
-
-    def __add__(self, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Pair) else self.apply("add", other)
-
-    def __radd__(self, other: Any) -> Real:
-        return self.apply("add", other)
-
-    def __sub__(self, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Pair) else self.apply("subtract", other)
-
-    def __rsub__(self, other: Any) -> Real:
-        return self.like(other) - self
-
-    def __mul__(self, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Pair) else self.apply("multiply", other)
-
-    def __rmul__(self, other: Any) -> Real:
-        return self.apply("multiply", other)
-
-    def __truediv__(self, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Pair) else self.apply("divide", other)
-
-    def __rtruediv__(self, other: Any) -> Real:
-        return self.like(other) / self
-
-    def __neg__(self) -> Real:
-        return self.apply("negate")
-
-    def __abs__(self) -> Real:
-        return self.apply("abs")
-
-    def __lt__(self, other: Any) -> Real:
-        return self.compared("LT", other)
-
-    def __le__(self, other: Any) -> Real:
-        return self.compared("LE", other)
-
-    def __gt__(self, other: Any) -> Real:
-        return self.compared("GT", other)
-
-    def __ge__(self, other: Any) -> Real:
-        return self.compared("GE", other)
-
-    def __and__(self, other: Real) -> Real:
-        return self.apply("and", other)
-
-    def __or__(self, other: Real) -> Real:
-        return self.apply("or", other)
-
-    def __invert__(self) -> Real:
-        return self.apply("not")
-
-
-def function(op: str) -> Callable[[Real], Real]:
+def function(op: str) -> Callable[[Expr], Expr]:
     """A function of one operand that StableHLO has."""
     return lambda x: x.apply(op)
 
@@ -125,7 +32,7 @@ sqrt, sin, cos, floor = map(function, ("sqrt", "sine", "cosine", "floor"))
 sign, nearest = map(function, ("sign", "round_nearest_even"))
 
 
-def log1p(x: Real) -> Real:
+def log1p(x: Expr) -> Expr:
     """log(1 + x). The engine's is 60 units off near -0.4 in float64, where this is exact."""
     if x.dtype != np.float64:
         return x.apply("log_plus_one")
@@ -134,27 +41,27 @@ def log1p(x: Real) -> Real:
     return x.new((log(total) + where(plain, 0.0, rest) / where(plain, 1.0, total)).value)
 
 
-def equal(x: Real, y: Any) -> Real:
+def equal(x: Expr, y: Any) -> Expr:
     """Where x is y."""
-    return x.compared("EQ", y)
+    return x.compare("EQ", y)
 
 
-def is_nan(x: Real) -> Real:
+def is_nan(x: Expr) -> Expr:
     """Where x is no number."""
-    return x.compared("NE", x)
+    return x.compare("NE", x)
 
 
-def least(x: Real, y: Any) -> Real:
+def least(x: Expr, y: Any) -> Expr:
     """The smaller."""
     return x.apply("minimum", y)
 
 
-def largest(x: Real, y: Any) -> Real:
+def largest(x: Expr, y: Any) -> Expr:
     """The larger."""
     return x.apply("maximum", y)
 
 
-def where(condition: Real, x: Any, y: Any) -> Any:
+def where(condition: Expr, x: Any, y: Any) -> Any:
     """x where the condition holds, else y; of numbers, Reals or Pairs."""
     if isinstance(x, Pair) or isinstance(y, Pair):
         x, y = as_pair(x), as_pair(y)
@@ -163,12 +70,10 @@ def where(condition: Real, x: Any, y: Any) -> Any:
         return Pair(where(condition, x.hi, y.hi), lo)
     if x is y:
         return x
-    x, y = (x, x.like(y)) if isinstance(x, Real) else (y.like(x), y)
-    (out,) = x.hlo.op("stablehlo.select", [condition.value, x.value, y.value], [x.value.aval])
-    return x.new(out)
+    return condition.select(x if isinstance(x, Expr) else y.like(x), y)
 
 
-def choose(default: Any, *cases: tuple[Real, Any]) -> Any:
+def choose(default: Any, *cases: tuple[Expr, Any]) -> Any:
     """The value of the last case whose condition holds, else the default."""
     out = default
     for condition, value in cases:
@@ -176,13 +81,13 @@ def choose(default: Any, *cases: tuple[Real, Any]) -> Any:
     return out
 
 
-def is_odd(x: Real) -> Real:
+def is_odd(x: Expr) -> Expr:
     """Where a whole number is odd."""
     half = x * 0.5
-    return floor(half).compared("NE", half)
+    return floor(half).compare("NE", half)
 
 
-def sin_pi(x: Real) -> Real:
+def sin_pi(x: Expr) -> Expr:
     """sin(pi x), exactly 0 at whole numbers."""
     whole = nearest(x)
     part = x - whole
@@ -190,7 +95,7 @@ def sin_pi(x: Real) -> Real:
     return where(is_odd(whole), -out, out)
 
 
-def cos_pi(x: Real) -> Real:
+def cos_pi(x: Expr) -> Expr:
     """cos(pi x), exactly 0 halfway between whole numbers."""
     return sin_pi(0.5 - abs(x - 2 * nearest(x * 0.5)))
 
@@ -217,7 +122,7 @@ def powers(coefficients: tuple[float, ...], eps: float) -> tuple[float, ...]:
     return tuple(map(float, out))
 
 
-def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
+def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
     """The sum of c[k] x**k, by Horner's rule."""
     out = x.like(coefficients[-1])
     for c in reversed(coefficients[:-1]):
@@ -225,23 +130,21 @@ def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
     return out
 
 
-def series(x: Real, table: tuple[float, float, tuple[float, ...]]) -> Real:
+def series(x: Expr, table: tuple[float, float, tuple[float, ...]]) -> Expr:
     """A function on an interval by its Chebyshev series; beyond the interval its value at the end.
 
     As many terms are summed as the dtype that is wanted can tell.
     """
     low, high, coefficients = table
-    held = x.hlo.op(
-        "stablehlo.clamp", [v.value for v in (x.like(low), x, x.like(high))], [x.value.aval]
-    )[0]
-    t = (x.new(held) - (low + high) / 2) * (2 / (high - low))
+    held = x.like(low).make("clamp", x.aval, x, x.like(high))
+    t = (held - (low + high) / 2) * (2 / (high - low))
     return polynomial(t, powers(coefficients, x.eps))
 
 
 # --- loops ----------------------------------------------------------------------------------
 
 
-def repeat(step: Callable, start: Sequence[Real], active: Real, limit: int = 10_000) -> list[Real]:
+def repeat(step: Callable, start: Sequence[Expr], active: Expr, limit: int = 10_000) -> list[Expr]:
     """The state `start`, replaced by what step(n, *state) -> (active, *state) gives, n = 1, 2, ...
 
     An element is replaced for as long as it is active; it ends when none is, or at `limit`.
@@ -263,15 +166,15 @@ def repeat(step: Callable, start: Sequence[Real], active: Real, limit: int = 10_
         return hlo.like("and", some, bounded)
 
     def body(n: Any, active: Any, *state: Any) -> list:
-        mask = Real(hlo, active, eps)
-        now = [Real(hlo, v, eps) for v in state]
+        mask = Expr(hlo, active, eps)
+        now = [Expr(hlo, v, eps) for v in state]
         count = hlo.spread(hlo.convert(n, state[0].aval.dtype), state[0].aval)
-        more, *after = step(Real(hlo, count, eps), *now)
+        more, *after = step(Expr(hlo, count, eps), *now)
         kept = [where(mask, x, y).value for x, y in zip(after, now, strict=True)]
         return [*hlo.like("add", n, hlo.constant(1, n.aval)), (mask & more).value, *kept]
 
     values = [one, active.value, *[x.value for x in start]]
-    return [Real(hlo, v, eps) for v in hlo.while_loop(values, going, body)[2:]]
+    return [Expr(hlo, v, eps) for v in hlo.while_loop(values, going, body)[2:]]
 
 
 # --- pairs of floats ------------------------------------------------------------------------
@@ -323,13 +226,13 @@ class Pair:
         return as_pair(other) / self
 
     @property
-    def value(self) -> Real:
+    def value(self) -> Expr:
         """The nearest float."""
         return plus(self.hi, self.lo)
 
 
 def as_pair(x: Any) -> Pair:
-    """A number, a Real or a Pair as a Pair; a Fraction has its second part."""
+    """A number, an Expr or a Pair as a Pair; a Fraction has its second part."""
     if isinstance(x, Pair):
         return x
     if isinstance(x, Fraction):
@@ -339,7 +242,7 @@ def as_pair(x: Any) -> Pair:
 
 def doubled(*parts: Any) -> bool:
     """Whether pairs of these have second parts: whether no wider dtype is computed in."""
-    real = next(x for x in parts if isinstance(x, Real))
+    real = next(x for x in parts if isinstance(x, Expr))
     return real.eps <= float(real.finfo.eps)
 
 
@@ -372,15 +275,12 @@ def exact_sum(x: Any, y: Any) -> tuple[Any, Any]:
 
 def halves(x: Any) -> tuple[Any, Any]:
     """x as a sum of two floats of half as many bits, cut by bits: no compiler can spoil that."""
-    if not isinstance(x, Real):
+    if not isinstance(x, Expr):
         top = np.array(x, np.float64).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)
         high = float(top.view(np.float64))
         return high, float(Fraction(x) - Fraction(high))
     bits, mask = (np.int64, -(1 << 27)) if x.dtype == np.float64 else (np.int32, -(1 << 12))
-    aval = x.value.aval.update(dtype=np.dtype(bits))
-    (whole,) = x.hlo.op("stablehlo.bitcast_convert", [x.value], [aval])
-    (cut,) = x.hlo.like("and", whole, x.hlo.constant(mask, aval))
-    high = x.new(x.hlo.op("stablehlo.bitcast_convert", [cut], [x.value.aval])[0])
+    high = (x.bitcast(bits) & mask).bitcast(x.dtype)
     return high, x - high
 
 
@@ -393,10 +293,10 @@ def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
     return hi, ((a * c - hi) + a * d + b * c) + b * d
 
 
-def exp_pair(x: Pair) -> Real:
+def exp_pair(x: Pair) -> Expr:
     """exp of a pair, its second part taken to first order."""
     out = exp(x.hi)
-    return out + where(out < math.inf, out * x.lo, 0.0) if isinstance(x.lo, Real) else out
+    return out + where(out < math.inf, out * x.lo, 0.0) if isinstance(x.lo, Expr) else out
 
 
 _LN2_HIGH = Fraction(0x162E42FEE, 2**33)  # so few bits that its product with an exponent is exact
@@ -427,30 +327,15 @@ def log_pair(x: Any) -> Pair:
     return (as_pair(e) * _LN2_LOW + out) + e * float(_LN2_HIGH)
 
 
-def split_exponent(x: Pair) -> tuple[Pair, Real]:
+def split_exponent(x: Pair) -> tuple[Pair, Expr]:
     """m and e of x = m 2**e, m a pair between sqrt(1/2) and sqrt(2)."""
     hi = x.hi
     bits, mantissa, bias = (np.int64, 52, 1023) if hi.dtype == np.float64 else (np.int32, 23, 127)
-    aval = hi.value.aval.update(dtype=np.dtype(bits))
-    (whole,) = hi.hlo.op("stablehlo.bitcast_convert", [hi.value], [aval])
     root = int(np.array(math.sqrt(0.5), hi.dtype).view(bits))
-    constant = lambda n: hi.hlo.constant(n, aval)
-    (offset,) = hi.hlo.like("subtract", whole, constant(root))
-    (exponent,) = hi.hlo.like("shift_right_arithmetic", offset, constant(mantissa))
-    (field,) = hi.hlo.like("subtract", constant(bias), exponent)
-    (field,) = hi.hlo.like("shift_left", field, constant(mantissa))
-    scale = hi.new(hi.hlo.op("stablehlo.bitcast_convert", [field], [hi.value.aval])[0])
-    e = hi.new(hi.hlo.convert(exponent, hi.dtype))
+    exponent = (hi.bitcast(bits) - root).apply("shift_right_arithmetic", mantissa)
+    scale = (bias - exponent).apply("shift_left", mantissa).bitcast(hi.dtype)
+    e = exponent.convert(hi.dtype)
     return Pair(hi * scale, times(x.lo, scale)), e
-
-
-def log1p_pair(x: Any) -> Pair:
-    """log(1 + x) of a float or a pair."""
-    x = as_pair(x)
-    if not doubled(x.hi):
-        return Pair(log1p(plus(x.hi, x.lo)), 0.0)
-    total = as_pair(x) + 1
-    return log_pair(total)
 
 
 # --- lowerings ------------------------------------------------------------------------------
@@ -470,7 +355,7 @@ def formula(fun: Callable, wide: bool = True) -> Callable:
         if dtypes.is_complex(aval.dtype):
             dtype = dtypes.complex_dtype(dtype)
         eps = 2.0**-52 if part == np.float64 else 2.0**-23
-        reals = [Real(hlo, hlo.convert(v, dtype), eps) for v in values]
+        reals = [Expr(hlo, hlo.convert(v, dtype), eps) for v in values]
         out = fun(*reals, **params)
         for x in reals:
             out = where(is_nan(x), x, out)

@@ -10,11 +10,11 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from weft.primitives.expr import Expr
 from weft.primitives.special import tables
 from weft.primitives.special.error import erfcx
 from weft.primitives.special.formula import (
     Pair,
-    Real,
     as_pair,
     choose,
     cos_pi,
@@ -53,7 +53,7 @@ _PSI_ZERO = Fraction("1.4616321449683623412626595423257213284681962040064")
 _PSI_SLOPE = 0.96767224544762117  # of digamma at its zero
 
 
-def is_whole(x: Real) -> Real:
+def is_whole(x: Expr) -> Expr:
     """Where x is a whole number."""
     return equal(floor(x), x)
 
@@ -79,7 +79,7 @@ def gamma_parts(x: Any) -> tuple[Pair, Pair]:
     return log_gamma_far(where(small, held + 10, x)), where(small, product, 1.0)
 
 
-def positive_gamma(x: Any) -> Real:
+def positive_gamma(x: Any) -> Expr:
     """gamma(x) of a float or a pair > 0; inf where it is too large."""
     x = as_pair(x)
     top = 180.0 if x.hi.finfo.max > 1e100 else 40.0
@@ -87,7 +87,7 @@ def positive_gamma(x: Any) -> Real:
     return exp_pair(exponent) / divisor.value
 
 
-def gamma(x: Real) -> Real:
+def gamma(x: Expr) -> Expr:
     """gamma(x), by reflection for negative x; NaN at negative whole numbers, as SciPy has it."""
     y = abs(x)
     up = positive_gamma(where(equal(y, 0), 1.0, y))
@@ -99,7 +99,7 @@ def gamma(x: Real) -> Real:
     )
 
 
-def gamma_sign(x: Real) -> Real:
+def gamma_sign(x: Expr) -> Expr:
     """The sign of gamma(x): of zeros their own, NaN at negative whole numbers."""
     negative = where(is_odd(floor(x)), x.like(-1.0), 1.0)
     return choose(
@@ -109,7 +109,7 @@ def gamma_sign(x: Real) -> Real:
     )
 
 
-def log_gamma_near(x: Real) -> Real:
+def log_gamma_near(x: Expr) -> Expr:
     """log gamma(x) for x in [1/2, 8], relatively exact at its zeros 1 and 2."""
     middle = (
         (x - 1) * (x - 2) * where(x < 1.5, series(x, tables.LGAMMA_1), series(x, tables.LGAMMA_2))
@@ -117,7 +117,7 @@ def log_gamma_near(x: Real) -> Real:
     return where(x < 3, middle, series(x, tables.LGAMMA_3))
 
 
-def log_gamma(x: Real) -> Real:
+def log_gamma(x: Expr) -> Expr:
     """log |gamma(x)|; inf at 0 and the negative whole numbers.
 
     Absolutely exact to rounding, not relatively, at the zeros between negative whole numbers.
@@ -139,13 +139,13 @@ def log_gamma(x: Real) -> Real:
     return choose(where(x < 0, down, up), (whole | equal(y, math.inf), inf))
 
 
-def log_gamma_1p(a: Real) -> Real:
+def log_gamma_1p(a: Expr) -> Expr:
     """log gamma(1 + a) for a in [0, 1], relatively exact at 0."""
     x = a + 1
     return a * (a - 1) * where(a < 0.5, series(x, tables.LGAMMA_1), series(x, tables.LGAMMA_2))
 
 
-def digamma(x: Real) -> Real:
+def digamma(x: Expr) -> Expr:
     """The derivative of log gamma; relatively exact at its positive zero."""
     low = x < 1
     y = where(low, abs(x) + 1, x)
@@ -175,12 +175,12 @@ _EULER_MACLAURIN = (
 )  # fmt: skip
 
 
-def power(x: Real, y: Real) -> Real:
+def power(x: Expr, y: Expr) -> Expr:
     """x**y."""
     return x.apply("power", y)
 
 
-def hurwitz(x: Real, q: Real) -> Real:
+def hurwitz(x: Expr, q: Expr) -> Expr:
     """The sum of (k + q)**-x over k = 0, 1, ..., by Euler and Maclaurin's formula from k = 9 on.
 
     For negative q, where x has to be a whole number, terms are added one by one until q is not.
@@ -189,7 +189,7 @@ def hurwitz(x: Real, q: Real) -> Real:
     good = (x > 1) & ~bad & (q < math.inf) & (x < math.inf)
     s, a = where(good, x, 2.0), where(good, q, 1.0)
 
-    def step(n: Real, total: Real, a: Real) -> list:
+    def step(n: Expr, total: Expr, a: Expr) -> list:
         following = a + 1
         return [following < 0, total + power(a, -s), following]
 
@@ -215,7 +215,7 @@ def hurwitz(x: Real, q: Real) -> Real:
     )
 
 
-def polygamma(m: Real, x: Real) -> Real:
+def polygamma(m: Expr, x: Expr) -> Expr:
     """The derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x); NaN for other m."""
     good = (m >= 0) & equal(floor(m), m)
     n = where(good, m, 1.0)
@@ -227,7 +227,7 @@ def polygamma(m: Real, x: Real) -> Real:
 # --- beta -----------------------------------------------------------------------------------
 
 
-def inverse_beta_parts(a: Real, b: Real) -> tuple[Pair, Pair]:
+def inverse_beta_parts(a: Expr, b: Expr) -> tuple[Pair, Pair]:
     """(e, d) with gamma(a + b) / (gamma(a) gamma(b)) = exp(e) d, for positive a and b."""
     (ea, da), (eb, db) = gamma_parts(a), gamma_parts(b)
     en, dn = gamma_parts(as_pair(a) + b)
@@ -237,7 +237,7 @@ def inverse_beta_parts(a: Real, b: Real) -> tuple[Pair, Pair]:
 # --- incomplete gamma -----------------------------------------------------------------------
 
 
-def gamma_density(a: Real, x: Real) -> Real:
+def gamma_density(a: Expr, x: Expr) -> Expr:
     """x**a exp(-x) / gamma(a + 1)."""
     exponent, divisor = gamma_parts(as_pair(a) + 1)
     return exp_pair(a * log_pair(x) - x - exponent) * divisor.value
@@ -263,32 +263,32 @@ def temme_coefficients(rows: int, columns: int) -> list[list[float]]:
 _TEMME = temme_coefficients(8, 20)
 
 
-def proper(a: Real, x: Real) -> Real:
+def proper(a: Expr, x: Expr) -> Expr:
     """Where both arguments are positive and finite."""
     return (a > 0) & (a < math.inf) & (x > 0) & (x < math.inf)
 
 
-def in_series(a: Real, x: Real) -> Real:
+def in_series(a: Expr, x: Expr) -> Expr:
     """Where the power series is what converges fast; elsewhere the continued fraction does."""
     return (x <= 1) | (x <= a)
 
 
-def series_sum(a: Real, x: Real, active: Real) -> Real:
+def series_sum(a: Expr, x: Expr, active: Expr) -> Expr:
     """P(a, x) gamma(a + 1) / (x**a exp(-x)): the sum of x**n / ((a+1) ... (a+n))."""
 
-    def step(n: Real, c: Real, s: Real) -> list:
+    def step(n: Expr, c: Expr, s: Expr) -> list:
         c = c * x / (a + n)
         return [c > s * (x.eps / 4), c, s + c]
 
     return repeat(step, [x.like(1.0), x.like(1.0)], active)[1]
 
 
-def fraction_value(a: Real, x: Real, active: Real) -> Real:
+def fraction_value(a: Expr, x: Expr, active: Expr) -> Expr:
     """Q(a, x) gamma(a) / (x**a exp(-x)), by the modified algorithm of Lentz."""
     d = 1 / (x - a + 1)
     c = x.like(0.1 / float(x.finfo.tiny) ** 0.5)
 
-    def step(n: Real, c: Real, d: Real, h: Real) -> list:
+    def step(n: Expr, c: Expr, d: Expr, h: Expr) -> list:
         top = n * (a - n)
         b = x - a + 1 + 2 * n
         c = b + top / c
@@ -299,7 +299,7 @@ def fraction_value(a: Real, x: Real, active: Real) -> Real:
     return repeat(step, [c, d, d], active)[2]
 
 
-def temme(a: Real, x: Real) -> tuple[Real, Real]:
+def temme(a: Expr, x: Expr) -> tuple[Expr, Expr]:
     """(above, tail): Q(a, x) where x > a, else P(a, x), uniformly in x near a large a."""
     if doubled(x):
         deviance = as_pair(x) - a - a * log_pair(as_pair(x) / a)
@@ -317,7 +317,7 @@ def temme(a: Real, x: Real) -> tuple[Real, Real]:
     return above, exp_pair(-deviance) * where(above, half + correction, half - correction)
 
 
-def small_upper(a: Real, x: Real) -> Real:
+def small_upper(a: Expr, x: Expr) -> Expr:
     """Q(a, x) for x <= 1 and a < 1, where it is small against P (Gautschi 1979)."""
     total, power = x.like(0.0), x.like(1.0)
     for n in range(1, 20):
@@ -327,7 +327,7 @@ def small_upper(a: Real, x: Real) -> Real:
     return -expm1(exponent) - exp(exponent) * (a * total)
 
 
-def with_ends(out: Real, a: Real, x: Real, at_low: float, at_high: float) -> Real:
+def with_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr:
     """`out`, but for the ends: `at_low` for x = 0 or a = inf, `at_high` for x = inf or a = 0.
 
     NaN where an argument is negative or NaN, both are 0, or both are inf.
@@ -342,7 +342,7 @@ def with_ends(out: Real, a: Real, x: Real, at_low: float, at_high: float) -> Rea
     )
 
 
-def incomplete_gamma(a: Real, x: Real, lower: bool) -> Real:
+def incomplete_gamma(a: Expr, x: Expr, lower: bool) -> Expr:
     """P(a, x), or with `lower` false Q(a, x) = 1 - P(a, x), each from what it is near."""
     good = proper(a, x)
     sa, sx = where(good, a, 1.0), where(good, x, 1.0)
@@ -362,18 +362,18 @@ def incomplete_gamma(a: Real, x: Real, lower: bool) -> Real:
     return with_ends(where(small, small_upper(sa, sx), out), a, x, 1.0, 0.0)
 
 
-def derivative_sums(a: Real, x: Real) -> tuple[Real, Real, Real, Real]:
+def derivative_sums(a: Expr, x: Expr) -> tuple[Expr, Expr, Expr, Expr]:
     """The sums of P and of Q with their derivatives in a: s, ds/da, h, d(log h)/da."""
     zero, one = x.like(0.0), x.like(1.0)
 
-    def series_step(n: Real, c: Real, s: Real, dc: Real, ds: Real) -> list:
+    def series_step(n: Expr, c: Expr, s: Expr, dc: Expr, ds: Expr) -> list:
         r = a + n
         c = c * x / r
         dc = (dc * x - c) / r
         s, ds = s + c, ds + dc
         return [(c > s * x.eps) | (abs(dc) > abs(ds) * x.eps), c, s, dc, ds]
 
-    def fraction_step(n: Real, c: Real, d: Real, dc: Real, dd: Real, h: Real, slope: Real) -> list:
+    def fraction_step(n: Expr, c: Expr, d: Expr, dc: Expr, dd: Expr, h: Expr, slope: Expr) -> list:
         top = n * (a - n)
         b = x - a + 1 + 2 * n
         dc = (n - top * (dc / c)) / c - 1
@@ -397,7 +397,7 @@ def derivative_sums(a: Real, x: Real) -> tuple[Real, Real, Real, Real]:
     return s, ds, h, slope
 
 
-def gamma_derivative(a: Real, x: Real) -> Real:
+def gamma_derivative(a: Expr, x: Expr) -> Expr:
     """dP/da = -dQ/da."""
     good = proper(a, x)
     sa, sx = where(good, a, 1.0), where(good, x, 1.0)
@@ -408,7 +408,7 @@ def gamma_derivative(a: Real, x: Real) -> Real:
     return with_ends(where(in_series(sa, sx), by_series, by_fraction), a, x, 0.0, 0.0)
 
 
-def sample_derivative(a: Real, x: Real) -> Real:
+def sample_derivative(a: Expr, x: Expr) -> Expr:
     """-(dP/da) / (dP/dx): the density, which may underflow, cancels."""
     good = proper(a, x)
     sa, sx = where(good, a, 1.0), where(good, x, 1.0)
@@ -421,16 +421,16 @@ def sample_derivative(a: Real, x: Real) -> Real:
 # --- incomplete beta ------------------------------------------------------------------------
 
 
-def nonzero(x: Real) -> Real:
+def nonzero(x: Expr) -> Expr:
     """x, or something tiny where it is 0."""
     return where(equal(x, 0), float(x.finfo.tiny) ** 0.5, x)
 
 
-def beta_fraction(a: Real, b: Real, x: Real) -> Real:
+def beta_fraction(a: Expr, b: Expr, x: Expr) -> Expr:
     """I(x; a, b) a beta(a, b) / (x**a (1-x)**b), by the modified algorithm of Lentz."""
     d = 1 / nonzero(1 - (a + b) * x / (a + 1))
 
-    def step(m: Real, c: Real, d: Real, h: Real) -> list:
+    def step(m: Expr, c: Expr, d: Expr, h: Expr) -> list:
         even = a + 2 * m
         tops = (
             m * (b - m) * x / ((even - 1) * even),
@@ -445,10 +445,10 @@ def beta_fraction(a: Real, b: Real, x: Real) -> Real:
     return repeat(step, [x.like(1.0), d, d], equal(x, x))[2]
 
 
-def beta_series(a: Real, b: Real, x: Real, active: Real) -> Real:
+def beta_series(a: Expr, b: Expr, x: Expr, active: Expr) -> Expr:
     """I(x; a, b) a beta(a, b) / x**a for b < 1, all of whose terms are positive (DLMF 8.17.8)."""
 
-    def step(n: Real, c: Real, s: Real) -> list:
+    def step(n: Expr, c: Expr, s: Expr) -> list:
         c = c * x * ((n - b) / n)
         term = c * (a / (a + n))
         return [term > s * ((1 - x) * (x.eps / 16)), c, s + term]
@@ -456,7 +456,7 @@ def beta_series(a: Real, b: Real, x: Real, active: Real) -> Real:
     return repeat(step, [x.like(1.0), x.like(1.0)], active)[1]
 
 
-def incomplete_beta(a: Real, b: Real, x: Real) -> Real:
+def incomplete_beta(a: Expr, b: Expr, x: Expr) -> Expr:
     """The regularized incomplete beta function I(x; a, b), from the nearer end."""
     good = proper(a, x) & (x < 1) & (b > 0) & (b < math.inf)
     sa, sb, sx = (where(good, v, other) for v, other in ((a, 1.0), (b, 1.0), (x, 0.5)))

@@ -8,15 +8,16 @@ from typing import Any
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import stack
+from weft.primitives.expr import Expr
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import functions as special
-from weft.primitives.special.formula import Real, choose, equal, exp, where
+from weft.primitives.special.formula import choose, equal, exp, where
 from weft.scipy.special.arguments import floats, row
 
 __all__ = ["bessel_jn", "i0", "i0e", "i1", "i1e"]
 
 
-def grown(part: Real, x: Real) -> Real:
+def grown(part: Expr, x: Expr) -> Expr:
     """exp(|x|) times what has been scaled down by it, though exp alone may overflow."""
     half = exp(abs(x) * 0.5)
     return part * half * half
@@ -64,7 +65,7 @@ def i1e(x: Any) -> Any:
     return special.bessel_i1e(*floats("i1e", x))
 
 
-def miller(z: Real, *, v: int, n_iter: int) -> Real:
+def miller(z: Expr, *, v: int, n_iter: int) -> Expr:
     """J_v(z) by Miller's backward recurrence from the order `n_iter`, rescaled as it grows."""
     y = abs(z)
     safe = where(equal(y, 0), 1.0, y)

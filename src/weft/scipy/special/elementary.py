@@ -12,8 +12,8 @@ from weft.numpy.choice import where as pick
 from weft.numpy.fused import fused
 from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
+from weft.primitives.expr import Expr
 from weft.primitives.special.formula import (
-    Real,
     as_pair,
     choose,
     equal,
@@ -118,7 +118,7 @@ boxcox1p_p = row(
 )
 
 
-def divergence(p: Real, q: Real) -> Real:
+def divergence(p: Expr, q: Expr) -> Expr:
     """p log(p / q) - p + q, the sum as a pair."""
     inside = (p > 0) & (q > 0) & (p < math.inf) & (q < math.inf)
     sp, sq = where(inside, p, 1.0).exact(), where(inside, q, 1.0).exact()

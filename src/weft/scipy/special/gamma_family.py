@@ -20,12 +20,12 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_operand
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental as elementary
+from weft.primitives.expr import Expr
 from weft.primitives.special import functions as special
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special import tables
 from weft.primitives.special.formula import (
     Pair,
-    Real,
     as_pair,
     choose,
     cos_pi,
@@ -68,7 +68,7 @@ psi = special.digamma
 _LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
 
 
-def at_poles(a: Real, b: Real) -> tuple[Real, Real, Real]:
+def at_poles(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
     """Where a or b is a pole of gamma, and there of (-1)**b beta(1 - a - b, b) sign and 1 - a - b.
 
     The limit exists for whole b between; elsewhere 1 - a - b is given as 0, and beta is inf.
@@ -82,7 +82,7 @@ def at_poles(a: Real, b: Real) -> tuple[Real, Real, Real]:
     return pole, sign, where(good, rest, 0.0)
 
 
-def signed_log_beta(a: Real, b: Real) -> tuple[Real, Pair]:
+def signed_log_beta(a: Expr, b: Expr) -> tuple[Expr, Pair]:
     """The sign of beta(a, b), and the logarithm of its size."""
     pole, sign, rest = at_poles(a, b)
     whole = rest > 0
@@ -106,23 +106,23 @@ def signed_log_beta(a: Real, b: Real) -> tuple[Real, Pair]:
     return choose(signs, (whole, sign), ((pole & ~whole) | (a > 0) & (b > 0), 1.0)), out
 
 
-def log_beta(a: Real, b: Real) -> Real:
+def log_beta(a: Expr, b: Expr) -> Expr:
     """log |beta(a, b)|."""
     return signed_log_beta(a, b)[1].value
 
 
-def beta_of(a: Real, b: Real) -> Real:
+def beta_of(a: Expr, b: Expr) -> Expr:
     """beta(a, b)."""
     sign, exponent = signed_log_beta(a, b)
     return sign * exp_pair(exponent)
 
 
-def far_from(x: Real) -> float:
+def far_from(x: Expr) -> float:
     """Where the logarithm of gamma leaves too few digits for a ratio; powers have them there."""
     return 1e10 if doubled(x) else 1e7
 
 
-def pochhammer(z: Real, m: Real) -> Real:
+def pochhammer(z: Expr, m: Expr) -> Expr:
     """gamma(z + m) / gamma(z), by reflection where an argument is not positive."""
     top = as_pair(z) + m
     up, low = top.value > 0, z > 0
@@ -150,7 +150,7 @@ def pochhammer(z: Real, m: Real) -> Real:
     )
 
 
-def combinations(n: Real, k: Real) -> Real:
+def combinations(n: Expr, k: Expr) -> Expr:
     """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), 0 for k < 0 or k > n."""
     good = (k >= 0) & (k <= n) & (n >= 0)
     sn, sk = where(good, n, 1.0), where(good, k, 1.0)
@@ -163,14 +163,14 @@ def combinations(n: Real, k: Real) -> Real:
     return where(good, where(whole, nearest(out), out), 0.0)
 
 
-def factorial_of(n: Real) -> Real:
+def factorial_of(n: Expr) -> Expr:
     """gamma(n + 1), 0 for n < 0; of whole numbers a whole number."""
     out = gammas.positive_gamma(as_pair(where(n < 0, 1.0, n)) + 1)
     whole = gammas.is_whole(n) & (out < 2.0**52)
     return where(n < 0, 0.0, where(whole, nearest(out), out))
 
 
-def riemann(x: Real) -> Real:
+def riemann(x: Expr) -> Expr:
     """zeta(x), by a series about 1, the sum beyond it, and reflection for negative x."""
     low = x < 0
     reflected = 1 - as_pair(where(low, x, 0.0))

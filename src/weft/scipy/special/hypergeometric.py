@@ -11,8 +11,8 @@ from typing import Any
 
 from weft.numpy.fused import fused
 from weft.primitives.elementwise import no_derivative
+from weft.primitives.expr import Expr
 from weft.primitives.special.formula import (
-    Real,
     choose,
     equal,
     exp,
@@ -27,11 +27,11 @@ from weft.scipy.special.arguments import floats, row
 __all__ = ["hyp1f1", "hyp2f1"]
 
 
-def kummer_series(a: Real, b: Real, x: Real, active: Real) -> tuple[Real, Real, Real]:
+def kummer_series(a: Expr, b: Expr, x: Expr, active: Expr) -> tuple[Expr, Expr, Expr]:
     """The sum of (a)_n x**n / ((b)_n n!), and its derivatives in a and in b."""
     zero, one = x.like(0.0), x.like(1.0)
 
-    def step(n: Real, c: Real, da: Real, db: Real, s: Real, sa: Real, sb: Real) -> list:
+    def step(n: Expr, c: Expr, da: Expr, db: Expr, s: Expr, sa: Expr, sb: Expr) -> list:
         r = x / ((b + (n - 1)) * n)
         top = a + (n - 1)
         da = (da * top + c) * r
@@ -48,7 +48,7 @@ def kummer_series(a: Real, b: Real, x: Real, active: Real) -> tuple[Real, Real, 
     return s, sa, sb
 
 
-def kummer(a: Real, b: Real, x: Real, moved: str = "") -> Real:
+def kummer(a: Expr, b: Expr, x: Expr, moved: str = "") -> Expr:
     """1F1(a; b; x), or its derivative in `moved`, a or b."""
     pole = (b <= 0) & is_whole(b)
     ends = (a <= 0) & is_whole(a)
@@ -67,7 +67,7 @@ def kummer(a: Real, b: Real, x: Real, moved: str = "") -> Real:
     return choose(out, (pole, math.inf))
 
 
-def kummer_far(a: Real, b: Real, x: Real) -> Real:
+def kummer_far(a: Expr, b: Expr, x: Expr) -> Expr:
     """1F1 for large |x|, by the larger of its asymptotic series (DLMF 13.7.2)."""
     up = x > 0
     p, q = where(up, b - a, a), where(up, 1 - a, a - b + 1)
@@ -84,10 +84,10 @@ def kummer_far(a: Real, b: Real, x: Real) -> Real:
     return where(vanishes, 0.0, total * factor * sign)
 
 
-def gauss_series(a: Real, b: Real, c: Real, x: Real, active: Real) -> Real:
+def gauss_series(a: Expr, b: Expr, c: Expr, x: Expr, active: Expr) -> Expr:
     """The sum of (a)_n (b)_n x**n / ((c)_n n!)."""
 
-    def step(n: Real, term: Real, total: Real) -> list:
+    def step(n: Expr, term: Expr, total: Expr) -> list:
         k = n - 1
         term = term * ((a + k) * (b + k) / ((c + k) * n)) * x
         total = total + term
@@ -99,7 +99,7 @@ def gauss_series(a: Real, b: Real, c: Real, x: Real, active: Real) -> Real:
     return repeat(step, [x.like(1.0), x.like(1.0)], active, 20_000)[1]
 
 
-def ratio_of_gammas(tops: tuple, bottoms: tuple) -> Real:
+def ratio_of_gammas(tops: tuple, bottoms: tuple) -> Expr:
     """The product of gamma over `tops`, over that over `bottoms`, where a pole gives 0."""
     exponent, sign, zero = 0.0, 1.0, None
     for x, direction in [(t, 1) for t in tops] + [(b, -1) for b in bottoms]:
@@ -112,7 +112,7 @@ def ratio_of_gammas(tops: tuple, bottoms: tuple) -> Real:
     return where(zero, 0.0, exp(exponent) * sign)
 
 
-def gauss(a: Real, b: Real, c: Real, x: Real) -> Real:
+def gauss(a: Expr, b: Expr, c: Expr, x: Expr) -> Expr:
     """2F1(a, b; c; x) for x <= 1, by Pfaff's and Euler's transformations and that to 1 - x."""
     finite = ((a <= 0) & is_whole(a)) | ((b <= 0) & is_whole(b))
     pole = (c <= 0) & is_whole(c)

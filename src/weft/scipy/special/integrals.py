@@ -12,9 +12,9 @@ from typing import Any
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
 from weft.primitives import transcendental as ops
+from weft.primitives.expr import Expr
 from weft.primitives.special import tables
 from weft.primitives.special.formula import (
-    Real,
     choose,
     cos,
     cos_pi,
@@ -41,7 +41,7 @@ _EULER = 0.5772156649015329
 _EI_ZERO = Fraction("0.37250741078136663446199186658011913353568949777165")
 
 
-def e1(x: Real) -> Real:
+def e1(x: Expr) -> Expr:
     """E1(x); inf at 0, NaN below."""
     inverse = 1 / where(x > 1, x, 1.0)
     far = choose(
@@ -53,7 +53,7 @@ def e1(x: Real) -> Real:
     return choose(far * exp(-x) * inverse, (x <= 1, near), (x < 0, math.nan))
 
 
-def ei(x: Real) -> Real:
+def ei(x: Expr) -> Expr:
     """Ei(x), relatively exact at its zero; -inf at 0."""
     # the zero has two parts: what the second adds is constant near it, and nothing elsewhere
     zero = float(_EI_ZERO)
@@ -79,19 +79,19 @@ def ei(x: Real) -> Real:
     )
 
 
-def en(n: Real, x: Real) -> Real:
+def en(n: Expr, x: Expr) -> Expr:
     """En(x), by its series to 1 and its continued fraction beyond."""
     good = (n >= 1) & (x > 0) & (x < math.inf) & equal(floor(n), n)
     sn, sx = where(good, n, 1.0), where(good, x, 1.0)
     near = sx <= 1
 
-    def series_step(i: Real, power: Real, total: Real) -> list:
+    def series_step(i: Expr, power: Expr, total: Expr) -> list:
         power = power * (sx / -i)
         pole = equal(i, sn - 1)
         term = where(pole, power * (digamma(sn) - log(sx)), -power / where(pole, 1.0, i - (sn - 1)))
         return [(abs(term) > abs(total) * (x.eps / 8)) | (i < sn), power, total + term]
 
-    def fraction_step(i: Real, c: Real, d: Real, h: Real) -> list:
+    def fraction_step(i: Expr, c: Expr, d: Expr, h: Expr) -> list:
         top = -(i * (sn - 1 + i))
         b = sx + sn + 2 * i
         d = 1 / (top * d + b)
@@ -112,7 +112,7 @@ def en(n: Real, x: Real) -> Real:
     )
 
 
-def dilogarithm(x: Real) -> Real:
+def dilogarithm(x: Expr) -> Expr:
     """Li2(1 - x), reflected and inverted into |1 - x| <= 1/2."""
     beyond = x > 1.5
     y = where(beyond, 1 / x, x)
@@ -129,7 +129,7 @@ def dilogarithm(x: Real) -> Real:
     )
 
 
-def sine_parts(x: Real) -> tuple[Real, Real]:
+def sine_parts(x: Expr) -> tuple[Expr, Expr]:
     """f and g of Si = pi/2 - f cos - g sin and Ci = f sin - g cos, for x >= 4."""
     inverse = 1 / where(x > 4, x, 4.0)
     t = inverse * inverse
@@ -139,7 +139,7 @@ def sine_parts(x: Real) -> tuple[Real, Real]:
     return f, g
 
 
-def sine_integral(x: Real) -> Real:
+def sine_integral(x: Expr) -> Expr:
     """Si(x)."""
     y = abs(x)
     f, g = sine_parts(y)
@@ -148,7 +148,7 @@ def sine_integral(x: Real) -> Real:
     return where(y < 4, x * series(x * x, tables.SI), sign(x) * far)
 
 
-def cosine_integral(x: Real) -> Real:
+def cosine_integral(x: Expr) -> Expr:
     """Ci(|x|)."""
     y = abs(x)
     f, g = sine_parts(y)
@@ -159,7 +159,7 @@ def cosine_integral(x: Real) -> Real:
     return choose(far, (y < 4, near), (equal(x, -math.inf), math.nan))
 
 
-def fresnel_integral(x: Real, cosine: bool) -> Real:
+def fresnel_integral(x: Expr, cosine: bool) -> Expr:
     """C(x) or S(x); pi x**2 / 2 is reduced exactly."""
     y = where(abs(x) < 1e15, abs(x), 1e15)
     square = y * y

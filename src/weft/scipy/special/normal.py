@@ -16,9 +16,10 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental as elementary
+from weft.primitives.expr import Expr
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import functions as special
-from weft.primitives.special.formula import Real, choose, equal, exp, where
+from weft.primitives.special.formula import choose, equal, exp, where
 from weft.scipy.special.arguments import floats, row, widely
 
 __all__ = [
@@ -84,7 +85,7 @@ dawsn_p = row(
 )
 
 
-def owen(h: Real, a: Real) -> Real:
+def owen(h: Expr, a: Expr) -> Expr:
     """Owen's T by Gauss-Legendre quadrature of its integral, whose terms are all positive.
 
     T(h, a) = (Q(h) + Q(ah)) / 2 - Q(h) Q(ah) - T(ah, 1/a) for a > 1, Q = 1 - ndtr.

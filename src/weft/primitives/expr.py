@@ -1,0 +1,220 @@
+"""`Expr`: mathematics written as it reads, lowered to StableHLO: `x * y + 1` writes operations.
+
+For lowerings that are formulas: special functions, small matrices, random words. It is no operation
+of the language and has no derivative: the primitives whose `lower` uses it have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+from weft.xla.hlo import i64s
+
+
+def write_operator(op: str, swapped: bool = False) -> Callable[[Expr, Any], Any]:
+    """The method of `Expr` that writes an operation of two operands."""
+
+    def method(self: Expr, other: Any) -> Any:
+        if not isinstance(other, Expr | Number):
+            return NotImplemented
+        return self.like(other).apply(op, self) if swapped else self.apply(op, other)
+
+    return method
+
+
+def write_comparison(direction: str) -> Callable[[Expr, Any], Expr]:
+    """The method of `Expr` that writes a comparison."""
+    return lambda self, other: self.compare(direction, other)
+
+
+class Expr:
+    """A value of the program that `hlo` writes; operators on it write StableHLO operations.
+
+    Numbers take its type; of two shapes, the shorter repeats along the last axes of the longer.
+    `eps` is the spacing at 1 of the floats that are wanted, where a formula asks (special/).
+    """
+
+    __slots__ = ("eps", "hlo", "value")
+
+    def __init__(self, hlo: Any, value: Any, eps: float = 0.0):
+        self.hlo, self.value, self.eps = hlo, value, eps
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self.value.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.value.aval.dtype
+
+    @property
+    def finfo(self) -> Any:
+        """The limits of the dtype that is computed in."""
+        return dtypes.finfo(self.dtype)
+
+    def new(self, value: Any) -> Expr:
+        """A value beside this one."""
+        return Expr(self.hlo, value, self.eps)
+
+    def exact(self) -> Expr:
+        """The same, of which all digits are wanted that the dtype can hold."""
+        return Expr(self.hlo, self.value, float(self.finfo.eps))
+
+    def like(self, x: Any) -> Expr:
+        """`x`, a number or an Expr; a number in this shape and dtype."""
+        return x if isinstance(x, Expr) else self.new(self.hlo.constant(x, self.aval))
+
+    # --- elements ---
+
+    def apply(self, op: str, *others: Any) -> Expr:
+        """An operation on values of one dtype, which the result has too."""
+        operands = [self, *map(self.like, others)]
+        shape = max((x.shape for x in operands), key=len)
+        return self.new(self.hlo.like(op, *[x.broadcast(shape).value for x in operands])[0])
+
+    __add__, __mul__ = write_operator("add"), write_operator("multiply")
+    __radd__, __rmul__ = __add__, __mul__
+    __sub__, __rsub__ = write_operator("subtract"), write_operator("subtract", swapped=True)
+    __truediv__, __rtruediv__ = write_operator("divide"), write_operator("divide", swapped=True)
+    __and__, __or__, __xor__ = map(write_operator, ("and", "or", "xor"))
+    __lt__, __le__, __gt__, __ge__ = map(write_comparison, ("LT", "LE", "GT", "GE"))
+
+    def __neg__(self) -> Expr:
+        return self.apply("negate")
+
+    def __abs__(self) -> Expr:
+        return self.apply("abs")
+
+    def __invert__(self) -> Expr:
+        return self.apply("not")
+
+    def compare(self, direction: str, other: Any) -> Expr:
+        """Whether it is so, as truth values."""
+        return self.new(self.hlo.compare(direction, self.value, self.like(other).value))
+
+    def select(self, yes: Expr, no: Any) -> Expr:
+        """`yes` where this is true, else `no`."""
+        return self.broadcast(yes.shape).make("select", yes.aval, yes, yes.like(no))
+
+    def convert(self, dtype: np.dtype) -> Expr:
+        """The same numbers in another dtype."""
+        return self.new(self.hlo.convert(self.value, dtype))
+
+    def bitcast(self, dtype: Any, shape: Sequence[int] | None = None) -> Expr:
+        """The bits read as another dtype; of another width in another shape."""
+        out = self.aval.update(dtype=np.dtype(dtype), shape=shape or self.shape)
+        return self.make("bitcast_convert", out)
+
+    def part(self, name: str) -> Expr:
+        """The "real" or "imag" part; a real value itself."""
+        if not dtypes.is_complex(self.dtype):
+            return self
+        return self.make(name, self.aval.update(dtype=dtypes.real_dtype(self.dtype)))
+
+    def conjugate(self) -> Expr:
+        """The complex conjugate; a real value itself."""
+        if not dtypes.is_complex(self.dtype):
+            return self
+        return self.part("real").make("complex", self.aval, -self.part("imag"))
+
+    # --- shapes ---
+
+    def make(self, op: str, out: ShapedArray, *others: Expr, **attrs: Any) -> Expr:
+        """An operation with one result, of the type `out`."""
+        operands = [self.value, *[x.value for x in others]]
+        return self.new(self.hlo.op("stablehlo." + op, operands, [out], **attrs)[0])
+
+    def broadcast(self, shape: Sequence[int], dims: Sequence[int] | None = None) -> Expr:
+        """Repeated to `shape`: axis k is axis dims[k] of it, axis k where `dims` does not say."""
+        if self.shape == tuple(shape):
+            return self
+        dims = range(len(self.shape)) if dims is None else dims
+        out = self.aval.update(shape=tuple(shape))
+        return self.make("broadcast_in_dim", out, broadcast_dimensions=i64s(dims))
+
+    def reshape(self, shape: Sequence[int]) -> Expr:
+        """The same elements under another shape."""
+        if self.shape == tuple(shape):
+            return self
+        return self.make("reshape", self.aval.update(shape=tuple(shape)))
+
+    def transpose(self, order: Sequence[int]) -> Expr:
+        """Axis order[k] as axis k."""
+        if list(order) == list(range(len(self.shape))):
+            return self
+        out = self.aval.update(shape=tuple(self.shape[i] for i in order))
+        return self.make("transpose", out, permutation=i64s(order))
+
+    def slice(self, starts: Sequence[int], limits: Sequence[int]) -> Expr:
+        """The part from `starts` up to `limits`."""
+        shape = tuple(b - a for a, b in zip(starts, limits, strict=True))
+        if self.shape == shape:
+            return self
+        return self.make(
+            "slice",
+            self.aval.update(shape=shape),
+            start_indices=i64s(starts),
+            limit_indices=i64s(limits),
+            strides=i64s([1] * len(shape)),
+        )
+
+    def slice_axis(self, start: int, stop: int, axis: int = -1) -> Expr:
+        """The part from `start` up to `stop` along one axis."""
+        starts, limits = [0] * len(self.shape), list(self.shape)
+        starts[axis], limits[axis] = start, stop
+        return self.slice(starts, limits)
+
+    def slice_at(self, starts: Sequence[Expr], sizes: Sequence[int]) -> Expr:
+        """The part of these sizes at a place known when the program runs."""
+        out = self.aval.update(shape=tuple(sizes))
+        return self.make("dynamic_slice", out, *starts, slice_sizes=i64s(sizes))
+
+    def update_at(self, part: Expr, starts: Sequence[Expr]) -> Expr:
+        """With a part replaced at a place known when the program runs."""
+        return self.make("dynamic_update_slice", self.aval, part, *starts)
+
+    def pad(self, lows: Sequence[int], highs: Sequence[int], fill: Any = 0) -> Expr:
+        """With as many `fill` more before and after each axis; negative ones cut away."""
+        if not any((*lows, *highs)):
+            return self
+        rows = zip(self.shape, lows, highs, strict=True)
+        fill = fill if isinstance(fill, Expr) else scalar(self.hlo, fill, self.dtype)
+        return self.make(
+            "pad",
+            self.aval.update(shape=tuple(n + low + high for n, low, high in rows)),
+            fill,
+            edge_padding_low=i64s(lows),
+            edge_padding_high=i64s(highs),
+            interior_padding=i64s([0] * len(lows)),
+        )
+
+
+def scalar(hlo: Any, x: Any, dtype: Any = np.int32) -> Expr:
+    """A number; an index where no dtype is given."""
+    return Expr(hlo, hlo.constant(x, ShapedArray((), dtype)))
+
+
+def count_along(hlo: Any, out: ShapedArray, axis: int) -> Expr:
+    """0, 1, 2, ... along an axis."""
+    return Expr(hlo, hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{axis} : i64")[0])
+
+
+def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
+    """Values one after another along an axis."""
+    first, *rest = parts
+    if not rest:
+        return first
+    shape = list(first.shape)
+    shape[axis] = sum(x.shape[axis] for x in parts)
+    out = first.aval.update(shape=tuple(shape))
+    return first.make("concatenate", out, *rest, dimension=f"{axis % len(shape)} : i64")
