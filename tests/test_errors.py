@@ -22,9 +22,9 @@ import weft
 import weft.numpy as jnp
 from weft import errors, grad, jit, lax, vmap
 from weft.core.jaxpr import Jaxpr
-from weft.core.passes import check_jaxpr
 from weft.core.trace import current
 from weft.options import named_axes, surroundings
+from weft.passes.check import check_jaxpr
 from weft.xla.eager import EVAL
 
 PACKAGE = str(pathlib.Path(weft.__file__).parent)

@@ -128,7 +128,7 @@ def test_results_that_are_not_used_are_removed(kind):
     if kind is custom_vjp:
         bwd = lambda _, cts: (2 * cts[0] + 3 * cts[1] + 5 * cts[2],)
         f.defvjp(lambda x: ((x, x, x), None), bwd)
-    jaxpr, _ = weft.core.passes.dce_jaxpr(make_jaxpr(f)(1.0).jaxpr, (False, True, False))
+    jaxpr, _ = weft.passes.dce.dce_jaxpr(make_jaxpr(f)(1.0).jaxpr, (False, True, False))
     (eqn,) = jaxpr.eqns
     assert [e.primitive.name for e in eqn.params["call_jaxpr"].eqns] == ["exp"]
     one = lambda x: jaxpr(x)[0]

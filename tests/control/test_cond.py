@@ -5,8 +5,9 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.control.cond import cond_p
-from weft.core.passes import check_jaxpr, dce_jaxpr
 from weft.core.primitive import Zero
+from weft.passes.check import check_jaxpr
+from weft.passes.dce import dce_jaxpr
 from weft.transforms.jvp import jvp as jvp_flat
 
 X = np.array([0.3, -0.7, 1.1], np.float32)

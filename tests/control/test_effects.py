@@ -10,7 +10,8 @@ import weft.numpy as jnp
 from weft import lax
 from weft.api.callbacks import io_callback, pure_callback
 from weft.control.effects import OrderedIOEffect
-from weft.core.passes import check_jaxpr, dce_jaxpr, quiet_jaxpr
+from weft.passes.check import check_jaxpr
+from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 
 X = np.float32([0, 1, 2])
 SCALAR = weft.ShapeDtypeStruct((), np.float32)

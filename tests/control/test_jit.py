@@ -7,8 +7,10 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, make_jaxpr, vmap
 from weft.control.jit import jaxpr_uses_axis, jit_p
-from weft.core.passes import check_jaxpr, dce_jaxpr, inline_calls
 from weft.core.primitive import Primitive
+from weft.passes.check import check_jaxpr
+from weft.passes.dce import dce_jaxpr
+from weft.passes.inline import inline_calls
 from weft.xla.building import JitSpec, lower_program
 from weft.xla.placement import on_device
 

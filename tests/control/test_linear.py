@@ -3,8 +3,8 @@ import numpy as np
 from weft import disable_jit, make_jaxpr, vmap
 from weft import numpy as jnp
 from weft.control.linear import linear_solve_p
-from weft.core.passes import check_jaxpr
 from weft.lax import custom_linear_solve
+from weft.passes.check import check_jaxpr
 
 D = np.array([2.0, 4.0], np.float32)
 

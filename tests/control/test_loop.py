@@ -8,7 +8,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import jit, jvp, lax, make_jaxpr, vmap
-from weft.core.passes import dce_jaxpr
+from weft.passes.dce import dce_jaxpr
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,8 @@ from weft import (
 from weft import checkpoint_policies as policies
 from weft.ad_checkpoint import checkpoint_name, saved_residuals
 from weft.control.remat import name_p, remat_p
-from weft.core.passes import check_jaxpr, inline_calls
+from weft.passes.check import check_jaxpr
+from weft.passes.inline import inline_calls
 from weft.primitives.dot import dot_general_p
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,9 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, linearize, make_jaxpr, tree, vjp, vmap
 from weft.control.scan import scan_p
-from weft.core.passes import dce_jaxpr, dependences
 from weft.extend.core import subjaxprs
+from weft.passes.dce import dce_jaxpr
+from weft.passes.dependence import dependences
 from weft.transforms.linearize import linearize as linearize_flat
 
 RNG = np.random.default_rng(0)

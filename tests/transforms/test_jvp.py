@@ -6,10 +6,10 @@ import pytest
 import weft
 from weft import lax
 from weft.core.aval import typeof
-from weft.core.passes import check_jaxpr
 from weft.core.primitive import Zero
 from weft.core.stage import stage_closed
 from weft.core.trace import current_trace
+from weft.passes.check import check_jaxpr
 from weft.transforms.jvp import JVPTracer, jvp, jvp_jaxpr
 
 A = np.array([1.0, 2.0, 3.0], np.float32)

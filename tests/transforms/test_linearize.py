@@ -7,9 +7,9 @@ import pytest
 
 from weft import jit, lax
 from weft.core.aval import typeof
-from weft.core.passes import check_jaxpr
 from weft.core.stage import stage_closed
 from weft.core.trace import current_trace
+from weft.passes.check import check_jaxpr
 from weft.transforms.linearize import linearize, residual_values, split_jaxpr
 from weft.util import merge, partition
 

@@ -6,10 +6,10 @@ import pytest
 import weft
 from weft import jit, lax
 from weft.core.aval import typeof
-from weft.core.passes import check_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.stage import stage_closed
 from weft.errors import MissingRule
+from weft.passes.check import check_jaxpr
 from weft.transforms.transpose import backward, backward_jaxpr
 
 A = np.array([1.0, 2.0, 3.0], np.float32)

@@ -19,10 +19,11 @@ from weft.control.jit import jit_p
 from weft.control.remat import name_p, remat_p
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn, Literal
-from weft.core.passes import dce_jaxpr, inline_calls
 from weft.core.source import boundary, source_location
 from weft.core.stage import stage
 from weft.options import config
+from weft.passes.dce import dce_jaxpr
+from weft.passes.inline import inline_calls
 from weft.primitives.constant import constant_p
 from weft.pytrees import flatten, tree_map
 from weft.transforms.linearize import linearize

@@ -16,7 +16,6 @@ from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.jit import jaxpr_uses_axis, jit_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxprs_in_params, memo_jaxpr
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import (
     Linear,
     Primitive,
@@ -31,6 +30,7 @@ from weft.core.source import inner_source
 from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.options import config
+from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal, zeros

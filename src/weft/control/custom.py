@@ -13,11 +13,11 @@ from weft import dtypes
 from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer
+from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose

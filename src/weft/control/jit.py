@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import (
     Linear,
     Primitive,
@@ -20,6 +19,7 @@ from weft.core.primitive import (
     tangents_of,
 )
 from weft.core.trace import current
+from weft.passes.dce import dce_jaxpr
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import checked_jaxpr
 from weft.transforms.jvp import jvp_jaxpr

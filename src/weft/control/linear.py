@@ -12,9 +12,9 @@ from typing import Any
 from weft.control.custom import look_into
 from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import typeof
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, moving
 from weft.options import config
+from weft.passes.dce import dce_jaxpr
 from weft.primitives.elementwise import difference
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.batch import batch_jaxpr

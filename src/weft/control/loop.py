@@ -40,10 +40,10 @@ from weft.control.loop_bodies import (
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr
-from weft.core.passes import dce_jaxpr, quiet_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, moving, solved_for, tangents_of
 from weft.core.stage import stage_closed
 from weft.core.trace import use
+from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import max, sub
 from weft.primitives.layout import (

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.control.reversal import INT, ONE
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
-from weft.core.passes import dce_jaxpr
+from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, add_p, lt, lt_p, select
 from weft.primitives.layout import broadcast, broadcast_in_dim, zeros

@@ -13,11 +13,11 @@ from typing import Any
 from weft.control.custom import look_into
 from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import typeof
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Primitive, Zero, moving, tangents_of
 from weft.core.source import own_lines
 from weft.core.trace import Tracer, current
 from weft.options import config
+from weft.passes.dce import dce_jaxpr
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.check import unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr

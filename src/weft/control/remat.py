@@ -14,10 +14,10 @@ from weft import dtypes
 from weft.control.jit import Jit
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.passes import dce_jaxpr, quiet_jaxpr
 from weft.core.primitive import Primitive
 from weft.core.trace import current
 from weft.options import config
+from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.util import merge, partition

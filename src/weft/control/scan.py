@@ -24,9 +24,9 @@ from weft.control.scan_bodies import (
 )
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
-from weft.core.passes import dce_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, moving, solved_for, tangents_of
 from weft.core.trace import Tracer, use
+from weft.passes.dce import dce_jaxpr
 from weft.primitives.layout import batched_at_front, instantiate, moved_to_front, zeros
 from weft.primitives.slicing import lower_slice
 from weft.transforms.batch import unmapped_aval

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from weft import dtypes
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
-from weft.core.passes import dce_jaxpr, dependences, has_effects
+from weft.passes.dce import dce_jaxpr, has_effects
+from weft.passes.dependence import dependences
 from weft.primitives.elementwise import add_p
 from weft.transforms.batch import Axis, batch_jaxpr
 from weft.transforms.jvp import jvp_jaxpr

@@ -11,12 +11,12 @@ from typing import Any
 
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
-from weft.core.passes import dce_jaxpr as pruned
 from weft.core.primitive import Primitive
 from weft.core.stage import StagedTracer as DynamicJaxprTracer
 from weft.core.stage import close_jaxpr as convert_constvars_jaxpr
 from weft.core.stage import stage
 from weft.interpreters.defining import Rules
+from weft.passes.dce import dce_jaxpr as pruned
 
 __all__ = [
     "DynamicJaxprTracer",

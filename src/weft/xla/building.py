@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
-from weft.core.passes import check_jaxpr, dce_jaxpr
-from weft.options import config
+from weft.passes import run_passes
+from weft.passes.dce import used_inputs
 from weft.watch import events
 from weft.xla.compile import Executable, compile_text
 from weft.xla.lower import Module, lower_module
@@ -51,9 +51,8 @@ def lower_program(
     Small consts become constants of the text, which the compiler can fold; large ones are passed.
     Arguments that the program does not use are left out.
     """
-    jaxpr, used = dce_jaxpr(jaxpr, None, True)
-    if config.enable_checks:
-        check_jaxpr(jaxpr)
+    jaxpr = run_passes(jaxpr)
+    used = used_inputs(jaxpr)
     n = len(consts)
     written, passed, taken = {}, [], []  # variables: of consts in the text, and of parameters
     for var, const, is_used in zip(jaxpr.invars, consts, used, strict=False):

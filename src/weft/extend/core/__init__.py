@@ -14,7 +14,6 @@ from weft.core.aval import HOST_TYPES, ShapedArray
 from weft.core.aval import is_valid_value as valid_jaxtype
 from weft.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var, jaxprs_in_params, subjaxprs
 from weft.core.jaxpr import Eqn as JaxprEqn
-from weft.core.passes import check_jaxpr
 from weft.core.primitive import Effect
 from weft.core.stage import StageTrace, get_traceback
 from weft.core.trace import Trace, Tracer, current, current_trace
@@ -24,6 +23,7 @@ from weft.errors import ConcretizationTypeError, InconclusiveDimensionOperation,
 from weft.extend.core import primitives
 from weft.interpreters.defining import Primitive
 from weft.options import named_axes
+from weft.passes.check import check_jaxpr
 from weft.transforms.batch import BatchTrace
 from weft.transforms.batch import mapped_aval as element_aval
 from weft.transforms.batch import unmapped_aval as stacked_aval

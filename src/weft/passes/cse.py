@@ -1,0 +1,50 @@
+"""Common subexpressions: equal computations are done once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.passes.dce import has_effects
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+@memo_jaxpr
+def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` with equal computations done once; those with effects are left as they are."""
+    first: dict[tuple, Sequence[Var]] = {}
+    new: dict[Var, Atom] = {}
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        old = eqn.invars
+        invars = [new.get(a, a) if type(a) is not Literal else a for a in old]  # type: ignore
+        if not has_effects(eqn):
+            atoms = (exact_value(a.val, a.aval) if type(a) is Literal else a for a in invars)
+            key = (eqn.primitive, *atoms, None, *exact_params(eqn.params))
+            earlier = first.setdefault(key, eqn.outvars)
+            if earlier is not eqn.outvars:
+                new.update(zip(eqn.outvars, earlier, strict=True))
+                continue
+        eqns.append(eqn if all(map(operator.is_, invars, old)) else eqn.replace(invars=invars))
+    if not new:
+        return jaxpr
+    outvars = [a if type(a) is Literal else new.get(a, a) for a in jaxpr.outvars]  # type: ignore
+    return jaxpr.replace(outvars=outvars, eqns=eqns)
+
+
+def exact_value(x: Any, kind: Any = None) -> Any:
+    """A stand-in for `x` that is equal only for the same value: 0.0, -0.0, 0 and False differ."""
+    if isinstance(x, tuple):
+        return (type(x), *map(exact_value, x))
+    if isinstance(x, _NUMBERS):
+        return type(x), kind, repr(x)
+    return x
+
+
+def exact_params(params: dict[str, Any]) -> list:
+    return [(k, exact_value(v)) for k, v in params.items()]

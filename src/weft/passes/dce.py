@@ -1,0 +1,111 @@
+"""Dead code: `dce_jaxpr` drops it, `quiet_jaxpr` also drops effects that have happened already."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
+from weft.core.pretty import equation_text
+
+
+def has_effects(eqn: Eqn) -> bool:
+    """Whether an equation does more than compute its results, itself or in what it holds."""
+    if eqn.primitive.effect is not None:
+        return True
+    return bool(eqn.params) and any(p.effects for p in jaxprs_in_params(eqn.params))
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None, keep_inputs: bool = True
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """`jaxpr` without the equations that its used results do not need, and which inputs they need.
+
+    Results that are not used are dropped, and so are unneeded inputs unless `keep_inputs`;
+    constvars stay. Equations with effects stay.
+    """
+    return drop_dead(jaxpr, None if used_outputs is None else tuple(used_outputs), keep_inputs)
+
+
+@memo_jaxpr
+def drop_dead(
+    jaxpr: Jaxpr, used_outputs: tuple[bool, ...] | None, keep_inputs: bool
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    outvars = jaxpr.outvars
+    if used_outputs is not None:
+        outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
+    live = {v for v in outvars if type(v) is not Literal}
+    eqns: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if live.isdisjoint(eqn.outvars) and not has_effects(eqn):
+            continue
+        if eqn.primitive.dce is not None:
+            eqn = eqn.primitive.dce(eqn, [v in live for v in eqn.outvars])
+            if eqn is None:
+                continue
+        eqns.append(eqn)
+        for a in eqn.invars:
+            if type(a) is not Literal:
+                live.add(a)
+    eqns.reverse()
+    used_inputs = tuple([v in live for v in jaxpr.invars])
+    invars = jaxpr.invars
+    if not keep_inputs:
+        invars = [v for v in invars if v in live]
+    return with_equations(jaxpr, invars, outvars, eqns), used_inputs
+
+
+def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:
+    """`dce_jaxpr` as a pass: all results are used, and all inputs stay."""
+    out, used = dce_jaxpr(jaxpr)
+    out.memo["used_inputs"] = used
+    return out
+
+
+def used_inputs(jaxpr: Jaxpr) -> tuple[bool, ...]:
+    """Which inputs of a program without dead code are needed."""
+    found = jaxpr.memo.get("used_inputs")
+    return dce_jaxpr(jaxpr)[1] if found is None else found
+
+
+@memo_jaxpr
+def quiet_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` as it is computed for a second time: without what was done the first time.
+
+    Raises where a result is needed of what may happen only once.
+    """
+    live = {v for v in jaxpr.outvars if type(v) is not Literal}
+    eqns: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        effect = eqn.primitive.effect
+        if effect is not None:
+            if live.isdisjoint(eqn.outvars):
+                continue
+            if not effect.repeatable:
+                raise NotImplementedError(
+                    f"{eqn.primitive}: must happen once, but reverse mode computes its results "
+                    f"again; got {equation_text(jaxpr, jaxpr.eqns.index(eqn))}. Hint: call it "
+                    "outside of checkpoint and while_loop, and pass its results in."
+                )
+        if any(p.effects for p in jaxprs_in_params(eqn.params)):
+            eqn = eqn.replace(params={k: quiet_param(x) for k, x in eqn.params.items()})
+        eqns.append(eqn)
+        live.update(a for a in eqn.invars if type(a) is not Literal)
+    eqns.reverse()
+    return dce_jaxpr(with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns))[0]
+
+
+def quiet_param(x: Any) -> Any:
+    """A parameter with the programs that it holds made quiet."""
+    if isinstance(x, tuple):
+        return tuple(map(quiet_param, x))
+    return quiet_jaxpr(x) if isinstance(x, Jaxpr) else x
+
+
+def with_equations(jaxpr: Jaxpr, invars: list, outvars: list, eqns: list) -> Jaxpr:
+    """`jaxpr` itself if nothing is new, so that what is remembered on it stays of use."""
+    same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
+    if same and len(invars) == len(jaxpr.invars) and len(outvars) == len(jaxpr.outvars):
+        return jaxpr
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns)

@@ -1,0 +1,26 @@
+"""Which results of a program depend on which of its inputs."""
+
+from __future__ import annotations
+
+from weft.core.jaxpr import Jaxpr, Literal, Var, jaxprs_in_params, memo_jaxpr
+from weft.passes.dce import has_effects
+
+
+@memo_jaxpr
+def dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
+    """For each result of a closed jaxpr, the inputs it depends on, as the bits of a number.
+
+    The results of a primitive that holds programs count as depending on all its operands, or on
+    none of them unless `through`; so what is found holds at most, or at least, what there is. What
+    has effects may depend on anything.
+    """
+    bits: dict[Var, int] = {v: 1 << i for i, v in enumerate(jaxpr.invars)}
+    for eqn in jaxpr.eqns:
+        found = -1 if through and has_effects(eqn) else 0
+        if through or eqn.primitive.memoize_type or not any(jaxprs_in_params(eqn.params)):
+            for a in eqn.invars:
+                if type(a) is not Literal:
+                    found |= bits[a]  # type: ignore[index]
+        for v in eqn.outvars:
+            bits[v] = found
+    return [0 if type(a) is Literal else bits[a] for a in jaxpr.outvars]  # type: ignore[index]
