@@ -10,7 +10,7 @@ import numpy as _numpy  # noqa: F401  # alone it loads 25 ms faster than from wi
 _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, not logged
 
 from weft.xla import eager as _eager  # the bottom trace comes first  # noqa: F401, I001
-from weft.api.jaxprs import eval_shape, make_jaxpr
+from weft.api.make_jaxpr import eval_shape, make_jaxpr
 from weft.api.vmap import vmap
 from weft.api.contexts import (
     check_tracer_leaks,
@@ -32,7 +32,8 @@ from weft.api.contexts import (
 )
 from weft.core.aval import typeof
 from weft.core.trace import ensure_compile_time_eval
-from weft.api.custom_gradient import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from weft.api.custom_gradient import closure_convert, custom_gradient
+from weft.api.custom_rules import custom_jvp, custom_vjp
 from weft.api.devices import (
     Device,
     block_until_ready,
@@ -58,7 +59,7 @@ from weft.mesh.mesh import get_abstract_mesh, get_mesh, make_mesh, set_mesh, use
 from weft.mesh.spec import PartitionSpec as P
 from weft.mesh.sharding import NamedSharding
 from weft.api.named_scope import named_call, named_scope
-from weft.api.structs import ShapeDtypeStruct
+from weft.api.shape_struct import ShapeDtypeStruct
 from weft.xla.array import Array
 from weft.xla.shards import Shard
 from weft import core, dtypes, errors, lax, numpy, stages, tree, tree_util  # isort: skip

@@ -1,17 +1,15 @@
 """`checkpoint`, which recomputes intermediate values in the backward pass, and what it saves."""
 
+from weft import checkpoint_policies
 from weft.api.checkpoint import (
-    Offloadable,
-    Recompute,
-    Saveable,
     checkpoint,
     checkpoint_name,
-    checkpoint_policies,
-    name_p,
     print_saved_residuals,
     remat,
     saved_residuals,
 )
+from weft.checkpoint_policies import Offloadable, Recompute, Saveable
+from weft.control.remat import name_p
 
 __all__ = [
     "Offloadable",

@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxlib import _profiler
 
-from weft.api.flat import check_callable
+from weft.api.functions import check_callable
 from weft.mesh.client import client
 from weft.util import fun_name
 

@@ -28,7 +28,7 @@ from weft.errors import PytreeError
 from weft.util import unzip2
 
 KeyEntry = Hashable
-KeyPath = tuple[KeyEntry, ...]
+KeyPath = tuple[Any, ...]  # of KeyEntry
 Cls = TypeVar("Cls", bound=type)
 
 # Ours alone: a registry shared with the rest of the process would be one more thing to fight over.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.placing import as_sharding
+from weft.api.shardings import as_sharding
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import ShapeError
 from weft.mesh.client import Device

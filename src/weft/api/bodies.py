@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.api.flat import FlatFun, argument_origins, leaf_names
+from weft.api.cache_misses import explain_function
+from weft.api.functions import FlatFun, argument_origins, leaf_names
 from weft.api.jit import is_live, programs_of
-from weft.api.retracing import explain_function
 from weft.control.cond import cond_p, joined_avals
 from weft.control.jit import jit_p
 from weft.control.remat import remat_p

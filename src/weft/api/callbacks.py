@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.api.flat import avals_of, check_callable, struct_like
+from weft.api.functions import avals_of, check_callable, struct_like
 from weft.control.effects import (
     VMAP_METHODS,
     io_callback_p,

@@ -1,7 +1,7 @@
 """`checkpoint`: derivatives that compute a function's intermediate values again, not keep them.
 
 What is saved for the backward pass can be named, chosen by a policy, and listed. The primitive is
-control/remat.py's, the policies are api/policies.py's.
+in control/remat.py, the policies are in checkpoint_policies.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.api import policies as checkpoint_policies
-from weft.api.flat import FlatFun, argument_names, avals_of, check_callable
+from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
 from weft.api.jit import JitFunction, resolve
-from weft.api.policies import Offloadable, Recompute, Saveable
 from weft.control.jit import jit_p
 from weft.control.remat import name_p, remat_p
 from weft.core.aval import ShapedArray
@@ -30,18 +28,7 @@ from weft.transforms.linearize import linearize
 from weft.util import fun_name
 from weft.xla.building import JitSpec
 
-__all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "name_p",
-    "print_saved_residuals",
-    "remat",
-    "saved_residuals",
-]
+__all__ = ["checkpoint", "remat"]
 
 
 def checkpoint(
@@ -121,7 +108,7 @@ class Checkpointed(JitFunction):
 def checkpoint_name(x: Any, name: str) -> Any:
     """`x`, an array or a pytree of arrays, under a name that a policy may save it by.
 
-    >>> from weft import grad, numpy as jnp
+    >>> from weft import checkpoint_policies, grad, numpy as jnp
     >>> policy = checkpoint_policies.save_only_these_names("angle")
     >>> f = checkpoint(lambda x: jnp.exp(checkpoint_name(jnp.sin(x), "angle")), policy=policy)
     >>> print(grad(f)(0.0))

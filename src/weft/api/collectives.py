@@ -66,7 +66,6 @@ AxisName = Hashable
 AxisIndexGroups = Sequence[Sequence[int]] | None
 
 _NUMBERS = (bool, int, float, complex)
-_CONSTANTS = (*_NUMBERS, np.ndarray, np.generic)
 
 
 class Along(NamedTuple):
@@ -141,8 +140,10 @@ def summed(op: str, x: Any, where: Along) -> Any:
     if dtypes.is_bool(aval.dtype):
         x = int(x) if type(x) is bool else convert_bool(x)
     x = over_positions(op, x, where, reduce_sum)
-    if isinstance(x, _CONSTANTS) and where.even():
-        return x * (where.each if type(x) in _NUMBERS else x.dtype.type(where.each))
+    if isinstance(x, _NUMBERS) and where.even():
+        return x * where.each
+    if isinstance(x, np.ndarray | np.generic) and where.even():
+        return x * x.dtype.type(where.each)  # type: ignore[operator]
     return sum_copies(where.spread(x), where.names, where.groups) if where.names else x
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.bodies import stage_body
-from weft.api.flat import avals_of, check_callable
+from weft.api.functions import avals_of, check_callable
 from weft.control.composite import attribute_text, composite_p, quoted
 from weft.core.aval import ShapedArray, typeof
 from weft.core.source import boundary

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.bodies import Body, as_arrays, cast_to, giving_types, spread_jaxpr, stage_body
-from weft.api.flat import avals_of, check_callable, leaf_names
+from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.cond import cond_p, joined_avals, taking
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr

@@ -1,6 +1,6 @@
-"""`weft.custom_derivatives`: functions that bring their own derivative; closures as arguments.
+"""`custom_gradient`, `closure_convert`, `linear_call`: what a function closes over, made arguments.
 
-`custom_jvp` and `custom_vjp` themselves are api/custom_rules.py.
+They are built on the `custom_vjp` of api/custom_rules.py.
 """
 
 from __future__ import annotations
@@ -10,18 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.api.custom_rules import (
-    CustomVJPPrimal,
-    SymbolicZero,
-    custom_jvp,
-    custom_vjp,
-    custom_vjp_primal_tree_values,
-    zero_from_primal,
-)
-from weft.api.flat import FlatFun, avals_of, check_callable
-from weft.control.custom import custom_jvp_p as custom_jvp_call_p
-from weft.control.custom import custom_linear_p, remat_opt_p
-from weft.control.custom import custom_vjp_p as custom_vjp_call_p
+from weft.api.custom_rules import custom_vjp
+from weft.api.functions import FlatFun, avals_of, check_callable
+from weft.control.custom import custom_linear_p
 from weft.control.hoist import closed_over, substitute
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import eval_jaxpr
@@ -33,20 +24,7 @@ from weft.primitives.layout import convert, zeros
 from weft.pytrees import Partial, PyTreeDef, flatten, unflatten
 from weft.util import fun_name, inserted, merge, partition
 
-__all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "closure_convert",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_jvp_call_p",
-    "custom_vjp",
-    "custom_vjp_call_p",
-    "custom_vjp_primal_tree_values",
-    "linear_call",
-    "remat_opt_p",
-    "zero_from_primal",
-]
+__all__ = ["closure_convert", "custom_gradient", "linear_call"]
 
 
 def custom_gradient(fun: Callable) -> Callable:

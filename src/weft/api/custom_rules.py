@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft import dtypes
-from weft.api.flat import FlatFun, as_tuple, avals_of, check_callable, value_error
+from weft.api.functions import FlatFun, as_tuple, avals_of, check_callable, value_error
 from weft.control.custom import custom_jvp_p, custom_vjp_p
 from weft.control.hoist import Hoisted, closed_over, substitute
 from weft.core.aval import ShapedArray, is_valid_value, typeof
@@ -364,7 +364,7 @@ class _Call:
         self.in_avals = avals_of(self.name, leaves, in_tree, given)
         self.flat = FlatFun(given, in_tree, self.name)
         self.out_tree: PyTreeDef | None = None
-        self.out_avals: list[ShapedArray] | None = None  # known once the function ran
+        self.out_avals: Sequence[ShapedArray] | None = None  # known once the function ran
 
     def given(self, *others: Any) -> Any:
         """The function of the arguments that have a derivative."""
@@ -441,7 +441,7 @@ class _Call:
 
             def back(*leaves: Any) -> list:
                 residuals = unflatten(res_tree, leaves)
-                ct = unflatten(ct_tree, self.visible(cts))  # type: ignore[arg-type]
+                ct = unflatten(ct_tree, self.visible(cts))
                 grads = self.owner.bwd(*self.nondiff.values(), residuals, ct)  # type: ignore[misc]
                 return self.checked_bwd(grads)
 
@@ -521,7 +521,8 @@ class _Call:
                 f"got {tree} where the function gives {want}."
             )
         self.out_tree = tree
-        for i, (x, a) in enumerate(zip(outs, avals or [None] * len(outs), strict=True)):
+        types: Sequence = avals or [None] * len(outs)
+        for i, (x, a) in enumerate(zip(outs, types, strict=True)):
             if not is_valid_value(x):
                 raise value_error(who, "results", f"the output{self.leaf(i)} of {self.name}", x)
             b = typeof(x)

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.api.bodies import stage_body
 from weft.api.custom_rules import Positional
-from weft.api.flat import avals_of, check_callable, leaf_names, value_error
+from weft.api.functions import avals_of, check_callable, leaf_names, value_error
 from weft.api.scan import map as sequential_map
 from weft.control.hoist import closed_over, substitute
 from weft.control.mapped import custom_vmap_p

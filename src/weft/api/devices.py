@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft.api.jit import jit
-from weft.api.placing import as_sharding
+from weft.api.shardings import as_sharding
 from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError

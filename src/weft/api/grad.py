@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.flat import FlatFun, avals_of, check_callable
+from weft.api.functions import FlatFun, avals_of, check_callable
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.source import boundary
 from weft.core.stage import stage
 from weft.errors import DtypeError, PytreeError, ShapeError
-from weft.primitives.elementwise import convert
-from weft.primitives.layout import full, instantiate, literal
+from weft.primitives.layout import convert, full, instantiate, literal
 from weft.pytrees import Partial, PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat

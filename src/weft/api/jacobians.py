@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.flat import FlatFun, avals_of, check_callable
+from weft.api.functions import FlatFun, avals_of, check_callable
 from weft.api.grad import check_argnums, check_inputs, linearized, split_args
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Zero
 from weft.core.source import boundary
 from weft.errors import DtypeError
-from weft.primitives.elementwise import convert, eq, sub
-from weft.primitives.layout import broadcasted_iota, literal, reshape, transpose, zeros
+from weft.primitives.elementwise import eq, sub
+from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, transpose, zeros
 from weft.primitives.slicing import slice_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.transforms.batch import Axis, batch_to_front

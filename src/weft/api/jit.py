@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft import dtypes
-from weft.api.flat import (
+from weft.api.cache_misses import Call, explain
+from weft.api.functions import (
     FlatFun,
     all_arguments,
     argument_origins,
@@ -28,8 +29,7 @@ from weft.api.flat import (
     leaf_names,
     static_arguments,
 )
-from weft.api.placing import fitted, prefix_of
-from weft.api.retracing import Call, explain
+from weft.api.shardings import fitted, prefix_of
 from weft.api.stages import Lowered, Program, Traced
 from weft.control.jit import jit_p
 from weft.core.aval import is_valid_value, typeof

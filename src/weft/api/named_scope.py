@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from weft.api.flat import check_callable
+from weft.api.functions import check_callable
 from weft.core.source import SourceInfo, scoped_source
 from weft.core.trace import current
 from weft.util import fun_name
@@ -20,7 +20,7 @@ from weft.util import fun_name
 __all__ = ["named_call", "named_scope"]
 
 
-def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
+def named_scope(name: str) -> contextlib._GeneratorContextManager[None]:
     """Give the operations in a block, or of a function, a common name.
 
     Scopes nest as a path, in which transformations show: `jvp(loss)/layer`. Results are unchanged.

@@ -13,9 +13,8 @@ from weft.api.arrays import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
-from weft.api.axes import Mapping
 from weft.api.devices import local_devices, process_count
-from weft.api.flat import (
+from weft.api.functions import (
     FlatFun,
     all_arguments,
     argument_origins,
@@ -24,7 +23,8 @@ from weft.api.flat import (
     static_arguments,
 )
 from weft.api.jit import JitFunction, callable_of, resolve
-from weft.api.structs import ShapeDtypeStruct
+from weft.api.shape_struct import ShapeDtypeStruct
+from weft.api.vmap import MappedAxes
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
@@ -119,13 +119,13 @@ class Everywhere:
         spread = self.spread
         dynamic, fixed = spread.split(args)
         mapping = spread.mapping(spread.fun, len(dynamic))
-        leaves, tree, dims, size = mapping.arguments(dynamic, kwargs)
+        leaves, tree, dims, size = mapping.read_arguments(dynamic, kwargs)
         call, mesh = self.sizes.get(size) or self.over(size)
         split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
         whole = [x if d is None else joined(x, mesh, split(d)) for x, d in zip(leaves, dims)]
         dynamic, kwargs = unflatten(tree, whole)
         result = call(*all_arguments(fixed, dynamic, len(args)), **kwargs)
-        (outs, out_tree), wanted = flatten(result), mapping.wanted(result)
+        (outs, out_tree), wanted = flatten(result), mapping.out_axes_of(result)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
         return unflatten(
             out_tree, [of_parts(y, NamedSharding(mesh.local_mesh, s)) for y, s in zip(outs, specs)]
@@ -207,12 +207,12 @@ class Spread:
 
         self.call = call
 
-    def mapping(self, fun: Callable, count: int) -> Mapping:
+    def mapping(self, fun: Callable, count: int) -> MappedAxes:
         """The axes of the `count` arguments that are not static."""
         axes = self.in_axes
         if isinstance(axes, list | tuple) and len(axes) > count:
             axes = tuple(a for i, a in enumerate(axes) if i not in self.static)
-        return Mapping("pmap", fun, axes, self.out_axes, self.axis_size)
+        return MappedAxes("pmap", fun, axes, self.out_axes, self.axis_size)
 
     def split(self, args: tuple) -> tuple[tuple, dict]:
         """The arguments that are arrays, and the others by their positions."""
@@ -229,7 +229,7 @@ class Spread:
 
         fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
         mapping = self.mapping(fun, len(dynamic))
-        leaves, in_tree, dims, size = mapping.arguments(dynamic, kwargs)
+        leaves, in_tree, dims, size = mapping.read_arguments(dynamic, kwargs)
         leaves = [
             x if d is None else moved_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
         ]
@@ -244,10 +244,10 @@ class Spread:
             jaxpr, consts = stage_closed(flat, avals, self.params["name"], names)
         mapped = (*[False] * len(consts), *[d is not None for d in dims])
         outs = xla_pmap_p.bind(*consts, *leaves, call_jaxpr=jaxpr, mapped_invars=mapped, **params)
-        wanted = mapping.wanted(unflatten(flat.out_tree, outs))
+        wanted = mapping.out_axes_of(unflatten(flat.out_tree, outs))
         outs = [index_in_dim(y, 0, 0, False) if w is None else y for y, w in zip(outs, wanted)]
         out_dims = [None if w is None else 0 for w in wanted]
-        return flat.result(mapping.results(outs, out_dims, flat.out_tree, size))
+        return flat.result(mapping.place_results(outs, out_dims, flat.out_tree, size))
 
     def shardings(self, jaxpr: Any, dims: Sequence[int | None]) -> list:
         """How the arguments of a program that is this pmap lie."""
@@ -276,5 +276,5 @@ class PmapFunction(JitFunction):
     ) -> tuple[tuple, tuple]:
         """Each mapped argument along its axis, the others whole on each device."""
         args, kwargs = unflatten(flat.in_tree, map(ShapeDtypeStruct.of, avals))
-        dims = self.spread.mapping(fun, len(args)).arguments(args, kwargs).dims
+        dims = self.spread.mapping(fun, len(args)).read_arguments(args, kwargs).dims
         return tuple(self.spread.shardings(program, dims)), ()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api.bodies import as_arrays, cast_to, check_carry, promoted_carry, stage_body
-from weft.api.flat import avals_of, check_callable, leaf_names
+from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof

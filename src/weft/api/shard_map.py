@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft.api.bodies import stage_body
-from weft.api.flat import argument_origins, avals_of, check_callable, leaf_names
-from weft.api.placing import as_sharding, prefix_of
+from weft.api.functions import argument_origins, avals_of, check_callable, leaf_names
+from weft.api.shardings import as_sharding, prefix_of
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, made_by

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from weft.api.flat import avals_of
-from weft.api.structs import ShapeDtypeStruct
+from weft.api.functions import avals_of
+from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.trace import Tracer

@@ -1,17 +1,25 @@
-"""`vmap`: map a function over an axis of its arguments."""
+"""`vmap`: map a function over an axis of its arguments.
+
+`MappedAxes`, which reads and checks `in_axes` and `out_axes`, serves `pmap` too. What is done along
+a mapped axis is transforms/batch.py's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from weft.api.axes import Mapping
-from weft.api.flat import (
-    FlatFun,
-    check_callable,
-)
+import numpy as np
+
+from weft import dtypes
+from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
+from weft.core.aval import ShapedArray, typeof
 from weft.core.source import boundary
-from weft.transforms.batch import Axis, batch
+from weft.errors import ShapeError
+from weft.primitives.layout import broadcast_in_dim, transpose, zeros
+from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, unflatten
+from weft.transforms.batch import Axis, batch, mapped_aval, unmapped_aval
+from weft.util import fun_name
 
 __all__ = ["vmap"]
 
@@ -40,12 +48,152 @@ def vmap(
     Array([2., 2., 2.], dtype=float32)
     """
     check_callable("vmap", fun, wraps=True)
-    mapping = Mapping("vmap", fun, in_axes, out_axes, axis_size)
+    mapped = MappedAxes("vmap", fun, in_axes, out_axes, axis_size)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, in_tree, dims, size = mapping.arguments(args, kwargs)
+        leaves, in_tree, dims, size = mapped.read_arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
         outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name, spmd=spmd_axis_name))
-        return flat.result(mapping.results(outs, out_dims, flat.out_tree, size))
+        return flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)
+
+
+class MappedArguments(NamedTuple):
+    """The leaves of a call, the structure of (args, kwargs), the axis of each, and their size."""
+
+    leaves: list
+    in_tree: PyTreeDef
+    dims: list[int | None]
+    size: int
+
+
+class MappedAxes:
+    """Which axes of its arguments and results a function is mapped along, checked."""
+
+    def __init__(self, op: str, fun: Callable, in_axes: Any, out_axes: Any, size: int | None):
+        self.op = op
+        self.fun = fun
+        self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        self.out_axes = out_axes
+        self.size = size
+        for axes, name in ((self.in_axes, "in_axes"), (out_axes, "out_axes")):
+            bad = [a for a in flatten(axes, is_leaf=lambda a: a is None)[0] if not is_axis(a)]
+            if bad:
+                raise TypeError(
+                    f"{op}: {name} must hold ints and None; got {bad[0]!r} in {axes!r}."
+                )
+
+    def read_arguments(self, args: tuple, kwargs: dict) -> MappedArguments:
+        """What a call maps, along which axes."""
+        in_axes = self.in_axes
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                f"{self.op}: in_axes must have one entry for each positional argument; "
+                f"got {len(in_axes)} for the {len(args)} of {fun_name(self.fun)}."
+            )
+        leaves, in_tree = flatten((args, kwargs))
+        avals = avals_of(self.op, leaves, in_tree, self.fun)
+        dims = self.broadcast_axes(in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])
+        dims = [
+            self.normalize_axis(d, a, i, in_tree)
+            for i, (d, a) in enumerate(zip(dims, avals, strict=True))
+        ]
+        return MappedArguments(leaves, in_tree, dims, self.mapped_size(avals, dims, in_tree))
+
+    def place_results(
+        self, outs: Sequence[Any], out_dims: Sequence[int | None], tree: PyTreeDef, size: int
+    ) -> list:
+        """The results, with the mapped axis where `out_axes` says."""
+        wanted = self.out_axes_of(unflatten(tree, outs))
+        return [
+            self.place_result(y, d, w, size) for y, d, w in zip(outs, out_dims, wanted, strict=True)
+        ]
+
+    def out_axes_of(self, result: Any) -> list:
+        """The axis that `out_axes` says for each leaf of a result."""
+        return self.broadcast_axes(self.out_axes, result, "out_axes", "result")
+
+    def broadcast_axes(self, prefix: Any, tree: Any, prefix_name: str, name: str) -> list:
+        """The axis of each leaf, from a pytree prefix of axes in which None is a leaf."""
+        return broadcast_prefix(
+            prefix,
+            tree,
+            is_leaf=lambda a: a is None,
+            op=self.op,
+            prefix_name=prefix_name,
+            full_name=name,
+        )
+
+    def normalize_axis(
+        self, d: int | None, aval: ShapedArray, i: int, tree: PyTreeDef
+    ) -> int | None:
+        """An axis as a non-negative int; an error names the argument that lacks it."""
+        if d is None:
+            return None
+        if not -aval.ndim <= d < aval.ndim:
+            where = argument_names(self.fun, tree)[i]
+            raise ValueError(
+                f"{self.op}: in_axes must name an axis of each mapped argument; got axis {d} for "
+                f"{aval} as {where} of {fun_name(self.fun)}. Hint: in_axes=None leaves an argument "
+                "unmapped."
+            )
+        return d % aval.ndim
+
+    def mapped_size(self, avals: Sequence[ShapedArray], dims: Sequence, tree: PyTreeDef) -> int:
+        """The one size of the mapped axis; an error says which arguments disagree."""
+        sizes = {a.shape[d] for a, d in zip(avals, dims, strict=True) if d is not None}
+        if self.size is not None:
+            sizes.add(self.size)
+        if not sizes:
+            raise ValueError(
+                f"{self.op}: at least one argument must be mapped; got in_axes of None for all of "
+                f"{fun_name(self.fun)}'s. Hint: give axis_size."
+            )
+        if len(sizes) > 1:
+            names = argument_names(self.fun, tree)
+            rows = [
+                f"{a.shape[d]} (axis {d} of {n}, {a})"
+                for n, a, d in zip(names, avals, dims, strict=True)
+                if d is not None
+            ]
+            rows += [f"{self.size} (axis_size)"] if self.size is not None else []
+            raise ShapeError(
+                f"{self.op}: mapped axes must have one size; got {', '.join(rows)} in "
+                f"{fun_name(self.fun)}."
+            )
+        return sizes.pop()
+
+    def place_result(self, y: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+        """A result with its mapped axis where `out_axes` says."""
+        if wanted is None:
+            if dim is not None:
+                raise ValueError(
+                    f"{self.op}: out_axes may be None only for results that are not mapped; got "
+                    f"{typeof(y)} mapped along axis {dim}."
+                )
+            return y
+        ndim = typeof(y).ndim + (dim is None)
+        if not -ndim <= wanted < ndim:
+            raise ValueError(
+                f"{self.op}: out_axes must name an axis of the result; got {wanted} for rank "
+                f"{ndim}."
+            )
+        wanted %= ndim
+        if typeof(y).dtype == dtypes.float0:
+            element = typeof(y) if dim is None else mapped_aval(typeof(y), dim)
+            return zeros(unmapped_aval(element, size, wanted))
+        if dim is None:
+            shape = typeof(y).shape
+            kept = [i for i in range(ndim) if i != wanted]
+            return broadcast_in_dim(y, (*shape[:wanted], size, *shape[wanted:]), kept)
+        if dim == wanted:
+            return y
+        order = [i for i in range(ndim) if i != dim]
+        order.insert(wanted, dim)
+        return transpose(y, order)
+
+
+def is_axis(a: Any) -> bool:
+    """Whether `a` is None or an integer."""
+    return a is None or (isinstance(a, int | np.integer) and not isinstance(a, bool))

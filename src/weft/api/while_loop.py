@@ -23,7 +23,7 @@ from weft.api.bodies import (
     spread_jaxpr,
     stage_body,
 )
-from weft.api.flat import avals_of, check_callable
+from weft.api.functions import avals_of, check_callable
 from weft.api.scan import steps_per_turn
 from weft.control.loop import bind_while
 from weft.control.loop_bodies import COUNT, TRUTH, counting
@@ -297,10 +297,10 @@ def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
         )
     dtype, _ = dtypes.promote(((low.dtype, low.weak_type), (high.dtype, high.weak_type)))
     aval = ShapedArray((), dtype, low.weak_type and dtype == low.dtype)
-    low, high = (literal(x, dtype) if type(x) in (int, float) else x for x in bounds)
-    if typeof(high).dtype != dtype:
-        (high,) = cast_to([high], [aval])
-    return *cast_to([low], [aval]), high, aval
+    lower, upper = (literal(x, dtype) if type(x) in (int, float) else x for x in bounds)
+    if typeof(upper).dtype != dtype:
+        (upper,) = cast_to([upper], [aval])
+    return *cast_to([lower], [aval]), upper, aval
 
 
 def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:

@@ -1,7 +1,7 @@
 """`custom_linear_solve` as a primitive: a linear system, with functions that solve it.
 
 The derivative of the solution follows from the system, not from how it was solved. Pytrees and
-checks are in api/solves.py.
+checks are in api/custom_root.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`checkpoint` as a primitive: a program whose intermediate values are computed again, not kept.
 
-What a policy may be is api/policies.py's; the public `checkpoint` is in api/checkpoint.py.
+The public `checkpoint` is in api/checkpoint.py, the policies are in checkpoint_policies.py.
 """
 
 from __future__ import annotations

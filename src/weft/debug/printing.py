@@ -12,7 +12,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.flat import check_callable
+from weft.api.functions import check_callable
 from weft.control.effects import (
     debug_callback_p,
     debug_print_p,

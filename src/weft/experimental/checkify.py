@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.api.custom_rules import stop_gradient
-from weft.api.flat import check_callable
+from weft.api.functions import check_callable
 from weft.control.checks import JaxRuntimeError, bind_failures, check_p, message
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer, current

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.api.flat import FlatFun, check_callable
+from weft.api.functions import FlatFun, check_callable
 from weft.core.aval import is_valid_value, typeof
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError

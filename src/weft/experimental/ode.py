@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes, lax
 from weft import numpy as jnp
 from weft.api.bodies import Body, stage_body
-from weft.api.flat import check_callable
+from weft.api.functions import check_callable
 from weft.api.grad import vjp
 from weft.api.jit import jit, programs_of
 from weft.control.custom import custom_vjp_p

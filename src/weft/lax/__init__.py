@@ -16,7 +16,7 @@ HOMES = {
     "weft.parallel.constraint": ("sharding_constraint_p"),
     "weft.api.cond": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
-    "weft.api.solves": ("custom_linear_solve custom_root"),
+    "weft.api.custom_root": ("custom_linear_solve custom_root"),
     "weft.control.linear": ("linear_solve_p"),
     "weft.primitives.layout": (
         "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like broadcast_shapes "

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.flat import FlatFun
+from weft.api.functions import FlatFun
 from weft.core.source import trimmed
 from weft.core.stage import stage_closed
 from weft.core.trace import current

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.custom_root import custom_linear_solve
 from weft.api.custom_rules import custom_jvp, stop_gradient
-from weft.api.solves import custom_linear_solve
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.choice import where

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.jaxprs import eval_shape
+from weft.api.make_jaxpr import eval_shape
 from weft.api.scan import scan
 from weft.api.while_loop import fori_loop
 from weft.errors import IndexingError, ShapeError

@@ -10,7 +10,7 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.api.custom_gradient import custom_jvp
+from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
 from weft.numpy.promotion import shape_of
 from weft.primitives.elementwise import div, mul

@@ -12,10 +12,10 @@ from typing import Any
 from weft import dtypes
 from weft import numpy as jnp
 from weft.api.cond import cond
+from weft.api.custom_root import custom_linear_solve
 from weft.api.custom_rules import custom_jvp
 from weft.api.grad import jvp
 from weft.api.scan import scan
-from weft.api.solves import custom_linear_solve
 from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
 from weft.numpy.fused import fused

@@ -13,9 +13,9 @@ import numpy as np
 
 from weft import dtypes
 from weft import numpy as jnp
-from weft.api.flat import check_callable
+from weft.api.custom_root import custom_root
+from weft.api.functions import check_callable
 from weft.api.grad import grad, value_and_grad
-from weft.api.solves import custom_root
 from weft.api.while_loop import fori_loop, while_loop
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError

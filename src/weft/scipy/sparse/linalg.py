@@ -13,8 +13,8 @@ from typing import Any
 
 from weft import dtypes
 from weft import numpy as jnp
-from weft.api.jaxprs import eval_shape
-from weft.api.solves import custom_linear_solve
+from weft.api.custom_root import custom_linear_solve
+from weft.api.make_jaxpr import eval_shape
 from weft.api.while_loop import while_loop
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, ShapeError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.custom_gradient import custom_jvp
+from weft.api.custom_rules import custom_jvp
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops

@@ -20,7 +20,7 @@ def told(caplog):
         with explain_cache_misses(), caplog.at_level(logging.WARNING, "weft.trace"):
             call()
         found = [r.getMessage() for r in caplog.records if r.name == "weft.trace"]
-        assert all(" again at test_retracing.py:" in line for line in found)
+        assert all(" again at test_cache_misses.py:" in line for line in found)
         return [line.split(": ", 1)[1] for line in found]
 
     return lines
@@ -35,7 +35,7 @@ def test_the_line(caplog):
     line = test_the_line.__code__.co_firstlineno + 4
     assert record.name == "weft.trace" and record.levelname == "WARNING"
     assert record.getMessage() == (
-        f"traced <lambda> again at test_retracing.py:{line}: argument `x` was f32[] (weakly "
+        f"traced <lambda> again at test_cache_misses.py:{line}: argument `x` was f32[] (weakly "
         "typed), is f32[3]. Hint: each shape is traced and compiled; pad to a few of them."
     )
 
@@ -145,7 +145,7 @@ def test_a_new_function_each_time(told):
         return jit(lambda y: y * 3)(x)
 
     assert told(lambda: train(1.0)) == []
-    place = f"test_retracing.py:{train.__code__.co_firstlineno + 1}"
+    place = f"test_cache_misses.py:{train.__code__.co_firstlineno + 1}"
     assert told(lambda: train(1.0)) == [
         f"it is a new function object with the code at {place}, which was traced before as another "
         "one. Hint: define the function once, outside of what is called repeatedly."
@@ -169,7 +169,7 @@ def test_partial_and_bound_methods(told):
     model = Model()
     assert told(lambda: jit(model.step)(1.0)) == []
     (line,) = told(lambda: jit(model.step)(1.0))
-    assert "each access of the method at test_retracing.py:" in line
+    assert "each access of the method at test_cache_misses.py:" in line
     assert "Hint: step = jit(model.step) once" in line
 
     def scaled(a, x):

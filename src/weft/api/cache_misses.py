@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from weft.api.flat import argument_names, parameter_names
+from weft.api.functions import argument_names, parameter_names
 from weft.core.aval import ShapedArray
 from weft.core.source import source_line
 from weft.core.trace import get_traceback

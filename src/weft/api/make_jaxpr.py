@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.flat import (
+from weft.api.functions import (
     FlatFun,
     all_arguments,
     argument_origins,
@@ -15,7 +15,7 @@ from weft.api.flat import (
     check_callable,
     static_arguments,
 )
-from weft.api.structs import ShapeDtypeStruct
+from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.source import boundary
 from weft.core.stage import stage

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.structs import ShapeDtypeStruct
+from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.stage import StagedTracer
 from weft.core.trace import current

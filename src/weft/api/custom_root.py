@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.api.bodies import Body, cast_to, leaf_names, stage_body
-from weft.api.custom_gradient import custom_jvp
-from weft.api.flat import avals_of, check_callable
+from weft.api.bodies import Body, cast_to, stage_body
+from weft.api.custom_rules import custom_jvp
+from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.linear import linear_solve_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
