@@ -26,7 +26,6 @@ CROOKED = {
     ("weft.core.stage", "weft.watch.leaks"),
     ("weft.watch.key_reuse", "weft.xla.array"),
     ("weft.scipy.spatial.transform", "weft.tree_util"),
-    ("weft.scipy.stats.kde", "weft.tree_util"),
 }
 
 # Inside a function these may be imported: heavy, and needed by few programs.

@@ -56,11 +56,12 @@ def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Call
     """`__getattr__` and `__dir__` of a package that imports modules when a name is first used.
 
     `homes` maps a module to the names that it gives the package, separated by spaces; no names
-    stand for the module itself. Importing is what a user waits for first.
+    stand for the module itself. They are the package's `__all__` unless it has one.
     """
     places = {n: home for home, names in homes.items() for n in names.split()}
     modules = {home.rpartition(".")[2]: home for home, names in homes.items() if not names}
     namespace = vars(sys.modules[package])
+    namespace.setdefault("__all__", sorted({*places, *modules}))
 
     def get(name: str) -> Any:
         if name in modules:
@@ -70,10 +71,7 @@ def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Call
         found = namespace[name] = getattr(importlib.import_module(places[name]), name)
         return found
 
-    def names() -> list[str]:
-        return sorted({*namespace.get("__all__", places), *modules})
-
-    return get, names
+    return get, list_public(package)
 
 
 def list_public(module: str) -> Callable[[], list[str]]:

@@ -11,12 +11,10 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives.linalg import cholesky, triangular_solve
+from weft.pytrees import register_pytree_node_class
 from weft.scipy.special import logsumexp, ndtr
-from weft.scipy.stats.families import floats
+from weft.scipy.stats.distribution import prepare_operands
 from weft.scipy.stats.kernels import LOG_2PI
-from weft.tree_util import register_pytree_node_class
-
-__all__ = ["gaussian_kde"]
 
 
 @fused
@@ -58,7 +56,7 @@ class gaussian_kde:
         weights: Any = None,
     ):
         given = [as_array(x, "gaussian_kde") for x in (dataset, weights) if x is not None]
-        (data, *rest), _ = floats("gaussian_kde", given, shaped=False)
+        (data, *rest), _ = prepare_operands("gaussian_kde", given, shaped=False)
         data = jnp.atleast_2d(data)
         if data.ndim != 2 or data.size < 2:
             raise ShapeError(
@@ -129,7 +127,7 @@ class gaussian_kde:
 
     def logpdf(self, x: Any) -> Any:
         """The log of the density at points (d, m) or, of one dimension, (m,): an array (m,)."""
-        (x,), _ = floats("gaussian_kde", [as_array(x, "gaussian_kde")], shaped=False)
+        (x,), _ = prepare_operands("gaussian_kde", [as_array(x, "gaussian_kde")], shaped=False)
         points = x.reshape(self.d, -1) if x.ndim < 2 and (self.d in (1, x.size)) else x
         if points.ndim != 2 or points.shape[0] != self.d:
             raise ShapeError(

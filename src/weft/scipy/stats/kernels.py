@@ -1,6 +1,6 @@
 """Logs of probabilities where the usual formulas would cancel: tails, and large parameters.
 
-What lies between them and users, location, scale and promotion, is families.py.
+What lies between them and users, location, scale and promotion, is distribution.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def log1mexp(x: Any) -> Any:
     return jnp.where(near, jnp.log(-jnp.expm1(-low)), jnp.log1p(-jnp.exp(-high)))
 
 
-def log_of(p: Any, rest: Any) -> Any:
+def log_of_part(p: Any, rest: Any) -> Any:
     """log p, given p and 1 - p of which each is accurate where it is small."""
     small = p < 0.5
     return jnp.where(
@@ -84,3 +84,10 @@ def log_binomial(k: Any, n: Any, p: Any) -> Any:
     rest = jnp.maximum(n - k, 0)
     ends = log_poisson(k, n * p, True) + log_poisson(rest, n * (1 - p), True)
     return ends - log_poisson(n, n, True)
+
+
+def log_beta_density(x: Any, a: Any, b: Any) -> Any:
+    """The log of the density of the beta distribution for 0 <= x <= 1."""
+    n = a + b
+    ends = log_poisson(a - 1, n * x) + log_poisson(b - 1, n * (1 - x))
+    return ends - log_poisson(n - 1, n) + jnp.log(n)

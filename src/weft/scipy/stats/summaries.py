@@ -16,8 +16,6 @@ from weft.primitives.cumulative import cummax, cummin
 from weft.primitives.layout import broadcasted_iota
 from weft.primitives.sort import sort_key_val
 
-__all__ = ["mode", "rankdata", "sem"]
-
 METHODS = ("average", "min", "max", "dense", "ordinal")
 
 

@@ -1,0 +1,331 @@
+"""Distributions of real numbers, a row each: densities, probabilities, quantiles."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import weft.numpy as jnp
+from weft.scipy.special import (
+    betainc,
+    expit,
+    gammainc,
+    gammaincc,
+    gammaln,
+    i0e,
+    log_ndtr,
+    logit,
+    ndtr,
+    ndtri,
+)
+from weft.scipy.stats.distribution import (
+    define_distribution,
+    evaluate_inside,
+    evaluate_quantile,
+)
+from weft.scipy.stats.kernels import (
+    LOG_2,
+    LOG_2PI,
+    log1mexp,
+    log1p_square,
+    log_beta_density,
+    log_of_part,
+    log_poisson,
+)
+
+INF = jnp.inf
+
+
+norm = define_distribution(
+    "norm",
+    "the normal distribution: density exp(-x**2 / 2) / sqrt(2 pi).",
+    logpdf=lambda x: -0.5 * (x * x + LOG_2PI),
+    cdf=lambda x: ndtr(x),
+    logcdf=lambda x: log_ndtr(x),
+    sf=lambda x: ndtr(-x),
+    logsf=lambda x: log_ndtr(-x),
+    ppf=lambda q: ndtri(q),
+    isf=lambda q: -ndtri(q),
+)
+
+laplace = define_distribution(
+    "laplace",
+    "the Laplace distribution: density exp(-abs(x)) / 2.",
+    logpdf=lambda x: -jnp.abs(x) - LOG_2,
+    cdf=lambda x: split_tail(0.5 * jnp.exp(-jnp.abs(x)), x),
+)
+
+
+def logistic_logpdf(x: Any) -> Any:
+    far = jnp.where(x < 0, x, -x)  # not -abs(x), which has no second derivative at 0
+    return far - 2 * jnp.log1p(jnp.exp(far))
+
+
+logistic = define_distribution(
+    "logistic",
+    "the logistic distribution: density exp(-x) / (1 + exp(-x))**2.",
+    logpdf=logistic_logpdf,
+    cdf=lambda x: expit(x),
+    sf=lambda x: expit(-x),
+    ppf=lambda x: logit(x),
+    isf=lambda x: -logit(x),
+)
+
+gumbel_l = define_distribution(
+    "gumbel_l",
+    "the left-skewed Gumbel distribution: density exp(x - exp(x)).",
+    logpdf=lambda x: x - jnp.exp(x),
+    cdf=lambda x: -jnp.expm1(-jnp.exp(x)),
+    logcdf=lambda x: log1mexp(jnp.exp(x)),
+    logsf=lambda x: -jnp.exp(x),
+    ppf=lambda p: evaluate_quantile(lambda p: jnp.log(-jnp.log1p(-p)), p),
+)
+
+gumbel_r = define_distribution(
+    "gumbel_r",
+    "the right-skewed Gumbel distribution: density exp(-x - exp(-x)).",
+    logpdf=lambda x: -x - jnp.exp(-x),
+    logcdf=lambda x: -jnp.exp(-x),
+    sf=lambda x: -jnp.expm1(-jnp.exp(-x)),
+    logsf=lambda x: log1mexp(jnp.exp(-x)),
+    ppf=lambda p: evaluate_quantile(lambda p: -jnp.log(-jnp.log(p)), p),
+)
+
+expon = define_distribution(
+    "expon",
+    "the exponential distribution: density exp(-x) for x >= 0.",
+    logpdf=lambda x: jnp.where(x < 0, -INF, -x),
+    cdf=lambda x: jnp.where(x < 0, 0, -jnp.expm1(-x)),
+    logcdf=lambda x: evaluate_inside(x > 0, log1mexp, x, 1, -INF),
+    logsf=lambda x: jnp.where(x < 0, 0, -x),
+    ppf=lambda q: evaluate_quantile(lambda q: -jnp.log1p(-q), q),
+)
+
+uniform = define_distribution(
+    "uniform",
+    "the uniform distribution: density 1 for 0 <= x <= 1.",
+    logpdf=lambda x: evaluate_inside((x >= 0) & (x <= 1), jnp.zeros_like, x, 0, -INF),
+    cdf=lambda x: jnp.clip(x, 0, 1),
+    ppf=lambda q: evaluate_quantile(lambda q: q, q),
+)
+
+pareto = define_distribution(
+    "pareto",
+    "the Pareto distribution: density b / x**(b + 1) for x >= 1.",
+    proper=lambda b: b > 0,
+    logpdf=lambda x, b: evaluate_inside(
+        x >= 1, lambda x: jnp.log(b) - (b + 1) * jnp.log(x), x, 1, -INF
+    ),
+    cdf=lambda x, b: evaluate_inside(x >= 1, lambda x: -jnp.expm1(-b * jnp.log(x)), x, 1, 0),
+    logcdf=lambda x, b: evaluate_inside(x > 1, lambda x: log1mexp(b * jnp.log(x)), x, 2, -INF),
+    logsf=lambda x, b: evaluate_inside(x >= 1, lambda x: -b * jnp.log(x), x, 1, 0),
+    ppf=lambda q, b: evaluate_quantile(lambda q: jnp.exp(-jnp.log1p(-q) / b), q),
+)
+
+gennorm = define_distribution(
+    "gennorm",
+    "the generalized normal distribution: density beta exp(-abs(x)**beta) / (2 gamma(1 / beta)).",
+    proper=lambda beta: beta > 0,
+    takes=(),
+    logpdf=lambda x, beta: jnp.log(beta / 2) - gammaln(1 / beta) - raise_size(x, beta),
+    cdf=lambda x, beta: split_tail(0.5 * gammaincc(1 / beta, raise_size(x, beta)), x),
+)
+
+
+def raise_size(x: Any, beta: Any) -> Any:
+    """abs(x)**beta, whose derivative at 0 is 0."""
+    away = x != 0
+    return jnp.where(away, jnp.abs(jnp.where(away, x, 1)) ** beta, 0)
+
+
+def split_tail(tail: Any, x: Any) -> Any:
+    """The probability of a value up to x of a symmetric distribution, given that of its tail."""
+    return jnp.where(x < 0, tail, 1 - tail)
+
+
+# --- Cauchy and Student's t, and those of angles ----------------------------------------------
+
+
+def cauchy_below(x: Any) -> Any:
+    """The probability of a value that is not greater, for both tails."""
+    return jnp.arctan2(1, -x) / math.pi
+
+
+def cauchy_point(q: Any) -> Any:
+    """-1 / tan(pi q), from the end or the middle that q is near."""
+    end = jnp.minimum(q, 1 - q)
+    middle = end > 0.25
+    far = jnp.where(q < 0.5, -1, 1) / jnp.tan(math.pi * jnp.where(middle, 0.25, end))
+    return jnp.where(middle, jnp.tan(math.pi * jnp.where(middle, q - 0.5, 0)), far)
+
+
+cauchy = define_distribution(
+    "cauchy",
+    "the Cauchy distribution: density 1 / (pi (1 + x**2)).",
+    logpdf=lambda x: -math.log(math.pi) - log1p_square(x),
+    cdf=lambda x: cauchy_below(x),
+    logcdf=lambda x: log_of_part(cauchy_below(x), cauchy_below(-x)),
+    sf=lambda x: cauchy_below(-x),
+    logsf=lambda x: log_of_part(cauchy_below(-x), cauchy_below(x)),
+    ppf=lambda q: evaluate_quantile(cauchy_point, q),
+    isf=lambda q: -evaluate_quantile(cauchy_point, q),
+)
+
+
+def t_logpdf(x: Any, df: Any) -> Any:
+    normal = df == INF
+    m = jnp.where(normal, 1, df / 2)
+    # log of gamma(m + 1/2) / (gamma(m) sqrt(2 pi m)), by kernels that stay small
+    constant = log_poisson(m - 1, m) - log_poisson(m - 0.5, m) - 0.5 * LOG_2PI
+    out = constant - (m + 0.5) * log1p_square(x / jnp.sqrt(2 * m))
+    return jnp.where(normal, -0.5 * (x * x + LOG_2PI), out)
+
+
+t = define_distribution(
+    "t",
+    "Student's t distribution: density proportional to (1 + x**2 / df)**(-(df + 1) / 2).",
+    proper=lambda df: df > 0,
+    logpdf=t_logpdf,
+)
+
+vonmises = define_distribution(
+    "vonmises",
+    "the von Mises distribution: density exp(kappa cos(x)) / (2 pi i0(kappa)), x in radians.",
+    proper=lambda kappa: kappa > 0,
+    takes=(),
+    # cos(x) - 1 = -2 sin(x / 2)**2, which keeps what is small
+    logpdf=lambda x, kappa: -2 * kappa * jnp.sin(x / 2) ** 2 - LOG_2PI - jnp.log(i0e(kappa)),
+)
+
+
+def wrapcauchy_logpdf(x: Any, c: Any) -> Any:
+    def log(x: Any) -> Any:
+        square = (1 - c) ** 2 + 4 * c * jnp.sin(x / 2) ** 2  # 1 + c**2 - 2 c cos(x)
+        return jnp.log((1 - c) * (1 + c)) - LOG_2PI - jnp.log(square)
+
+    return evaluate_inside((x >= 0) & (x <= 2 * math.pi), log, x, 1, -INF)
+
+
+wrapcauchy = define_distribution(
+    "wrapcauchy",
+    "the wrapped Cauchy distribution: density (1 - c**2) / (2 pi (1 + c**2 - 2 c cos(x))).\n\n"
+    "It is 0 but for 0 <= x <= 2 pi; c must be between 0 and 1.",
+    proper=lambda c: (c > 0) & (c < 1),
+    takes=(),
+    logpdf=wrapcauchy_logpdf,
+)
+
+
+# --- gamma and beta ---------------------------------------------------------------------------
+
+
+gamma = define_distribution(
+    "gamma",
+    "the gamma distribution: density x**(a - 1) exp(-x) / gamma(a) for x >= 0.",
+    proper=lambda a: a > 0,
+    logpdf=lambda x, a: evaluate_inside(x >= 0, lambda x: log_poisson(a - 1, x), x, 1, -INF),
+    cdf=lambda x, a: evaluate_inside(x > 0, lambda x: gammainc(a, x), x, 1, 0),
+    logcdf=lambda x, a: evaluate_inside(
+        x > 0, lambda x: log_of_part(gammainc(a, x), gammaincc(a, x)), x, 1, -INF
+    ),
+    sf=lambda x, a: evaluate_inside(x > 0, lambda x: gammaincc(a, x), x, 1, 1),
+    logsf=lambda x, a: evaluate_inside(
+        x > 0, lambda x: log_of_part(gammaincc(a, x), gammainc(a, x)), x, 1, 0
+    ),
+)
+
+chi2 = define_distribution(
+    "chi2",
+    "the chi-squared distribution: that of 2 y where y has a gamma distribution with a = df / 2.",
+    logpdf=lambda x, df: gamma.logpdf(x, df / 2, scale=2),
+    cdf=lambda x, df: gamma.cdf(x, df / 2, scale=2),
+    logcdf=lambda x, df: gamma.logcdf(x, df / 2, scale=2),
+    sf=lambda x, df: gamma.sf(x, df / 2, scale=2),
+    logsf=lambda x, df: gamma.logsf(x, df / 2, scale=2),
+)
+
+
+def beta_tail(x: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Whether x is nearer to 1 than the mean, and the probability of its tail, which is exact."""
+    upper = x > (a + 1) / (a + b + 2)
+    swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
+    return upper, betainc(*swapped, jnp.where(upper, 1 - x, x))
+
+
+def beta_probability(above: bool, log: bool) -> Callable:
+    """The probability of a value `above` x, or not above it; or its `log`."""
+
+    def from_tail(x: Any, a: Any, b: Any) -> Any:
+        upper, p = beta_tail(x, a, b)
+        exact = upper if above else ~upper
+        return jnp.where(exact, jnp.log(p), jnp.log1p(-p)) if log else jnp.where(exact, p, 1 - p)
+
+    def fun(x: Any, a: Any, b: Any) -> Any:
+        beyond = jnp.where((x > 0) != above, *((0, -INF) if log else (1, 0)))
+        return evaluate_inside((x > 0) & (x < 1), lambda x: from_tail(x, a, b), x, 0.5, beyond)
+
+    return fun
+
+
+beta = define_distribution(
+    "beta",
+    "the beta distribution: density x**(a - 1) (1 - x)**(b - 1) / beta(a, b) for 0 <= x <= 1.",
+    proper=lambda a, b: (a > 0) & (b > 0),
+    logpdf=lambda x, a, b: evaluate_inside(
+        (x >= 0) & (x <= 1), lambda x: log_beta_density(x, a, b), x, 0.5, -INF
+    ),
+    cdf=lambda x, a, b: evaluate_inside(
+        (x > 0) & (x < 1), lambda x: betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0)
+    ),
+    logcdf=beta_probability(above=False, log=True),
+    sf=beta_probability(above=True, log=False),
+    logsf=beta_probability(above=True, log=True),
+)
+
+
+# --- the normal distribution between two bounds -----------------------------------------------
+
+
+def log_normal_mass(a: Any, b: Any) -> Any:
+    """The log of the normal probability of [a, b], a < b, from the tail that they are in."""
+    apart = a < b
+    a, b = jnp.where(apart, a, -1), jnp.where(apart, b, 1)
+    right, left = a > 0, b <= 0
+    tail = right | left
+    near = jnp.where(tail, jnp.where(right, -a, b), -1)  # mirrored to the left tail
+    far = jnp.where(tail, jnp.where(right, -b, a), -2)
+    top = log_ndtr(near)
+    in_tail = top + log1mexp(top - log_ndtr(far))
+    low, high = jnp.where(tail, -1, a), jnp.where(tail, 1, b)
+    across = jnp.log1p(-ndtr(low) - ndtr(-high))
+    return jnp.where(apart, jnp.where(tail, in_tail, across), -INF)
+
+
+def log_normal_share(part: tuple, rest: tuple, a: Any, b: Any) -> Any:
+    """log of the share of [a, b] that an interval has, from the rest of it where that is small."""
+    part, rest, total = log_normal_mass(*part), log_normal_mass(*rest), log_normal_mass(a, b)
+    most = part > rest
+    direct = jnp.where(most, 0, part) - total
+    others = jnp.where(most, rest, total - 1) - total
+    return jnp.where(most, jnp.log1p(-jnp.exp(others)), direct)
+
+
+def truncnorm_logcdf(x: Any, a: Any, b: Any) -> Any:
+    log = lambda x: log_normal_share((a, x), (x, b), a, b)
+    beyond = jnp.where(x >= b, 0, -INF)
+    return evaluate_inside((x > a) & (x < b), log, x, jnp.clip(0, a, b), beyond)
+
+
+truncnorm = define_distribution(
+    "truncnorm",
+    "the normal distribution for a <= x <= b alone; a, b are before loc and scale, as SciPy's.",
+    proper=lambda a, b: a < b,
+    logpdf=lambda x, a, b: evaluate_inside(
+        (x >= a) & (x <= b),
+        lambda x: -0.5 * (x * x + LOG_2PI) - log_normal_mass(a, b),
+        x,
+        0,
+        -INF,
+    ),
+    logcdf=truncnorm_logcdf,
+    logsf=lambda x, a, b: truncnorm_logcdf(-x, -b, -a),
+)

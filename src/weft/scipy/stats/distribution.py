@@ -1,0 +1,202 @@
+"""What distributions share: arguments, location and scale, support, densities from their logs.
+
+A distribution is a row of continuous.py, discrete.py or vectors.py: its functions for location 0
+and scale 1. `define_distribution` makes of them the module that users import.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.errors import DtypeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import NUMBERS, Plan, as_array, as_operand, kind_of, operands, plan_for
+from weft.numpy.reductions import widened
+from weft.primitives.elementwise import convert
+from weft.primitives.layout import full
+from weft.util import list_public
+
+KINDS = {
+    "pdf": "The density",
+    "logpdf": "The log of the density",
+    "pmf": "The probability",
+    "logpmf": "The log of the probability",
+    "cdf": "The probability of a value that is not greater",
+    "logcdf": "The log of the probability of a value that is not greater",
+    "sf": "The probability of a greater value",
+    "logsf": "The log of the probability of a greater value",
+    "ppf": "The value that is not exceeded with a given probability",
+    "isf": "The value that is exceeded with a given probability",
+    "entropy": "The entropy, in nats",
+}
+DEFAULTS = {"loc": 0, "scale": 1}
+
+
+def define_distribution(
+    name: str,
+    doc: str,
+    *,
+    proper: Callable = lambda *shapes: True,
+    takes: Sequence[str] = ("loc", "scale"),
+    fixed: Sequence[str] = (),
+    **functions: Callable,
+) -> ModuleType:
+    """The module `weft.scipy.stats.NAME` with these functions, and what follows from them.
+
+    Args:
+      name: the distribution's name.
+      doc: its name in words, and the density.
+      proper: whether shape parameters are what they must be; where not, results are NaN.
+      takes: the parameters that functions get behind the shape parameters, "loc" and "scale".
+      fixed: the functions that get none of these.
+      functions: by name, each of a point (or a level) and the shape parameters. Where the log of a
+        function is given but not the function, it is exp of that log.
+    """
+    logs = {f"log{kind}": kind for kind in ("pdf", "pmf", "cdf", "sf")}
+    made = {}
+    for kind, fun in functions.items():
+        more = () if kind in fixed else tuple(takes)
+        general = add_parameters(kind, check_shapes(kind, fun, proper), more)
+        made[kind] = fun, general, more
+        other = logs.get(kind)
+        if other and other not in functions:
+            made[other] = fun, exponentiate(general), more
+    public = {
+        kind: as_public(f"{name}.{kind}", doc, fun, general, more)
+        for kind, (fun, general, more) in made.items()
+    }
+    return define_module(name, doc, **public)
+
+
+def define_module(name: str, doc: str, **functions: Callable) -> ModuleType:
+    """The functions as the module `weft.scipy.stats.NAME`, which is then found when imported."""
+    module = ModuleType(f"{__package__}.{name}", f"{doc[0].upper()}{doc[1:]}")
+    for kind, fun in functions.items():
+        fun.__name__, fun.__qualname__ = kind, f"{name}.{kind}"
+        setattr(module, kind, fun)
+    module.__all__ = sorted(functions)  # type: ignore[attr-defined]
+    module.__dir__ = list_public(module.__name__)  # type: ignore[method-assign]
+    sys.modules[module.__name__] = module
+    return module
+
+
+def check_shapes(kind: str, fun: Callable, proper: Callable) -> Callable:
+    """The function, with NaN where the shape parameters are not what they must be."""
+
+    def checked(*args: Any) -> Any:
+        out, good = fun(*args), proper(*(args if kind == "entropy" else args[1:]))
+        return out if good is True else jnp.where(good, out, jnp.nan)
+
+    return checked
+
+
+def add_parameters(kind: str, fun: Callable, more: tuple[str, ...]) -> Callable:
+    """The function with parameters `more`, location and scale, made of the one for 0 and 1."""
+
+    def general(*args: Any) -> Any:
+        x, *shapes = args[: len(args) - len(more)]
+        loc, scale = (*args[len(args) - len(more) :], *(0, 1)[len(more) :])
+        if kind == "entropy":  # of counts: without a scale
+            return fun(x, *shapes)
+        if kind in ("ppf", "isf"):
+            out = fun(x, *shapes)
+            out = out if is_number(scale, 1) else out * scale
+            out = out if is_number(loc, 0) else out + loc
+        else:
+            x = x if is_number(loc, 0) else x - loc
+            x = x if is_number(scale, 1) else x / scale
+            out = fun(x, *shapes)
+            if kind in ("pdf", "logpdf") and not is_number(scale, 1):
+                out = out - jnp.log(scale) if kind == "logpdf" else out / scale
+        return out if is_number(scale, 1) else jnp.where(scale > 0, out, jnp.nan)
+
+    return general
+
+
+def exponentiate(log: Callable) -> Callable:
+    """exp of what `log` gives."""
+    return lambda *args: jnp.exp(log(*args))
+
+
+def prepare_operands(op: str, args: Sequence[Any], shaped: bool = True) -> tuple[list, Plan]:
+    """Operands to compute with, and the plan that says what the result is to be.
+
+    They are of the float dtype that they promote to, or of float32 where that has fewer bits; and,
+    with `shaped`, of one shape. Python numbers stay.
+    """
+    args = [as_operand(op, x) for x in args]
+    plan = plan_for(op, tuple([kind_of(op, x) for x in args]), inexact=True, shaped=shaped)
+    if dtypes.is_complex(plan.dtype):
+        listed = ", ".join(str(typeof(x)) for x in args)
+        raise DtypeError(f"{op}: operands must be real; got {listed}.")
+    wide = widened(plan.dtype)
+    xs = operands(op, *args, inexact=True, shaped=shaped)
+    return [x if type(x) in NUMBERS else convert(x, wide) for x in xs], plan
+
+
+def is_number(x: Any, value: int) -> bool:
+    """Whether x is a Python number of this value, so that nothing is to be done."""
+    return type(x) in NUMBERS and x == value
+
+
+def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequence[str]) -> Callable:
+    """`general` as users call it: arguments by name, promoted and broadcast; documented.
+
+    It takes the arguments of `fun` and then `more`. Floats of 16 bits and fewer are computed
+    with in float32.
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    extra = [inspect.Parameter(n, kind, default=DEFAULTS[n]) for n in more]
+    signature = inspect.signature(fun)
+    signature = signature.replace(parameters=[*signature.parameters.values(), *extra])
+    count = len(signature.parameters)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != count:
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{op}: {error}.") from None
+            bound.apply_defaults()
+            args = bound.args
+        xs, plan = prepare_operands(op, args)
+        for i, x in enumerate(xs):
+            if type(x) not in NUMBERS:
+                xs[i] = as_array(x, op)
+            elif i < count - len(more):  # a parameter; loc and scale stay as they are written
+                xs[i] = full((), x, widened(plan.dtype))
+        return convert(general(*xs), plan.dtype, plan.weak)
+
+    call.__module__ = fun.__module__
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__doc__ = (
+        f"{KINDS[op.rpartition('.')[2]]} of {doc}\n\n"
+        "Arguments broadcast together; the result is of the float dtype that they promote to.\n"
+    )
+    return fused(call, name=op.replace(".", "_"))
+
+
+def evaluate_inside(inside: Any, fun: Callable, x: Any, instead: float, outside: Any) -> Any:
+    """fun(x) where `inside`, and `outside` elsewhere, with derivatives of zero; NaN of NaN.
+
+    `instead` is an x that `fun` has a finite derivative at.
+    """
+    out = jnp.where(inside, fun(jnp.where(inside, x, instead)), outside)
+    return jnp.where(jnp.isnan(x), x, out)
+
+
+def evaluate_quantile(fun: Callable, q: Any) -> Any:
+    """fun(q) for q in [0, 1], else NaN; the derivative there is zero."""
+    return evaluate_inside((q >= 0) & (q <= 1), fun, q, 0.5, jnp.nan)
+
+
+def is_whole(k: Any) -> Any:
+    """Whether k is an integer; NaN counts as one, so that it stays."""
+    return (jnp.floor(k) == k) | jnp.isnan(k)

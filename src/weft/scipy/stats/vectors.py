@@ -1,0 +1,175 @@
+"""Distributions of vectors: Dirichlet, multinomial, and normal ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft.numpy as jnp
+from weft import dtypes
+from weft.errors import ShapeError
+from weft.numpy.fused import fused
+from weft.numpy.promotion import as_array
+from weft.primitives.elementwise import convert
+from weft.primitives.linalg import cholesky, triangular_solve
+from weft.scipy.stats.distribution import define_module, is_whole, prepare_operands
+from weft.scipy.stats.kernels import LOG_2PI, log_poisson
+
+
+@fused
+def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
+    """The log of the density of the Dirichlet distribution.
+
+    x (k, ...) holds points of the simplex along its first axis, of which the last part may be left
+    out, (k - 1, ...); alpha is (k,). The result is of the shape of the other axes: -inf where x is
+    not inside of the simplex (its sum may be off by 1e-6, or the spacing of the dtype), NaN where
+    an alpha is not positive.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy.stats import dirichlet
+    >>> print(dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.array([1.0, 1.0])))
+    0.0
+    """
+    (x, alpha), plan = prepare_operands(
+        "dirichlet.logpdf", [as_array(x), as_array(alpha)], shaped=False
+    )
+    if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
+        raise ShapeError(
+            "dirichlet.logpdf: alpha must be of shape (k,), and x of (k, ...) or (k - 1, ...); "
+            f"got {x.aval}, {alpha.aval}."
+        )
+    if x.shape[0] < alpha.size:
+        x = jnp.concatenate([x, 1 - jnp.sum(x, 0, keepdims=True)], 0)
+    tolerance = max(1e-6, float(dtypes.finfo(plan.dtype).eps))
+    inside = jnp.all(x > 0, 0) & (jnp.abs(jnp.sum(x, 0) - 1) <= tolerance)
+    x = jnp.where(inside, x, 0.5)
+    alpha = jnp.broadcast_to(alpha.reshape(-1, *[1] * (x.ndim - 1)), x.shape)
+    total = jnp.sum(alpha, 0)
+    out = jnp.sum(log_poisson(alpha - 1, total * x), 0)
+    out = out - log_poisson(total - 1, total) + (alpha.shape[0] - 1) * jnp.log(total)
+    out = jnp.where(jnp.all(alpha > 0, 0), jnp.where(inside, out, -jnp.inf), jnp.nan)
+    return convert(out, plan.dtype, plan.weak)
+
+
+@fused
+def dirichlet_pdf(x: Any, alpha: Any) -> Any:
+    """The density of the Dirichlet distribution; see `logpdf`."""
+    return jnp.exp(dirichlet_logpdf(x, alpha))
+
+
+dirichlet = define_module(
+    "dirichlet",
+    "the Dirichlet distribution: density proportional to the product of x[i]**(alpha[i] - 1).",
+    logpdf=dirichlet_logpdf,
+    pdf=dirichlet_pdf,
+)
+
+
+@fused
+def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
+    """The log of the probability of counts x (..., k) in n trials with probabilities p (..., k).
+
+    n, of no axes or of those before the last of x, must be the sum of x; else the result is -inf.
+    p must have the sum 1, which is not checked.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy.stats import multinomial
+    >>> print(multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])))
+    0.5
+    """
+    args = [as_array(v, "multinomial.logpmf") for v in (x, n, p)]
+    (x, n, p), plan = prepare_operands("multinomial.logpmf", args, shaped=False)
+    if not x.ndim or not p.ndim or x.shape[-1] != p.shape[-1]:
+        raise ShapeError(
+            "multinomial.logpmf: x and p must have last axes of equal size; "
+            f"got {x.aval}, {p.aval}."
+        )
+    n = jnp.broadcast_to(n, jnp.broadcast_shapes(n.shape, x.shape[:-1], p.shape[:-1]))
+    x, p, trials = jnp.broadcast_arrays(x, p, n[..., None])
+    possible = jnp.all((x >= 0) & is_whole(x), -1) & (jnp.sum(x, -1) == n)
+    out = jnp.sum(log_poisson(jnp.where(possible[..., None], x, 0), trials * p, counts=True), -1)
+    out = out - log_poisson(n, n, counts=True) + n * (jnp.sum(p, -1) - 1)
+    proper = (n >= 0) & jnp.all((p >= 0) & (p <= 1), -1)
+    out = jnp.where(proper, jnp.where(possible, out, -jnp.inf), jnp.nan)
+    return convert(out, plan.dtype, plan.weak)
+
+
+@fused
+def multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
+    """The probability of counts x (..., k) in n trials with probabilities p; see `logpmf`."""
+    return jnp.exp(multinomial_logpmf(x, n, p))
+
+
+multinomial = define_module(
+    "multinomial",
+    "the multinomial distribution: how often each of k outcomes comes in n independent trials.",
+    logpmf=multinomial_logpmf,
+    pmf=multinomial_pmf,
+)
+
+
+def log_normal_density(x: Any, factor: Any) -> Any:
+    """The log of the density at vectors x (..., n) for mean 0 and covariance factor factor^T.
+
+    The lower triangular `factor` is (..., n, n), with axes in front that broadcast with x's.
+    """
+    n = factor.shape[-1]
+    if factor.ndim == 2:  # one matrix: all vectors are columns of one right-hand side
+        white = triangular_solve(factor, x.reshape(-1, n).T, left_side=True, lower=True)
+        squares = jnp.sum(white * white, 0).reshape(x.shape[:-1])
+    else:
+        batch = jnp.broadcast_shapes(factor.shape[:-2], x.shape[:-1])
+        factor = jnp.broadcast_to(factor, (*batch, n, n))
+        x = jnp.broadcast_to(x, (*batch, n))
+        white = triangular_solve(factor, x[..., None], left_side=True, lower=True)
+        squares = jnp.sum(white * white, (-2, -1))
+    scale = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), -1)
+    return -0.5 * (squares + n * LOG_2PI) - scale
+
+
+@fused(static=("allow_singular",))
+def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+    """The log of the density of the multivariate normal distribution.
+
+    x (..., n), mean (..., n) and cov (..., n, n) broadcast in the axes before those named. A scalar
+    `cov` stands for that number times the identity; with a scalar `mean` too, the elements of x
+    are numbers of their own. NaN where cov is not positive definite.
+
+    >>> import weft.numpy as jnp
+    >>> from weft.scipy.stats import multivariate_normal
+    >>> print(multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)))
+    0.15915495
+    """
+    if allow_singular is not None:
+        raise NotImplementedError(
+            "multivariate_normal.logpdf: allow_singular must be None, for a singular covariance "
+            f"has no density; got {allow_singular}. Hint: cov + 1e-6 * jnp.eye(n)."
+        )
+    args = [as_array(v, "multivariate_normal.logpdf") for v in (x, mean, cov)]
+    (x, mean, cov), plan = prepare_operands("multivariate_normal.logpdf", args, shaped=False)
+    n = mean.shape[-1] if mean.ndim else 1
+    if cov.ndim and (cov.shape[-2:] != (n, n) or (x.ndim and mean.ndim and x.shape[-1] != n)):
+        raise ShapeError(
+            "multivariate_normal.logpdf: for x and mean (..., n), cov must be (..., n, n) or a "
+            f"scalar; got {x.aval}, {mean.aval}, {cov.aval}."
+        )
+    y = x - mean
+    if cov.ndim:
+        out = log_normal_density(y if mean.ndim else y[..., None], cholesky(cov))
+    else:
+        squares = jnp.sum(y * y, -1) if mean.ndim else y * y
+        out = -0.5 * (squares / cov + n * (LOG_2PI + jnp.log(cov)))
+    return convert(out, plan.dtype, plan.weak)
+
+
+@fused
+def multivariate_normal_pdf(x: Any, mean: Any, cov: Any) -> Any:
+    """The density of the multivariate normal distribution; see `logpdf`."""
+    return jnp.exp(multivariate_normal_logpdf(x, mean, cov))
+
+
+multivariate_normal = define_module(
+    "multivariate_normal",
+    "the normal distribution of vectors: density proportional to exp(-x^T cov^-1 x / 2).",
+    logpdf=multivariate_normal_logpdf,
+    pdf=multivariate_normal_pdf,
+)
