@@ -63,7 +63,7 @@ from weft.api.shape_struct import ShapeDtypeStruct
 from weft.xla.array import Array
 from weft.xla.shards import Shard
 from weft import core, dtypes, errors, lax, numpy, stages, tree, tree_util  # isort: skip
-from weft.util import importing_later
+from weft.util import import_lazily
 
 __all__ = [
     "Array",
@@ -174,7 +174,7 @@ __version__ = "0.1.0"
 __weft__ = True
 
 
-__getattr__, _ = importing_later(
+__getattr__, _ = import_lazily(
     __name__,
     {
         "weft.api.checkpoint": "checkpoint remat",

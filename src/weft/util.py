@@ -34,12 +34,12 @@ def merge(mask: Sequence[bool], falses: Iterable[Any], trues: Iterable[Any]) -> 
     return [next(sources[bool(m)]) for m in mask]
 
 
-def selected(xs: Sequence[Any], mask: Sequence[bool]) -> list:
+def select_masked(xs: Sequence[Any], mask: Sequence[bool]) -> list:
     """The elements of `xs` where `mask` is True."""
     return [x for x, m in zip(xs, mask, strict=True) if m]
 
 
-def inserted(xs: Iterable[Any], at: dict[int, Any]) -> list:
+def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
     """`xs` with each value of `at` put where it stands in the result; places ascend."""
     out = list(xs)
     for i, x in at.items():
@@ -52,7 +52,7 @@ def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
-def importing_later(package: str, homes: dict[str, str]) -> tuple[Callable, Callable]:
+def import_lazily(package: str, homes: dict[str, str]) -> tuple[Callable, Callable]:
     """`__getattr__` and `__dir__` of a package that imports modules when a name is first used.
 
     `homes` maps a module to the names that it gives the package, separated by spaces; no names

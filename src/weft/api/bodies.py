@@ -24,7 +24,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
 from weft.core.primitive import Primitive, joined
 from weft.core.source import inner_source
-from weft.core.stage import close_jaxpr, stage
+from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.options import config, trace_context
@@ -40,6 +40,7 @@ from weft.pytrees import (
 )
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
+from weft.watch.leaks import stage_function
 from weft.xla.array import put
 from weft.xla.eager import EVAL
 
@@ -73,7 +74,7 @@ def stage_body(
         in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
         flat = FlatFun(fun, in_tree, op)
         names = functools.partial(argument_origins, fun, in_tree)
-        jaxpr, consts = stage(flat, in_avals, fun_name(fun), names)
+        jaxpr, consts = stage_function(flat, in_avals, fun_name(fun), names)
         # a NumPy array is taken as it is now
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         body = Body(close_jaxpr(jaxpr), consts, flat.out_tree)

@@ -18,7 +18,6 @@ from weft.control.remat import name_p, remat_p
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn, Literal
 from weft.core.source import boundary, source_location
-from weft.core.stage import stage
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
@@ -26,6 +25,7 @@ from weft.primitives.constant import constant_p
 from weft.pytrees import flatten, tree_map
 from weft.transforms.linearize import linearize
 from weft.util import fun_name
+from weft.watch.leaks import stage_function
 from weft.xla.building import JitSpec
 
 __all__ = ["checkpoint", "remat"]
@@ -130,7 +130,7 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shap
     avals = avals_of("saved_residuals", leaves, in_tree, fun, structs=True)
     flat = FlatFun(fun, in_tree, "saved_residuals")
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
-    jaxpr, _ = stage(lambda *xs: linearize(flat, xs, moved)[2], avals, fun_name(fun))
+    jaxpr, _ = stage_function(lambda *xs: linearize(flat, xs, moved)[2], avals, fun_name(fun))
     jaxpr = inline_calls(dce_jaxpr(jaxpr)[0])
     names = zip(jaxpr.invars, argument_names(fun, in_tree), strict=True)
     rows: list[tuple[Any, str]] = [(v, f"from the argument {name}") for v, name in names]

@@ -17,12 +17,13 @@ from weft.control.hoist import closed_over, substitute
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import eval_jaxpr
 from weft.core.source import boundary
-from weft.core.stage import stage, stage_closed
+from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer
 from weft.errors import PytreeError, ShapeError
 from weft.primitives.layout import convert, zeros
 from weft.pytrees import Partial, PyTreeDef, flatten, unflatten
-from weft.util import fun_name, inserted, merge, partition
+from weft.util import fun_name, insert_at, merge, partition
+from weft.watch.leaks import stage_function
 
 __all__ = ["closure_convert", "custom_gradient", "linear_call"]
 
@@ -76,16 +77,16 @@ def staged_pullback(
     rule: Callable, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
 ) -> tuple[Callable, list]:
     """A function of what `rule` closes over and of a cotangent, and what it closes over."""
-    flat = FlatFun(rule, in_tree, "custom_gradient")
     hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
+    flat = FlatFun(rule, in_tree, "custom_gradient", float0=hidden)
     given = [a for i, a in enumerate(avals) if i not in hidden]
-    jaxpr, consts = stage(flat.without_float0(hidden), given, fun_name(rule))
+    jaxpr, consts = stage_function(flat, given, fun_name(rule))
 
     def run(*operands: Any) -> Any:
         *held, ct = operands
         cts = [t for i, t in enumerate(flatten(ct)[0]) if i not in hidden]
         outs = eval_jaxpr(jaxpr, held, *cts)
-        return unflatten(flat.out_tree, inserted(outs, flat.hidden))
+        return unflatten(flat.out_tree, insert_at(outs, flat.hidden))
 
     return run, consts
 
@@ -108,7 +109,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
     leaves, in_tree = flatten((example_args, {}))
     avals = avals_of("closure_convert", leaves, in_tree, fun, structs=True)
     flat = FlatFun(fun, in_tree, "closure_convert")
-    jaxpr, consts = stage(flat, avals, fun_name(fun))
+    jaxpr, consts = stage_function(flat, avals, fun_name(fun))
     moving = [isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in consts]
     fixed, hoisted = partition(moving, consts)
 
@@ -152,7 +153,8 @@ def linear_call(
     res_tree, lin_tree = in_tree.children()[0].children()
     n = res_tree.num_leaves
     flat = FlatFun(fun, in_tree, "linear_call")
-    jaxpr, consts = stage_closed(flat, avals, fun_name(fun))
+    jaxpr, consts = stage_function(flat, avals, fun_name(fun))
+    jaxpr = close_jaxpr(jaxpr)
     tracers = closed_over(fun_transpose)
     own = len(consts)
     first = own + len(tracers)  # of the residuals that the user gave

@@ -1,6 +1,6 @@
-"""Between pytrees and flat lists: a user's function seen flat, and checks of what goes in and out.
+"""Users' functions and their arguments: pytrees to flat lists, types, names for errors, checks.
 
-Everything below this file takes and returns flat lists; everything above speaks pytrees.
+The folders before api/ take and return flat lists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft.errors import DtypeError
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
-from weft.util import fun_name, inserted
+from weft.util import fun_name, insert_at
 from weft.xla.array import ArrayImpl
 
 # Types that are values beyond doubt; the rest are looked at.
@@ -30,20 +30,36 @@ _PLAIN = frozenset(
 
 
 class FlatFun:
-    """A pytree function seen flat: leaves in, leaves out; `out_tree` is known after a call."""
+    """A function of pytrees as one of flat lists: leaves in, leaves out.
 
-    __slots__ = ("aux", "fun", "has_aux", "hidden", "in_tree", "op", "out_tree")
+    `out_tree` is known after a call, and with `has_aux` so is `aux`, the second of the pair that
+    `fun` returns. float0 values hold nothing, so that programs need not know them: with `float0`,
+    the leaves of that dtype by place, those are no arguments, and results of it are not returned
+    but put into `hidden`, by place.
+    """
 
-    def __init__(self, fun: Callable, in_tree: PyTreeDef, op: str, has_aux: bool = False):
+    __slots__ = ("aux", "float0", "fun", "has_aux", "hidden", "in_tree", "op", "out_tree")
+
+    def __init__(
+        self,
+        fun: Callable,
+        in_tree: PyTreeDef,
+        op: str,
+        has_aux: bool = False,
+        float0: dict[int, Any] | None = None,
+    ):
         self.fun = fun
         self.in_tree = in_tree
         self.op = op
         self.has_aux = has_aux
+        self.float0 = float0
         self.out_tree: Any = None
         self.aux: Any = None
-        self.hidden: dict[int, Any] = {}  # the float0 results that `without_float0` took away
+        self.hidden: dict[int, Any] = {}
 
     def __call__(self, *leaves: Any) -> list:
+        if self.float0:
+            leaves = tuple(insert_at(leaves, self.float0))
         args, kwargs = unflatten(self.in_tree, leaves)
         out = self.fun(*args, **kwargs)
         if self.has_aux:
@@ -53,34 +69,22 @@ class FlatFun:
                     f"got {type(out).__name__}."
                 )
             out, aux = out
-            self.aux = tree_map(settled, aux)
+            self.aux = tree_map(strip_tangent, aux)
         outs, self.out_tree = flatten(out)
-        for x in outs:
-            if type(x) not in _PLAIN and not is_valid_value(x):
+        hidden = self.hidden = {}
+        for i, x in enumerate(outs):
+            if type(x) is np.ndarray and x.dtype == dtypes.float0 and self.float0 is not None:
+                hidden[i] = x
+            elif type(x) not in _PLAIN and not is_valid_value(x):
                 raise result_error(self.op, self.fun, out)
-        return outs
-
-    def without_float0(self, hidden: dict[int, Any]) -> Callable:
-        """This function with the leaves in `hidden` filled in, and no float0 among its results.
-
-        float0 values hold nothing, so compiled programs need not know them.
-        """
-
-        def visible(*leaves: Any) -> list:
-            outs = self(*inserted(leaves, hidden))
-            self.hidden = {
-                i: x for i, x in enumerate(outs) if getattr(x, "dtype", None) == dtypes.float0
-            }
-            return [x for i, x in enumerate(outs) if i not in self.hidden]
-
-        return visible
+        return [x for i, x in enumerate(outs) if i not in hidden] if hidden else outs
 
     def result(self, outs: Sequence[Any]) -> Any:
         """The pytree of results from its leaves."""
         return unflatten(self.out_tree, outs)
 
 
-def settled(x: Any) -> Any:
+def strip_tangent(x: Any) -> Any:
     """A value of the function that is being differentiated, without its tangent."""
     return x.primal if type(x) is JVPTracer and x.owner is current.trace else x
 

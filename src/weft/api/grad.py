@@ -18,7 +18,6 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.source import boundary
-from weft.core.stage import stage
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.primitives.layout import convert, full, instantiate, literal
 from weft.pytrees import Partial, PyTreeDef, flatten, flatten_with_path, keystr, unflatten
@@ -26,6 +25,7 @@ from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat
 from weft.transforms.transpose import backward
 from weft.util import fun_name
+from weft.watch.leaks import stage_function
 
 __all__ = [
     "grad",
@@ -406,7 +406,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
     leaves, in_tree = flatten((primals, {}))
     flat = FlatFun(fun, in_tree, "linear_transpose")
     avals = avals_of("linear_transpose", leaves, in_tree, fun, structs=True)
-    jaxpr, consts = stage(flat, avals, fun_name(fun))
+    jaxpr, consts = stage_function(flat, avals, fun_name(fun))
     out_tree, out_avals = flat.out_tree, jaxpr.out_avals
 
     def transposed(ct: Any) -> tuple:

@@ -36,7 +36,7 @@ from weft.core.aval import is_valid_value, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.primitive import forget_types
 from weft.core.source import boundary
-from weft.core.stage import close_jaxpr, stage
+from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError
 from weft.mesh.client import devices_of
@@ -44,9 +44,10 @@ from weft.options import config, trace_context
 from weft.parallel.constraint import constrained
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
-from weft.util import Logger, fun_name, inserted
+from weft.util import Logger, fun_name, insert_at
 from weft.watch import events
 from weft.watch.key_reuse import check_keys, followed
+from weft.watch.leaks import stage_function
 from weft.watch.nans import Watch, check_program, watch
 from weft.xla.array import ArrayImpl, put
 from weft.xla.building import JitSpec, build
@@ -251,15 +252,15 @@ class JitFunction:
     def stage(self, fun: Callable, in_tree: PyTreeDef, avals: list, donated: tuple) -> Program:
         """Run the function on tracers."""
         start = time.perf_counter()
-        flat = FlatFun(fun, in_tree, self.op)
         hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
+        flat = FlatFun(fun, in_tree, self.op, float0=hidden)
 
         def names() -> list[str]:
             origins = argument_origins(fun, in_tree)
             return [n for i, n in enumerate(origins) if i not in hidden]
 
         shown = [a for i, a in enumerate(avals) if i not in hidden]
-        jaxpr, consts = stage(flat.without_float0(hidden), shown, self.spec.name, names)
+        jaxpr, consts = stage_function(flat, shown, self.spec.name, names)
         # a NumPy array is taken as it is now
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         seconds = time.perf_counter() - start
@@ -285,7 +286,7 @@ class JitFunction:
         """Those asked for, of all arguments and all results, flat; () where nothing is asked."""
         given, wanted = self.spec.asked
         in_tree, out_tree = flat.in_tree, flat.out_tree
-        out_avals = inserted(program.out_avals, {i: typeof(x) for i, x in flat.hidden.items()})
+        out_avals = insert_at(program.out_avals, {i: typeof(x) for i, x in flat.hidden.items()})
         args, kwargs = unflatten(in_tree, range(in_tree.num_leaves))
         names = lambda: argument_origins(fun, in_tree)[:count]
         count = len(flatten(args)[0])

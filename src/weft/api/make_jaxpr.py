@@ -18,10 +18,10 @@ from weft.api.functions import (
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.source import boundary
-from weft.core.stage import stage
 from weft.pytrees import flatten
 from weft.transforms.batch import Axis, in_scope
 from weft.util import fun_name
+from weft.watch.leaks import stage_function
 
 __all__ = ["eval_shape", "make_jaxpr"]
 
@@ -51,7 +51,7 @@ def make_jaxpr(
         avals = avals_of("make_jaxpr", leaves, in_tree, given, structs=True)
         names = functools.partial(argument_origins, given, in_tree)
         with in_scope([Axis(size, name) for name, size in axis_env or ()]):
-            jaxpr, consts = stage(flat, avals, fun_name(fun), names)
+            jaxpr, consts = stage_function(flat, avals, fun_name(fun), names)
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed

@@ -28,7 +28,7 @@ from weft.api.vmap import MappedAxes
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
-from weft.core.stage import stage_closed
+from weft.core.stage import close_jaxpr
 from weft.core.trace import current
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
@@ -40,6 +40,7 @@ from weft.primitives.slicing import index_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.transforms.batch import in_scope, mapped_aval
 from weft.util import fun_name
+from weft.watch.leaks import stage_function
 from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
@@ -241,9 +242,11 @@ class Spread:
         params = {**self.params, "axis_size": size}
         names = functools.partial(argument_origins, fun, in_tree)
         with in_scope([axis_of(params)]):
-            jaxpr, consts = stage_closed(flat, avals, self.params["name"], names)
+            jaxpr, consts = stage_function(flat, avals, self.params["name"], names)
         mapped = (*[False] * len(consts), *[d is not None for d in dims])
-        outs = xla_pmap_p.bind(*consts, *leaves, call_jaxpr=jaxpr, mapped_invars=mapped, **params)
+        outs = xla_pmap_p.bind(
+            *consts, *leaves, call_jaxpr=close_jaxpr(jaxpr), mapped_invars=mapped, **params
+        )
         wanted = mapping.out_axes_of(unflatten(flat.out_tree, outs))
         outs = [index_in_dim(y, 0, 0, False) if w is None else y for y, w in zip(outs, wanted)]
         out_dims = [None if w is None else 0 for w in wanted]

@@ -18,7 +18,7 @@ from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.pytrees import PyTreeDef, flatten, unflatten
-from weft.util import Record, inserted
+from weft.util import Record, insert_at
 from weft.watch.nans import check_program, watch
 from weft.xla.building import JitSpec, build, lower_program
 from weft.xla.compile import Executable
@@ -262,8 +262,10 @@ class Compiled(_Stage):
         """Of the place and the layout of each result."""
         hidden = dict.fromkeys(self._program.hidden_results)
         layouts = map(Layout.from_pjrt_layout, self._run.loaded.get_output_layouts())
-        places = inserted(self._run.out_shardings, dict.fromkeys(hidden, self._run.placement.whole))
-        found = [of(s, x) for s, x in zip(places, inserted(layouts, hidden), strict=True)]
+        places = insert_at(
+            self._run.out_shardings, dict.fromkeys(hidden, self._run.placement.whole)
+        )
+        found = [of(s, x) for s, x in zip(places, insert_at(layouts, hidden), strict=True)]
         return unflatten(self.out_tree, found)
 
     def runtime_executable(self) -> Any:
@@ -293,7 +295,7 @@ class Program(NamedTuple):
     def out_avals(self) -> list[ShapedArray]:
         """The types of all results, flat."""
         hidden = {i: typeof(x) for i, x in self.hidden_results.items()}
-        return inserted(self.jaxpr.out_avals, hidden)
+        return insert_at(self.jaxpr.out_avals, hidden)
 
     def placement(self, leaves: Sequence[Any], device: Any = None) -> Placement:
         """Where to run on the arguments that the jaxpr takes; `device`: where the user says."""
@@ -320,5 +322,5 @@ class Program(NamedTuple):
     def result(self, outs: Sequence[Any]) -> Any:
         """The pytree of results from those of the jaxpr."""
         if self.hidden_results:
-            outs = inserted(outs, self.hidden_results)
+            outs = insert_at(outs, self.hidden_results)
         return unflatten(self.out_tree, outs)

@@ -15,7 +15,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
-from weft.core.stage import stage, stage_closed
+from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
@@ -25,7 +25,8 @@ from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front, mapped_aval
 from weft.transforms.check import CheckTrace, unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
-from weft.util import selected
+from weft.util import select_masked
+from weft.watch.leaks import stage_function
 from weft.xla.lower import lower_jaxpr
 
 
@@ -83,9 +84,9 @@ class CustomCall(Primitive):
         call = params["call_jaxpr"]
         if isinstance(call, Jaxpr):
             return args, params
-        jaxpr, consts = stage_closed(call, [typeof(x) for x in args], params["name"])
+        jaxpr, consts = stage_function(call, [typeof(x) for x in args], params["name"])
         count = len(consts) + params["num_consts"]
-        return [*consts, *args], {**params, "call_jaxpr": jaxpr, "num_consts": count}
+        return [*consts, *args], {**params, "call_jaxpr": close_jaxpr(jaxpr), "num_consts": count}
 
     def abstract_eval(self, *avals, call_jaxpr, **params):
         return call_jaxpr.out_avals
@@ -108,7 +109,7 @@ class CustomCall(Primitive):
             params["jvp"] = jvp_of_live(params["jvp"], live)
         if "fwd" in params:
             params["fwd"] = fwd_of_live(params["fwd"], live)
-        return eqn.replace(params=params, outvars=selected(eqn.outvars, live))
+        return eqn.replace(params=params, outvars=select_masked(eqn.outvars, live))
 
     def checked(self, trace, args, params):
         outs = look_into(trace, params["call_jaxpr"], args)
@@ -147,7 +148,9 @@ class CustomCall(Primitive):
 
 def jvp_of_live(rule: Callable, live: Sequence[bool]) -> Callable:
     """A rule (primals, tangents) -> (outs, tangents) for a call some of whose results are used."""
-    return lambda primals, tangents: tuple(selected(xs, live) for xs in rule(primals, tangents))
+    return lambda primals, tangents: tuple(
+        select_masked(xs, live) for xs in rule(primals, tangents)
+    )
 
 
 def fwd_of_live(fwd: Callable, live: Sequence[bool]) -> Callable:
@@ -161,7 +164,7 @@ def fwd_of_live(fwd: Callable, live: Sequence[bool]) -> Callable:
             given = iter(cts)
             return pull(held, [next(given) if z is None else z for z in dead])
 
-        return selected(outs, live), residuals, pull_live
+        return select_masked(outs, live), residuals, pull_live
 
     return of_live
 
@@ -428,7 +431,7 @@ class RematOpt(CustomVJP):
         if isinstance(params["fwd_jaxpr"], Jaxpr):
             return args, params
         avals = [typeof(x) for x in args]
-        fwd, consts = stage(params["fwd_jaxpr"], avals, params["name"])
+        fwd, consts = stage_function(params["fwd_jaxpr"], avals, params["name"])
         held, params = super().staged(args, params)
         unused = [Var(typeof(x)) for x in held[: len(held) - len(args)]]
         whole = fwd.replace(constvars=[], invars=[*fwd.constvars, *unused, *fwd.invars])

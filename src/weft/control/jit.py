@@ -25,7 +25,7 @@ from weft.transforms.check import checked_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition, selected
+from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_call
 from weft.xla.run import run_jaxpr
 
@@ -120,9 +120,9 @@ def live_call(
     if not jaxpr.eqns and not jaxpr.outvars:
         return None
     params = {**eqn.params, name: jaxpr}
-    params |= {k: tuple(selected(params[k], used)) for k in of_operands}
-    params |= {k: tuple(selected(params[k], live)) for k in of_results}
-    invars, outvars = selected(eqn.invars, used), selected(eqn.outvars, live)
+    params |= {k: tuple(select_masked(params[k], used)) for k in of_operands}
+    params |= {k: tuple(select_masked(params[k], live)) for k in of_results}
+    invars, outvars = select_masked(eqn.invars, used), select_masked(eqn.outvars, live)
     return eqn.replace(invars=invars, outvars=outvars, params=params)
 
 

@@ -21,7 +21,7 @@ from weft.control.effects import (
 )
 from weft.core.aval import ShapedArray, is_valid_value
 from weft.pytrees import PyTreeDef, flatten, unflatten
-from weft.util import Logger, fun_name, inserted
+from weft.util import Logger, fun_name, insert_at
 from weft.xla.array import put
 
 __all__ = ["callback", "log", "print"]
@@ -40,7 +40,7 @@ class Shown:
         self.kept = kept
 
     def __call__(self, result_avals: Sequence[ShapedArray], *leaves: Any) -> list:
-        args, kwargs = unflatten(self.in_tree, inserted(map(put, leaves), self.kept))
+        args, kwargs = unflatten(self.in_tree, insert_at(map(put, leaves), self.kept))
         self.fun(*args, **kwargs)
         return []
 

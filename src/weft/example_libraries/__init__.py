@@ -3,8 +3,8 @@
 Each is imported when it is first asked for.
 """
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
-__getattr__, __dir__ = importing_later(
+__getattr__, __dir__ = import_lazily(
     __name__, {"weft.example_libraries.optimizers": "", "weft.example_libraries.stax": ""}
 )

@@ -1,7 +1,7 @@
 """What is on trial, under the names of `jax.experimental`."""
 
 from weft.api.callbacks import io_callback
-from weft.util import importing_later
+from weft.util import import_lazily
 
 HOMES = {
     "weft.experimental.checkify": "",
@@ -32,4 +32,4 @@ __all__ = [
     "shard_map",
     "stax",
 ]
-__getattr__, __dir__ = importing_later(__name__, HOMES)
+__getattr__, __dir__ = import_lazily(__name__, HOMES)

@@ -3,7 +3,7 @@
 A rule given here is kept on the primitive, as the method that it stands for.
 """
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
 __all__ = ["ad", "batching", "mlir", "partial_eval", "xla"]
-__getattr__, __dir__ = importing_later(__name__, {f"{__name__}.{name}": "" for name in __all__})
+__getattr__, __dir__ = import_lazily(__name__, {f"{__name__}.{name}": "" for name in __all__})

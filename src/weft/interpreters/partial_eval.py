@@ -14,9 +14,9 @@ from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import StagedTracer as DynamicJaxprTracer
 from weft.core.stage import close_jaxpr as convert_constvars_jaxpr
-from weft.core.stage import stage
 from weft.interpreters.defining import Rules
 from weft.passes.dce import dce_jaxpr as pruned
+from weft.watch.leaks import stage_function
 
 __all__ = [
     "DynamicJaxprTracer",
@@ -33,7 +33,7 @@ def trace_to_jaxpr_dynamic(
     fun: Callable, in_avals: Sequence[ShapedArray]
 ) -> tuple[Jaxpr, list[ShapedArray], list]:
     """The jaxpr of a function of values that returns a list; its result types and consts."""
-    jaxpr, consts = stage(fun, in_avals)
+    jaxpr, consts = stage_function(fun, in_avals)
     return jaxpr, jaxpr.out_avals, consts
 
 

@@ -3,7 +3,7 @@
 Each is defined, with its rules, in the module named here, and fetched when it is first asked for.
 """
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
 HOMES = {
     "weft.api.custom_rules": ("stop_gradient"),
@@ -109,4 +109,4 @@ HOMES = {
     "weft.lax.linalg": "",
 }
 __all__ = [*(name for names in HOMES.values() for name in names.split()), "linalg"]
-__getattr__, __dir__ = importing_later(__name__, HOMES)
+__getattr__, __dir__ = import_lazily(__name__, HOMES)

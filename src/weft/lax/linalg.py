@@ -4,7 +4,7 @@ Each operation is defined, with its rules, in the module named here, and fetched
 asked for. What users of NumPy know is weft.numpy.linalg.
 """
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
 HOMES = {
     "weft.primitives.linalg": (
@@ -23,4 +23,4 @@ HOMES = {
     ),
 }
 __all__ = [name for names in HOMES.values() for name in names.split()]
-__getattr__, __dir__ = importing_later(__name__, HOMES)
+__getattr__, __dir__ = import_lazily(__name__, HOMES)

@@ -5,7 +5,7 @@ when they are first asked for.
 """
 
 from weft.nn.activations import *  # noqa: F403
-from weft.util import importing_later
+from weft.util import import_lazily
 
 LATER = {
     "weft.nn.initializers": "",
@@ -13,4 +13,4 @@ LATER = {
     "weft.nn.normalization": ("log_softmax logmeanexp logsumexp one_hot softmax standardize"),
     "weft.nn.scaled": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
 }
-__getattr__, __dir__ = importing_later(__name__, LATER)
+__getattr__, __dir__ = import_lazily(__name__, LATER)

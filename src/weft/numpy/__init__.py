@@ -11,7 +11,7 @@ from weft.numpy import methods as _methods  # noqa: F401
 from weft.numpy import scalars as _scalars
 from weft.numpy.names import HOMES as _HOMES
 from weft.numpy.scalars import *  # noqa: F403
-from weft.util import importing_later as _importing_later
+from weft.util import import_lazily as _importing_later
 from weft.xla.array import Array as ndarray
 
 __all__ = ["ndarray", *_scalars.__all__]

@@ -38,7 +38,7 @@ from weft.transforms.batch import Axis, batch_jaxpr, in_scope, unmapped_aval
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition, selected
+from weft.util import merge, partition, select_masked
 from weft.xla.run import run_primitive
 
 
@@ -91,7 +91,7 @@ class Pmap(Primitive):
         with in_scope([axis_of(params)]):
             both, out_moved = jvp_jaxpr(call_jaxpr, moved)
         given = [t for t in tangents if type(t) is not Zero]
-        mapped = (*mapped_invars, *selected(mapped_invars, moved))
+        mapped = (*mapped_invars, *select_masked(mapped_invars, moved))
         outs = self.bind(*primals, *given, call_jaxpr=both, mapped_invars=mapped, **params)
         n = len(call_jaxpr.outvars)
         return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
@@ -127,7 +127,7 @@ class Pmap(Primitive):
         # of an operand that all devices have, each gives its part of the cotangent
         grads = [
             g if m else reduce_sum(g, (0,))
-            for g, m in zip(grads, selected(solved, out_moved), strict=True)
+            for g, m in zip(grads, select_masked(solved, out_moved), strict=True)
         ]
         return cotangents_of(args, grads, out_moved)
 

@@ -37,7 +37,7 @@ from weft.transforms.batch import Axis, batch_jaxpr, in_scope
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition, selected
+from weft.util import merge, partition, select_masked
 from weft.xla.hlo import TOKEN
 from weft.xla.lower import lower_jaxpr
 from weft.xla.run import run_primitive
@@ -82,8 +82,8 @@ class ShardMap(Primitive):
             *primals,
             *given,
             jaxpr=both,
-            in_specs=(*in_specs, *selected(in_specs, moved)),
-            out_specs=(*out_specs, *selected(out_specs, out_moved)),
+            in_specs=(*in_specs, *select_masked(in_specs, moved)),
+            out_specs=(*out_specs, *select_masked(out_specs, out_moved)),
             **params,
         )
         n = len(out_specs)
@@ -126,10 +126,10 @@ class ShardMap(Primitive):
     def transpose(self, cts, *args, jaxpr, in_specs, out_specs, **params):
         linear, moved = solved_for(args), moving(cts)
         held, solved = partition(linear, in_specs)
-        given_specs = tuple(selected(out_specs, moved))
+        given_specs = tuple(select_masked(out_specs, moved))
         with scope(params):
             back, out_moved = backward_jaxpr(jaxpr, linear, moved)
-            grad_specs = tuple(selected(solved, out_moved))
+            grad_specs = tuple(select_masked(solved, out_moved))
             if not params["check_vma"]:
                 back = summed_over(
                     back,

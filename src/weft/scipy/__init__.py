@@ -3,7 +3,7 @@
 Each module is imported when it is first asked for.
 """
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
 MODULES = {
     "weft.scipy.cluster": "",
@@ -19,4 +19,4 @@ MODULES = {
     "weft.scipy.special": "",
     "weft.scipy.stats": "",
 }
-__getattr__, __dir__ = importing_later(__name__, MODULES)
+__getattr__, __dir__ = import_lazily(__name__, MODULES)

@@ -1,8 +1,8 @@
 """The leak check: traced values that something still holds when their function has returned.
 
-Python's garbage collector knows who refers to what, so that nothing need be kept for the check
-while it is off; `check_leaks` is called where a trace ends. What an equation holds is no leak: a
-derivative rule may name values around it.
+Nothing is recorded for it: Python's garbage collector is asked what refers to a value. It is made
+where a trace of a user's function ends. What an equation holds is no leak: a derivative rule may
+name values around it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import gc
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from weft.core.jaxpr import Eqn
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.source import is_own_file
-from weft.core.trace import Trace, Tracer
+from weft.core.stage import stage
+from weft.core.trace import Trace, Tracer, current
 from weft.errors import LeakedTracerError
+from weft.options import config
 from weft.util import fun_name
 
 _DEEPEST = 24  # holders of holders that are looked at
@@ -24,17 +27,34 @@ _MOST = 400  # of each
 _ITERATOR: type = type(iter([0]))
 
 
+def stage_function(
+    fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
+) -> tuple[Jaxpr, list]:
+    """As `stage`, for what calls a user's function: under check_tracer_leaks a leak is an error."""
+    if not config.check_tracer_leaks:
+        return stage(fun, in_avals, name, arg_names)
+    traces: list[Trace] = []
+
+    def run(*args: Any) -> list:
+        traces.append(current.trace)
+        return fun(*args)
+
+    program = stage(run, in_avals, name, arg_names)
+    check_leaks(traces[0], name or fun)
+    return program
+
+
 def check_leaks(trace: Trace, fun: Any) -> None:
     """Raise LeakedTracerError where a value of a trace that is over is still held.
 
     `fun` is the function that was traced, or its name.
     """
-    if not tracers_of(trace):
+    if not find_tracers(trace):
         return
     gc.collect()
-    leaked = tracers_of(trace)
+    leaked = find_tracers(trace)
     for x in leaked:
-        holder = held_by(x, {id(leaked)})
+        holder = describe_holder(x, {id(leaked)})
         if holder:
             name = fun if isinstance(fun, str) else fun_name(getattr(fun, "fun", fun))
             raise LeakedTracerError(
@@ -44,12 +64,12 @@ def check_leaks(trace: Trace, fun: Any) -> None:
             )
 
 
-def tracers_of(trace: Trace) -> list[Tracer]:
+def find_tracers(trace: Trace) -> list[Tracer]:
     """The values of a trace that are alive."""
     return [x for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x.owner is trace]
 
 
-def held_by(x: Any, ours: set[int]) -> str:
+def describe_holder(x: Any, ours: set[int]) -> str:
     """How the user's program holds a value: `element 0 of a list, the global cache of model`.
 
     Empty where only equations and functions of weft do; `ours` are objects that do not count.
@@ -64,13 +84,13 @@ def held_by(x: Any, ours: set[int]) -> str:
         above: list[Any] = []
         ours = ours | {id(level), id(above), id(found)}
         for held in level:
-            found[:] = holders(held, ours)
+            found[:] = find_holders(held, ours)
             for holder in found:
                 if type(holder) is Eqn:
                     return ""
                 if id(holder) in texts:
                     continue
-                text, is_root = said(holder, held)
+                text, is_root = describe_hold(holder, held)
                 whole = ", ".join(filter(None, (texts[id(held)], text)))
                 texts[id(holder)] = whole
                 if is_root:
@@ -86,7 +106,7 @@ def held_by(x: Any, ours: set[int]) -> str:
     return next(filter(None, (*named, *ends)), "")
 
 
-def holders(x: Any, ours: set[int]) -> list:
+def find_holders(x: Any, ours: set[int]) -> list:
     """What refers to a value, but for this search itself."""
     return [
         holder
@@ -97,7 +117,7 @@ def holders(x: Any, ours: set[int]) -> list:
     ]
 
 
-def said(holder: Any, held: Any) -> tuple[str, bool]:
+def describe_hold(holder: Any, held: Any) -> tuple[str, bool]:
     """How `holder` holds a value, in words, and whether that is a name users know it by."""
     if isinstance(held, types.CellType) or getattr(holder, "__closure__", None) is held:
         return "", False  # the variable has been named
@@ -114,7 +134,7 @@ def said(holder: Any, held: Any) -> tuple[str, bool]:
                 return f"held by the attribute `{key}` of a {type(owner).__qualname__}", False
         return f"held by the item {key!r} of a dict", False
     if isinstance(holder, types.CellType):
-        return said_of_cell(holder)
+        return describe_cell(holder)
     if isinstance(holder, types.FunctionType):
         return f"held by the function {holder.__qualname__}", False
     if isinstance(holder, types.FrameType):
@@ -128,7 +148,7 @@ def said(holder: Any, held: Any) -> tuple[str, bool]:
     return f"held by {f'the attribute `{name}` of ' if name else ''}a {kind}", False
 
 
-def said_of_cell(cell: types.CellType) -> tuple[str, bool]:
+def describe_cell(cell: types.CellType) -> tuple[str, bool]:
     """Which variable of which function a cell is; nothing if the function is weft's."""
     for closure in gc.get_referrers(cell):
         for fun in gc.get_referrers(closure) if isinstance(closure, tuple) else ():

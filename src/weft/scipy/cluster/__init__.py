@@ -1,5 +1,5 @@
 """Clusters: `vq`, assigning observations to the nearest of a number of centres."""
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
-__getattr__, __dir__ = importing_later(__name__, {"weft.scipy.cluster.vq": ""})
+__getattr__, __dir__ = import_lazily(__name__, {"weft.scipy.cluster.vq": ""})

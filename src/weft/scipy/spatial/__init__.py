@@ -1,5 +1,5 @@
 """Geometry: `transform`, rotations in three dimensions."""
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
-__getattr__, __dir__ = importing_later(__name__, {"weft.scipy.spatial.transform": ""})
+__getattr__, __dir__ = import_lazily(__name__, {"weft.scipy.spatial.transform": ""})

@@ -4,7 +4,7 @@ The modules here are imported when one of their names is asked for. docs/special
 each function is.
 """
 
-from weft.util import importing_later
+from weft.util import import_lazily
 
 HOMES = {
     "weft.scipy.special.bessel": ("bessel_jn i0 i0e i1 i1e"),
@@ -23,4 +23,4 @@ HOMES = {
     ),
     "weft.scipy.special.sums": ("log_softmax logsumexp softmax"),
 }
-__getattr__, __dir__ = importing_later(__name__, HOMES)
+__getattr__, __dir__ = import_lazily(__name__, HOMES)

@@ -6,7 +6,7 @@ what lies outside of the support) is in distribution.py; where large numbers can
 """
 
 from weft.scipy.stats import continuous, discrete, vectors  # noqa: F401
-from weft.util import importing_later
+from weft.util import import_lazily
 
 HOMES = {
     "weft.scipy.stats.continuous": (
@@ -18,4 +18,4 @@ HOMES = {
     "weft.scipy.stats.kde": "gaussian_kde",
     "weft.scipy.stats.summaries": "mode rankdata sem",
 }
-__getattr__, __dir__ = importing_later(__name__, HOMES)
+__getattr__, __dir__ = import_lazily(__name__, HOMES)
