@@ -13,7 +13,7 @@ from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_inexact, axis_of
-from weft.numpy.reductions import Axis, mask_of
+from weft.numpy.reductions import Axis, check_mask
 from weft.primitives.layout import broadcasted_iota
 from weft.scipy.special.sums import highest, logsumexp
 
@@ -23,7 +23,7 @@ __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "stan
 def shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
     """x less its greatest element along `axis`, the exponentials, and the mask or None."""
     x = as_inexact(op, x)
-    mask = None if where is None else mask_of(op, where)
+    mask = None if where is None else check_mask(op, where)
     if mask is not None:
         x = jnp.where(mask, x, -jnp.inf)
     x = x - highest(x, axis)

@@ -19,7 +19,6 @@ from weft.core.trace import Tracer, current
 from weft.numpy import (
     choice,
     creation,
-    cumulative,
     editing,
     elementwise,
     indexing,
@@ -180,8 +179,8 @@ METHODS = {
     "conj": elementwise.conj,
     "conjugate": elementwise.conj,
     "copy": creation.copy,
-    "cumprod": cumulative.cumprod,
-    "cumsum": cumulative.cumsum,
+    "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum,
     "dot": products.dot,
     "diagonal": manipulation.diagonal,
     "flatten": manipulation.ravel,

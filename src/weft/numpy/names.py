@@ -55,8 +55,9 @@ HOMES = {
         "cross dot inner kron matmul matvec outer tensordot trace vdot vecdot vecmat"
     ),
     "weft.numpy.reductions": (
-        "all amax amin any argmax argmin average count_nonzero max mean min minmax nanargmax "
-        "nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum var"
+        "all amax amin any argmax argmin average count_nonzero cumprod cumsum cumulative_prod "
+        "cumulative_sum max mean min minmax nanargmax nanargmin nancumprod nancumsum nanmax "
+        "nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum var"
     ),
     "weft.numpy.searching": "argwhere compress extract flatnonzero nonzero",
     "weft.numpy.sets": (

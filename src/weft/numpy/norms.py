@@ -12,7 +12,7 @@ from weft.numpy.elementwise import abs, power
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import expand_dims, moveaxis
 from weft.numpy.promotion import as_inexact, axes_of
-from weft.numpy.reductions import abs_squared, max, min, sum
+from weft.numpy.reductions import max, min, square_size, sum
 from weft.numpy.ufuncs import sqrt
 from weft.primitives.eigen import svd
 from weft.primitives.layout import convert
@@ -70,7 +70,7 @@ def vector_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepdims: boo
     if isinstance(ord, str):
         raise ValueError(f"{op}: ord must be a number for vectors; got {ord!r}. Hint: jnp.inf.")
     if ord == 2:
-        return sqrt(sum(abs_squared(x), axes, keepdims=keepdims))
+        return sqrt(sum(square_size(x), axes, keepdims=keepdims))
     if ord == math.inf:
         return max(abs(x), axes, keepdims=keepdims, initial=0)
     if ord == -math.inf:

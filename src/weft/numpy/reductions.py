@@ -1,6 +1,7 @@
-"""Functions that reduce axes: sums, products, extremes, means, variances, and those that skip NaN.
+"""Functions that reduce axes (sum, max, mean, argmax, their nan forms), and running sums.
 
-Running sums and products are in cumulative.py; what needs sorting (median, percentile) elsewhere.
+Functions of one signature are made by one function each, from a row of a table. What needs sorting
+(median, percentile) is in statistics.py.
 """
 
 from __future__ import annotations
@@ -18,21 +19,34 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import number, truth
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, no_out, operands, spread
+from weft.primitives import cumulative, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
-from weft.primitives import reduction, transcendental
 from weft.primitives.layout import broadcast_in_dim, full, literal, reduce_sum, reshape, transpose
 
 Axis = int | Sequence[int] | None
-STATIC = ("axis", "dtype", "out", "keepdims", "promote_integers", "ddof", "correction", "returned")
+STATIC = (
+    "axis", "dtype", "out", "keepdims", "promote_integers", "ddof", "correction", "returned",
+    "include_initial",
+)  # fmt: skip
 
 
-def operand_of(op: str, a: Any, out: Any) -> Any:
-    """The array to reduce."""
+# --- what reductions share ------------------------------------------------------------------
+
+
+def publish(fun: Callable, name: str, doc: str) -> Callable:
+    """A reduction under its public name, compiled when it is called eagerly."""
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fused(fun, static=STATIC)
+
+
+def take_operand(op: str, a: Any, out: Any) -> Any:
+    """The array to reduce; NumPy's `out=` is refused."""
     no_out(op, out)
     return as_array(a, op)
 
 
-def kept(y: Any, shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> Any:
+def keep_axes(y: Any, shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> Any:
     """A result, with the reduced axes as axes of size 1 if they are to be kept."""
     if not keepdims or not axes:
         return y
@@ -40,7 +54,7 @@ def kept(y: Any, shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> A
     return broadcast_in_dim(y, [1 if i in axes else n for i, n in enumerate(shape)], dims)
 
 
-def mask_of(op: str, mask: Any) -> Any:
+def check_mask(op: str, mask: Any) -> Any:
     """A `where` argument, which has to be of truth values."""
     mask = as_array(mask, op)
     if not dtypes.is_bool(mask.dtype):
@@ -48,7 +62,7 @@ def mask_of(op: str, mask: Any) -> Any:
     return mask
 
 
-def start_of(op: str, initial: Any, dtype: np.dtype) -> Any:
+def check_initial(op: str, initial: Any, dtype: np.dtype) -> Any:
     """An `initial` argument, which has to be a scalar, in `dtype`."""
     initial = as_operand(op, initial)
     if typeof(initial).shape:
@@ -56,22 +70,22 @@ def start_of(op: str, initial: Any, dtype: np.dtype) -> Any:
     return ops.convert(initial, dtype)
 
 
-def masked(op: str, x: Any, mask: Any, fill: Any) -> Any:
+def apply_mask(op: str, x: Any, mask: Any, fill: Any) -> Any:
     """x where `mask` holds, and `fill`, which changes no result, elsewhere."""
     if mask is None:
         return x
-    mask, x = spread(op, mask_of(op, mask), x)
+    mask, x = spread(op, check_mask(op, mask), x)
     return ops.select(mask, x, literal(fill, typeof(x).dtype))
 
 
-def widened(dtype: np.dtype) -> np.dtype:
+def widen_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype to add numbers of `dtype` in: float32 for floats of 16 bits and fewer."""
     if dtypes.is_bool(dtype):
         return dtypes.default_int()
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
-def summed_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.dtype:
+def sum_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.dtype:
     """The dtype of a sum or product of x."""
     if dtype is not None:
         return dtypes.check_user_dtype(dtype, op)
@@ -84,189 +98,104 @@ def summed_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.dtyp
     return own
 
 
-def accumulate(
-    op: str,
-    apply: Callable,
-    combine: Callable,
-    identity: int,
-    a: Any,
-    axis: Axis,
-    dtype: Any,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    mask: Any,
-    promote_integers: bool,
-) -> Any:
-    """A sum or a product."""
-    x = operand_of(op, a, out)
-    shape = x.shape
-    axes = axes_of(op, axis, len(shape))
-    result = summed_dtype(op, x, dtype, promote_integers)
-    if dtypes.is_bool(result):
-        x = ops.convert(x, result)
-    x = masked(op, ops.convert(x, widened(result)), mask, identity)
-    y = kept(apply(x, axes), shape, axes, keepdims)
-    if initial is not None:
-        y = combine(start_of(op, initial, typeof(y).dtype), y)
-    return ops.convert(y, result)
+def is_nan(x: Any) -> Any:
+    """Which elements of an array are NaN; None where its dtype has none."""
+    return ops.ne(x, x) if dtypes.is_inexact(x.dtype) else None
 
 
-@fused(static=STATIC)
-def sum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Any:
+def replace_nan(x: Any, fill: Any) -> Any:
+    """x with `fill` for NaN."""
+    nan = is_nan(x)
+    return x if nan is None else ops.select(nan, literal(fill, x.dtype), x)
+
+
+def fill_all_nan(y: Any, nan: Any, axes: tuple[int, ...], keepdims: bool, fill: Any) -> Any:
+    """A result y, with `fill` where every element that went into it was NaN."""
+    if nan is None:
+        return y
+    empty = keep_axes(reduction.reduce_and(nan, axes), nan.shape, axes, keepdims)
+    return ops.select(empty, literal(fill, typeof(y).dtype), y)
+
+
+# --- sums and products ----------------------------------------------------------------------
+
+
+def make_sum(name: str, apply: Callable, combine: Callable, identity: int, doc: str) -> Callable:
+    """A sum or a product: `apply` reduces, `combine` adds `initial`."""
+
+    def fun(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+        promote_integers: bool = True,
+    ) -> Any:
+        x = take_operand(name, a, out)
+        shape = x.shape
+        axes = axes_of(name, axis, len(shape))
+        result = sum_dtype(name, x, dtype, promote_integers)
+        if dtypes.is_bool(result):
+            x = ops.convert(x, result)
+        x = apply_mask(name, ops.convert(x, widen_dtype(result)), where, identity)
+        y = keep_axes(apply(x, axes), shape, axes, keepdims)
+        if initial is not None:
+            y = combine(check_initial(name, initial, typeof(y).dtype), y)
+        return ops.convert(y, result)
+
+    return publish(fun, name, doc)
+
+
+sum = make_sum(
+    "sum",
+    reduce_sum,
+    ops.add,
+    0,
     """The sum over `axis`; small integers are added in the default integer dtype.
+
+    Args:
+      promote_integers: False adds integers in their own dtype.
 
     >>> import weft.numpy as jnp
     >>> jnp.sum(jnp.arange(6).reshape(2, 3), axis=1)
     Array([ 3, 12], dtype=int32)
-    """
-    return accumulate(
-        "sum", reduce_sum, ops.add, 0,
-        a, axis, dtype, out, keepdims, initial, where, promote_integers,
-    )  # fmt: skip
+    """,
+)
+prod = make_sum(
+    "prod",
+    reduction.reduce_prod,
+    ops.mul,
+    1,
+    """The product over `axis`; small integers are multiplied in the default integer dtype.
+
+    Args:
+      promote_integers: False multiplies integers in their own dtype.
+    """,
+)
 
 
-@fused(static=STATIC)
-def prod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Any:
-    """The product over `axis`; small integers are multiplied in the default integer dtype."""
-    return accumulate(
-        "prod", reduction.reduce_prod, ops.mul, 1,
-        a, axis, dtype, out, keepdims, initial, where, promote_integers,
-    )  # fmt: skip
+def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
+    """A sum or a product, by `reduce`, of what is not NaN."""
+
+    def fun(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        x = replace_nan(take_operand(name, a, out), fill)
+        return reduce(x, axis, dtype, None, keepdims, initial, where)
+
+    return publish(fun, name, doc)
 
 
-def extremum(
-    op: str,
-    apply: Callable,
-    combine: Callable,
-    bound: Callable,
-    a: Any,
-    axis: Axis,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    mask: Any,
-) -> Any:
-    """A maximum or a minimum."""
-    x = operand_of(op, a, out)
-    aval = x.aval
-    axes = axes_of(op, axis, aval.ndim)
-    if initial is None:
-        if mask is not None:
-            raise ValueError(
-                f"{op}: with where=, initial must be given, for {op} has no identity; got None. "
-                f"Hint: {op}(x, where=mask, initial=-jnp.inf)."
-            )
-        if builtins.any(aval.shape[i] == 0 for i in axes):
-            raise ShapeError(
-                f"{op}: needs at least one element to reduce; got {aval} over axes {axes}. "
-                f"Hint: {op}(x, initial=0)."
-            )
-    x = masked(op, ops.convert(x, aval.dtype), mask, bound(aval.dtype))
-    y = kept(apply(x, axes), aval.shape, axes, keepdims)
-    if initial is not None:
-        y = combine(start_of(op, initial, aval.dtype), y)
-    return y
-
-
-@fused(static=STATIC)
-def max(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The largest element over `axis`; NaN where there is one."""
-    return extremum(
-        "max", reduction.reduce_max, ops.max, reduction.lowest,
-        a, axis, out, keepdims, initial, where,
-    )  # fmt: skip
-
-
-@fused(static=STATIC)
-def min(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The smallest element over `axis`; NaN where there is one."""
-    return extremum(
-        "min", reduction.reduce_min, ops.min, reduction.highest,
-        a, axis, out, keepdims, initial, where,
-    )  # fmt: skip
-
-
-amax, amin = max, min
-
-
-@fused(static=STATIC)
-def minmax(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> tuple[Any, Any]:
-    """The smallest and the largest element over `axis`."""
-    no_out("minmax", out)
-    return tuple(f(a, axis, None, keepdims, initial, where) for f in (min, max))
-
-
-def truths(
-    op: str,
-    apply: Callable,
-    identity: bool,
-    a: Any,
-    axis: Axis,
-    out: Any,
-    keepdims: bool,
-    mask: Any,
-) -> Any:
-    """Whether any, or all, are true."""
-    x = ops.convert(truth(operand_of(op, a, out)), np.dtype(bool))
-    shape = x.shape
-    axes = axes_of(op, axis, len(shape))
-    return kept(apply(masked(op, x, mask, identity), axes), shape, axes, keepdims)
-
-
-@fused(static=STATIC)
-def any(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
-    """Whether any element over `axis` is not zero."""
-    return truths("any", reduction.reduce_or, False, a, axis, out, keepdims, where)
-
-
-@fused(static=STATIC)
-def all(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
-    """Whether all elements over `axis` are not zero."""
-    return truths("all", reduction.reduce_and, True, a, axis, out, keepdims, where)
+nansum = make_nan_sum("nansum", sum, 0, "The sum over `axis` of what is not NaN.")
+nanprod = make_nan_sum("nanprod", prod, 1, "The product over `axis` of what is not NaN.")
 
 
 @fused(static=STATIC)
@@ -275,11 +204,167 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return sum(truth(as_array(a, "count_nonzero")), axis, dtypes.default_int(), keepdims=keepdims)
 
 
+# --- extremes and truth values --------------------------------------------------------------
+
+
+def make_extremum(name: str, doc: str, apply: Callable) -> Callable:
+    """A maximum or a minimum: `apply` takes the operand and all arguments but `out`."""
+
+    def fun(
+        a: Any,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        return apply(name, take_operand(name, a, out), axis, keepdims, initial, where)
+
+    return publish(fun, name, doc)
+
+
+def extremum_by(reduce: Callable, combine: Callable, bound: Callable) -> Callable:
+    """What `max` and `min` do: `bound(dtype)` is the number that changes no result."""
+
+    def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
+        aval = x.aval
+        axes = axes_of(op, axis, aval.ndim)
+        if initial is None:
+            if mask is not None:
+                raise ValueError(
+                    f"{op}: with where=, initial must be given, for {op} has no identity; got "
+                    f"None. Hint: {op}(x, where=mask, initial=-jnp.inf)."
+                )
+            if builtins.any(aval.shape[i] == 0 for i in axes):
+                raise ShapeError(
+                    f"{op}: needs at least one element to reduce; got {aval} over axes {axes}. "
+                    f"Hint: {op}(x, initial=0)."
+                )
+        x = apply_mask(op, ops.convert(x, aval.dtype), mask, bound(aval.dtype))
+        y = keep_axes(reduce(x, axes), aval.shape, axes, keepdims)
+        return y if initial is None else combine(check_initial(op, initial, aval.dtype), y)
+
+    return apply
+
+
+def nan_extremum_by(reduce: Callable, bound: Callable) -> Callable:
+    """What `nanmax` and `nanmin` do, by `max` or `min`."""
+
+    def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
+        y = reduce(replace_nan(x, bound(x.dtype)), axis, None, keepdims, initial, mask)
+        nan = is_nan(x) if initial is None else None
+        return fill_all_nan(y, nan, axes_of(op, axis, x.ndim), keepdims, math.nan)
+
+    return apply
+
+
+max = make_extremum(
+    "max",
+    "The largest element over `axis`; NaN where there is one.",
+    extremum_by(reduction.reduce_max, ops.max, reduction.lowest),
+)
+min = make_extremum(
+    "min",
+    "The smallest element over `axis`; NaN where there is one.",
+    extremum_by(reduction.reduce_min, ops.min, reduction.highest),
+)
+amax, amin = max, min
+minmax = make_extremum(
+    "minmax",
+    "(smallest, largest): the least and the greatest element over `axis`.",
+    lambda op, x, axis, *rest: (min(x, axis, None, *rest), max(x, axis, None, *rest)),
+)
+nanmax = make_extremum(
+    "nanmax",
+    "The largest element over `axis` that is not NaN; NaN where all are.",
+    nan_extremum_by(max, reduction.lowest),
+)
+nanmin = make_extremum(
+    "nanmin",
+    "The smallest element over `axis` that is not NaN; NaN where all are.",
+    nan_extremum_by(min, reduction.highest),
+)
+
+
 @fused(static=STATIC)
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
     """The largest element over `axis` less the smallest."""
-    x = operand_of("ptp", a, out)
+    x = take_operand("ptp", a, out)
     return ops.sub(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
+
+
+def make_truth(name: str, reduce: Callable, identity: bool, doc: str) -> Callable:
+    """`any` or `all`."""
+
+    def fun(
+        a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+    ) -> Any:
+        x = ops.convert(truth(take_operand(name, a, out)), np.dtype(bool))
+        shape = x.shape
+        axes = axes_of(name, axis, len(shape))
+        return keep_axes(reduce(apply_mask(name, x, where, identity), axes), shape, axes, keepdims)
+
+    return publish(fun, name, doc)
+
+
+any = make_truth("any", reduction.reduce_or, False, "Whether any element over `axis` is not zero.")
+all = make_truth("all", reduction.reduce_and, True, "Whether all elements over `axis` are nonzero.")
+
+
+# --- positions of extremes ------------------------------------------------------------------
+
+
+def make_position(name: str, find: Callable, bound: Callable | None, doc: str) -> Callable:
+    """argmax or argmin; with `bound`, whose numbers stand for NaN, nanargmax or nanargmin."""
+
+    def fun(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+        x = take_operand(name, a, out)
+        shape = x.shape
+        nan = None if bound is None else is_nan(x)
+        if nan is not None:
+            x = replace_nan(x, bound(x.dtype))
+        axes = axes_of(name, axis if axis is None else axis_of(name, axis, len(shape)), len(shape))
+        if axis is None:
+            x = reshape(x, (x.size,))
+        at = 0 if axis is None else axes[0]
+        if x.shape[at] == 0:
+            raise ShapeError(f"{name}: needs at least one element along the axis; got {x.aval}.")
+        y = keep_axes(find(x, at, dtypes.default_int()), shape, axes, bool(keepdims))
+        return fill_all_nan(y, nan, axes, bool(keepdims), -1)
+
+    return publish(fun, name, doc)
+
+
+argmax = make_position(
+    "argmax",
+    reduction.argmax,
+    None,
+    """The index of the largest element along `axis`, the first if there are several.
+
+    A NaN counts as largest. Without `axis`, the index is that into the flattened array.
+    """,
+)
+argmin = make_position(
+    "argmin",
+    reduction.argmin,
+    None,
+    """The index of the smallest element along `axis`, the first if there are several.
+
+    A NaN counts as smallest. Without `axis`, the index is that into the flattened array.
+    """,
+)
+nanargmax = make_position(
+    "nanargmax",
+    reduction.argmax,
+    reduction.lowest,
+    "The index of the largest element along `axis` that is not NaN; -1 where all are.",
+)
+nanargmin = make_position(
+    "nanargmin",
+    reduction.argmin,
+    reduction.highest,
+    "The index of the smallest element along `axis` that is not NaN; -1 where all are.",
+)
 
 
 # --- means and variances --------------------------------------------------------------------
@@ -291,24 +376,23 @@ def mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
         result = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype))
     else:
         result = dtypes.check_user_dtype(dtype, op)
-    inexact = dtypes.canonicalize(dtypes.inexact_dtype(result))
-    return widened(inexact), result
+    return widen_dtype(dtypes.canonicalize(dtypes.inexact_dtype(result))), result
 
 
-def mean_of(
+def compute_mean(
     op: str, x: Any, axes: tuple[int, ...], keepdims: bool, mask: Any, ddof: float = 0
 ) -> Any:
     """The sum of x over `axes`, divided by how many elements that takes, less `ddof`."""
     shape, dtype = x.shape, x.dtype
-    total = kept(reduce_sum(masked(op, x, mask, 0), axes), shape, axes, keepdims)
+    total = keep_axes(reduce_sum(apply_mask(op, x, mask, 0), axes), shape, axes, keepdims)
     if mask is None:
         count = math.prod([shape[i] for i in axes]) - ddof
         return ops.div(total, literal(count if count > 0 or not ddof else math.nan, dtype))
-    mask = mask_of(op, mask)
+    mask = check_mask(op, mask)
     if mask.shape != shape:
         mask = broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))
     counts = reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
-    counts = kept(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
+    counts = keep_axes(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
     if ddof:
         counts = ops.sub(counts, number(ddof, counts))
         counts = ops.select(ops.gt(counts, number(0, counts)), counts, number(math.nan, counts))
@@ -326,87 +410,131 @@ def mean(
     where: Any = None,
 ) -> Any:
     """The mean over `axis`; of integers, a float."""
-    x = operand_of("mean", a, out)
+    x = take_operand("mean", a, out)
     axes = axes_of("mean", axis, x.ndim)
     computed, result = mean_dtypes("mean", x, dtype)
-    out = mean_of("mean", ops.convert(x, computed), axes, keepdims, where)
+    out = compute_mean("mean", ops.convert(x, computed), axes, keepdims, where)
     return ops.convert(out, result)
 
 
-@fused(static=STATIC)
-def var(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """The mean squared distance from the mean, over `axis`; divides by n - ddof.
-
-    It is NaN where n - ddof is not positive. `correction` is another name of `ddof`.
-    """
-    return variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
-
-
-@fused(static=STATIC)
-def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """The square root of the variance over `axis`; divides by n - ddof."""
-    return transcendental.sqrt(
-        variance("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
-    )
-
-
-def variance(
+def compute_variance(
     op: str,
-    a: Any,
+    x: Any,
     axis: Axis,
     dtype: Any,
-    out: Any,
     ddof: float,
     keepdims: bool,
     mask: Any,
     center: Any,
-    correction: float | None,
 ) -> Any:
-    """The variance, as `var` and `std` take it."""
-    if correction is not None:
-        if ddof:
-            raise ValueError(
-                f"{op}: one of ddof and correction must be given; got {ddof} and {correction}."
-            )
-        ddof = correction
-    x = operand_of(op, a, out)
+    """The variance; the standard deviation for std and nanstd."""
     axes = axes_of(op, axis, x.ndim)
     computed, result = mean_dtypes(op, x, dtype)
-    result = dtypes.real_dtype(result)
     x = ops.convert(x, computed)
     if center is None:
-        center = mean_of(op, x, axes, True, mask)
+        center = compute_mean(op, x, axes, True, mask)
     x = ops.sub(*spread(op, x, ops.convert(as_array(center, op), computed)))
-    return ops.convert(mean_of(op, abs_squared(x), axes, keepdims, mask, ddof), result)
+    out = compute_mean(op, square_size(x), axes, keepdims, mask, ddof)
+    out = ops.convert(out, dtypes.real_dtype(result))
+    return transcendental.sqrt(out) if op.endswith("std") else out
 
 
-def abs_squared(x: Any) -> Any:
+def square_size(x: Any) -> Any:
     """|x| ** 2, a real number."""
     if not dtypes.is_complex(typeof(x).dtype):
         return ops.square(x)
     return ops.add(ops.square(ops.real(x)), ops.square(ops.imag(x)))
+
+
+def make_variance(name: str, doc: str) -> Callable:
+    """`var` or `std`."""
+
+    def fun(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+        mean: Any = None,
+        correction: float | None = None,
+    ) -> Any:
+        if correction is not None and ddof:
+            raise ValueError(
+                f"{name}: one of ddof and correction must be given; got {ddof} and {correction}."
+            )
+        x = take_operand(name, a, out)
+        ddof = ddof if correction is None else correction
+        return compute_variance(name, x, axis, dtype, ddof, keepdims, where, mean)
+
+    return publish(fun, name, doc)
+
+
+var = make_variance(
+    "var",
+    """The mean squared distance from the mean, over `axis`; divides by n - ddof.
+
+    It is NaN where n - ddof is not positive. `correction` is another name of `ddof`.
+    """,
+)
+std = make_variance(
+    "std", "The square root of the variance over `axis`; divides by n - ddof, as `var` does."
+)
+
+
+def combine_masks(x: Any, mask: Any) -> Any:
+    """Which elements count: those that are not NaN, and that `mask` lets through."""
+    nan = is_nan(x)
+    if nan is None:
+        return mask
+    counts = ops.bitwise_not(nan)
+    if mask is None:
+        return counts
+    return ops.bitwise_and(*spread("where", check_mask("where", mask), counts))
+
+
+@fused(static=STATIC)
+def nanmean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """The mean over `axis` of what is not NaN; NaN where all is."""
+    x = take_operand("nanmean", a, out)
+    return mean(x, axis, dtype, None, keepdims, where=combine_masks(x, where))
+
+
+def make_nan_variance(name: str, doc: str) -> Callable:
+    """`nanvar` or `nanstd`."""
+
+    def fun(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+        where: Any = None,
+        mean: Any = None,
+    ) -> Any:
+        x = take_operand(name, a, out)
+        where = combine_masks(x, where)
+        x = replace_nan(x, 0)  # else a derivative would be 0 * NaN
+        return compute_variance(name, x, axis, dtype, ddof, keepdims, where, mean)
+
+    return publish(fun, name, doc)
+
+
+nanvar = make_nan_variance(
+    "nanvar",
+    "The variance over `axis` of what is not NaN; NaN where no more than ddof are left.",
+)
+nanstd = make_nan_variance("nanstd", "The standard deviation over `axis` of what is not NaN.")
 
 
 @fused(static=STATIC)
@@ -439,220 +567,87 @@ def average(
     return (out, total) if returned else out
 
 
-# --- positions of extremes ------------------------------------------------------------------
+# --- running sums and products --------------------------------------------------------------
 
 
-def position(op: str, apply: Callable, a: Any, axis: Any, out: Any, keepdims: bool | None) -> Any:
-    """argmax or argmin."""
-    x = operand_of(op, a, out)
-    shape = x.shape
-    if axis is None:
-        x = reshape(x, (x.size,))
-        at, axes = 0, tuple(range(len(shape)))
-    else:
-        at = axis_of(op, axis, len(shape))
-        axes = (at,)
-    if x.shape[at] == 0:
-        raise ShapeError(f"{op}: needs at least one element along the axis; got {x.aval}.")
-    y = apply(x, at, dtypes.default_int())
-    return kept(y, shape, axes, bool(keepdims))
+def make_running(name: str, apply: Callable, fill: int | None, doc: str) -> Callable:
+    """A running sum or product; `fill`, if not None, takes the place of NaN."""
+
+    def fun(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        x = take_operand(name, a, out)
+        if axis is None:
+            x, axis = reshape(x, (x.size,)), 0
+        axis = axis_of(name, axis, x.ndim)
+        if dtype is not None:
+            found = dtypes.check_user_dtype(dtype, name)
+        else:
+            found = dtypes.default_int() if dtypes.is_bool(x.dtype) else x.dtype
+        x = ops.convert(x if fill is None else replace_nan(x, fill), found)
+        if dtypes.is_bool(found):  # counted, and then true where any was
+            return ops.convert(apply(ops.convert(x, dtypes.default_int()), axis), found)
+        return apply(x, axis)
+
+    return publish(fun, name, doc)
 
 
-@fused(static=STATIC)
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the largest element along `axis`, the first if there are several.
+cumsum = make_running(
+    "cumsum",
+    cumulative.cumsum,
+    None,
+    """The sum of the elements so far along `axis`, or along the flattened array.
 
-    A NaN counts as largest. Without `axis`, the index is that into the flattened array.
-    """
-    return position("argmax", reduction.argmax, a, axis, out, keepdims)
-
-
-@fused(static=STATIC)
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the smallest element along `axis`, the first if there are several.
-
-    A NaN counts as smallest. Without `axis`, the index is that into the flattened array.
-    """
-    return position("argmin", reduction.argmin, a, axis, out, keepdims)
-
-
-# --- skipping NaN ---------------------------------------------------------------------------
-
-
-def is_nan(x: Any) -> Any:
-    """Which elements of an array are NaN; None where its dtype has none."""
-    return ops.ne(x, x) if dtypes.is_inexact(x.dtype) else None
-
-
-def without_nan(x: Any, fill: Any) -> Any:
-    """x with `fill` for NaN."""
-    nan = is_nan(x)
-    return x if nan is None else ops.select(nan, literal(fill, x.dtype), x)
+    >>> import weft.numpy as jnp
+    >>> jnp.cumsum(jnp.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+    """,
+)
+cumprod = make_running(
+    "cumprod",
+    cumulative.cumprod,
+    None,
+    "The product of the elements so far along `axis`, or along the flattened array.",
+)
+nancumsum = make_running(
+    "nancumsum", cumulative.cumsum, 0, "The sum of the elements so far that are not NaN."
+)
+nancumprod = make_running(
+    "nancumprod", cumulative.cumprod, 1, "The product of the elements so far that are not NaN."
+)
 
 
-def nan_where_all(y: Any, nan: Any, axes: tuple[int, ...], keepdims: bool, fill: Any) -> Any:
-    """A result y, with `fill` where every element that went into it was NaN."""
-    empty = kept(reduction.reduce_and(nan, axes), nan.shape, axes, keepdims)
-    return ops.select(empty, literal(fill, typeof(y).dtype), y)
+def make_running_from(name: str, running: Callable, start: int, doc: str) -> Callable:
+    """A running sum or product by the array API, which may begin with `start`."""
+
+    def fun(
+        x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    ) -> Any:
+        x = as_array(x, name)
+        if axis is None and x.ndim != 1:
+            raise ShapeError(f"{name}: axis must be given unless x has one axis; got {x.aval}.")
+        axis = axis_of(name, 0 if axis is None else axis, x.ndim)
+        if name == "cumulative_sum":
+            dtype = sum_dtype(name, x, dtype, promote_integers=True)
+        y = running(x, axis, dtype)
+        if not include_initial:
+            return y
+        first = full([1 if i == axis else n for i, n in enumerate(y.shape)], start, y.dtype)
+        return slicing.concatenate([first, y], axis)
+
+    return publish(fun, name, doc)
 
 
-@fused(static=STATIC)
-def nansum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The sum over `axis` of what is not NaN."""
-    x = operand_of("nansum", a, out)
-    return sum(without_nan(x, 0), axis, dtype, None, keepdims, initial, where)
+cumulative_sum = make_running_from(
+    "cumulative_sum",
+    cumsum,
+    0,
+    """As cumsum, by the array API: `axis` may be left out for one axis only; may start from 0.
 
-
-@fused(static=STATIC)
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The product over `axis` of what is not NaN."""
-    x = operand_of("nanprod", a, out)
-    return prod(without_nan(x, 1), axis, dtype, None, keepdims, initial, where)
-
-
-def nan_extremum(
-    op: str,
-    reducer: Callable,
-    bound: Callable,
-    a: Any,
-    axis: Axis,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    mask: Any,
-) -> Any:
-    """nanmax or nanmin."""
-    x = operand_of(op, a, out)
-    nan = is_nan(x)
-    y = reducer(without_nan(x, bound(x.dtype)), axis, None, keepdims, initial, mask)
-    if nan is None or initial is not None:
-        return y
-    return nan_where_all(y, nan, axes_of(op, axis, x.ndim), keepdims, float("nan"))
-
-
-@fused(static=STATIC)
-def nanmax(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The largest element over `axis` that is not NaN; NaN where all are."""
-    return nan_extremum("nanmax", max, reduction.lowest, a, axis, out, keepdims, initial, where)
-
-
-@fused(static=STATIC)
-def nanmin(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The smallest element over `axis` that is not NaN; NaN where all are."""
-    return nan_extremum("nanmin", min, reduction.highest, a, axis, out, keepdims, initial, where)
-
-
-def not_nan(x: Any, mask: Any) -> Any:
-    """Which elements count: those that are not NaN, and that `mask` lets through."""
-    nan = is_nan(x)
-    if nan is None:
-        return mask
-    counts = ops.bitwise_not(nan)
-    if mask is None:
-        return counts
-    return ops.bitwise_and(*spread("where", mask_of("where", mask), counts))
-
-
-@fused(static=STATIC)
-def nanmean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    where: Any = None,
-) -> Any:
-    """The mean over `axis` of what is not NaN; NaN where all is."""
-    x = operand_of("nanmean", a, out)
-    return mean(x, axis, dtype, None, keepdims, where=not_nan(x, where))
-
-
-@fused(static=STATIC)
-def nanvar(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    """The variance over `axis` of what is not NaN; NaN where no more than ddof are left."""
-    x = operand_of("nanvar", a, out)
-    where = not_nan(x, where)
-    x = without_nan(x, 0)  # else a derivative would be 0 * NaN
-    return variance("nanvar", x, axis, dtype, out, ddof, keepdims, where, mean, None)
-
-
-@fused(static=STATIC)
-def nanstd(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    """The standard deviation over `axis` of what is not NaN."""
-    return transcendental.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
-
-
-def nan_position(
-    op: str, apply: Callable, bound: Callable, a: Any, axis: Any, out: Any, keepdims: bool | None
-) -> Any:
-    """nanargmax or nanargmin."""
-    x = operand_of(op, a, out)
-    nan = is_nan(x)
-    y = position(op, apply, without_nan(x, bound(x.dtype)), axis, out, keepdims)
-    if nan is None:
-        return y
-    return nan_where_all(y, nan, axes_of(op, axis, x.ndim), bool(keepdims), -1)
-
-
-@fused(static=STATIC)
-def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
-    """The index of the largest element along `axis` that is not NaN; -1 where all are."""
-    return nan_position("nanargmax", reduction.argmax, reduction.lowest, a, axis, out, keepdims)
-
-
-@fused(static=STATIC)
-def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
-    """The index of the smallest element along `axis` that is not NaN; -1 where all are."""
-    return nan_position("nanargmin", reduction.argmin, reduction.highest, a, axis, out, keepdims)
+    Small integers are added in the default integer dtype, as `sum` adds them.
+    """,
+)
+cumulative_prod = make_running_from(
+    "cumulative_prod",
+    cumprod,
+    1,
+    "As cumprod, by the array API: `axis` may be left out for one axis only; may start from 1.",
+)

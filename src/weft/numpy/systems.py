@@ -18,11 +18,10 @@ from weft.api.custom_rules import custom_jvp, stop_gradient
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.choice import where
-from weft.numpy.cumulative import cumsum
 from weft.numpy.elementwise import abs, imag, real
 from weft.numpy.manipulation import broadcast_to, diagonal
 from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes, operands
-from weft.numpy.reductions import abs_squared, any, max, prod, sum
+from weft.numpy.reductions import any, cumsum, max, prod, square_size, sum
 from weft.numpy.sorting import argsort, sort
 from weft.numpy.ufuncs import log, sign
 from weft.primitives.eigen import eigh, reciprocal_where, svd
@@ -305,7 +304,7 @@ def identity_like_rows(a: Any) -> Any:
 
 def residual(a: Any, x: Any, b: Any) -> Any:
     """The sums of squares of the columns of a x - b."""
-    return sum(abs_squared(b - product(a, x)), -2)
+    return sum(square_size(b - product(a, x)), -2)
 
 
 def epsilon_of(a: Any) -> float:

@@ -17,7 +17,7 @@ from weft.api.make_jaxpr import eval_shape
 from weft.api.scan import scan
 from weft.api.while_loop import fori_loop
 from weft.errors import IndexingError, ShapeError
-from weft.numpy import choice, creation, cumulative, functional, reductions, ufuncs
+from weft.numpy import choice, creation, functional, reductions, ufuncs
 from weft.numpy.choice import truth, where
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
@@ -39,8 +39,8 @@ REDUCE = {
     "logical_or": reductions.any,
 }
 ACCUMULATE = {
-    "add": cumulative.cumsum,
-    "multiply": cumulative.cumprod,
+    "add": reductions.cumsum,
+    "multiply": reductions.cumprod,
     "maximum": running.cummax,
     "minimum": running.cummin,
     "logaddexp": running.cumlogsumexp,
@@ -149,7 +149,7 @@ class ufunc(metaclass=UfuncType):
             y = reduce_by(x, ops.convert(start, x.dtype), self.call, axes)
         else:
             y = self.folded(op, x, axes, initial, mask)
-        return reductions.kept(y, x.shape, axes, keepdims)
+        return reductions.keep_axes(y, x.shape, axes, keepdims)
 
     def reduced_at_once(
         self,

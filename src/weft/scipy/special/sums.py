@@ -57,7 +57,7 @@ def logsumexp(
                            takes_complex=True)  # fmt: skip
         x = where_(weight == 0, -INF, x)  # what weighs nothing does not decide the scale
     if where is not None:  # what is left out has no exponential to overflow
-        x = where_(reductions.mask_of("logsumexp", where), x, -INF)
+        x = where_(reductions.check_mask("logsumexp", where), x, -INF)
     top = highest(x, axis)
     terms = transcendental.exp(x - top)
     if weight is not None:

@@ -18,7 +18,7 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import NUMBERS, Plan, as_array, as_operand, kind_of, operands, plan_for
-from weft.numpy.reductions import widened
+from weft.numpy.reductions import widen_dtype
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import full
 from weft.util import list_public
@@ -136,7 +136,7 @@ def prepare_operands(op: str, args: Sequence[Any], shaped: bool = True) -> tuple
     if dtypes.is_complex(plan.dtype):
         listed = ", ".join(str(typeof(x)) for x in args)
         raise DtypeError(f"{op}: operands must be real; got {listed}.")
-    wide = widened(plan.dtype)
+    wide = widen_dtype(plan.dtype)
     xs = operands(op, *args, inexact=True, shaped=shaped)
     return [x if type(x) in NUMBERS else convert(x, wide) for x in xs], plan
 
@@ -171,7 +171,7 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
             if type(x) not in NUMBERS:
                 xs[i] = as_array(x, op)
             elif i < count - len(more):  # a parameter; loc and scale stay as they are written
-                xs[i] = full((), x, widened(plan.dtype))
+                xs[i] = full((), x, widen_dtype(plan.dtype))
         return convert(general(*xs), plan.dtype, plan.weak)
 
     call.__module__ = fun.__module__
