@@ -537,6 +537,19 @@ nanvar = make_nan_variance(
 nanstd = make_nan_variance("nanstd", "The standard deviation over `axis` of what is not NaN.")
 
 
+def broadcast_weights(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis: Axis) -> Any:
+    """Weights in the shape of x, given in that shape or in that of the axes that are reduced."""
+    if weights.shape == x.shape:
+        return weights
+    if axis is None or weights.shape != tuple([x.shape[i] for i in axes]):
+        raise ShapeError(
+            f"{op}: weights must have the shape of x, or of its axes that are reduced; "
+            f"got {x.aval}, {weights.aval}, axis {axis}."
+        )
+    weights = transpose(weights, np.argsort(axes).tolist())
+    return broadcast_in_dim(weights, x.shape, sorted(axes))
+
+
 @fused(static=STATIC)
 def average(
     a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
@@ -553,15 +566,7 @@ def average(
         return (out, full(out.shape, count, out.dtype)) if returned else out
     w = as_array(weights, "average")
     x, w = operands("average", x, w, inexact=True, shaped=False)
-    if w.shape != x.shape:
-        if axis is None or w.shape != tuple([x.shape[i] for i in axes]):
-            raise ShapeError(
-                "average: weights must have the shape of x, or of its axes that are averaged; "
-                f"got {x.aval}, {w.aval}, axis {axis}."
-            )
-        order = np.argsort(axes).tolist()
-        w = transpose(w, order)
-        w = broadcast_in_dim(w, x.shape, sorted(axes))
+    w = broadcast_weights("average", x, w, axes, axis)
     total = sum(w, axes, keepdims=keepdims)
     out = ops.div(sum(ops.mul(x, w), axes, keepdims=keepdims), total)
     return (out, total) if returned else out

@@ -1,6 +1,6 @@
-"""Quantiles and covariances.
+"""Quantiles, medians and the elements of a rank that they need, and covariances.
 
-Means and variances are reductions.py's, counts and histograms histograms.py's.
+Means and variances are in reductions.py, counts and histograms in histograms.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.custom_rules import custom_jvp
+from weft.api.while_loop import fori_loop
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
@@ -23,11 +25,12 @@ from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis, promoted
 from weft.numpy.products import matmul
 from weft.numpy.promotion import as_array, as_inexact, axes_of, no_out
-from weft.numpy.reductions import all, any, average, sum
-from weft.numpy.selection import smallest
+from weft.numpy.reductions import all, any, argmax, average, broadcast_weights, sum
+from weft.numpy.reductions import min as least
+from weft.primitives import bits, layout
 from weft.primitives import elementwise as ops
-from weft.primitives import layout
 from weft.primitives.cumulative import cumsum
+from weft.primitives.layout import expand_dims, literal, reduce_sum
 from weft.primitives.sort import sort as sort_together
 from weft.xla.array import ArrayImpl
 
@@ -37,31 +40,31 @@ Axis = int | Sequence[int] | None
 # --- quantiles ------------------------------------------------------------------------------
 
 
-class Device:
+class ArrayFunctions:
     """NumPy's names of what places are computed with, for arrays."""
 
     floor, ceil, rint, clip, mod = map(staticmethod, (floor, ceil, rint, clip, mod))
     where, float64 = staticmethod(where), None
 
 
-def between(low: float, high: float) -> Callable:
+def plot_position(low: float, high: float) -> Callable:
     """Where quantile q of n elements is, by Hyndman and Fan: plotting positions low and high."""
     return lambda xp, n, q: n * q + (low + q * (1 - low - high) - 1)
 
 
-def linear(xp: Any, n: Any, q: Any) -> Any:
+def find_linear_place(xp: Any, n: Any, q: Any) -> Any:
     """Where quantile q of n elements is: 0 is the first, 1 the last."""
     return (n - 1) * q
 
 
-def to_even(xp: Any, n: Any, q: Any) -> Any:
+def find_nearest_even(xp: Any, n: Any, q: Any) -> Any:
     """The observation nearest to nq; of two, that of even number, counted from 1."""
     h = n * q - 1.5
     down = (h == xp.floor(h)) & (xp.mod(xp.floor(h), 2) == 1)
     return xp.where(down, h, xp.floor(h) + 1)
 
 
-def averaged(xp: Any, n: Any, q: Any) -> Any:
+def find_averaged_place(xp: Any, n: Any, q: Any) -> Any:
     """The first observation that at least nq are not above; between two if just nq are."""
     h = n * q - 1
     return xp.where(h == xp.floor(h), h + 0.5, xp.ceil(h))
@@ -69,40 +72,57 @@ def averaged(xp: Any, n: Any, q: Any) -> Any:
 
 # The place of quantile q among n sorted elements, counted from 0: numpy.quantile's methods.
 METHODS: dict[str, Callable] = {
-    "linear": linear,
-    "lower": lambda xp, n, q: xp.floor(linear(xp, n, q)),
-    "higher": lambda xp, n, q: xp.ceil(linear(xp, n, q)),
-    "nearest": lambda xp, n, q: xp.rint(linear(xp, n, q)),
-    "midpoint": lambda xp, n, q: 0.5 * (xp.floor(linear(xp, n, q)) + xp.ceil(linear(xp, n, q))),
+    "linear": find_linear_place,
+    "lower": lambda xp, n, q: xp.floor(find_linear_place(xp, n, q)),
+    "higher": lambda xp, n, q: xp.ceil(find_linear_place(xp, n, q)),
+    "nearest": lambda xp, n, q: xp.rint(find_linear_place(xp, n, q)),
+    "midpoint": lambda xp, n, q: (
+        0.5 * (xp.floor(find_linear_place(xp, n, q)) + xp.ceil(find_linear_place(xp, n, q)))
+    ),
     "inverted_cdf": lambda xp, n, q: xp.ceil(n * q - 1),
-    "averaged_inverted_cdf": averaged,
-    "closest_observation": to_even,
-    "interpolated_inverted_cdf": between(0, 1),
-    "hazen": between(0.5, 0.5),
-    "weibull": between(0, 0),
-    "median_unbiased": between(1 / 3, 1 / 3),
-    "normal_unbiased": between(3 / 8, 3 / 8),
+    "averaged_inverted_cdf": find_averaged_place,
+    "closest_observation": find_nearest_even,
+    "interpolated_inverted_cdf": plot_position(0, 1),
+    "hazen": plot_position(0.5, 0.5),
+    "weibull": plot_position(0, 0),
+    "median_unbiased": plot_position(1 / 3, 1 / 3),
+    "normal_unbiased": plot_position(3 / 8, 3 / 8),
 }
 
 
-def places(xp: Any, method: str, n: Any, q: Any) -> tuple[Any, Any]:
+def find_places(xp: Any, method: str, n: Any, q: Any) -> tuple[Any, Any]:
     """The place before quantile q of n elements, and the share of the way to the next one."""
     h = xp.clip(METHODS[method](xp, n, q), 0, n - 1)
     low = xp.floor(h)
     return low, h - low
 
 
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
+def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
+    """A function of quantiles q, `whole` being all of the elements."""
+
+    def fun(
+        a: Any,
+        q: Any,
+        axis: Axis = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        check_fresh(name, out, overwrite_input)
+        return find_quantiles(name, a, q, whole, axis, method, keepdims, weights, skip_nan)
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fun
+
+
+quantile = make_quantile(
+    "quantile",
+    1,
+    False,
     """The value that the share q of the elements over `axis` does not exceed; NaN where one is.
 
     `method` is any of numpy.quantile's; `weights`, of a's shape or along the one axis, need
@@ -113,25 +133,14 @@ def quantile(
     >>> import weft.numpy as jnp
     >>> jnp.quantile(jnp.array([3.0, 1.0, 2.0, 4.0]), 0.25)
     Array(1.75, dtype=float32)
-    """
-    check_fresh("quantile", out, overwrite_input)
-    return quantile_of("quantile", a, q, 1, axis, method, keepdims, weights, False)
-
-
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """As quantile, of what is not NaN; NaN where all is."""
-    check_fresh("nanquantile", out, overwrite_input)
-    return quantile_of("nanquantile", a, q, 1, axis, method, keepdims, weights, True)
+    """,
+)
+nanquantile = make_quantile(
+    "nanquantile", 1, True, "As quantile, of what is not NaN; NaN where all is."
+)
+nanpercentile = make_quantile(
+    "nanpercentile", 100, True, "As percentile, of what is not NaN; NaN where all is."
+)
 
 
 def percentile(
@@ -146,51 +155,35 @@ def percentile(
     weights: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As quantile, with q in percent."""
+    """As quantile, with q in percent. `out_sharding` has no effect."""
     check_fresh("percentile", out, overwrite_input)
-    return quantile_of("percentile", a, q, 100, axis, method, keepdims, weights, False)
+    return find_quantiles("percentile", a, q, 100, axis, method, keepdims, weights, False)
 
 
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """As percentile, of what is not NaN; NaN where all is."""
-    check_fresh("nanpercentile", out, overwrite_input)
-    return quantile_of("nanpercentile", a, q, 100, axis, method, keepdims, weights, True)
+def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
+    """`median` or `nanmedian`."""
+
+    def fun(
+        a: Any,
+        axis: Axis = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Any:
+        check_fresh(name, out, overwrite_input)
+        return find_quantiles(name, a, 0.5, 1, axis, "linear", keepdims, None, skip_nan)
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fused(fun, static=("axis", "out", "overwrite_input", "keepdims"))
 
 
-@fused(static=("axis", "out", "overwrite_input", "keepdims"))
-def median(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Any:
-    """The middle element over `axis`, or the mean of the middle two; NaN where one is."""
-    check_fresh("median", out, overwrite_input)
-    return quantile_of("median", a, 0.5, 1, axis, "linear", keepdims, None, False)
-
-
-@fused(static=("axis", "out", "overwrite_input", "keepdims"))
-def nanmedian(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Any:
-    """As median, of what is not NaN; NaN where all is."""
-    check_fresh("nanmedian", out, overwrite_input)
-    return quantile_of("nanmedian", a, 0.5, 1, axis, "linear", keepdims, None, True)
+median = make_median(
+    "median",
+    False,
+    "The middle element over `axis`, or the mean of the middle two; NaN where one is.",
+)
+nanmedian = make_median("nanmedian", True, "As median, of what is not NaN; NaN where all is.")
 
 
 def check_fresh(op: str, out: Any, overwrite_input: bool) -> None:
@@ -202,7 +195,7 @@ def check_fresh(op: str, out: Any, overwrite_input: bool) -> None:
         )
 
 
-def quantile_of(
+def find_quantiles(
     op: str,
     a: Any,
     q: Any,
@@ -228,37 +221,37 @@ def quantile_of(
             raise NotImplementedError(
                 f'{op}: with weights, method must be "inverted_cdf"; got {method!r}.'
             )
-        weights = weights_of(op, x, as_array(weights, op), axes, axis)
+        weights = broadcast_weights(op, x, as_array(weights, op), axes, axis)
     if isinstance(q, Tracer | ArrayImpl):
         q = as_inexact(op, q) / whole
         share = None
     else:
         known = 0 if skip_nan or weights is not None else n
-        numbers = q if type(q) in (int, float) else as_host(op, q)
-        find = place_of if numbers is q else host_places
+        numbers = q if type(q) in (int, float) else read_quantiles(op, q)
+        find = find_place if numbers is q else find_places_on_host
         q, share = find(op, method, known, numbers, whole)
-    return quantiles(x, q, share, weights, axes, method, bool(keepdims), skip_nan)
+    return compute_quantiles(x, q, share, weights, axes, method, bool(keepdims), skip_nan)
 
 
-def host_places(op: str, method: str, n: int, q: Any, whole: int) -> tuple[Any, Any]:
-    """`places` where all is known; q alone where the number of elements is not, and n is 0."""
+def find_places_on_host(op: str, method: str, n: int, q: Any, whole: int) -> tuple[Any, Any]:
+    """`find_places` where all is known; q alone where the number of elements is not, and n is 0."""
     share = q / whole
     if not np.all((share >= 0) & (share <= 1)):
         raise ValueError(f"{op}: q must be in [0, {whole}]; got {q}.")
     if not n:
         return share, None
-    low, share = places(np, method, n, share)
+    low, share = find_places(np, method, n, share)
     return np.asarray(low, np.int32), share
 
 
 @functools.lru_cache(maxsize=1024)  # a program asks for the same few, and NumPy takes 10 us
-def place_of(op: str, method: str, n: int, q: float, whole: int) -> tuple[Any, Any]:
-    """`host_places` of a Python number, as Python numbers."""
-    low, share = host_places(op, method, n, q, whole)
+def find_place(op: str, method: str, n: int, q: float, whole: int) -> tuple[Any, Any]:
+    """`find_places_on_host` of a Python number, as Python numbers."""
+    low, share = find_places_on_host(op, method, n, q, whole)
     return (low, None) if share is None else (int(low), float(share))
 
 
-def as_host(op: str, q: Any) -> Any:
+def read_quantiles(op: str, q: Any) -> Any:
     """q as NumPy reads it, if that is numbers."""
     host = np.asarray(q)
     if host.dtype == bool or not np.issubdtype(host.dtype, np.number) or np.iscomplexobj(host):
@@ -266,22 +259,8 @@ def as_host(op: str, q: Any) -> Any:
     return host.astype(np.float64)
 
 
-def weights_of(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis: Axis) -> Any:
-    """Weights in the shape of x."""
-    if weights.shape == x.shape:
-        return weights
-    if axis is None or weights.shape != tuple(x.shape[i] for i in axes):
-        raise ShapeError(
-            f"{op}: weights must have the shape of x, or of its axes that are reduced; "
-            f"got {x.aval}, {weights.aval}, axis {axis}."
-        )
-    shape = [x.shape[i] if i in axes else 1 for i in range(x.ndim)]
-    moved = layout.transpose(weights, np.argsort(axes).tolist())
-    return broadcast_to(layout.reshape(moved, shape), x.shape)
-
-
 @fused(static=("axes", "method", "keepdims", "skip_nan"), name="quantile")
-def quantiles(
+def compute_quantiles(
     x: Any,
     q: Any,
     share: Any,
@@ -294,28 +273,28 @@ def quantiles(
     """Quantiles of an array over axes; with `share`, q is the place before each of them."""
     (x,) = promoted("quantile", [x], dtypes.canonicalize(dtypes.inexact_dtype(x.dtype)))
     shape = x.shape
-    x = rows_of(x, axes)
+    x = flatten_axes(x, axes)
     q = as_array(q)
     lead, flat = q.shape, layout.reshape(q, (q.size,))
     nan = x != x
     if weights is not None:
-        y = weighted(x, flat, rows_of(weights, axes), nan, skip_nan)
+        y = select_by_weight(x, flat, flatten_axes(weights, axes), nan, skip_nan)
     else:
         if share is None:
             flat = ops.convert(flat, np.promote_types(flat.dtype, np.float32))
             n = x.shape[-1] - sum(nan, -1, keepdims=True) if skip_nan else x.shape[-1]
             n = ops.convert(as_array(n), flat.dtype)
-            low, share = places(Device, method, n, flat)
+            low, share = find_places(ArrayFunctions, method, n, flat)
         else:
             low, share = flat, layout.reshape(share, (flat.size,))
-        y = interpolated(x, low, share)
+        y = interpolate_ranks(x, low, share)
     missing = all(nan, -1, keepdims=True) if skip_nan else any(nan, -1, keepdims=True)
     y = where(missing, math.nan, y)
     kept = [1 if i in axes else n for i, n in enumerate(shape)] if keepdims else x.shape[:-1]
     return layout.reshape(moveaxis(y, -1, 0), (*lead, *kept))
 
 
-def rows_of(x: Any, axes: tuple[int, ...]) -> Any:
+def flatten_axes(x: Any, axes: tuple[int, ...]) -> Any:
     """The elements over `axes` as the last axis."""
     others = [i for i in range(x.ndim) if i not in axes]
     kept = [x.shape[i] for i in others]
@@ -323,10 +302,10 @@ def rows_of(x: Any, axes: tuple[int, ...]) -> Any:
     return layout.reshape(moved, (*kept, math.prod([x.shape[i] for i in axes])))
 
 
-def interpolated(x: Any, low: Any, share: Any) -> Any:
+def interpolate_ranks(x: Any, low: Any, share: Any) -> Any:
     """The value at a place among sorted elements, and a share of the way to the next one."""
     shape = (*x.shape[:-1], low.shape[-1])
-    here, following = smallest(x, broadcast_to(ops.convert(low, np.int32), shape))
+    here, following = select_ranks(x, broadcast_to(ops.convert(low, np.int32), shape))
     wide = np.promote_types(x.dtype, np.float32)
     share = ops.convert(share, wide)
     here, following = ops.convert(here, wide), ops.convert(following, wide)
@@ -335,7 +314,7 @@ def interpolated(x: Any, low: Any, share: Any) -> Any:
     return ops.convert(where(share != share, share, between_), x.dtype)
 
 
-def weighted(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> Any:
+def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> Any:
     """The first elements, in ascending order, up to which weights come to the share q of all."""
     weights = as_inexact("quantile", weights)
     weights = where(nan, 0, weights) if skip_nan else weights
@@ -346,6 +325,100 @@ def weighted(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> Any:
     before = (reached[..., None, :] < enough) | (reached[..., None, :] == 0)
     place = clip(sum(before, -1), 0, x.shape[-1] - 1)
     return take_along_axis(x, place, -1)
+
+
+# --- elements by rank -------------------------------------------------------------------------
+
+# The bits of a float, read as an integer, are in the order of floats; from the highest bit down,
+# that of the k-th smallest is known by counting the elements below a number: one pass for each bit,
+# which is several times faster than a sort.
+
+INT32 = np.dtype(np.int32)
+# Of fewer elements, or for more places than this many, sorting is faster.
+SMALL, MANY = 16, 4
+
+
+@custom_jvp
+def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
+    """The elements of floats x at places k, counted from 0, in ascending order, and the next ones.
+
+    x: [..., n]; k: int32[..., m], places below n, NaN counting as largest. After the last place
+    the next element is the last one. Gradients go to the elements found: the first of equal ones
+    has the lowest place.
+    """
+    if x.shape[-1] <= SMALL or k.shape[-1] > MANY:
+        ordered = sort_together(x, -1)
+        following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
+        return take_along_axis(ordered, k, -1), take_along_axis(ordered, following, -1)
+    return select_ranks_by_bits(x, k)
+
+
+def select_ranks_by_bits(x: Any, k: Any) -> tuple[Any, Any]:
+    """`select_ranks`, bit by bit."""
+    if x.dtype.itemsize < 2:
+        return tuple(
+            ops.convert(y, x.dtype) for y in select_ranks_by_bits(ops.convert(x, np.float32), k)
+        )
+    keys = expand_dims(encode_floats(x), (x.ndim - 1,))
+    word, width = keys.dtype, 8 * x.dtype.itemsize
+    low = np.iinfo(word).min
+
+    def count(before: Any) -> Any:
+        return reduce_sum(ops.convert(before, INT32), (before.ndim - 1,))
+
+    def next_bit(i: Any, found: Any) -> Any:
+        bit = bits.shift_left_p.bind(literal(1, word), ops.convert(width - 1 - i, word))[0]
+        tried = found + bit
+        return where(count(keys < expand_dims(tried, (x.ndim,))) <= k, tried, found)
+
+    start = ops.add(ops.convert(k * 0, word), literal(low, word))
+    found = fori_loop(0, width, next_bit, start)
+    each = expand_dims(found, (x.ndim,))
+    above = least(where(keys > each, keys, np.iinfo(word).max), -1)
+    through = count(keys <= each)
+    following = where((through > k + 1) | (through == x.shape[-1]), found, above)
+    return decode_float(found, x.dtype), decode_float(following, x.dtype)
+
+
+@select_ranks.defjvp
+def smallest_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """The tangents of the elements found."""
+    x, k = primals
+    out = select_ranks(x, k)
+    places = (
+        locate_rank(x, out[0], k),
+        locate_rank(x, out[1], ufuncs.minimum(k + 1, x.shape[-1] - 1)),
+    )
+    return out, tuple(take_along_axis(tangents[0], p, -1) for p in places)
+
+
+def locate_rank(x: Any, value: Any, k: Any) -> Any:
+    """Where the element of rank k is, whose value is known: equal ones are in order of place."""
+    x, value = expand_dims(x, (x.ndim - 1,)), expand_dims(value, (x.ndim,))
+    hit = ops.convert(x == value, INT32)
+    rank = k - reduce_sum(ops.convert(x < value, INT32), (x.ndim - 1,))
+    seen = cumsum(hit, x.ndim - 1)
+    return argmax((hit == 1) & (seen == expand_dims(rank + 1, (x.ndim - 1,))), -1)
+
+
+def encode_floats(x: Any) -> Any:
+    """Integers in the order of floats, NaN last."""
+    width = 8 * x.dtype.itemsize
+    word = np.dtype(f"int{width}")
+    highest = np.iinfo(word).max
+    pattern = bits.bitcast_convert_type(x + literal(0, x.dtype), word)  # -0.0 + 0.0 is 0.0
+    return where(x != x, highest, flip_negative(pattern, word))
+
+
+def flip_negative(pattern: Any, word: np.dtype) -> Any:
+    """Between the bits of floats and integers in their order: the others of negative ones flip."""
+    sign = bits.shift_right_arithmetic_p.bind(pattern, pattern * 0 + (8 * word.itemsize - 1))[0]
+    return pattern ^ (sign & literal(np.iinfo(word).max, word))
+
+
+def decode_float(key: Any, dtype: np.dtype) -> Any:
+    """The float of a key."""
+    return bits.bitcast_convert_type(flip_negative(key, key.dtype), dtype)
 
 
 # --- covariances ----------------------------------------------------------------------------
@@ -382,7 +455,7 @@ def cov(
         found = dtypes.check_user_dtype(dtype, "cov")
     tables = [layout.reshape(v, (1, v.size)) if v.ndim < 2 else v for v in tables]
     tables = [v if rowvar or v.shape[0] == 1 else v.T for v in promoted("cov", tables, found)]
-    if any_differ([v.shape[1] for v in tables]):
+    if len({v.shape[1] for v in tables}) > 1:
         got = ", ".join(str(v.aval) for v in tables)
         raise ShapeError(f"cov: operands must have as many observations each; got {got}.")
     x = concatenate(tables) if len(tables) > 1 else tables[0]
@@ -390,7 +463,7 @@ def cov(
     if not x.shape[0]:
         return layout.reshape(x, (0, 0))
     ddof = (0 if bias else 1) if ddof is None else ddof
-    weights, divisor = observation_weights(n, fweights, aweights, ddof)
+    weights, divisor = combine_weights(n, fweights, aweights, ddof)
     center, total = average(x, 1, weights, True)
     divisor = (n - ddof if n else math.nan) if weights is None else divisor(total[0])
     x = x - center[:, None]
@@ -399,12 +472,7 @@ def cov(
     return promoted("cov", [(products / divisor).squeeze()], found)[0]
 
 
-def any_differ(xs: Sequence[Any]) -> bool:
-    """Whether not all are equal."""
-    return len(set(xs)) > 1
-
-
-def observation_weights(
+def combine_weights(
     n: int, fweights: Any, aweights: Any, ddof: float
 ) -> tuple[Any, Callable | None]:
     """The weights of observations, or None, and what their total says to divide by."""
