@@ -17,7 +17,7 @@ from weft.errors import DtypeError, ShapeError, TracerError
 from weft.numpy import elementwise, reductions
 from weft.numpy.creation import arange, full
 from weft.numpy.fused import fused
-from weft.numpy.index_tricks import index_exp as index
+from weft.numpy.grids import index_exp as index
 from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
 from weft.primitives.reduction import highest, lowest

@@ -34,6 +34,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
+from weft.util import set_name
 
 
 def number(value: Any, like: Any) -> Any:
@@ -193,9 +194,7 @@ def logical(op: str, prim: Any, doc: str) -> Callable:
         x, y = spread(op, truth(as_operand(op, x)), truth(as_operand(op, y)))
         return prim.bind(x, y)[0]
 
-    fun.__name__ = fun.__qualname__ = op
-    fun.__doc__ = doc
-    return fused(fun)
+    return fused(set_name(fun, op, doc))
 
 
 logical_and = logical("logical_and", ops.and_p, "Where x and y are both not 0.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,17 @@ from weft.numpy.promotion import (
 from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.layout import broadcast_in_dim, literal
+from weft.util import set_name
 from weft.xla.array import ArrayImpl, array_from_host, host_from_dlpack, put
 from weft.xla.eager import EVAL
+
+# What the docstrings of functions that make arrays end with.
+DEVICE = """
+
+    Args:
+      device: a Device or a Sharding to put the array on.
+      out_sharding: accepted, and without effect.
+    """
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
@@ -319,24 +328,28 @@ def constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> A
     return placed(layout.full(shape, value, dtype), device)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def make_constant(name: str, value: int, doc: str) -> Callable:
+    """`zeros`, `ones` or `empty`."""
+
+    def fun(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+        dtype = dtype_or(dtype, dtypes.default_float, name)
+        return constant(name, shape, value, dtype, device)
+
+    return set_name(fun, name, doc + DEVICE)
+
+
+zeros = make_constant(
+    "zeros",
+    0,
     """An array of zeros, float32 unless a dtype is given.
 
     >>> import weft.numpy as jnp
     >>> jnp.zeros(3)
     Array([0., 0., 0.], dtype=float32)
-    """
-    return constant("zeros", shape, 0, dtype_or(dtype, dtypes.default_float, "zeros"), device)
-
-
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of ones, float32 unless a dtype is given."""
-    return constant("ones", shape, 1, dtype_or(dtype, dtypes.default_float, "ones"), device)
-
-
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of zeros: there is no memory that was not written to."""
-    return constant("empty", shape, 0, dtype_or(dtype, dtypes.default_float, "empty"), device)
+    """,
+)
+ones = make_constant("ones", 1, "An array of ones, float32 unless a dtype is given.")
+empty = make_constant("empty", 0, "An array of zeros: there is no memory that was not written to.")
 
 
 @of_keys
@@ -372,13 +385,6 @@ def shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, 
     return like_shape if shape is None else shape_of(op, shape), like_dtype, weak
 
 
-def constant_like(op: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
-    """zeros_like or ones_like."""
-    shape, dtype, weak = shape_and_dtype(op, a, dtype, shape)
-    x = constant(op, shape, value, dtype, device_like(a, shape, device))
-    return ops.convert(x, dtype, True) if weak else x
-
-
 def device_like(a: Any, shape: tuple[int, ...], device: Any) -> Any:
     """Where to put an array like `a`: on `device`, else as an array of its shape lies on a mesh."""
     if device is None and type(a) is ArrayImpl and a._committed and a.shape == shape:
@@ -386,29 +392,32 @@ def device_like(a: Any, shape: tuple[int, ...], device: Any) -> Any:
     return device
 
 
-@of_keys
-def zeros_like(
-    a: Any,
-    dtype: Any = None,
-    shape: Any = None,
-    *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Zeros in the shape and dtype of `a`, which may be anything with these."""
-    return constant_like("zeros_like", a, 0, dtype, shape, device)
+def make_constant_like(name: str, value: int, doc: str) -> Callable:
+    """`zeros_like` or `ones_like`."""
+
+    def fun(
+        a: Any,
+        dtype: Any = None,
+        shape: Any = None,
+        *,
+        device: Any = None,
+        out_sharding: Any = None,
+    ) -> Any:
+        shape, dtype, weak = shape_and_dtype(name, a, dtype, shape)
+        x = constant(name, shape, value, dtype, device_like(a, shape, device))
+        return ops.convert(x, dtype, True) if weak else x
+
+    return set_name(fun, name, doc + DEVICE)
 
 
-def ones_like(
-    a: Any,
-    dtype: Any = None,
-    shape: Any = None,
-    *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Ones in the shape and dtype of `a`, which may be anything with these."""
-    return constant_like("ones_like", a, 1, dtype, shape, device)
+zeros_like = of_keys(
+    make_constant_like(
+        "zeros_like", 0, "Zeros in the shape and dtype of `a`, which may be anything with these."
+    )
+)
+ones_like = make_constant_like(
+    "ones_like", 1, "Ones in the shape and dtype of `a`, which may be anything with these."
+)
 
 
 def empty_like(
@@ -419,8 +428,9 @@ def empty_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Zeros in the shape and dtype of `prototype`."""
-    return constant_like("empty_like", prototype, 0, dtype, shape, device)
+    """Zeros in the shape and dtype of `prototype`; arguments as in `zeros_like`, also
+    `out_sharding`, which has no effect."""
+    return zeros_like(prototype, dtype, shape, device=device)
 
 
 def full_like(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from weft.primitives.elementwise import conj, mul
 from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, transpose
-from weft.util import inverse_permutation, list_public
+from weft.util import inverse_permutation, list_public, set_name
 
 __all__ = [
     "fft",
@@ -60,7 +60,7 @@ BACKWARD = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
 OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def power_of(op: str, norm: Any, powers: dict) -> Any:
+def look_up_norm(op: str, norm: Any, powers: dict) -> Any:
     """What stands for `norm` in a table of powers."""
     if norm not in powers:
         raise ValueError(
@@ -69,11 +69,11 @@ def power_of(op: str, norm: Any, powers: dict) -> Any:
     return powers[norm]
 
 
-def transformed(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: Any) -> Any:
+def transform_axes(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: Any) -> Any:
     """The transform of `axes` of an array, cut or padded to the sizes `s`; all forms of `op`."""
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
-    power = power_of(op, norm, BACKWARD if inverse else FORWARD)
-    x = operand_of(op, as_array(a, op), kind)
+    power = look_up_norm(op, norm, BACKWARD if inverse else FORWARD)
+    x = convert_operand(op, as_array(a, op), kind)
     if axes is None and s is not None:
         axes = range(x.ndim - len(s), x.ndim)
     axes = axes_of(op, axes if axes is None else tuple(axes), x.ndim)
@@ -81,14 +81,14 @@ def transformed(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: Any) 
         if kind in (FftType.FFT, FftType.IFFT):
             return x
         raise ShapeError(f"{op}: there must be an axis to transform; got {x.aval}, axes {axes}.")
-    lengths = lengths_of(op, x, s, axes, kind)
+    lengths = find_lengths(op, x, s, axes, kind)
     stored = [*lengths[:-1], lengths[-1] // 2 + 1] if kind == FftType.IRFFT else lengths
-    x = fitted(x, axes, stored)
-    out = over_axes(x, kind, axes, lengths)
+    x = cut_or_pad(x, axes, stored)
+    out = transform_in_groups(x, kind, axes, lengths)
     return mul(out, number(math.prod(lengths) ** power, out)) if power else out
 
 
-def operand_of(op: str, x: Any, kind: FftType) -> Any:
+def convert_operand(op: str, x: Any, kind: FftType) -> Any:
     """An operand in a dtype that there are transforms of."""
     if kind == FftType.RFFT and dtypes.is_complex(x.dtype):
         full = op.replace("rfft", "fft").replace("ihfft", "ifft")
@@ -97,7 +97,7 @@ def operand_of(op: str, x: Any, kind: FftType) -> Any:
     return convert(x, real if kind == FftType.RFFT else dtypes.complex_dtype(real))
 
 
-def lengths_of(op: str, x: Any, s: Sizes, axes: Sequence[int], kind: FftType) -> list[int]:
+def find_lengths(op: str, x: Any, s: Sizes, axes: Sequence[int], kind: FftType) -> list[int]:
     """The number of points along each axis."""
     own = [x.shape[i] for i in axes]
     if s is None:
@@ -114,7 +114,7 @@ def lengths_of(op: str, x: Any, s: Sizes, axes: Sequence[int], kind: FftType) ->
     return out
 
 
-def fitted(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
+def cut_or_pad(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
     """x cut, or padded with zeros, at the end of axes until they have these sizes."""
     change = [0] * x.ndim
     for i, n in zip(axes, sizes, strict=True):
@@ -124,7 +124,7 @@ def fitted(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
     return slicing.pad(x, number(0, x), [(0, c, 0) for c in change])
 
 
-def over_axes(x: Any, kind: FftType, axes: Sequence[int], lengths: Sequence[int]) -> Any:
+def transform_in_groups(x: Any, kind: FftType, axes: Sequence[int], lengths: Sequence[int]) -> Any:
     """A transform of any number of axes, in groups of three; the last axis is the halved one."""
     *others, last = zip(axes, lengths, strict=True)
     pairs = [*sorted(others), last]  # in order, so that fewer axes have to be moved
@@ -139,23 +139,27 @@ def over_axes(x: Any, kind: FftType, axes: Sequence[int], lengths: Sequence[int]
     return x
 
 
-def along(op: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: Any) -> Any:
-    """A transform of one axis."""
-    return transformed(op, kind, a, None if n is None else (n,), (operator.index(axis),), norm)
-
-
-def over_two(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: Any) -> Any:
-    """A transform of two axes."""
-    if not isinstance(axes, list | tuple) or len(axes) != 2:
-        raise ShapeError(f"{op}: axes must be two; got {axes!r}. Hint: jnp.fft.{op[:-1]}n.")
-    return transformed(op, kind, a, s, axes, norm)
-
-
 # --- one axis -------------------------------------------------------------------------------
 
 
-@fused(static=STATIC)
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def transform_axis(op: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: Any) -> Any:
+    """A transform of one axis."""
+    sizes = None if n is None else (n,)
+    return transform_axes(op, kind, a, sizes, (operator.index(axis),), norm)
+
+
+def make_transform(name: str, kind: FftType, doc: str) -> Callable:
+    """The function that transforms one axis."""
+
+    def fun(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+        return transform_axis(name, kind, a, n, axis, norm)
+
+    return fused(set_name(fun, name, doc), static=STATIC)
+
+
+fft = make_transform(
+    "fft",
+    FftType.FFT,
     """The Fourier transform along an axis, cut or padded with zeros to `n` points.
 
     `norm` is "backward" (the forward transform unscaled, the inverse divided by n), "forward" (the
@@ -164,26 +168,19 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     >>> import weft.numpy as jnp
     >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
-    """
-    return along("fft", FftType.FFT, a, n, axis, norm)
-
-
-@fused(static=STATIC)
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `fft`."""
-    return along("ifft", FftType.IFFT, a, n, axis, norm)
-
-
-@fused(static=STATIC)
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The first n // 2 + 1 elements of the `fft` of real values; they determine the others."""
-    return along("rfft", FftType.RFFT, a, n, axis, norm)
-
-
-@fused(static=STATIC)
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `rfft`: `n` real values, or 2 * (size - 1) if n is None."""
-    return along("irfft", FftType.IRFFT, a, n, axis, norm)
+    """,
+)
+ifft = make_transform("ifft", FftType.IFFT, "The inverse of `fft`.")
+rfft = make_transform(
+    "rfft",
+    FftType.RFFT,
+    "The first n // 2 + 1 elements of the `fft` of real values; they determine the others.",
+)
+irfft = make_transform(
+    "irfft",
+    FftType.IRFFT,
+    "The inverse of `rfft`: `n` real values, or 2 * (size - 1) if n is None.",
+)
 
 
 @fused(static=STATIC)
@@ -192,84 +189,81 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
     `n` is the number of results, 2 * (size - 1) if None.
     """
-    power_of("hfft", norm, FORWARD)
-    x = operand_of("hfft", as_array(a, "hfft"), FftType.FFT)
-    return along("hfft", FftType.IRFFT, conj(x), n, axis, OPPOSITE[norm])
+    look_up_norm("hfft", norm, FORWARD)
+    x = convert_operand("hfft", as_array(a, "hfft"), FftType.FFT)
+    return transform_axis("hfft", FftType.IRFFT, conj(x), n, axis, OPPOSITE[norm])
 
 
 @fused(static=STATIC)
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`: the first n // 2 + 1 elements of the `ifft` of real values."""
-    power_of("ihfft", norm, FORWARD)
-    return conj(along("ihfft", FftType.RFFT, a, n, axis, OPPOSITE[norm]))
+    look_up_norm("ihfft", norm, FORWARD)
+    return conj(transform_axis("ihfft", FftType.RFFT, a, n, axis, OPPOSITE[norm]))
 
 
 # --- many axes ------------------------------------------------------------------------------
 
 
-@fused(static=STATIC)
-def fft2(a: Any, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The Fourier transform of two axes."""
-    return over_two("fft2", FftType.FFT, a, s, axes, norm)
+def make_transform_of_two(name: str, kind: FftType, doc: str) -> Callable:
+    """The function that transforms two axes."""
+
+    def fun(
+        a: Any, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    ) -> Any:
+        if not isinstance(axes, list | tuple) or len(axes) != 2:
+            hint = f"Hint: jnp.fft.{name[:-1]}n."
+            raise ShapeError(f"{name}: axes must be two; got {axes!r}. {hint}")
+        return transform_axes(name, kind, a, s, axes, norm)
+
+    return fused(set_name(fun, name, doc), static=STATIC)
 
 
-@fused(static=STATIC)
-def ifft2(a: Any, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The inverse of `fft2`."""
-    return over_two("ifft2", FftType.IFFT, a, s, axes, norm)
+fft2 = make_transform_of_two("fft2", FftType.FFT, "The Fourier transform of two axes.")
+ifft2 = make_transform_of_two("ifft2", FftType.IFFT, "The inverse of `fft2`.")
+rfft2 = make_transform_of_two(
+    "rfft2",
+    FftType.RFFT,
+    "The Fourier transform of two axes of real values, of which the last is halved.",
+)
+irfft2 = make_transform_of_two("irfft2", FftType.IRFFT, "The inverse of `rfft2`.")
 
 
-@fused(static=STATIC)
-def rfft2(a: Any, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The Fourier transform of two axes of real values, of which the last is halved."""
-    return over_two("rfft2", FftType.RFFT, a, s, axes, norm)
+def make_transform_of_many(name: str, kind: FftType, doc: str) -> Callable:
+    """The function that transforms any number of axes."""
+
+    def fun(
+        a: Any, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
+    ) -> Any:
+        return transform_axes(name, kind, a, s, axes, norm)
+
+    return fused(set_name(fun, name, doc), static=STATIC)
 
 
-@fused(static=STATIC)
-def irfft2(a: Any, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The inverse of `rfft2`."""
-    return over_two("irfft2", FftType.IRFFT, a, s, axes, norm)
-
-
-@fused(static=STATIC)
-def fftn(
-    a: Any, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
+fftn = make_transform_of_many(
+    "fftn",
+    FftType.FFT,
     """The Fourier transform of `axes`: all of them, or as many last ones as `s` has sizes.
 
     Each axis is cut or padded with zeros to its size in `s`; -1 leaves it as it is.
-    """
-    return transformed("fftn", FftType.FFT, a, s, axes, norm)
-
-
-@fused(static=STATIC)
-def ifftn(
-    a: Any, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
-    """The inverse of `fftn`."""
-    return transformed("ifftn", FftType.IFFT, a, s, axes, norm)
-
-
-@fused(static=STATIC)
-def rfftn(
-    a: Any, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
-    """The Fourier transform of axes of real values, of which the last named is halved."""
-    return transformed("rfftn", FftType.RFFT, a, s, axes, norm)
-
-
-@fused(static=STATIC)
-def irfftn(
-    a: Any, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
-    """The inverse of `rfftn`; the last size is 2 * (size - 1) unless `s` says it."""
-    return transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
+    """,
+)
+ifftn = make_transform_of_many("ifftn", FftType.IFFT, "The inverse of `fftn`.")
+rfftn = make_transform_of_many(
+    "rfftn",
+    FftType.RFFT,
+    "The Fourier transform of axes of real values, of which the last named is halved.",
+)
+irfftn = make_transform_of_many(
+    "irfftn",
+    FftType.IRFFT,
+    "The inverse of `rfftn`; the last size is 2 * (size - 1) unless `s` says it.",
+)
 
 
 # --- frequencies ----------------------------------------------------------------------------
 
 
-def frequencies(op: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
+def divide_frequencies(op: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
     """k / (n * d), where k is known."""
     dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, op)
     if not dtypes.is_inexact(dtype):
@@ -282,7 +276,7 @@ def frequencies(op: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> Any
     return asarray(asarray(k / n, dtype) / spacing.astype(dtype), device=device)
 
 
-def points(op: str, n: Any) -> int:
+def check_points(op: str, n: Any) -> int:
     """A number of points."""
     if isinstance(n, float) and n.is_integer():
         n = int(n)
@@ -299,18 +293,18 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    n = points("fftfreq", n)
+    n = check_points("fftfreq", n)
     k = (np.arange(n) + n // 2) % n - n // 2
-    return frequencies("fftfreq", k, n, d, dtype, device)
+    return divide_frequencies("fftfreq", k, n, d, dtype, device)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of the elements of `rfft`, of n points a time `d` apart."""
-    n = points("rfftfreq", n)
-    return frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
+    n = check_points("rfftfreq", n)
+    return divide_frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 
 
-def shifted(op: str, x: Any, axes: Any, sign: int) -> Any:
+def shift_half(op: str, x: Any, axes: Any, sign: int) -> Any:
     """x rolled by half of each axis."""
     x = as_array(x, op)
     where = axes_of(op, axes, x.ndim)
@@ -322,10 +316,10 @@ def shifted(op: str, x: Any, axes: Any, sign: int) -> Any:
 @fused(static=("axes",))
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
     """x with the element of frequency 0 moved from the front to the middle of axes."""
-    return shifted("fftshift", x, axes, 1)
+    return shift_half("fftshift", x, axes, 1)
 
 
 @fused(static=("axes",))
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
     """The inverse of `fftshift`."""
-    return shifted("ifftshift", x, axes, -1)
+    return shift_half("ifftshift", x, axes, -1)

@@ -13,7 +13,7 @@ HOMES = {
         "logical_xor nan_to_num ndim piecewise select shape signbit size where"
     ),
     "weft.numpy.contraction": "einsum einsum_path",
-    "weft.numpy.convolution": "convolve correlate",
+    "weft.numpy.convolution": "bartlett blackman convolve correlate hamming hanning i0 kaiser",
     "weft.numpy.creation": (
         "arange array asarray astype copy empty empty_like from_dlpack frombuffer fromfile "
         "fromiter fromstring full full_like geomspace linspace load logspace ones ones_like zeros "
@@ -32,11 +32,10 @@ HOMES = {
     "weft.numpy.functional": "apply_along_axis apply_over_axes vectorize",
     "weft.numpy.grids": (
         "c_ diag diag_indices diag_indices_from diagflat eye fill_diagonal fromfunction identity "
-        "indices mask_indices meshgrid mgrid ogrid r_ tri tril tril_indices tril_indices_from "
-        "triu triu_indices triu_indices_from vander"
+        "index_exp indices ix_ mask_indices meshgrid mgrid ogrid r_ ravel_multi_index s_ tri tril "
+        "tril_indices tril_indices_from triu triu_indices triu_indices_from unravel_index vander"
     ),
     "weft.numpy.histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
-    "weft.numpy.index_tricks": "index_exp ix_ ravel_multi_index s_ unravel_index",
     "weft.numpy.indexing": "choose take take_along_axis",
     "weft.numpy.linalg": "",
     "weft.numpy.manipulation": (
@@ -46,7 +45,6 @@ HOMES = {
         "ravel reshape roll rollaxis rot90 split squeeze stack swapaxes tile transpose unstack "
         "vsplit vstack"
     ),
-    "weft.numpy.packing": "packbits unpackbits",
     "weft.numpy.padding": "pad",
     "weft.numpy.polynomials": (
         "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
@@ -79,5 +77,5 @@ HOMES = {
         "true_divide"
     ),
     "weft.numpy.updates": "place put put_along_axis",
-    "weft.numpy.windows": "bartlett blackman hamming hanning i0 kaiser",
+    "weft.numpy.views": "packbits unpackbits",
 }

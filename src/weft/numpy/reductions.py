@@ -22,6 +22,7 @@ from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, no_out,
 from weft.primitives import cumulative, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import broadcast_in_dim, full, literal, reduce_sum, reshape, transpose
+from weft.util import set_name
 
 Axis = int | Sequence[int] | None
 STATIC = (
@@ -35,9 +36,7 @@ STATIC = (
 
 def publish(fun: Callable, name: str, doc: str) -> Callable:
     """A reduction under its public name, compiled when it is called eagerly."""
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fused(fun, static=STATIC)
+    return fused(set_name(fun, name, doc), static=STATIC)
 
 
 def take_operand(op: str, a: Any, out: Any) -> Any:

@@ -32,6 +32,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.cumulative import cumsum
 from weft.primitives.layout import expand_dims, literal, reduce_sum
 from weft.primitives.sort import sort as sort_together
+from weft.util import set_name
 from weft.xla.array import ArrayImpl
 
 Axis = int | Sequence[int] | None
@@ -114,9 +115,7 @@ def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, q, whole, axis, method, keepdims, weights, skip_nan)
 
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fun
+    return set_name(fun, name, doc)
 
 
 quantile = make_quantile(
@@ -173,9 +172,7 @@ def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, 0.5, 1, axis, "linear", keepdims, None, skip_nan)
 
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fused(fun, static=("axis", "out", "overwrite_input", "keepdims"))
+    return fused(set_name(fun, name, doc), static=("axis", "out", "overwrite_input", "keepdims"))
 
 
 median = make_median(

@@ -22,6 +22,7 @@ from weft.numpy.promotion import as_operand, kind_of, no_out, operands, plan_for
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
+from weft.util import set_name
 from weft.xla.eager import EVAL
 
 
@@ -83,7 +84,7 @@ def binary(
 
     kernel = kernel_for(plain, prim.name)
     fun.kernel = kernel  # type: ignore[attr-defined]
-    return documented(fun, name, doc)
+    return set_name(fun, name, doc)
 
 
 def unary(
@@ -125,7 +126,7 @@ def unary(
 
     kernel = kernel_for(plain, prim.name)
     fun.kernel = kernel  # type: ignore[attr-defined]
-    return documented(fun, name, doc)
+    return set_name(fun, name, doc)
 
 
 def refuse(name: str, out: Any, where: Any) -> None:
@@ -136,14 +137,6 @@ def refuse(name: str, out: Any, where: Any) -> None:
             f"{name}: where must be None, for there is no array to leave as it is; "
             f"got {type(where).__name__}. Hint: jnp.where(mask, jnp.{name}(...), x)."
         )
-
-
-def documented(fun: Callable, name: str, doc: str) -> Callable:
-    """`fun` under its public name."""
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    fun.__module__ = "weft.numpy"
-    return fun
 
 
 def numbers_only(name: str, dtype: Any) -> None:

@@ -1,4 +1,4 @@
-"""The bits of an array read otherwise: `view` as another dtype, and `byteswap`."""
+"""The bits of an array read otherwise: `view`, `byteswap`, `packbits` and `unpackbits`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ShapeError
+from weft.errors import DtypeError, ShapeError
+from weft.numpy.choice import number, truth
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import flip, reshape, stack
-from weft.numpy.promotion import as_array
+from weft.numpy.promotion import as_array, axis_of
+from weft.primitives import bits
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
-from weft.primitives.slicing import index_in_dim
+from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, reduce_sum
+from weft.primitives.slicing import index_in_dim, pad, slice_in_dim
 
 
 def view(x: Any, dtype: Any = None, type: None = None) -> Any:
@@ -73,3 +76,77 @@ def byteswap(x: Any) -> Any:
     parts = flip(reshape(parts, (-1, size)), 1)
     whole = viewed(reshape(parts, (x.size, x.dtype.itemsize)), x.dtype)
     return reshape(whole, x.shape)
+
+
+# --- truth values as bits -------------------------------------------------------------------
+
+
+UINT8 = np.dtype(np.uint8)
+
+
+def prepared(op: str, a: Any, axis: int | None, bitorder: str) -> tuple[Any, int]:
+    """The array, and an axis of it; None flattens."""
+    x = as_array(a, op)
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"{op}: bitorder must be 'big' or 'little'; got {bitorder!r}.")
+    if axis is None or not x.ndim:
+        return reshape(x, (x.size,)), 0
+    return x, axis_of(op, axis, x.ndim)
+
+
+def shifts(shape: tuple[int, ...], axis: int, bitorder: str) -> Any:
+    """For the eight places along an axis, how far the bit there is shifted."""
+    place = broadcasted_iota(UINT8, shape, axis)
+    return ops.sub(number(7, place), place) if bitorder == "big" else place
+
+
+def padded(x: Any, axis: int, count: int) -> Any:
+    """x with zeros behind it along an axis, or without its last elements."""
+    return pad(x, literal(0, x.dtype), [(0, count if i == axis else 0, 0) for i in range(x.ndim)])
+
+
+@fused(static=("axis", "bitorder"))
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Whether elements are not zero, as the bits of uint8 numbers; zeros fill the last one.
+
+    The first of eight is the highest bit, or with bitorder "little" the lowest.
+
+    >>> import weft.numpy as jnp
+    >>> jnp.packbits(jnp.array([1, 0, 1]))
+    Array([160], dtype=uint8)
+    """
+    x, axis = prepared("packbits", a, axis, bitorder)
+    if dtypes.is_inexact(x.dtype):
+        raise DtypeError(
+            f"packbits: operands must be bool or integers; got {x.aval}. Hint: x != 0."
+        )
+    x = ops.convert(truth(x), UINT8)
+    x = padded(x, axis, -x.shape[axis] % 8)
+    shape = (*x.shape[:axis], x.shape[axis] // 8, 8, *x.shape[axis + 1 :])
+    moved = bits.shift_left_p.bind(reshape(x, shape), shifts(shape, axis + 1, bitorder))[0]
+    return reduce_sum(moved, (axis + 1,))
+
+
+@fused(static=("axis", "count", "bitorder"))
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
+    """The bits of uint8 numbers as uint8 numbers 0 and 1, the highest first; see packbits.
+
+    `count` says how many there are: zeros fill up, and a negative count leaves out the last ones.
+    """
+    x, axis = prepared("unpackbits", a, axis, bitorder)
+    if x.dtype != UINT8:
+        raise DtypeError(f"unpackbits: operands must be uint8; got {x.aval}.")
+    shape = (*x.shape[: axis + 1], 8, *x.shape[axis + 1 :])
+    dims = [i for i in range(len(shape)) if i != axis + 1]
+    spread = broadcast_in_dim(x, shape, dims)
+    shifted = bits.shift_right_logical_p.bind(spread, shifts(shape, axis + 1, bitorder))[0]
+    n = 8 * x.shape[axis]
+    out = reshape(
+        ops.bitwise_and(shifted, number(1, shifted)), (*x.shape[:axis], n, *x.shape[axis + 1 :])
+    )
+    if count is None:
+        return out
+    kept = max(count if count >= 0 else n + count, 0)
+    return padded(out, axis, kept - n) if kept > n else slice_in_dim(out, 0, kept, 1, axis)

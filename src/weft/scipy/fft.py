@@ -15,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.choice import number
-from weft.numpy.fft import fitted, power_of
+from weft.numpy.fft import cut_or_pad, look_up_norm
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axes_of, axis_of
 from weft.primitives.elementwise import complex, imag, mul, neg, real
@@ -121,13 +121,13 @@ def ends(n: int, type: int, last: bool) -> np.ndarray:
 def over_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
     """A transform of one axis; `op` says in which direction."""
     inverse = op.startswith("i")
-    power = power_of(op, norm, POWERS)[inverse]
+    power = look_up_norm(op, norm, POWERS)[inverse]
     size = x.shape[axis] if n is None else operator.index(n)
     if size < 1:
         raise ShapeError(f"{op}: there must be at least one point along the axis; got {size}.")
     if inverse:
         type = INVERSE[type]
-    x = fitted(x, (axis,), (size,))
+    x = cut_or_pad(x, (axis,), (size,))
     order = [*(i for i in range(x.ndim) if i != axis), axis]
     x = transpose(x, order)
     if norm == "ortho":

@@ -362,7 +362,7 @@ def segments(x: Any, size: int, step: int) -> Any:
     count = (x.shape[-1] - size) // step + 1
     axis, rows = x.ndim - 1, -(-size // step)
     total = (count + rows - 1) * step
-    x = fourier.fitted(x, (axis,), (total,))
+    x = fourier.cut_or_pad(x, (axis,), (total,))
     x = reshape(x, (*x.shape[:-1], count + rows - 1, step))
     parts = [slicing.slice_in_dim(x, i, i + count, 1, axis) for i in range(rows)]
     return slicing.slice_in_dim(slicing.concatenate(parts, axis + 1), 0, size, 1, axis + 1)
@@ -372,11 +372,11 @@ def overlap_added(x: Any, step: int) -> Any:
     """The sum of segments (..., count, size), each `step` after the one before."""
     *lead, count, size = x.shape
     rank, rows = len(lead), -(-size // step)
-    x = fourier.fitted(x, (rank + 1,), (rows * step,))
+    x = fourier.cut_or_pad(x, (rank + 1,), (rows * step,))
     x = moveaxis(reshape(x, (*lead, count, rows, step)), rank + 1, rank)  # row, count, point
     # rows of count + rows segments, read as rows one shorter: each starts one further to the right
     x = reshape(
-        fourier.fitted(x, (rank + 1,), (count + rows,)), (*lead, rows * (count + rows), step)
+        fourier.cut_or_pad(x, (rank + 1,), (count + rows,)), (*lead, rows * (count + rows), step)
     )
     x = slicing.slice_in_dim(x, 0, rows * (count + rows - 1), 1, rank)
     x = reduce_sum(reshape(x, (*lead, rows, count + rows - 1, step)), (rank,))
@@ -539,7 +539,7 @@ def density(
     if y is not None:
         x, y = operands(op, x, y, shaped=False)
         n = max(x.shape[-1], y.shape[-1])
-        x, y = (fourier.fitted(v, (v.ndim - 1,), (n,)) for v in (x, y))
+        x, y = (fourier.cut_or_pad(v, (v.ndim - 1,), (n,)) for v in (x, y))
     onesided = one_sided(op, onesided, x)
     real_type = dtypes.real_dtype(x.dtype)
     if not x.size:
@@ -626,7 +626,7 @@ def stft(
             )
         x = pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], **EXTENSIONS[boundary])
     if padded:
-        x = fourier.fitted(x, (x.ndim - 1,), (x.shape[-1] + -(x.shape[-1] - n) % step % n,))
+        x = fourier.cut_or_pad(x, (x.ndim - 1,), (x.shape[-1] + -(x.shape[-1] - n) % step % n,))
     times = np.arange(n / 2, x.shape[-1] - n / 2 + 1, step) - (n / 2 if boundary else 0)
     times = divide(asarray(times, real_type), convert(as_array(fs), real_type))
     out = moveaxis(windowed(x, taper, sizes, detrend, onesided), -1, axis)
