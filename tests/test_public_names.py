@@ -21,7 +21,7 @@ LATE = (
     "interpreters",
     "scipy",
 )
-LISTED = [weft.lax, weft.lax.linalg, jnp, jnp.linalg, jnp.fft]
+LISTED = [weft, weft.lax, weft.lax.linalg, jnp, jnp.linalg, jnp.fft]
 
 
 @pytest.mark.parametrize("module", LISTED, ids=lambda m: m.__name__)

@@ -55,11 +55,17 @@ def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
 def import_lazily(package: str, homes: dict[str, str]) -> tuple[Callable, Callable]:
     """`__getattr__` and `__dir__` of a package that imports modules when a name is first used.
 
-    `homes` maps a module to the names that it gives the package, separated by spaces; no names
-    stand for the module itself. They are the package's `__all__` unless it has one.
+    `homes` maps a module to the names that it gives the package, separated by spaces. No names, or
+    the module's own among them, stand for the module itself. The names are the package's `__all__`
+    unless it has one.
     """
-    places = {n: home for home, names in homes.items() for n in names.split()}
-    modules = {home.rpartition(".")[2]: home for home, names in homes.items() if not names}
+    places: dict[str, str] = {}
+    modules: dict[str, str] = {}
+    for home, names in homes.items():
+        own = home.rpartition(".")[2]
+        for name in names.split() or [own]:
+            is_module = not names or home == f"{package}.{name}"
+            (modules if is_module else places)[name] = home
     namespace = vars(sys.modules[package])
     namespace.setdefault("__all__", sorted({*places, *modules}))
 

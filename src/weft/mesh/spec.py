@@ -106,6 +106,9 @@ class PartitionSpec:
         return f"P({', '.join(shown)})"
 
 
+P = PartitionSpec  # as users write it
+
+
 def normalize_entry(x: Any) -> Any:
     """An entry of a spec in its one form: a list is a tuple, a tuple of one name is the name."""
     if isinstance(x, list | tuple):
