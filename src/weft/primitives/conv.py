@@ -25,6 +25,7 @@ from weft.primitives.dot import (
     product_dtype,
 )
 from weft.primitives.elementwise import eq
+from weft.primitives.expr import Expr
 from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -336,18 +337,12 @@ def complex_product(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, product: Any
     (a + ib)(c + id) = s - b(c + d) + i(s + a(d - c)) with s = (a + b)c.
     """
 
-    def part(name: str, x: Any) -> Any:
-        real = x.aval.update(dtype=dtypes.real_dtype(x.aval.dtype))
-        return hlo.op("stablehlo." + name, [x], [real])[0]
-
-    def do(name: str, x: Any, y: Any) -> Any:
-        return hlo.like(name, x, y)[0]
-
-    a, b, c, d = part("real", lhs), part("imag", lhs), part("real", rhs), part("imag", rhs)
-    s = product(do("add", a, b), c)
-    imag = do("add", s, product(a, do("subtract", d, c)))
-    real = do("subtract", s, product(b, do("add", c, d)))
-    return hlo.op("stablehlo.complex", [real, imag], [out])[0]
+    a, b, c, d = (Expr(hlo, x).part(name) for x in (lhs, rhs) for name in ("real", "imag"))
+    times = lambda x, y: Expr(hlo, product(x.value, y.value))
+    s = times(a + b, c)
+    imag = s + times(a, d - c)
+    real = s - times(b, c + d)
+    return real.make("complex", out, imag).value
 
 
 # --- derivatives and batching: the axes -----------------------------------------------------

@@ -15,6 +15,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 from weft.errors import UnboundAxisError
 from weft.options import named_axes
+from weft.primitives.expr import Expr
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import reshape, transpose, zeros
 from weft.primitives.slicing import concatenate, slice_in_dim
@@ -235,16 +236,12 @@ def own_index(hlo: Any, rows: np.ndarray) -> Any:
     """Where a device stands in its row of devices that take part together."""
     place = np.zeros(rows.size, INT)
     place[rows] = np.arange(rows.shape[1], dtype=INT)
-    cell = ShapedArray((1,), INT)
+    return of_device(hlo, lambda device: look_up(hlo, place, Expr(hlo, device)).reshape(()).value)
 
-    def look_up(device: Any) -> Any:
-        table = hlo.constant(place, ShapedArray((rows.size,), INT))
-        (found,) = hlo.op(
-            "stablehlo.dynamic_slice", [table, device], [cell], slice_sizes="array<i64: 1>"
-        )
-        return hlo.op("stablehlo.reshape", [found], [ShapedArray((), INT)])[0]
 
-    return of_device(hlo, look_up)
+def look_up(hlo: Any, table: np.ndarray, at: Expr) -> Expr:
+    """Entry `at` of a vector of numbers, as a vector of one."""
+    return Expr(hlo, hlo.constant(table, ShapedArray(table.shape, INT))).slice_at([at], (1,))
 
 
 def fetched(hlo: Any, x: Any, rows: np.ndarray, groups: Groups | None, nothing: Any) -> Any:
@@ -255,17 +252,7 @@ def fetched(hlo: Any, x: Any, rows: np.ndarray, groups: Groups | None, nothing: 
         return y
     place = {i: k for k, g in enumerate(groups) for i in g}
     listed = np.array([place[i] for i in range(count)], INT)
-    table = hlo.constant(listed, ShapedArray((count,), INT))
-    (mine,) = hlo.op(
-        "stablehlo.dynamic_slice",
-        [table, own_index(hlo, rows)],
-        [ShapedArray((1,), INT)],
-        slice_sizes="array<i64: 1>",
-    )
-    whole = ShapedArray(y.aval.shape, INT)
-    table, mine = (
-        hlo.op("stablehlo.broadcast_in_dim", [v], [whole], broadcast_dimensions="array<i64: 0>")[0]
-        for v in (table, mine)
-    )
-    none = hlo.constant(nothing, y.aval.strong())
-    return hlo.op("stablehlo.select", [hlo.compare("EQ", table, mine), y, none], [y.aval])[0]
+    mine = look_up(hlo, listed, Expr(hlo, own_index(hlo, rows))).broadcast(y.aval.shape, [0])
+    table = Expr(hlo, hlo.constant(listed, ShapedArray((count,), INT)))
+    here = table.broadcast(y.aval.shape, [0]).compare("EQ", mine)
+    return here.select(Expr(hlo, y), nothing).value

@@ -36,11 +36,11 @@ from weft.primitives.elementwise import (
     select,
     sub,
 )
+from weft.primitives.expr import Expr, scalar
 from weft.primitives.layout import LinearPrimitive, check_axes, literal, rev
 from weft.primitives.reduction import highest, lowest, times
-from weft.primitives.slicing import concatenate, lower_slice, pad, slice_in_dim
+from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
-from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 
 
@@ -79,9 +79,9 @@ class Cumulative(Primitive):
             # XLA:CPU has no such arithmetic, and would convert the whole array at every step
             x = hlo.convert(x, np.dtype(np.float32))
         scan = RunningLoops(hlo, self.combine, self.identity(x.aval.dtype), reverse)
-        x = reshaped(hlo, x, (rows, n, lanes))
-        x = reshaped(hlo, scan.run(x) if hlo.platform == "cpu" else scan.shifts(x), shape)
-        return [hlo.convert(x, dtype)]
+        x = Expr(hlo, x).reshape((rows, n, lanes))
+        x = scan.run(x) if hlo.platform == "cpu" else scan.run_by_shifts(x)
+        return [x.reshape(shape).convert(dtype).value]
 
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents
@@ -143,17 +143,9 @@ def interleaved(x: Any, y: Any, axis: int) -> Any:
 
 # --- lowering -------------------------------------------------------------------------------
 
-INT = ShapedArray((), np.dtype(np.int32))
 _LANES = 16  # elements that a step of a loop works on, where there are as many
 _SHORT = 4  # an axis up to this length is added up in steps of the whole array
 _LONG = 256  # an axis with few lanes is cut into pieces from this length on
-
-
-def reshaped(hlo: Any, x: Any, shape: Sequence[int]) -> Any:
-    """Write a reshape, where it is one."""
-    if x.aval.shape == tuple(shape):
-        return x
-    return hlo.op("stablehlo.reshape", [x], [x.aval.update(shape=tuple(shape))])[0]
 
 
 def piece_size(n: int) -> int:
@@ -174,126 +166,88 @@ class RunningLoops:
         self.identity = identity
         self.reverse = reverse
 
-    def run(self, x: Any) -> Any:
+    def run(self, x: Expr) -> Expr:
         """The running reduction: in pieces where the axis is long and little runs beside it."""
-        rows, n, lanes = x.aval.shape
+        rows, n, lanes = x.shape
         if n <= _SHORT:
-            return self.shifts(x)
+            return self.run_by_shifts(x)
         if n < _LONG or rows * lanes >= _LANES:
-            return self.loop(x)
+            return self.run_by_loops(x)
         size = piece_size(n)
         pieces = -(-n // size)
-        x = self.padded(x, pieces * size - n)
-        x = self.loop(reshaped(self.hlo, x, (rows * pieces, size, lanes)))
+        x = self.pad_end(x, pieces * size - n)
+        x = self.run_by_loops(x.reshape((rows * pieces, size, lanes)))
         last = 0 if self.reverse else size - 1
-        totals = self.cut(x, (0, last, 0), (rows * pieces, last + 1, lanes))
-        before = self.moved(self.run(reshaped(self.hlo, totals, (rows, pieces, lanes))), 1)
-        before = reshaped(self.hlo, before, (rows * pieces, lanes))
-        (before,) = self.hlo.op(
-            "stablehlo.broadcast_in_dim", [before], [x.aval], broadcast_dimensions=i64s((0, 2))
-        )
-        x = self.combined(before, x)
+        totals = x.slice_axis(last, last + 1, 1).reshape((rows, pieces, lanes))
+        before = self.shift(self.run(totals), 1).reshape((rows * pieces, lanes))
+        x = self.combine_values(before.broadcast(x.shape, (0, 2)), x)
         start = pieces * size - n if self.reverse else 0
-        x = reshaped(self.hlo, x, (rows, pieces * size, lanes))
-        return self.cut(x, (0, start, 0), (rows, start + n, lanes))
+        return x.reshape((rows, pieces * size, lanes)).slice_axis(start, start + n, 1)
 
-    def loop(self, x: Any) -> Any:
+    def run_by_loops(self, x: Expr) -> Expr:
         """Two loops: over groups of rows, and within one along the axis, carrying the last values.
 
         The last group may begin before the end of the one before it, and repeats what that did.
         """
         hlo = self.hlo
-        rows, n, lanes = x.aval.shape
+        rows, n, lanes = x.shape
         group = rows if rows * lanes <= _LANES else -(-_LANES // lanes)
         block = x.aval.update(shape=(group, 1, lanes))
-        nothing = hlo.constant(self.identity, block)
+        nothing = Expr(hlo, hlo.constant(self.identity, block))
 
-        def along(at: Any, out: Any, x: Any) -> list:
+        def run_group(at: Expr, out: Expr, x: Expr) -> list:
             """One group: a step for each position on the axis."""
 
-            def step(i: Any, at: Any, value: Any, out: Any, x: Any) -> list:
-                zero = hlo.constant(0, INT)
-                place = i
-                if self.reverse:
-                    (place,) = hlo.like("subtract", hlo.constant(n - 1, INT), i)
-                (here,) = hlo.op(
-                    "stablehlo.dynamic_slice",
-                    [x, at, place, zero],
-                    [block],
-                    slice_sizes=i64s(block.shape),
-                )
-                value = self.combined(value, here)
-                (out,) = hlo.like("dynamic_update_slice", out, value, at, place, zero)
-                return [at, value, out, x]
+            def step(i: Expr, at: Expr, value: Expr, out: Expr, x: Expr) -> list:
+                zero = scalar(hlo, 0)
+                starts = [at, n - 1 - i if self.reverse else i, zero]
+                value = self.combine_values(value, x.slice_at(starts, block.shape))
+                return [at, value, out.update_at(value, starts), x]
 
-            return self.counted(n, step, [at, nothing, out, x])[2:]
+            return self.repeat(n, step, [at, nothing, out, x])[2:]
 
-        def each(i: Any, out: Any, x: Any) -> list:
-            (at,) = hlo.like("multiply", i, hlo.constant(group, INT))
-            return along(at, out, x)
-
-        out = hlo.constant(self.identity, x.aval)
+        out = x.like(self.identity)
         if group == rows:
-            return along(hlo.constant(0, INT), out, x)[0]
-        return self.counted(-(-rows // group), each, [out, x])[0]
+            return run_group(scalar(hlo, 0), out, x)[0]
+        each = lambda i, out, x: run_group(i * group, out, x)
+        return self.repeat(-(-rows // group), each, [out, x])[0]
 
-    def counted(self, count: int, step: Callable, state: Sequence[Any]) -> list:
+    def repeat(self, count: int, step: Callable, state: Sequence[Expr]) -> list[Expr]:
         """Write a loop: state = step(i, *state) for i from 0 to count - 1."""
         hlo = self.hlo
-        avals = [INT, *[v.aval for v in state]]
 
         def going(i: Any, *state: Any) -> list:
-            return [hlo.compare("LT", i, hlo.constant(count, INT))]
+            return [(Expr(hlo, i) < count).value]
 
         def body(i: Any, *state: Any) -> list:
-            return [hlo.like("add", i, hlo.constant(1, INT))[0], *step(i, *state)]
+            i, *state = (Expr(hlo, v) for v in (i, *state))
+            return [x.value for x in (i + 1, *step(i, *state))]
 
-        operands = [hlo.constant(0, INT), *state]
-        regions = [hlo.block(avals, going), hlo.block(avals, body)]
-        return hlo.op("stablehlo.while", operands, avals, regions)[1:]
+        start = [scalar(hlo, 0).value, *[x.value for x in state]]
+        return [Expr(hlo, v) for v in hlo.while_loop(start, going, body)[1:]]
 
-    def shifts(self, x: Any) -> Any:
+    def run_by_shifts(self, x: Expr) -> Expr:
         """The running reduction in log2(n) steps, each of the whole array with itself, moved."""
         distance = 1
-        while distance < x.aval.shape[1]:
-            x = self.combined(self.moved(x, distance), x)
+        while distance < x.shape[1]:
+            x = self.combine_values(self.shift(x, distance), x)
             distance *= 2
         return x
 
-    def combined(self, x: Any, y: Any) -> Any:
+    def combine_values(self, x: Expr, y: Expr) -> Expr:
         """Write `combine`."""
         jaxpr, _ = stage(lambda x, y: [self.combine(x, y)], [x.aval, y.aval])
-        return lower_jaxpr(self.hlo, jaxpr, [x, y])[0]
+        return Expr(self.hlo, lower_jaxpr(self.hlo, jaxpr, [x.value, y.value])[0])
 
-    def moved(self, x: Any, distance: int) -> Any:
+    def shift(self, x: Expr, distance: int) -> Expr:
         """Each element `distance` places on, in the direction of the run; identities come in."""
-        by = (-distance, distance) if self.reverse else (distance, -distance)
-        return self.padding(x, *by)
+        low, high = (-distance, distance) if self.reverse else (distance, -distance)
+        return x.pad((0, low, 0), (0, high, 0), self.identity)
 
-    def padded(self, x: Any, count: int) -> Any:
+    def pad_end(self, x: Expr, count: int) -> Expr:
         """`count` identities more, where the run ends."""
-        return self.padding(x, *((count, 0) if self.reverse else (0, count)))
-
-    def padding(self, x: Any, low: int, high: int) -> Any:
-        """Write a padding of the middle axis with identities."""
-        if low == high == 0:
-            return x
-        rows, n, lanes = x.aval.shape
-        cell = self.hlo.constant(self.identity, ShapedArray((), x.aval.dtype))
-        return self.hlo.op(
-            "stablehlo.pad",
-            [x, cell],
-            [x.aval.update(shape=(rows, n + low + high, lanes))],
-            edge_padding_low=i64s((0, low, 0)),
-            edge_padding_high=i64s((0, high, 0)),
-            interior_padding=i64s((0, 0, 0)),
-        )[0]
-
-    def cut(self, x: Any, starts: Sequence[int], limits: Sequence[int]) -> Any:
-        """Write a slice, where it is one."""
-        shape = tuple(b - a for a, b in zip(starts, limits, strict=True))
-        out = x.aval.update(shape=shape)
-        return lower_slice(self.hlo, x, starts, limits, None, out)
+        low, high = (count, 0) if self.reverse else (0, count)
+        return x.pad((0, low, 0), (0, high, 0), self.identity)
 
 
 # --- the members ----------------------------------------------------------------------------

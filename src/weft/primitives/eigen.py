@@ -31,6 +31,7 @@ from weft.primitives.elementwise import (
     select,
     sub,
 )
+from weft.primitives.expr import Expr
 from weft.primitives.factorizations import lu, lu_solve
 from weft.primitives.layout import (
     broadcast_in_dim,
@@ -47,8 +48,7 @@ from weft.primitives.matrices import (
     conjugate,
     diagonal,
     imaginary_diagonal,
-    lower_checked,
-    lower_swap,
+    lower_or_nan,
     on_diagonal,
     pairs,
     product,
@@ -59,7 +59,7 @@ from weft.primitives.matrices import (
     times_rows,
 )
 from weft.primitives.reduction import argmax
-from weft.primitives.slicing import concatenate, lower_slice, slice_in_dim
+from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.xla.lapack import call_lapack, char, target
 
 
@@ -145,8 +145,8 @@ class Eigh(MatrixPrimitive):
             uplo=char("L" if lower else "U"),
         )
         start, stop = subset_by_index or (0, n)
-        cut = [lower_last(hlo, y, start, stop) for y in (v, w)]
-        return lower_checked(hlo, failed, cut)
+        cut = [Expr(hlo, y).slice_axis(start, stop).value for y in (v, w)]
+        return lower_or_nan(hlo, failed, cut)
 
     def jvp(self, primals, tangents, *, subset_by_index, **params):
         """With M = V^H dx V: dw = diag(M), dV = V (M / (w[j] - w[i])), 0 on the diagonal."""
@@ -183,15 +183,6 @@ def subset_param(subset: Any) -> tuple[int, int] | None:
         return None
     start, stop = subset
     return operator.index(start), operator.index(stop)
-
-
-def lower_last(hlo: Any, x: Any, start: int, stop: int) -> Any:
-    """Write the part from start to stop of the last axis."""
-    *lead, n = x.aval.shape
-    if (start, stop) == (0, n):
-        return x
-    out = x.aval.update(shape=(*lead, stop - start))
-    return lower_slice(hlo, x, (*[0] * len(lead), start), (*lead, stop), (1,) * x.aval.ndim, out)
 
 
 eigh_p = Eigh()
@@ -257,7 +248,7 @@ class Tridiagonal(MatrixPrimitive):
             {0: 0},
             uplo=char("L" if lower else "U"),
         )
-        return lower_checked(hlo, failed, ys)
+        return lower_or_nan(hlo, failed, ys)
 
 
 tridiagonal_p = Tridiagonal()
@@ -313,7 +304,7 @@ class Eig(MatrixPrimitive):
         if real_x:
             w = hlo.op("stablehlo.complex", w, [values])
         found = [left] * compute_left_eigenvectors + [right] * compute_right_eigenvectors
-        return lower_checked(hlo, failed, [*w, *found])
+        return lower_or_nan(hlo, failed, [*w, *found])
 
     def jvp(self, primals, tangents, *, enable_eigvec_derivs, **params):
         (x,), (t,) = primals, tangents
@@ -417,7 +408,7 @@ class Hessenberg(MatrixPrimitive):
         name, n = target("gehrd", x.aval.dtype), x.aval.shape[-1]
         bounds = {"low": "1 : i32", "high": f"{n} : i32"}
         *ys, failed = call_lapack(hlo, name, [x], [*outs, info], info.ndim, {0: 0}, **bounds)
-        return lower_checked(hlo, failed, ys)
+        return lower_or_nan(hlo, failed, ys)
 
 
 hessenberg_p = Hessenberg()
@@ -465,7 +456,7 @@ class Schur(MatrixPrimitive):
             mode=char("V" if compute_schur_vectors else "N"),
             sort=char("N"),
         )
-        return lower_checked(hlo, failed, ys[: len(outs)])
+        return lower_or_nan(hlo, failed, ys[: len(outs)])
 
 
 schur_p = Schur()
@@ -534,7 +525,7 @@ class Svd(MatrixPrimitive):
             {0: 0},
             mode=char("N" if not compute_uv else "A" if full_matrices else "S"),
         )
-        outs = lower_checked(hlo, failed, [s, u, vh][: len(outs)])
+        outs = lower_or_nan(hlo, failed, [s, u, vh][: len(outs)])
         return outs if subset_by_index is None else lower_subset(hlo, outs, *subset_by_index)
 
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorithm):
@@ -552,10 +543,10 @@ class Svd(MatrixPrimitive):
 
 def lower_subset(hlo: Any, outs: Sequence[Any], start: int, stop: int) -> list:
     """Write some singular values of [s, U, V^H], or of [s], and their vectors."""
-    s, *vectors = (lower_last(hlo, y, start, stop) for y in outs[:2])
-    if vectors:
-        vectors.append(lower_swap(hlo, lower_last(hlo, lower_swap(hlo, outs[2]), start, stop)))
-    return [s, *vectors]
+    parts = [Expr(hlo, y).slice_axis(start, stop) for y in outs[:2]]
+    if len(outs) > 1:
+        parts.append(Expr(hlo, outs[2]).slice_axis(start, stop, -2))
+    return [x.value for x in parts]
 
 
 def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:

@@ -20,6 +20,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
+from weft.primitives.expr import Expr
 from weft.primitives.layout import (
     _NUMBERS,
     LinearPrimitive,
@@ -349,12 +350,10 @@ def lower_extremum(op: str, direction: str) -> Callable:
     def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
         if not dtypes.is_complex(aval.dtype):
             return hlo.like(op, x, y)[0]
-        part = aval.update(dtype=dtypes.real_dtype(aval.dtype))
-        (a,), (b,) = (hlo.op("stablehlo.real", [v], [part]) for v in (x, y))
-        (c,), (d,) = (hlo.op("stablehlo.imag", [v], [part]) for v in (x, y))
-        tie, first = hlo.compare("EQ", a, b), hlo.compare(direction, a, b)
-        (pred,) = hlo.op("stablehlo.select", [tie, hlo.compare(direction, c, d), first], [tie.aval])
-        return hlo.op("stablehlo.select", [pred, x, y], [aval])[0]
+        x, y = Expr(hlo, x), Expr(hlo, y)
+        a, b, c, d = (v.part(name) for name in ("real", "imag") for v in (x, y))
+        tie, first = a.compare("EQ", b), a.compare(direction, b)
+        return tie.select(c.compare(direction, d), first).select(x, y).value
 
     return write
 
@@ -581,13 +580,10 @@ class Conj(LinearPrimitive):
         return [ShapedArray(x.shape, dtypes.complex_dtype(x.dtype), x.weak_type)]
 
     def lower(self, hlo, x, *, input_dtype):
-        part = ShapedArray(x.aval.shape, dtypes.real_dtype(x.aval.dtype))
-        out = ShapedArray(x.aval.shape, dtypes.complex_dtype(part.dtype))
-        if not dtypes.is_complex(x.aval.dtype):
-            return hlo.op("stablehlo.complex", [x, hlo.constant(0, part)], [out])
-        (re,) = hlo.op("stablehlo.real", [x], [part])
-        (im,) = hlo.op("stablehlo.imag", [x], [part])
-        return hlo.op("stablehlo.complex", [re, hlo.like("negate", im)[0]], [out])
+        x = Expr(hlo, x)
+        if dtypes.is_complex(x.dtype):
+            return [x.conjugate().value]
+        return [x.make("complex", *self.abstract_eval(x.aval, input_dtype=None), x.like(0)).value]
 
     def transpose(self, cts, x, *, input_dtype):
         ct = conj(cts[0])

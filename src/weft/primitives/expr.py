@@ -104,7 +104,8 @@ class Expr:
 
     def select(self, yes: Expr, no: Any) -> Expr:
         """`yes` where this is true, else `no`."""
-        return self.broadcast(yes.shape).make("select", yes.aval, yes, yes.like(no))
+        mask = self if not self.shape else self.broadcast(yes.shape)
+        return mask.make("select", yes.aval, yes, yes.like(no))
 
     def convert(self, dtype: np.dtype) -> Expr:
         """The same numbers in another dtype."""

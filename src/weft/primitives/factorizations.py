@@ -14,6 +14,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import add, neg, sub
+from weft.primitives.expr import Expr, count_along, scalar
 from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
@@ -34,9 +35,8 @@ from weft.primitives.matrices import (
     upper_part,
     zero_tangents,
 )
-from weft.primitives.slicing import concatenate, lower_slice
+from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
-from weft.xla.hlo import i64s
 from weft.xla.lapack import call_lapack, target
 
 # --- LU -------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Lu(MatrixPrimitive):
         y, swaps, _ = call_lapack(
             hlo, target("getrf", out.dtype), [x], [out, pivots, info], out.ndim - 2, {0: 0}
         )
-        (swaps,) = hlo.like("subtract", swaps, hlo.constant(1, pivots))
+        swaps = (Expr(hlo, swaps) - 1).value
         return [y, swaps, lower_permutation(hlo, swaps, order)]
 
     def jvp(self, primals, tangents):
@@ -155,50 +155,34 @@ def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
     Each place is followed back through the exchanges, last first, to where its element was: nothing
     is gathered or scattered, and the elements of a batch do not wait for each other.
     """
-    (places,) = hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")
+    places = count_along(hlo, out, out.ndim - 1)
     *batch, k = pivots.aval.shape
-    count = ShapedArray((), np.int32)
-    cell = ShapedArray((*batch, 1), np.int32)
 
-    def step(i: Any, pivots: Any, places: Any) -> list:
-        where = [hlo.constant(0, count)] * len(batch)
-        sizes = i64s(cell.shape)
-        (pivot,) = hlo.op("stablehlo.dynamic_slice", [pivots, *where, i], [cell], slice_sizes=sizes)
-        return [
-            hlo.like("subtract", i, hlo.constant(1, count))[0],
-            pivots,
-            lower_exchange(hlo, places, hlo.spread(i, out), pivot),
-        ]
+    def step(*state: Any) -> list:
+        i, pivots, places = (Expr(hlo, x) for x in state)
+        pivot = pivots.slice_at([*[i.like(0)] * len(batch), i], (*batch, 1))
+        places = lower_exchange(places, i.new(hlo.spread(i.value, out)), pivot)
+        return [(i - 1).value, pivots.value, places.value]
 
     def going(i: Any, *_: Any) -> list:
-        return [hlo.compare("GE", i, hlo.constant(0, count))]
+        return [(Expr(hlo, i) >= 0).value]
 
     if k > UNROLLED:
-        return hlo.while_loop([hlo.constant(k - 1, count), pivots, places], going, step)[2]
+        return hlo.while_loop([scalar(hlo, k - 1).value, pivots, places.value], going, step)[2]
     for i in reversed(range(k)):
-        starts, limits = (*[0] * len(batch), i), (*batch, i + 1)
-        pivot = lower_slice(hlo, pivots, starts, limits, None, cell)
-        places = lower_exchange(hlo, places, hlo.constant(i, out), pivot)
-    return places
+        pivot = Expr(hlo, pivots).slice_axis(i, i + 1)
+        places = lower_exchange(places, places.like(i), pivot)
+    return places.value
 
 
 UNROLLED = 16  # exchanges that are written out one by one, which makes one kernel of them
 
 
-def lower_exchange(hlo: Any, places: Any, i: Any, pivot: Any) -> Any:
+def lower_exchange(places: Expr, i: Expr, pivot: Expr) -> Expr:
     """Write places with `i` and `pivot`, which has one element for each row, exchanged."""
-    (pivot,) = hlo.op(
-        "stablehlo.broadcast_in_dim",
-        [pivot],
-        [places.aval],
-        broadcast_dimensions=i64s(range(places.aval.ndim)),
-    )
-    (other,) = hlo.op(
-        "stablehlo.select", [hlo.compare("EQ", places, pivot), i, places], [places.aval]
-    )
-    return hlo.op("stablehlo.select", [hlo.compare("EQ", places, i), pivot, other], [places.aval])[
-        0
-    ]
+    pivot = pivot.broadcast(places.shape)
+    other = places.compare("EQ", pivot).select(i, places)
+    return places.compare("EQ", i).select(pivot, other)
 
 
 lu_pivots_to_permutation_p = LuPivotsToPermutation()
@@ -376,7 +360,7 @@ class Qr(MatrixPrimitive):
                 rank,
                 {0: 0, 1: 1},
             )
-            order = hlo.like("subtract", places, hlo.constant(1, free.aval))
+            order = [(Expr(hlo, places) - 1).value]
         else:
             name = target("geqrf", x.aval.dtype)
             y, taus = call_lapack(hlo, name, [x], [x.aval, taus], rank, {0: 0})
@@ -424,18 +408,8 @@ def skew_completed(x: Any, below: Any) -> Any:
 def lower_corner(hlo: Any, x: Any, m: int, n: int) -> Any:
     """Write the first m rows and n columns of x, or x with more of them, zeros."""
     *batch, p, q = x.aval.shape
-    if (p, q) == (m, n):
-        return x
-    out = x.aval.update(shape=(*batch, m, n))
     none = [0] * len(batch)
-    return hlo.op(
-        "stablehlo.pad",
-        [x, hlo.constant(0, ShapedArray((), out.dtype))],
-        [out],
-        edge_padding_low=i64s([*none, 0, 0]),
-        edge_padding_high=i64s([*none, m - p, n - q]),
-        interior_padding=i64s([*none, 0, 0]),
-    )[0]
+    return Expr(hlo, x).pad([*none, 0, 0], [*none, m - p, n - q]).value
 
 
 qr_p = Qr()

@@ -38,6 +38,7 @@ from weft.primitives.elementwise import (
     sub_p,
 )
 from weft.primitives.elementwise import max as maximum
+from weft.primitives.expr import Expr, scalar
 from weft.primitives.layout import (
     _NUMBERS,
     batched_at_front,
@@ -52,7 +53,7 @@ from weft.primitives.layout import (
     zeros,
 )
 from weft.primitives.slicing import check_equal_dtypes, inserted, stack
-from weft.xla.hlo import i64s
+from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
 
 
@@ -180,43 +181,33 @@ def check_dims(op: str, x: ShapedArray, indices: ShapedArray, dims: Any, window_
             )
 
 
-def clamped(
+def clamp_indices(
     hlo: Any, indices: Any, shape: Sequence[int], window: Sequence[int], mapped: Any
 ) -> Any:
     """Write the indices moved so that each window lies within an operand of `shape`."""
-    aval = indices.aval
-    top = dtypes.iinfo(aval.dtype).max
-    last = np.array([min(shape[d] - window[d], top) for d in mapped], aval.dtype)
-    row = hlo.constant(last, ShapedArray((len(mapped),), aval.dtype))
-    spread = i64s([aval.ndim - 1])
-    (upper,) = hlo.op("stablehlo.broadcast_in_dim", [row], [aval], broadcast_dimensions=spread)
-    return hlo.op("stablehlo.clamp", [hlo.constant(0, aval), indices, upper], [aval])[0]
+    indices = Expr(hlo, indices)
+    top = dtypes.iinfo(indices.dtype).max
+    last = np.array([min(shape[d] - window[d], top) for d in mapped], indices.dtype)
+    upper = Expr(hlo, hlo.constant(last, ShapedArray((len(mapped),), indices.dtype)))
+    upper = upper.broadcast(indices.shape, [len(indices.shape) - 1])
+    return indices.like(0).make("clamp", indices.aval, indices, upper).value
 
 
-def within(hlo: Any, indices: Any, moved: Any) -> Any:
+def lower_inside(hlo: Any, indices: Any, moved: Any) -> Expr:
     """Write which index vectors clamping left as they were: those in bounds."""
     aval = indices.aval
     (same,) = eq_p.lower(hlo, indices, moved)
     cell = ShapedArray((), bool)
     both = hlo.block([cell, cell], lambda a, b: hlo.like("and", a, b))
-    return hlo.op(
-        "stablehlo.reduce",
-        [same, hlo.constant(True, cell)],
-        [ShapedArray(aval.shape[:-1], bool)],
-        [both],
-        dimensions=i64s([aval.ndim - 1]),
-    )[0]
+    out, dims = ShapedArray(aval.shape[:-1], bool), i64s([aval.ndim - 1])
+    operands = [same, hlo.constant(True, cell)]
+    return Expr(hlo, hlo.op("stablehlo.reduce", operands, [out], [both], dimensions=dims)[0])
 
 
 def dims_text(kind: str, names: Sequence[str], dims: Sequence[Any], index_vector_dim: int) -> str:
     """Dimension numbers as an attribute."""
     rows = [f"{n} = {list(d)}" for n, d in zip(names, dims, strict=True) if d]
     return f"#stablehlo.{kind}<{', '.join([*rows, f'index_vector_dim = {index_vector_dim}'])}>"
-
-
-def truth(x: bool) -> str:
-    """A bool attribute."""
-    return "true" if x else "false"
 
 
 # --- gather -----------------------------------------------------------------------------------
@@ -271,19 +262,14 @@ class Gather(Primitive):
             [out.strong()],
             dimension_numbers=dims_text("gather", names, dims, indices.aval.ndim - 1),
             slice_sizes=i64s(slice_sizes),
-            indices_are_sorted=truth(params["indices_are_sorted"]),
+            indices_are_sorted=bool_text(params["indices_are_sorted"]),
         )
         if mode in (_CLIP, _PROMISE):  # XLA clips
             return [found]
-        moved = clamped(hlo, indices, x.aval.shape, slice_sizes, dims.start_index_map)
+        moved = clamp_indices(hlo, indices, x.aval.shape, slice_sizes, dims.start_index_map)
         batch_dims = [d for d in range(out.ndim) if d not in dims.offset_dims]
-        (inside,) = hlo.op(
-            "stablehlo.broadcast_in_dim",
-            [within(hlo, indices, moved)],
-            [ShapedArray(out.shape, bool)],
-            broadcast_dimensions=i64s(batch_dims),
-        )
-        return hlo.op("stablehlo.select", [inside, found, other], [found.aval])
+        inside = lower_inside(hlo, indices, moved).broadcast(out.shape, batch_dims)
+        return [inside.select(Expr(hlo, found), Expr(hlo, other)).value]
 
     def jvp(self, primals, tangents, **params):
         outs = self.bind(*primals, **params)
@@ -456,7 +442,7 @@ class Scatter(Primitive):
         if math.prod(indices.aval.shape[:-1]) == 1:
             return [self.lower_one(hlo, x, indices, updates, sizes, mapped, mode, program)]
         if mode is _CLIP:
-            indices = clamped(hlo, indices, x.aval.shape, sizes, mapped)
+            indices = clamp_indices(hlo, indices, x.aval.shape, sizes, mapped)
         names = (*dims._fields[:3], "input_batching_dims", "scatter_indices_batching_dims")
         cell = ShapedArray((), x.aval.dtype)
         region = hlo.block(
@@ -469,36 +455,31 @@ class Scatter(Primitive):
             [x.aval],
             [region],
             scatter_dimension_numbers=dims_text("scatter", names, dims, indices.aval.ndim - 1),
-            indices_are_sorted=truth(params["indices_are_sorted"]),
-            unique_indices=truth(params["unique_indices"]),
+            indices_are_sorted=bool_text(params["indices_are_sorted"]),
+            unique_indices=bool_text(params["unique_indices"]),
         )
 
     def lower_one(self, hlo, x, indices, updates, sizes, mapped, mode, program):
         """Write the scatter of one window as slices. XLA makes a `map` of such a scatter where it
         covers x, and aborts on the reverse of a `map` of two operands."""
-        window = ShapedArray(sizes, x.aval.dtype)
-        index = indices.aval.update(shape=(len(mapped),))
-        (flat,) = hlo.op("stablehlo.reshape", [indices], [index])
-        starts = [hlo.constant(0, index.update(shape=()))] * x.aval.ndim
+        x, flat = Expr(hlo, x), Expr(hlo, indices).reshape((len(mapped),))
+        starts = [scalar(hlo, 0, flat.dtype)] * len(x.shape)
         for k, d in enumerate(mapped):
-            starts[d] = lower_entry(hlo, flat, k)
-        (before,) = hlo.op(
-            "stablehlo.dynamic_slice", [x, *starts], [window], slice_sizes=i64s(sizes)
-        )
-        (after,) = hlo.op("stablehlo.reshape", [updates], [window])
+            starts[d] = flat.slice_axis(k, k + 1).reshape(())
+        before = x.slice_at(starts, sizes)
+        after = Expr(hlo, updates).reshape(sizes)
         if self.combine is not None:
-            (after,) = self.combine.lower(hlo, before, after)
+            (y,) = self.combine.lower(hlo, before.value, after.value)
+            after = Expr(hlo, y)
         elif program is not None:
-            cell = window.update(shape=())
+            cell = before.aval.update(shape=())
             region = hlo.block([cell], lambda a: lower_jaxpr(hlo, program, [a, a]))
-            dimensions = i64s(range(window.ndim))
-            (after,) = hlo.op("stablehlo.map", [before], [window], [region], dimensions=dimensions)
+            dimensions = i64s(range(len(sizes)))
+            after = before.make("map", before.aval, regions=[region], dimensions=dimensions)
         if mode in (_FILL, _ONE_HOT):  # a dynamic slice is clipped
-            moved = clamped(hlo, indices, x.aval.shape, sizes, mapped)
-            cell = ShapedArray((), bool)
-            (inside,) = hlo.op("stablehlo.reshape", [within(hlo, indices, moved)], [cell])
-            (after,) = hlo.op("stablehlo.select", [inside, after, before], [window])
-        return hlo.like("dynamic_update_slice", x, after, *starts)[0]
+            moved = clamp_indices(hlo, indices, x.shape, sizes, mapped)
+            after = lower_inside(hlo, indices, moved).reshape(()).select(after, before)
+        return x.update_at(after, starts).value
 
     def checked(self, trace, args, params):
         if params["mode"] is not _ONE_HOT:  # whose drops are meant
@@ -526,14 +507,6 @@ class Scatter(Primitive):
             index_batching,
         )
         return self.bind(x, indices, updates, dimension_numbers=nums, **params), [0]
-
-
-def lower_entry(hlo: Any, row: Any, k: int) -> Any:
-    """Write entry k of a vector."""
-    one = row.aval.update(shape=(1,))
-    at = {"start_indices": i64s([k]), "limit_indices": i64s([k + 1]), "strides": i64s([1])}
-    cut = hlo.op("stablehlo.slice", [row], [one], **at)
-    return hlo.op("stablehlo.reshape", cut, [row.aval.update(shape=())])[0]
 
 
 def window_sizes(x: ShapedArray, updates: ShapedArray, dims: Any) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives.dot import Precision, dimension_text, precision_config
 from weft.primitives.elementwise import add, difference, mul
+from weft.primitives.expr import Expr
 from weft.primitives.layout import (
     expand_dims,
     literal,
@@ -30,7 +31,7 @@ from weft.primitives.matrices import (
     check_alike,
     check_matrix,
     conjugate,
-    lower_checked,
+    lower_or_nan,
     lower_part,
     lower_swap,
     lower_triangle,
@@ -43,7 +44,7 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
-from weft.xla.hlo import i64s
+from weft.xla.hlo import bool_text
 from weft.xla.lapack import LETTERS, call_lapack, char, target
 
 # --- cholesky -------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ class Cholesky(MatrixPrimitive):
             {0: 0},
             uplo=char("U"),
         )
-        (y,) = lower_checked(hlo, failed, [lower_swap(hlo, y)])
+        (y,) = lower_or_nan(hlo, failed, [lower_swap(hlo, y)])
         return [lower_triangle(hlo, y, "GE")]
 
     def jvp(self, primals, tangents):
@@ -140,7 +141,7 @@ class CholeskyUpdate(MatrixPrimitive):
         (out,) = outs
         n = out.shape[-1]
         count = ShapedArray((), np.int32)
-        step = lambda i, r, w: rotated(hlo, i, r, w)
+        step = lambda *xs: rotate_row(*(Expr(hlo, x) for x in xs))
         going = lambda i, r, w: [hlo.compare("LT", i, hlo.constant(n, count))]
         start = hlo.constant(0, count)
         return [hlo.while_loop([start, r, w], going, step)[1]]
@@ -167,43 +168,25 @@ def outer(x: Any, y: Any) -> Any:
     return product(expand_dims(x, (n,)), expand_dims(y, (n - 1,)))
 
 
-def rotated(hlo: Any, i: Any, r: Any, w: Any) -> list:
+def rotate_row(i: Expr, r: Expr, w: Expr) -> list:
     """Write one step of a Cholesky update: row i of r and w, rotated so that w[i] becomes 0."""
-    lead = r.aval.shape[:-2]
-    row = r.aval.update(shape=(*lead, 1, r.aval.shape[-1]))
-    cell = w.aval.update(shape=(*lead, 1))
-    zero, one = hlo.constant(0, i.aval), hlo.constant(1, cell)
-    starts = [zero] * len(lead)
-
-    def apply(name: str, *xs: Any) -> Any:
-        return hlo.like(name, *xs)[0]
-
-    def at(x: Any, where: list, out: ShapedArray) -> Any:
-        sizes = i64s(out.shape)
-        return hlo.op("stablehlo.dynamic_slice", [x, *where], [out], slice_sizes=sizes)[0]
-
-    def scaled(x: Any, factor: Any) -> Any:
-        dims = i64s(range(len(cell.shape)))
-        (factor,) = hlo.op(
-            "stablehlo.broadcast_in_dim", [factor], [w.aval], broadcast_dimensions=dims
-        )
-        return apply("multiply", factor, x)
-
-    (old,) = hlo.op("stablehlo.reshape", [at(r, [*starts, i, zero], row)], [w.aval])
-    a, b = at(old, [*starts, i], cell), at(w, [*starts, i], cell)
+    lead = r.shape[:-2]
+    zero, cell = i.like(0), (*lead, 1)
+    here, place = [*[zero] * len(lead), i], [*[zero] * len(lead), i, zero]
+    one = w.new(i.hlo.constant(1, w.aval.update(shape=cell)))
+    old = r.slice_at(place, (*lead, 1, r.shape[-1])).reshape(w.shape)
+    a, b = old.slice_at(here, cell), w.slice_at(here, cell)
     # Scaled, so that squares neither overflow nor vanish; nothing turns where b is 0.
-    scale = apply("maximum", apply("abs", a), apply("abs", b))
-    a, b = apply("divide", a, scale), apply("divide", b, scale)
-    norm = apply("sqrt", apply("add", apply("multiply", a, a), apply("multiply", b, b)))
-    still = hlo.compare("EQ", at(w, [*starts, i], cell), hlo.constant(0, cell))
-    choose = lambda x, y: hlo.op("stablehlo.select", [still, x, y], [cell])[0]
-    cosine = choose(one, apply("divide", a, norm))
-    sine = choose(hlo.constant(0, cell), apply("divide", b, norm))
-    new = apply("add", scaled(old, cosine), scaled(w, sine))
-    w = apply("subtract", scaled(w, cosine), scaled(old, sine))
-    (new,) = hlo.op("stablehlo.reshape", [new], [row])
-    (r,) = hlo.op("stablehlo.dynamic_update_slice", [r, new, *starts, i, zero], [r.aval])
-    return [apply("add", i, hlo.constant(1, i.aval)), r, w]
+    scale = abs(a).apply("maximum", abs(b))
+    a, b = a / scale, b / scale
+    norm = (a * a + b * b).apply("sqrt")
+    still = w.slice_at(here, cell).compare("EQ", 0)
+    cosine = still.select(one, a / norm).broadcast(w.shape)
+    sine = still.select(one.like(0), b / norm).broadcast(w.shape)
+    new = cosine * old + sine * w
+    w = cosine * w - sine * old
+    r = r.update_at(new.reshape((*lead, 1, r.shape[-1])), place)
+    return [(i + 1).value, r.value, w.value]
 
 
 cholesky_update_p = CholeskyUpdate()
@@ -243,14 +226,10 @@ class SymmetricProduct(Primitive):
             dot_dimension_numbers=dimension_text((((last,), (last,)), (batch, batch))),
             precision_config=precision_config((Precision.HIGHEST, Precision.HIGHEST)),
         )
-        scaled = [
-            hlo.like("multiply", hlo.constant(k, v.aval), v)[0]
-            for k, v in ((alpha, y), (beta, c))
-            if k != 0
-        ]
-        if not scaled:
+        parts = [Expr(hlo, v) * k for k, v in ((alpha, y), (beta, c)) if k != 0]
+        if not parts:
             return [hlo.constant(0, c.aval)]
-        return hlo.like("add", *scaled) if len(scaled) == 2 else scaled
+        return [(parts[0] + parts[1] if len(parts) == 2 else parts[0]).value]
 
     def jvp(self, primals, tangents, *, alpha, beta):
         (y,) = self.bind(*primals, alpha=alpha, beta=beta)
@@ -321,20 +300,20 @@ class TriangularSolve(MatrixPrimitive):
     def write_call(self, hlo, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
         """Write a call of the platform's own solver."""
         conjugate_a = conjugate_a and dtypes.is_complex(a.aval.dtype)
+        if conjugate_a and not transpose_a:
+            a = Expr(hlo, a).conjugate().value
         if hlo.platform != "cpu":
             kind = "ADJOINT" if conjugate_a else "TRANSPOSE"
             (y,) = hlo.op(
                 "stablehlo.triangular_solve",
-                [lower_conjugate(hlo, a) if conjugate_a and not transpose_a else a, b],
+                [a, b],
                 [b.aval],
-                left_side=truth(left_side),
-                lower=truth(lower),
-                unit_diagonal=truth(unit_diagonal),
+                left_side=bool_text(left_side),
+                lower=bool_text(lower),
+                unit_diagonal=bool_text(unit_diagonal),
                 transpose_a=f"#stablehlo<transpose {kind if transpose_a else 'NO_TRANSPOSE'}>",
             )
             return y
-        if conjugate_a and not transpose_a:
-            a = lower_conjugate(hlo, a)
         # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
         # triangle is read.
         a, b = lower_swap(hlo, a), lower_swap(hlo, b)
@@ -385,18 +364,6 @@ class TriangularSolve(MatrixPrimitive):
         b = reshape(transpose(b, order), merged)
         (x,) = self.bind(a, b, left_side=left_side, **params)
         return [reshape(x, (*shape[:at], axis.size, *shape[at:]))], [at]
-
-
-def truth(x: bool) -> str:
-    """A bool attribute."""
-    return "true" if x else "false"
-
-
-def lower_conjugate(hlo: Any, x: Any) -> Any:
-    """Write the conjugate of a complex array."""
-    part = x.aval.update(dtype=dtypes.real_dtype(x.aval.dtype))
-    (re,), (im,) = (hlo.op(f"stablehlo.{name}", [x], [part]) for name in ("real", "imag"))
-    return hlo.op("stablehlo.complex", [re, hlo.like("negate", im)[0]], [x.aval])[0]
 
 
 triangular_solve_p = TriangularSolve()
@@ -470,7 +437,7 @@ class TridiagonalSolve(MatrixPrimitive):
         avals = [dl.aval, d.aval, du.aval, out, info]
         aliases = {i: i for i in range(4)}
         *_, x, failed = call_lapack(hlo, name, [dl, d, du, b], avals, rank, aliases)
-        return lower_checked(hlo, failed, [x])
+        return lower_or_nan(hlo, failed, [x])
 
     def jvp(self, primals, tangents, **params):
         """t dx = db - dt x."""

@@ -17,6 +17,7 @@ from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.dot import Precision, batch_matmul
 from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, select
+from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import (
     batched_at_front,
@@ -29,7 +30,6 @@ from weft.primitives.layout import (
     transpose,
 )
 from weft.primitives.slicing import slice_in_dim
-from weft.xla.hlo import i64s
 from weft.xla.lapack import LETTERS
 
 # --- the family -----------------------------------------------------------------------------
@@ -231,57 +231,34 @@ def lower_identity(hlo: Any, out: ShapedArray) -> Any:
     if not out.size:
         return hlo.constant(0, out.strong())
     if not dtypes.is_inexact(out.dtype):
-        return hlo.op("stablehlo.iota", [], [out], iota_dimension=f"{out.ndim - 1} : i64")[0]
-    return hlo.convert(hlo.compare("EQ", *lower_numbers(hlo, out)), out.dtype)
+        return count_along(hlo, out, out.ndim - 1).value
+    rows, columns = lower_numbers(hlo, out)
+    return rows.compare("EQ", columns).convert(out.dtype).value
 
 
-def lower_numbers(hlo: Any, out: ShapedArray) -> list:
+def lower_numbers(hlo: Any, out: ShapedArray) -> list[Expr]:
     """Write the number of its row, and of its column, for each element of matrices."""
     number = ShapedArray(out.shape, np.int32)
-    return [
-        hlo.op("stablehlo.iota", [], [number], iota_dimension=f"{i} : i64")[0]
-        for i in (out.ndim - 2, out.ndim - 1)
-    ]
+    return [count_along(hlo, number, i) for i in (out.ndim - 2, out.ndim - 1)]
 
 
 def lower_triangle(hlo: Any, x: Any, direction: str) -> Any:
     """Write x with zeros but where its row's number compares so with its column's."""
-    mask = hlo.compare(direction, *lower_numbers(hlo, x.aval))
-    return hlo.op("stablehlo.select", [mask, x, hlo.constant(0, x.aval)], [x.aval])[0]
+    rows, columns = lower_numbers(hlo, x.aval)
+    return rows.compare(direction, columns).select(Expr(hlo, x), 0).value
 
 
 def lower_swap(hlo: Any, x: Any) -> Any:
     """Write the transposes of matrices."""
     n = x.aval.ndim
-    out = x.aval.update(shape=(*x.aval.shape[:-2], *x.aval.shape[:-3:-1]))
-    order = i64s((*range(n - 2), n - 1, n - 2))
-    return hlo.op("stablehlo.transpose", [x], [out], permutation=order)[0]
+    return Expr(hlo, x).transpose((*range(n - 2), n - 1, n - 2)).value
 
 
-def lower_spread(hlo: Any, x: Any, shape: Sequence[int]) -> Any:
-    """Write x, which has leading axes alone, repeated along the others."""
-    if x.aval.shape == tuple(shape):
-        return x
-    out = x.aval.update(shape=tuple(shape))
-    dims = i64s(range(x.aval.ndim))
-    return hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)[0]
-
-
-def lower_checked(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
+def lower_or_nan(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
     """Write results of a routine, with NaN for those of a batch where it says that it failed."""
-    good = hlo.compare("EQ", info, hlo.constant(0, info.aval))
-    return [
-        hlo.op(
-            "stablehlo.select",
-            [
-                lower_spread(hlo, good, y.aval.shape),
-                y,
-                hlo.constant(NAN[y.aval.dtype.kind], y.aval),
-            ],
-            [y.aval],
-        )[0]
-        for y in outs
-    ]
+    good = Expr(hlo, info).compare("EQ", 0)
+    found = [Expr(hlo, y) for y in outs]
+    return [good.broadcast(y.shape).select(y, NAN[y.dtype.kind]).value for y in found]
 
 
 NAN = {"f": float("nan"), "c": np.complex128(np.nan + 1j * np.nan)}

@@ -37,6 +37,7 @@ from weft.primitives.elementwise import (
     or_p,
     xor_p,
 )
+from weft.primitives.expr import Expr
 from weft.primitives.layout import (
     _NUMBERS,
     LinearPrimitive,
@@ -273,15 +274,13 @@ class ArgExtremum(Primitive):
     def lower_pairs(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
         """One reduction over pairs (value, index)."""
 
-        def better(x: Any, i: Any, y: Any, j: Any) -> list:
-            takes_x = hlo.compare(self.better, x, y)
-            if dtypes.is_inexact(x.aval.dtype):
-                (takes_x,) = hlo.like("or", takes_x, hlo.compare("NE", x, x))
-            tie = hlo.compare("EQ", x, y)
-            (first,) = hlo.like("and", tie, hlo.compare("LT", i, j))
-            (first,) = hlo.like("or", takes_x, first)
-            (value,) = hlo.op("stablehlo.select", [takes_x, x, y], [x.aval])
-            return [value, *hlo.op("stablehlo.select", [first, i, j], [i.aval])]
+        def better(*cells: Any) -> list:
+            x, i, y, j = (Expr(hlo, v) for v in cells)
+            takes_x = x.compare(self.better, y)
+            if dtypes.is_inexact(x.dtype):
+                takes_x = takes_x | x.compare("NE", x)
+            first = takes_x | x.compare("EQ", y) & (i < j)
+            return [takes_x.select(x, y).value, first.select(i, j).value]
 
         inits = [
             hlo.constant(self.extremum.identity(x.aval.dtype), ShapedArray((), x.aval.dtype)),
@@ -291,16 +290,14 @@ class ArgExtremum(Primitive):
 
     def lower_twice(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
         """The extremum, then the least index where it stands: plain reductions, vectorized."""
-        aval = x.aval
         (best,) = self.extremum.lower(hlo, x, axes=axes)
-        kept = i64s(i for i in range(aval.ndim) if i not in axes)
-        (best,) = hlo.op("stablehlo.broadcast_in_dim", [best], [aval], broadcast_dimensions=kept)
-        hit = hlo.compare("EQ", x, best)
-        if dtypes.is_inexact(aval.dtype):
-            (hit,) = hlo.like("or", hit, hlo.compare("NE", x, x))
-        last = hlo.constant(aval.shape[axes[0]] - 1, place.aval)
-        (place,) = hlo.op("stablehlo.select", [hit, place, last], [place.aval])
-        return reduce_min_p.lower(hlo, place, axes=axes)[0]
+        x, place = Expr(hlo, x), Expr(hlo, place)
+        kept = [i for i in range(len(x.shape)) if i not in axes]
+        hit = x.compare("EQ", Expr(hlo, best).broadcast(x.shape, kept))
+        if dtypes.is_inexact(x.dtype):
+            hit = hit | x.compare("NE", x)
+        place = hit.select(place, x.shape[axes[0]] - 1)
+        return reduce_min_p.lower(hlo, place.value, axes=axes)[0]
 
     def jvp(self, primals, tangents, **params):
         outs = self.bind(*primals, **params)

@@ -17,6 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import neg
+from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import (
     batched_at_front,
@@ -25,7 +26,7 @@ from weft.primitives.layout import (
     expand_dims,
 )
 from weft.primitives.slicing import axis_index, inserted
-from weft.xla.hlo import i64s
+from weft.xla.hlo import bool_text, i64s
 
 
 class Sort(Primitive):
@@ -87,29 +88,23 @@ class Sort(Primitive):
 
 def lower_keys(hlo: Any, x: Any) -> list:
     """Integers whose lexicographic order is that of the elements of `x`; `x` if it has integers."""
-    aval = x.aval
-    if dtypes.is_complex(aval.dtype):
-        part = aval.update(dtype=dtypes.real_dtype(aval.dtype))
-        parts = [hlo.op(f"stablehlo.{name}", [x], [part])[0] for name in ("real", "imag")]
-        return [key for p in parts for key in lower_keys(hlo, p)]
-    if dtypes.itemsize_bits(aval.dtype) < 8:
-        return lower_keys(hlo, hlo.convert(x, wider(aval.dtype)))
-    if not dtypes.is_float(aval.dtype):
-        return [x]
-    bits = aval.dtype.itemsize * 8
-    ints = ShapedArray(aval.shape, np.dtype(f"int{bits}"))
-    highest = hlo.constant((1 << (bits - 1)) - 1, ints)
+    x = Expr(hlo, x)
+    if dtypes.is_complex(x.dtype):
+        return [key for p in ("real", "imag") for key in lower_keys(hlo, x.part(p).value)]
+    if dtypes.itemsize_bits(x.dtype) < 8:
+        return lower_keys(hlo, x.convert(wider_dtype(x.dtype)).value)
+    if not dtypes.is_float(x.dtype):
+        return [x.value]
+    bits = x.dtype.itemsize * 8
     # The bits of positive floats are in order, those of negative ones reversed but for the sign.
-    (key,) = hlo.op("stablehlo.bitcast_convert", [x], [ints])
-    (sign,) = hlo.like("shift_right_arithmetic", key, hlo.constant(bits - 1, ints))
-    (key,) = hlo.like("xor", key, hlo.like("and", sign, highest)[0])
-    is_zero = hlo.compare("EQ", x, hlo.constant(0, aval.strong()))
-    (key,) = hlo.op("stablehlo.select", [is_zero, hlo.constant(0, ints), key], [ints])
-    is_nan = hlo.compare("NE", x, x)
-    return hlo.op("stablehlo.select", [is_nan, highest, key], [ints])
+    key = x.bitcast(f"int{bits}")
+    highest = key.like((1 << (bits - 1)) - 1)
+    key = key ^ key.apply("shift_right_arithmetic", bits - 1) & highest
+    key = x.compare("EQ", 0).select(key.like(0), key)
+    return [x.compare("NE", x).select(highest, key).value]
 
 
-def wider(dtype: np.dtype) -> np.dtype:
+def wider_dtype(dtype: np.dtype) -> np.dtype:
     """A dtype of whole bytes for one of fewer bits."""
     if dtypes.is_float(dtype):
         return np.dtype(np.float32)
@@ -137,7 +132,7 @@ def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stabl
         [x.aval for x in xs],
         [hlo.block([ShapedArray((), x.aval.dtype) for x in xs for _ in range(2)], before)],
         dimension=f"{dimension} : i64",
-        is_stable="true" if stable else "false",
+        is_stable=bool_text(stable),
     )
 
 
@@ -146,45 +141,29 @@ def lower_packed(hlo: Any, key: Any, xs: Sequence[Any], dimension: int) -> list:
 
     A key and its place make one 64-bit integer; what is carried is fetched from the places.
     """
-    shape = key.aval.shape
-    size = key.aval.size
-    order = [i for i in range(len(shape)) if i != dimension] + [dimension]
-    key = lower_transpose(hlo, key, order)
-    turned = key.aval.shape
-    signed = dtypes.is_signed(key.aval.dtype)
-    wide = ShapedArray(turned, np.dtype(np.int64 if signed else np.uint64))
-    flat = ShapedArray((size,), wide.dtype)
-    (place,) = hlo.op("stablehlo.iota", [], [flat], iota_dimension="0 : i64")
-    (place,) = hlo.op("stablehlo.reshape", [place], [wide])
-    (key,) = hlo.like("shift_left", hlo.convert(key, wide.dtype), hlo.constant(32, wide))
-    (packed,) = hlo.like("or", key, place)
-    (packed,) = lower_sort(hlo, [packed], 1, len(turned) - 1, False)
-    place = hlo.convert(packed, np.dtype(np.int32))
-    (place,) = hlo.op("stablehlo.reshape", [place], [ShapedArray((size, 1), np.int32)])
+    shape, size = key.aval.shape, key.aval.size
+    order = [*(i for i in range(len(shape)) if i != dimension), dimension]
+    key = Expr(hlo, key).transpose(order)
+    turned = key.shape
+    wide = np.dtype(np.int64 if dtypes.is_signed(key.dtype) else np.uint64)
+    place = count_along(hlo, ShapedArray((size,), wide), 0).reshape(turned)
+    packed = key.convert(wide).apply("shift_left", 32) | place
+    (place,) = lower_sort(hlo, [packed.value], 1, len(turned) - 1, False)
+    place = Expr(hlo, place).convert(np.dtype(np.int32)).reshape((size, 1))
     numbers = "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
     outs = []
     for x in xs:
-        line = ShapedArray((size,), x.aval.dtype)
-        (x,) = hlo.op("stablehlo.reshape", [lower_transpose(hlo, x, order)], [line])
-        (x,) = hlo.op(
-            "stablehlo.gather",
-            [x, place],
-            [line],
+        line = Expr(hlo, x).transpose(order).reshape((size,))
+        y = line.make(
+            "gather",
+            line.aval,
+            place,
             dimension_numbers=f"#stablehlo.gather<{numbers}>",
             slice_sizes=i64s([1]),
             indices_are_sorted="false",
         )
-        (x,) = hlo.op("stablehlo.reshape", [x], [ShapedArray(turned, x.aval.dtype)])
-        outs.append(lower_transpose(hlo, x, np.argsort(order)))
+        outs.append(y.reshape(turned).transpose(np.argsort(order)).value)
     return outs
-
-
-def lower_transpose(hlo: Any, x: Any, order: Sequence[int]) -> Any:
-    """Write a permutation of axes, where it is one."""
-    if list(order) == list(range(len(order))):
-        return x
-    out = x.aval.update(shape=tuple(x.aval.shape[i] for i in order))
-    return hlo.op("stablehlo.transpose", [x], [out], permutation=i64s(order))[0]
 
 
 sort_p = Sort()
@@ -258,13 +237,13 @@ class TopK(Primitive):
     def lower(self, hlo, x, *, k, axis):
         order = [i for i in range(x.aval.ndim) if i != axis] + [axis]
         dtype = x.aval.dtype
+        x = Expr(hlo, x).transpose(order)
         if dtypes.itemsize_bits(dtype) < 8:
-            x = hlo.convert(x, wider(dtype))
-        x = lower_transpose(hlo, x, order)
-        outs = self.abstract_eval(x.aval, k=k, axis=x.aval.ndim - 1)
-        outs = hlo.op("chlo.top_k", [x], outs, k=f"{k} : i64")
-        value, place = (lower_transpose(hlo, y, np.argsort(order)) for y in outs)
-        return [hlo.convert(value, dtype), place]
+            x = x.convert(wider_dtype(dtype))
+        outs = self.abstract_eval(x.aval, k=k, axis=len(order) - 1)
+        outs = hlo.op("chlo.top_k", [x.value], outs, k=f"{k} : i64")
+        value, place = (Expr(hlo, y).transpose(np.argsort(order)) for y in outs)
+        return [value.convert(dtype).value, place.value]
 
     def jvp(self, primals, tangents, *, k, axis):
         value, place = self.bind(*primals, k=k, axis=axis)

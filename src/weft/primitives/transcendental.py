@@ -34,6 +34,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
+from weft.primitives.expr import Expr
 from weft.primitives.layout import _NUMBERS, convert, literal
 
 _LN2 = math.log(2)
@@ -136,26 +137,19 @@ def lower_exp2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
 
     2**n is put together from bits, in two halves: n may be one beyond the largest exponent.
     """
-    if dtypes.is_complex(aval.dtype) or aval.dtype not in _EXPONENT:
-        (scaled,) = hlo.like("multiply", x, hlo.constant(_LN2, aval))
-        return hlo.op("stablehlo.exponential", [scaled], [aval], **attrs)[0]
+    x = Expr(hlo, x)
+    if aval.dtype not in _EXPONENT:
+        return (x * _LN2).make("exponential", aval, **attrs).value
     bits, mantissa, bias = _EXPONENT[aval.dtype]
     limit = 2.0 * bias + mantissa
-    low, high = hlo.constant(-limit, aval), hlo.constant(limit, aval)
-    (held,) = hlo.op("stablehlo.clamp", [low, x, high], [aval])
-    (whole,) = hlo.like("round_nearest_even", held)
-    (rest,) = hlo.like("subtract", x, whole)
-    (power,) = hlo.like("multiply", rest, hlo.constant(_LN2, aval))
-    (out,) = hlo.op("stablehlo.exponential", [power], [aval], **attrs)
-    integer = aval.update(dtype=bits)
-    whole = hlo.convert(whole, integer.dtype)
-    (half,) = hlo.like("shift_right_arithmetic", whole, hlo.constant(1, integer))
-    for part in (half, hlo.like("subtract", whole, half)[0]):
-        (biased,) = hlo.like("add", part, hlo.constant(bias, integer))
-        (biased,) = hlo.like("shift_left", biased, hlo.constant(mantissa, integer))
-        (factor,) = hlo.op("stablehlo.bitcast_convert", [biased], [aval])
-        (out,) = hlo.like("multiply", out, factor)
-    return out
+    held = x.like(-limit).make("clamp", aval, x, x.like(limit))
+    whole = held.apply("round_nearest_even")
+    out = ((x - whole) * _LN2).make("exponential", aval, **attrs)
+    whole = whole.convert(bits)
+    half = whole.apply("shift_right_arithmetic", 1)
+    for part in (half, whole - half):
+        out = out * (part + bias).apply("shift_left", mantissa).bitcast(aval.dtype)
+    return out.value
 
 
 # dtype -> the integer dtype of its width, bits of its mantissa, the bias of its exponent
@@ -174,13 +168,11 @@ log_p = tunable("log", "log", lambda t, y, x: div(t, x), "The natural logarithm.
 
 def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
     """log x / log 2; of a complex one part by part: 0 times infinity is no number."""
-    (y,) = hlo.op("stablehlo.log", [x], [aval], **attrs)
+    y = Expr(hlo, x).make("log", aval, **attrs)
     if not dtypes.is_complex(aval.dtype):
-        return hlo.like("divide", y, hlo.like("log", hlo.constant(2, aval))[0])[0]
-    part = aval.update(dtype=dtypes.real_dtype(aval.dtype))
-    parts = (hlo.op(f"stablehlo.{name}", [y], [part])[0] for name in ("real", "imag"))
-    divided = [hlo.like("divide", v, hlo.constant(_LN2, part))[0] for v in parts]
-    return hlo.op("stablehlo.complex", divided, [aval])[0]
+        return (y / y.like(2).apply("log")).value
+    re, im = (y.part(name) for name in ("real", "imag"))
+    return (re / _LN2).make("complex", aval, im / _LN2).value
 
 
 log2_p = tunable(

@@ -31,6 +31,7 @@ from weft.primitives.elementwise import (
     named,
     select,
 )
+from weft.primitives.expr import Expr
 from weft.primitives.layout import (
     LinearPrimitive,
     batched_at_front,
@@ -557,15 +558,7 @@ def lower_scatter(
 def lower_pad(hlo: Any, x: Any, fill: Any, padding: Sequence[tuple[int, int]]) -> Any:
     """Write a padding at the edges; where negative, it cuts away."""
     lows, highs = zip(*padding, strict=True)
-    shape = [n + low + high for n, low, high in zip(x.aval.shape, lows, highs, strict=True)]
-    return hlo.op(
-        "stablehlo.pad",
-        [x, fill],
-        [x.aval.update(shape=tuple(shape))],
-        edge_padding_low=i64s(lows),
-        edge_padding_high=i64s(highs),
-        interior_padding=i64s([0] * len(lows)),
-    )[0]
+    return Expr(hlo, x).pad(lows, highs, Expr(hlo, fill)).value
 
 
 select_and_gather_add_p = SelectAndGatherAdd()

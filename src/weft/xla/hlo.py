@@ -455,9 +455,14 @@ def i64s(xs: Iterable[int]) -> str:
     return f"array<i64: {listed}>" if listed else "array<i64>"
 
 
+def bool_text(x: bool) -> str:
+    """A bool attribute."""
+    return "true" if x else "false"
+
+
 def bools(xs: Iterable[bool]) -> str:
     """A dense bool array attribute."""
-    listed = ", ".join("true" if x else "false" for x in xs)
+    listed = ", ".join(map(bool_text, xs))
     return f"array<i1: {listed}>" if listed else "array<i1>"
 
 
@@ -473,7 +478,7 @@ _SIZES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 def scalar_text(x: Any, dtype: np.dtype) -> str:
     """A number in MLIR's notation; floats that have no exact decimal are written as bits."""
     if dtype == np.bool_:
-        return "true" if x else "false"
+        return bool_text(x)
     if dtypes.is_complex(dtype):
         part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
         return f"({scalar_text(x.real, part)}, {scalar_text(x.imag, part)})"
