@@ -32,11 +32,11 @@ from weft.primitives.collective import psum as sum_copies
 from weft.primitives.collective import pvary as vary
 from weft.primitives.copies import Groups, name_text, named_axis, size_of
 from weft.primitives.elementwise import div
+from weft.primitives.families import normalize_axis
 from weft.primitives.layout import (
     broadcast_in_dim,
     convert,
     expand_dims,
-    from_start,
     literal,
     reduce_sum,
     squeeze,
@@ -164,7 +164,7 @@ def over_positions(op: str, x: Any, where: Along, reduce: Callable) -> Any:
             f"{(*where.positional, *where.names)}."
         )
     ndim = typeof(x).ndim
-    return reduce(x, [from_start(op, a, ndim) for a in where.positional])
+    return reduce(x, [normalize_axis(op, a, ndim) for a in where.positional])
 
 
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
@@ -274,7 +274,7 @@ def all_gather(
         prim, params = all_gather_invariant_p, {}
 
     def gather(leaf: Any) -> Any:
-        k = from_start("all_gather", axis, typeof(leaf, "all_gather").ndim + (not tiled))
+        k = normalize_axis("all_gather", axis, typeof(leaf, "all_gather").ndim + (not tiled))
         return prim.bind(
             where.spread(leaf),
             all_gather_dimension=k,
@@ -311,7 +311,7 @@ def psum_scatter(
         aval = typeof(leaf, "psum_scatter")
         if dtypes.is_bool(aval.dtype):
             leaf = convert_bool(leaf)
-        k = from_start("psum_scatter", scatter_dimension, aval.ndim)
+        k = normalize_axis("psum_scatter", scatter_dimension, aval.ndim)
         check_parts("psum_scatter: the size of scatter_dimension", aval, k, where, tiled)
         return reduce_scatter_p.bind(
             where.spread(leaf),
@@ -366,8 +366,8 @@ def all_to_all(
 
     def exchange(leaf: Any) -> Any:
         aval = typeof(leaf, "all_to_all")
-        split = from_start("all_to_all", split_axis, aval.ndim)
-        concat = from_start("all_to_all", concat_axis, aval.ndim)
+        split = normalize_axis("all_to_all", split_axis, aval.ndim)
+        concat = normalize_axis("all_to_all", concat_axis, aval.ndim)
         check_parts("all_to_all: the size of split_axis", aval, split, where, tiled)
         if tiled or split == concat:
             return bind_exchange(leaf, where, split, concat, tiled)

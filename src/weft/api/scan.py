@@ -19,7 +19,8 @@ from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError, TracerError
 from weft.options import config
 from weft.primitives.cumulative import running
-from weft.primitives.layout import collapse, from_start, reshape, rev
+from weft.primitives.families import normalize_axis
+from weft.primitives.layout import collapse, reshape, rev
 from weft.primitives.slicing import concatenate, index_in_dim, slice_in_dim, stack
 from weft.pytrees import PyTreeDef, flatten, structure, tree_map, unflatten
 from weft.transforms.batch import Axis, batch_jaxpr, mapped_aval
@@ -239,7 +240,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     avals = avals_of("associative_scan", leaves, structure(((elems,), {})), fn)
     if not avals:
         return elems
-    axes = [from_start("associative_scan", axis, a.ndim) for a in avals]
+    axes = [normalize_axis("associative_scan", axis, a.ndim) for a in avals]
     sizes = [a.shape[d] for a, d in zip(avals, axes, strict=True)]
     for name, a, n in zip(leaf_names("elems", tree), avals, sizes, strict=True):
         if n != sizes[0]:

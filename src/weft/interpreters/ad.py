@@ -19,8 +19,8 @@ from weft.core.primitive import Primitive, Zero
 from weft.interpreters.defining import Rules, listed, unlisted
 from weft.primitives.elementwise import add as add_jaxvals
 from weft.primitives.elementwise import add_p as add_jaxvals_p
+from weft.primitives.families import is_linear as is_undefined_primal
 from weft.primitives.layout import instantiate as instantiate_zeros
-from weft.primitives.layout import is_linear as is_undefined_primal
 from weft.primitives.layout import zeros as zeros_like_aval
 from weft.transforms.jvp import JVPTrace, JVPTracer, jvp, jvp_jaxpr
 from weft.transforms.linearize import linearize

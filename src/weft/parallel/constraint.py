@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.mesh.sharding import NamedSharding, check_divisible
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
-from weft.primitives.layout import LinearPrimitive
+from weft.primitives.families import LinearPrimitive
 from weft.xla.array import put
 from weft.xla.eager import kernel_of
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
+from weft.primitives.families import Discrete
 from weft.primitives.layout import moved_to_front
 
 shift_left_p = Elementwise(
@@ -57,7 +57,7 @@ nextafter_p = Elementwise(
 )
 
 
-class BitcastConvertType(Primitive):
+class BitcastConvertType(Discrete):
     """The bits of x read as `new_dtype`.
 
     Shapes: as x where the widths are equal; to a dtype n times narrower, a last axis of size n is
@@ -93,10 +93,6 @@ class BitcastConvertType(Primitive):
         return hlo.op(
             "stablehlo.bitcast_convert", [x], self.abstract_eval(x.aval, new_dtype=new_dtype)
         )
-
-    def jvp(self, primals, tangents, *, new_dtype):
-        (out,) = self.bind(*primals, new_dtype=new_dtype)
-        return [out], [Zero(typeof(out).to_tangent())]
 
     def batch(self, axis, args, dims, *, new_dtype):
         (x,), (d,) = args, dims

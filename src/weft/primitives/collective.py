@@ -14,8 +14,8 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero, tangent_zero
-from weft.errors import DtypeError, ShapeError
+from weft.core.primitive import Primitive
+from weft.errors import ShapeError
 from weft.options import named_axes
 from weft.primitives.copies import (
     CHANNEL,
@@ -40,12 +40,17 @@ from weft.primitives.copies import (
     replica_groups,
 )
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
-from weft.primitives.elementwise import KINDS, add, add_p, div, eq, mul, select
-from weft.primitives.layout import (
+from weft.primitives.elementwise import add, add_p, div, eq, mul, select
+from weft.primitives.families import (
+    Discrete,
+    LinearByElement,
     LinearPrimitive,
+    check_axes,
+    check_kind,
+)
+from weft.primitives.layout import (
     batched_at_front,
     broadcast_in_dim,
-    check_axes,
     convert,
     iota,
     literal,
@@ -277,7 +282,7 @@ class Psum(AllReduce, LinearPrimitive):
     combine = add_p
 
     def abstract_eval(self, x, *, axes, axis_index_groups):
-        check_number(self.name, x)
+        check_kind(self.name, "number", x)
         return [x]
 
     def transpose(self, cts, x, **params):
@@ -297,12 +302,6 @@ class Psum(AllReduce, LinearPrimitive):
 
 
 psum_p = Psum()
-
-
-def check_number(op: str, x: ShapedArray) -> None:
-    """Raise unless elements can be added."""
-    if not KINDS["number"](x.dtype):
-        raise DtypeError(f"{op}: needs an operand of number dtype; got {x}.")
 
 
 class AllExtremum(AllReduce):
@@ -330,8 +329,6 @@ class AllExtremum(AllReduce):
     def jvp(self, primals, tangents, *, axes, axis_index_groups):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, axes=axes, axis_index_groups=axis_index_groups)
-        if isinstance(t, Zero):
-            return [out], [tangent_zero(out)]
         share = convert(eq(x, out), typeof(t).dtype)
         total, count = (psum(y, axes, axis_index_groups) for y in (mul(t, share), share))
         return [out], [div(total, count)]
@@ -350,7 +347,7 @@ pmax_p = AllExtremum("pmax", reduce_max_p)
 pmin_p = AllExtremum("pmin", reduce_min_p)
 
 
-class PsumInvariant(LinearPrimitive):
+class PsumInvariant(LinearByElement):
     """The sum of x over all devices along `axes` of a mesh, over which it varies, and the sum not.
 
     Source: StableHLO, all_reduce.
@@ -359,7 +356,7 @@ class PsumInvariant(LinearPrimitive):
     name = "psum_invariant"
 
     def abstract_eval(self, x, *, axes):
-        check_number(self.name, x)
+        check_kind(self.name, "number", x)
         return [x]
 
     def varies(self, varying, params):
@@ -371,14 +368,11 @@ class PsumInvariant(LinearPrimitive):
     def transpose(self, cts, x, *, axes):
         return pvary_p.bind(cts[0], axes=axes)
 
-    def batch(self, axis, args, dims, *, axes):
-        return self.bind(*args, axes=axes), list(dims)
-
 
 psum_invariant_p = PsumInvariant()
 
 
-class Pvary(LinearPrimitive):
+class Pvary(LinearByElement):
     """x, as a value that may differ along `axes` of a mesh. Nothing is computed."""
 
     name = "pvary"
@@ -396,9 +390,6 @@ class Pvary(LinearPrimitive):
 
     def transpose(self, cts, x, *, axes):
         return psum_invariant_p.bind(cts[0], axes=axes)
-
-    def batch(self, axis, args, dims, *, axes):
-        return self.bind(*args, axes=axes), list(dims)
 
 
 pvary_p = Pvary()
@@ -526,7 +517,7 @@ class ReduceScatter(Collective, LinearPrimitive):
     def abstract_eval(
         self, x, *, axis_index_groups, axis_name, axis_size, scatter_dimension, tiled
     ):
-        check_number(self.name, x)
+        check_kind(self.name, "number", x)
         check_even(self.name, axis_index_groups)
         k = scatter_dimension
         check_axes(self.name, (k,), x.ndim)
@@ -726,7 +717,7 @@ pbroadcast_p = Pbroadcast()
 # --- which copy this is -------------------------------------------------------------------------
 
 
-class AxisIndex(Primitive):
+class AxisIndex(Discrete):
     """Which copy this is along the axis `axis_name`: 0, 1, ... as an int32.
 
     `tracked`: the axis is of a mesh, and types say that the result varies along it.
@@ -758,10 +749,6 @@ class AxisIndex(Primitive):
             return hlo.convert(found, INT)
 
         return [of_device(hlo, index)]
-
-    def jvp(self, primals, tangents, **params):
-        (out,) = self.bind(**params)
-        return [out], [tangent_zero(out)]
 
     def batch(self, axis, args, dims, *, axis_name, tracked):
         return [iota(INT, axis.size)], [0]

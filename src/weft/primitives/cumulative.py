@@ -15,11 +15,9 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Primitive
 from weft.core.stage import stage
-from weft.errors import DtypeError
 from weft.primitives.elementwise import (
-    KINDS,
     Costly,
     add,
     binary_op,
@@ -37,7 +35,8 @@ from weft.primitives.elementwise import (
     sub,
 )
 from weft.primitives.expr import Expr, scalar
-from weft.primitives.layout import LinearPrimitive, check_axes, literal, rev
+from weft.primitives.families import LinearPrimitive, check_axes, check_kind
+from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest, lowest, times
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
@@ -64,8 +63,7 @@ class Cumulative(Primitive):
 
     def abstract_eval(self, x, *, axis, reverse):
         check_axes(self.name, (axis,), x.ndim)
-        if not KINDS[self.takes](x.dtype):
-            raise DtypeError(f"{self.name}: needs an operand of {self.takes} dtype; got {x}.")
+        check_kind(self.name, self.takes, x)
         return [x]
 
     def lower(self, hlo, x, *, axis, reverse):
@@ -86,8 +84,6 @@ class Cumulative(Primitive):
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, axis=axis, reverse=reverse)
-        if isinstance(t, Zero):
-            return [out], [Zero(typeof(out).to_tangent())]
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
         _, dot = running(self.step, pair, (axis, axis))
         return [out], [rev(dot, (axis,)) if reverse else dot]

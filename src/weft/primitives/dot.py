@@ -20,6 +20,7 @@ from weft.core.primitive import Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
 from weft.primitives.elementwise import add, bitwise_and, convolved, le, lt, select, sub
+from weft.primitives.families import shift_axes
 from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -308,11 +309,10 @@ class DotGeneral(Bilinear):
         """An axis mapped in both operands is one more batch axis, in one of them a free axis."""
         (lc, rc), (lb, rb) = dimension_numbers
         i, j = dims
-
-        def past(axes: tuple, mapped: int | None) -> tuple:
-            return axes if mapped is None else tuple(a + (a >= mapped) for a in axes)
-
-        lc, lb, rc, rb = past(lc, i), past(lb, i), past(rc, j), past(rb, j)
+        if i is not None:
+            lc, lb = shift_axes(lc, i), shift_axes(lb, i)
+        if j is not None:
+            rc, rb = shift_axes(rc, j), shift_axes(rb, j)
         if i is None:
             out = typeof(args[0]).ndim - len(lc) + j - sum(a < j for a in (*rc, *rb))
         elif j is None:

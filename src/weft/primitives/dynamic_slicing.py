@@ -17,6 +17,14 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import add, convert, lt, select
+from weft.primitives.families import (
+    check_equal_dtypes,
+    insert_item,
+    is_linear,
+    normalize_axis,
+    show_types,
+    zero_tangents,
+)
 from weft.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -30,18 +38,17 @@ from weft.primitives.layout import (
     expand_dims,
     full,
     instantiate,
-    is_linear,
     literal,
     squeeze,
     zeros,
 )
-from weft.primitives.slicing import axis_index, check_equal_dtypes, inserted, stack, unstack
+from weft.primitives.slicing import stack, unstack
 from weft.xla.hlo import i64s
 
 
 def check_starts(op: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
     """Raise unless there is one scalar index for each axis, of one integer dtype."""
-    listed = ", ".join(map(str, starts))
+    listed = show_types(starts)
     if len(starts) != x.ndim or any(s.shape for s in starts):
         raise ShapeError(
             f"{op}: there must be one scalar index for each axis of x; got ({listed}) for {x}."
@@ -81,7 +88,7 @@ class DynamicSlice(Primitive):
     def jvp(self, primals, tangents, *, slice_sizes):
         outs = self.bind(*primals, slice_sizes=slice_sizes)
         if type(tangents[0]) is Zero:
-            return outs, [Zero(typeof(outs[0]).to_tangent())]
+            return outs, zero_tangents(outs)
         return outs, self.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
 
     def transpose(self, cts, x, *starts, slice_sizes):
@@ -91,8 +98,8 @@ class DynamicSlice(Primitive):
     def batch(self, axis, args, dims, *, slice_sizes):
         (x, *starts), (d, *start_dims) = args, dims
         if all(s is None for s in start_dims):
-            starts = inserted(starts, d, zero_like(starts))
-            return self.bind(x, *starts, slice_sizes=inserted(slice_sizes, d, axis.size)), [d]
+            starts = insert_item(starts, d, zero_like(starts))
+            return self.bind(x, *starts, slice_sizes=insert_item(slice_sizes, d, axis.size)), [d]
         axes = tuple(range(len(starts)))
         nums = GatherDimensionNumbers(
             offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes
@@ -130,7 +137,7 @@ class DynamicUpdateSlice(Primitive):
 
     def abstract_eval(self, x, update, *starts):
         check_starts(self.name, x, starts)
-        check_equal_dtypes(self.name, (x, update))
+        check_equal_dtypes(self.name, x, update)
         check_window(self.name, x, "update's shape", update.shape)
         return [x.strong()]
 
@@ -143,12 +150,12 @@ class DynamicUpdateSlice(Primitive):
         outs = self.bind(*primals)
         moved = tangents[:2]
         if all(type(t) is Zero for t in moved):
-            return outs, [Zero(typeof(outs[0]).to_tangent())]
+            return outs, zero_tangents(outs)
         return outs, self.bind(*map(instantiate, moved), *primals[2:])
 
     def transpose(self, cts, x, update, *starts):
         (ct,) = cts
-        shape = (update.aval if is_linear(update) else typeof(update)).shape
+        shape = typeof(update).shape
         dtype = typeof(ct).dtype
         x_ct = self.bind(ct, full(shape, 0, dtype), *starts)[0] if is_linear(x) else None
         update_ct = None
@@ -284,7 +291,7 @@ def dynamic_slice_in_dim(
 ) -> Any:
     """`dynamic_slice` along one axis, the others whole."""
     shape = typeof(operand).shape
-    axis = axis_index("dynamic_slice_in_dim", axis, len(shape))
+    axis = normalize_axis("dynamic_slice_in_dim", axis, len(shape))
     starts, sizes = [0] * len(shape), list(shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
@@ -316,7 +323,7 @@ def dynamic_update_slice_in_dim(
     """`dynamic_update_slice` along one axis, from the start of the others."""
     ndim = typeof(operand).ndim
     starts: list[Any] = [0] * ndim
-    starts[axis_index("dynamic_update_slice_in_dim", axis, ndim)] = start_index
+    starts[normalize_axis("dynamic_update_slice_in_dim", axis, ndim)] = start_index
     return dynamic_update_slice(
         operand, update, starts, allow_negative_indices=allow_negative_indices
     )
@@ -332,7 +339,7 @@ def dynamic_update_index_in_dim(
 ) -> Any:
     """`operand` with one position along an axis replaced; `update` may lack that axis."""
     ndim = typeof(operand).ndim
-    axis = axis_index("dynamic_update_index_in_dim", axis, ndim)
+    axis = normalize_axis("dynamic_update_index_in_dim", axis, ndim)
     if type(update) in _NUMBERS:
         update = literal(update, typeof(operand).dtype)
     if typeof(update).ndim != ndim:

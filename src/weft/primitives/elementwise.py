@@ -21,9 +21,9 @@ from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.expr import Expr
+from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import (
     _NUMBERS,
-    LinearPrimitive,
     batched_at_front,
     broadcast_in_dim,
     convert,
@@ -31,19 +31,6 @@ from weft.primitives.layout import (
     reduce_sum,
     zeros,
 )
-
-KINDS: dict[str, Callable[[np.dtype], bool]] = {
-    "any": lambda d: True,
-    "number": lambda d: not dtypes.is_bool(d),
-    "real": lambda d: not dtypes.is_complex(d),
-    "real number": lambda d: not dtypes.is_complex(d) and not dtypes.is_bool(d),
-    "inexact": dtypes.is_inexact,
-    "float": dtypes.is_float,
-    "float32 or float64": lambda d: d in (np.float32, np.float64),
-    "complex": dtypes.is_complex,
-    "integer": dtypes.is_integer,
-    "bool or integer": lambda d: dtypes.is_bool(d) or dtypes.is_integer(d),
-}
 
 
 def same_dtype(dtype: np.dtype) -> np.dtype:
@@ -94,21 +81,18 @@ class Elementwise(Primitive):
         for a in avals:
             if a.dtype != first.dtype:
                 raise DtypeError(
-                    f"{self.name}: operands must have equal dtypes; "
-                    f"got {', '.join(map(str, avals))}."
+                    f"{self.name}: operands must have equal dtypes; got {show_types(avals)}."
                 )
             if a.shape != shape:
                 if a.shape and shape:
                     raise ShapeError(
-                        f"{self.name}: operands must have equal shapes; "
-                        f"got {', '.join(map(str, avals))}."
+                        f"{self.name}: operands must have equal shapes; got {show_types(avals)}."
                     )
                 shape = shape or a.shape
             weak = weak and a.weak_type
         if not self.accepts(first.dtype):
             raise DtypeError(
-                f"{self.name}: operands must be of {self.takes} dtype; "
-                f"got {', '.join(map(str, avals))}."
+                f"{self.name}: operands must be of {self.takes} dtype; got {show_types(avals)}."
             )
         return [ShapedArray(shape, self.result(first.dtype), weak)]
 
@@ -127,11 +111,11 @@ class Elementwise(Primitive):
                 continue
             dot = deriv(t, out, *primals, **params)
             total = dot if total is None else add(total, dot)
-        aval = typeof(out)
         if total is None:
-            return [out], [Zero(aval.to_tangent())]
-        if typeof(total).shape != aval.shape:
-            total = broadcast_in_dim(total, aval.shape, ())
+            return [out], zero_tangents([out])
+        shape = typeof(out).shape
+        if typeof(total).shape != shape:
+            total = broadcast_in_dim(total, shape, ())
         return [out], [total]
 
     def transpose(self, cts, *args, **params):
@@ -568,7 +552,7 @@ complex_p = Elementwise(
 )
 
 
-class Conj(LinearPrimitive):
+class Conj(LinearByElement):
     """The complex conjugate. `input_dtype` says what the operand was, for the transpose."""
 
     name = "conj"
@@ -588,9 +572,6 @@ class Conj(LinearPrimitive):
     def transpose(self, cts, x, *, input_dtype):
         ct = conj(cts[0])
         return [ct if dtypes.is_complex(x.aval.dtype) else real(ct)]
-
-    def batch(self, axis, args, dims, *, input_dtype):
-        return self.bind(*args, input_dtype=input_dtype), list(dims)
 
 
 conj_p = Conj()
@@ -653,12 +634,10 @@ class SelectN(Primitive):
         if any(a.shape not in ((), shape) for a in (which, *cases)):
             raise ShapeError(
                 "select_n: `which` and the cases must have equal shapes; "
-                f"got {', '.join(map(str, (which, *cases)))}."
+                f"got {show_types((which, *cases))}."
             )
         if any(c.dtype != cases[0].dtype for c in cases):
-            raise DtypeError(
-                f"select_n: cases must have equal dtypes; got {', '.join(map(str, cases))}."
-            )
+            raise DtypeError(f"select_n: cases must have equal dtypes; got {show_types(cases)}.")
         weak = all(c.weak_type for c in cases)
         return [ShapedArray(shape, cases[0].dtype, weak)]
 
@@ -682,7 +661,7 @@ class SelectN(Primitive):
         (out,) = self.bind(which, *cases)
         ts = tangents[1:]
         if all(isinstance(t, Zero) for t in ts):
-            return [out], [Zero(typeof(out).to_tangent())]
+            return [out], zero_tangents([out])
         zero = literal(0, typeof(out).dtype)
         ts = [zero if isinstance(t, Zero) else t for t in ts]
         (dot,) = self.bind(which, *ts)

@@ -15,12 +15,12 @@ from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import add, neg, sub
 from weft.primitives.expr import Expr, count_along, scalar
+from weft.primitives.families import Discrete, check_equal_dtypes, zero_tangents
 from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
     MatrixPrimitive,
     adjoint,
-    check_alike,
     check_matrix,
     columns,
     identity_like,
@@ -33,7 +33,6 @@ from weft.primitives.matrices import (
     swap,
     take_rows,
     upper_part,
-    zero_tangents,
 )
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
@@ -123,7 +122,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return factors, pivots, permutation
 
 
-class LuPivotsToPermutation(MatrixPrimitive):
+class LuPivotsToPermutation(Discrete, MatrixPrimitive):
     """The order that exchanging elements i and pivots[i] of 0, 1, ..., one i after another, gives.
 
     Shapes: pivots (..., k); out (..., permutation_size). Dtypes: int32.
@@ -143,10 +142,6 @@ class LuPivotsToPermutation(MatrixPrimitive):
 
     def write(self, hlo, outs, pivots, *, permutation_size):
         return [lower_permutation(hlo, pivots, outs[0])]
-
-    def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
-        return outs, zero_tangents(outs)
 
 
 def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
@@ -229,7 +224,7 @@ class HouseholderProduct(MatrixPrimitive):
 
 def check_reflections(op: str, a: ShapedArray, taus: ShapedArray) -> None:
     """Raise unless `taus` goes with `a`."""
-    check_alike(op, a, taus)
+    check_equal_dtypes(op, a, taus)
     if taus.shape[:-1] != a.shape[:-2] or taus.ndim < 1:
         raise ShapeError(
             f"{op}: operands must be of shapes (..., m, n) and (..., k); got {a}, {taus}."
@@ -267,7 +262,7 @@ class Ormqr(MatrixPrimitive):
     def abstract_eval(self, a, taus, c, *, left, transpose):
         check_matrix(self.name, a)
         check_reflections(self.name, a, taus)
-        check_alike(self.name, a, c)
+        check_equal_dtypes(self.name, a, c)
         size = c.shape[-2 if left else -1] if c.ndim > 1 else None
         if c.shape[:-2] != a.shape[:-2] or size != a.shape[-2] or taus.shape[-1] > size:
             wanted = "(..., r, n)" if left else "(..., m, r)"

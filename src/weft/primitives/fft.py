@@ -17,7 +17,8 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import conj, mul
-from weft.primitives.layout import LinearPrimitive, broadcast_in_dim, convert, moved_to_front
+from weft.primitives.families import LinearPrimitive
+from weft.primitives.layout import broadcast_in_dim, convert, moved_to_front
 from weft.xla.hlo import i64s
 
 

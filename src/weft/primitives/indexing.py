@@ -39,6 +39,13 @@ from weft.primitives.elementwise import (
 )
 from weft.primitives.elementwise import max as maximum
 from weft.primitives.expr import Expr, scalar
+from weft.primitives.families import (
+    check_equal_dtypes,
+    insert_item,
+    is_linear,
+    shift_axes,
+    zero_tangents,
+)
 from weft.primitives.layout import (
     _NUMBERS,
     batched_at_front,
@@ -46,13 +53,12 @@ from weft.primitives.layout import (
     broadcasted_iota,
     full,
     instantiate,
-    is_linear,
     literal,
     moved_to_front,
     reshape,
     zeros,
 )
-from weft.primitives.slicing import check_equal_dtypes, inserted, stack
+from weft.primitives.slicing import stack
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
 
@@ -126,11 +132,6 @@ _MODES = {
 
 
 # --- what gather and scatter share ------------------------------------------------------------
-
-
-def shifted(dims: Sequence[int], at: int = 0) -> tuple[int, ...]:
-    """Axes of an array as those of the array with one more axis inserted at `at`."""
-    return tuple(d + (d >= at) for d in dims)
 
 
 def window_axes(ndim: int, collapsed: Sequence[int], batching: Sequence[int]) -> list[int]:
@@ -274,7 +275,7 @@ class Gather(Primitive):
     def jvp(self, primals, tangents, **params):
         outs = self.bind(*primals, **params)
         if type(tangents[0]) is Zero:
-            return outs, [Zero(typeof(outs[0]).to_tangent())]
+            return outs, zero_tangents(outs)
         fill = None if params["fill_value"] is None else 0
         return outs, self.bind(tangents[0], primals[1], **{**params, "fill_value": fill})
 
@@ -287,8 +288,8 @@ class Gather(Primitive):
         if index_d is None:
             return self.batch_operand(axis, x, indices, d, nums, slice_sizes, params)
         indices = moved_to_front(indices, index_d)
-        offsets = shifted(nums.offset_dims)
-        index_batching = shifted(nums.start_indices_batching_dims)
+        offsets = shift_axes(nums.offset_dims)
+        index_batching = shift_axes(nums.start_indices_batching_dims)
         if d is None:
             nums = nums._replace(offset_dims=offsets, start_indices_batching_dims=index_batching)
             params |= {"indices_are_sorted": False, "unique_indices": False}
@@ -296,9 +297,9 @@ class Gather(Primitive):
             x = moved_to_front(x, d)
             nums = GatherDimensionNumbers(
                 offsets,
-                shifted(nums.collapsed_slice_dims),
-                shifted(nums.start_index_map),
-                (0, *shifted(nums.operand_batching_dims)),
+                shift_axes(nums.collapsed_slice_dims),
+                shift_axes(nums.start_index_map),
+                (0, *shift_axes(nums.operand_batching_dims)),
                 (0, *index_batching),
             )
             slice_sizes = (min(axis.size, 1), *slice_sizes)
@@ -314,12 +315,12 @@ class Gather(Primitive):
         rank = typeof(indices).ndim - 1 + len(windows)
         at = nums.offset_dims[before] if before < len(windows) else rank
         nums = nums._replace(
-            offset_dims=inserted(shifted(nums.offset_dims, at), before, at),
-            collapsed_slice_dims=shifted(nums.collapsed_slice_dims, d),
-            start_index_map=shifted(nums.start_index_map, d),
-            operand_batching_dims=shifted(nums.operand_batching_dims, d),
+            offset_dims=insert_item(shift_axes(nums.offset_dims, at), before, at),
+            collapsed_slice_dims=shift_axes(nums.collapsed_slice_dims, d),
+            start_index_map=shift_axes(nums.start_index_map, d),
+            operand_batching_dims=shift_axes(nums.operand_batching_dims, d),
         )
-        sizes = inserted(slice_sizes, d, axis.size)
+        sizes = insert_item(slice_sizes, d, axis.size)
         outs = self.bind(x, indices, dimension_numbers=nums, slice_sizes=sizes, **params)
         return outs, [at]
 
@@ -415,7 +416,7 @@ class Scatter(Primitive):
 
     def abstract_eval(self, x, indices, updates, *, dimension_numbers, **params):
         dims = dimension_numbers
-        check_equal_dtypes(self.name, (x, updates))
+        check_equal_dtypes(self.name, x, updates)
         check_dims(self.name, x, indices, dims, len(dims.update_window_dims))
         if self.combine is not None:
             self.combine.abstract_eval(x, x)
@@ -491,18 +492,18 @@ class Scatter(Primitive):
         (x, indices, updates), (d, index_d, update_d), nums = args, dims, dimension_numbers
         x = batched_at_front(x, d, axis.size)
         updates = batched_at_front(updates, update_d, axis.size)
-        windows = shifted(nums.update_window_dims)
-        batching = shifted(nums.operand_batching_dims)
+        windows = shift_axes(nums.update_window_dims)
+        batching = shift_axes(nums.operand_batching_dims)
         index_batching = nums.scatter_indices_batching_dims
         if index_d is None:
             windows = (0, *windows)
         else:
             indices = moved_to_front(indices, index_d)
-            batching, index_batching = (0, *batching), (0, *shifted(index_batching))
+            batching, index_batching = (0, *batching), (0, *shift_axes(index_batching))
         nums = ScatterDimensionNumbers(
             windows,
-            shifted(nums.inserted_window_dims),
-            shifted(nums.scatter_dims_to_operand_dims),
+            shift_axes(nums.inserted_window_dims),
+            shift_axes(nums.scatter_dims_to_operand_dims),
             batching,
             index_batching,
         )
@@ -557,7 +558,7 @@ class ScatterPut(Scatter):
             raise self.missing("jvp")
         if type(t) is type(update_t) is Zero:
             outs = self.bind(*primals, **params)
-            return outs, [Zero(typeof(outs[0]).to_tangent())]
+            return outs, zero_tangents(outs)
         t, update_t = instantiate(t), instantiate(update_t)
         if has_one_writer(indices, params):
             return self.bind(*primals, **params), self.bind(t, indices, update_t, **params)
@@ -576,7 +577,7 @@ class ScatterPut(Scatter):
 
     def transpose(self, cts, x, indices, updates, **params):
         (ct,) = cts
-        aval = updates.aval if is_linear(updates) else typeof(updates)
+        aval = typeof(updates)
         if params["update_jaxpr"] is not None or not has_one_writer(indices, params):
             raise self.missing("transpose")
         x_ct = update_ct = None
@@ -628,7 +629,7 @@ class ScatterMul(Scatter):
             windows = gather_windows(x, indices, typeof(updates), params)
             parts.append(added(zeros(typeof(x)), indices, mul(windows, update_t), params))
         if not parts:
-            return outs, [Zero(typeof(outs[0]).to_tangent())]
+            return outs, zero_tangents(outs)
         return outs, [functools.reduce(add, parts)]
 
     def transpose(self, cts, x, indices, updates, **params):
@@ -646,7 +647,7 @@ class ScatterExtremum(Scatter):
         (out,) = self.bind(*primals, **params)
         aval = typeof(out)
         if type(t) is type(update_t) is Zero:
-            return [out], [Zero(aval.to_tangent())]
+            return [out], zero_tangents([out])
         zero, one = literal(0, aval.dtype), literal(1, aval.dtype)
         stays = eq(x, out)
         won = eq(updates, gather_windows(out, indices, typeof(updates), params))

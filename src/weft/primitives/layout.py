@@ -15,32 +15,25 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
+from weft.primitives.families import (
+    LinearByElement,
+    LinearPrimitive,
+    OverAxes,
+    check_axes,
+    check_shape,
+    drop_axes,
+    normalize_axis,
+    shift_axes,
+    zero_tangents,
+)
 from weft.pytrees import flatten, unflatten
 from weft.util import inverse_permutation
 from weft.xla.hlo import i64s
 
 _NUMBERS = (bool, int, float, complex)
-
-
-class LinearPrimitive(Primitive):
-    """A family: linear in its one operand, so the tangent moves as the value does.
-
-    A member writes `transpose` and the rest of its rules.
-    """
-
-    def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
-        (t,) = tangents
-        if isinstance(t, Zero):
-            return outs, [Zero(typeof(y).to_tangent()) for y in outs]
-        return outs, self.bind(t, **params)
-
-    def jet(self, k, xs, ys, **params):
-        (x,) = xs
-        return [None] * len(ys) if x[k] is None else self.bind(x[k], **params)
 
 
 # The Python type that stands for a dtype in a program, without 64-bit types and with them.
@@ -103,19 +96,20 @@ def batched_at_front(x: Any, dim: int | None, size: int) -> Any:
     return moved_to_front(x, dim)
 
 
-def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
-    """Raise unless `axes` are distinct axes of an array of rank `ndim`."""
-    if len(set(axes)) != len(axes) or not all(0 <= a < ndim for a in axes):
-        raise ShapeError(
-            f"{op}: axes must be distinct and name axes of an array of rank {ndim}; "
-            f"got {tuple(axes)}."
-        )
+class LeadingBatch(Primitive):
+    """A family: the rules do not care for leading axes, and there mapped axes go."""
+
+    def batch(self, axis, args, dims, **params):
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        outs = self.bind(*args, **params)
+        return outs, [0] * len(outs)
 
 
-def check_shape(op: str, shape: Sequence[int]) -> None:
-    """Raise unless `shape` holds sizes."""
-    if any(n < 0 for n in shape):
-        raise ShapeError(f"{op}: sizes must not be negative; got shape {tuple(shape)}.")
+class LinearTogether(Primitive):
+    """A family: linear in all its operands together."""
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), self.bind(*map(instantiate, tangents), **params)
 
 
 class BroadcastInDim(LinearPrimitive):
@@ -237,7 +231,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     return out
 
 
-class ConvertElementType(LinearPrimitive):
+class ConvertElementType(LinearByElement):
     """x in another dtype. Complex to real drops the imaginary part; to bool is x != 0.
 
     A float too large for an integer dtype becomes its nearest end, NaN becomes 0; integers wrap.
@@ -261,17 +255,12 @@ class ConvertElementType(LinearPrimitive):
 
     def jvp(self, primals, tangents, *, new_dtype, weak_type, sharding=None):
         outs = self.bind(*primals, new_dtype=new_dtype, weak_type=weak_type)
-        (t,) = tangents
-        target = typeof(outs[0]).to_tangent()
-        if isinstance(t, Zero) or target.dtype == dtypes.float0:
-            return outs, [Zero(target)]
-        return outs, self.bind(t, new_dtype=new_dtype, weak_type=weak_type)
+        if not dtypes.is_inexact(new_dtype):
+            return outs, zero_tangents(outs)
+        return outs, self.bind(*tangents, new_dtype=new_dtype, weak_type=weak_type)
 
     def transpose(self, cts, x, *, new_dtype, weak_type, sharding=None):
         return self.bind(cts[0], new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)
-
-    def batch(self, axis, args, dims, **params):
-        return self.bind(*args, **params), list(dims)
 
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if k != "sharding"}
@@ -350,7 +339,7 @@ def instantiate(t: Any) -> Any:
     return zeros(t.aval) if isinstance(t, Zero) else t
 
 
-class ReduceSum(LinearPrimitive):
+class ReduceSum(LinearPrimitive, OverAxes):
     """out = the sum of x over `axes`, which are removed. Accumulates in x's dtype.
 
     Dtypes: numbers. The sum of nothing is 0. Source: StableHLO, reduce.
@@ -364,8 +353,7 @@ class ReduceSum(LinearPrimitive):
             raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
             )
-        shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
-        return [ShapedArray(shape, x.dtype, x.weak_type)]
+        return [ShapedArray(drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, axes):
         (out,) = self.type_of((x.aval,), {"axes": axes})
@@ -377,11 +365,6 @@ class ReduceSum(LinearPrimitive):
     def transpose(self, cts, x, *, axes):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
         return [broadcast_in_dim(cts[0], x.aval.shape, kept)]
-
-    def batch(self, axis, args, dims, *, axes):
-        (x,), (d,) = args, dims
-        axes = tuple(a + (a >= d) for a in axes)
-        return self.bind(x, axes=axes), [d - sum(a < d for a in axes)]
 
 
 reduce_sum_p = ReduceSum()
@@ -490,7 +473,7 @@ class Transpose(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, permutation):
         d = dims[0]
-        return [transpose(args[0], (d, *(p + (p >= d) for p in permutation)))], [0]
+        return [transpose(args[0], (d, *shift_axes(permutation, d)))], [0]
 
 
 transpose_p = Transpose()
@@ -521,8 +504,7 @@ class Squeeze(LinearPrimitive):
                 f"{self.name}: each of dimensions must be an axis of size 1; "
                 f"got {tuple(dimensions)} for {x}."
             )
-        shape = [n for i, n in enumerate(x.shape) if i not in dimensions]
-        return [ShapedArray(shape, x.dtype, x.weak_type)]
+        return [ShapedArray(drop_axes(x.shape, dimensions), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, dimensions):
         return hlo.op("stablehlo.reshape", [x], self.abstract_eval(x.aval, dimensions=dimensions))
@@ -532,7 +514,7 @@ class Squeeze(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, dimensions):
         (x,), (d,) = args, dims
-        dimensions = tuple(i + (i >= d) for i in dimensions)
+        dimensions = shift_axes(dimensions, d)
         return self.bind(x, dimensions=dimensions), [d - sum(i < d for i in dimensions)]
 
 
@@ -541,23 +523,15 @@ squeeze_p = Squeeze()
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Remove axes of size 1; negative axes count from the end."""
-    dims = tuple(sorted(from_start("squeeze", d, typeof(array).ndim) for d in dimensions))
+    dims = tuple(sorted(normalize_axis("squeeze", d, typeof(array).ndim) for d in dimensions))
     return squeeze_p.bind(array, dimensions=dims)[0] if dims else array
-
-
-def from_start(op: str, axis: Any, ndim: int) -> int:
-    """An axis counted from the start, which a negative one is not."""
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"{op}: an axis must be in [{-ndim}, {ndim}); got {axis}.")
-    return axis + ndim if axis < 0 else axis
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """Insert axes of size 1 where `dimensions` says, counted in the result."""
     shape = typeof(array).shape
     ndim = len(shape) + len(dimensions)
-    new = [from_start("expand_dims", d, ndim) for d in dimensions]
+    new = [normalize_axis("expand_dims", d, ndim) for d in dimensions]
     check_axes("expand_dims", new, ndim)
     kept = tuple(i for i in range(ndim) if i not in new)
     out = [1] * ndim
@@ -629,7 +603,7 @@ class Rev(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, dimensions):
         d = dims[0]
-        return [rev(args[0], tuple(i + (i >= d) for i in dimensions))], [d]
+        return [rev(args[0], shift_axes(dimensions, d))], [d]
 
 
 rev_p = Rev()
@@ -640,7 +614,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     return rev_p.bind(operand, dimensions=tuple(dimensions))[0] if len(dimensions) else operand
 
 
-class Identity(LinearPrimitive):
+class Identity(LinearByElement):
     """A family: out = x. A member is told apart by its name alone."""
 
     makes_nan = False
@@ -653,9 +627,6 @@ class Identity(LinearPrimitive):
 
     def transpose(self, cts, x):
         return [cts[0]]
-
-    def batch(self, axis, args, dims):
-        return self.bind(*args), list(dims)
 
 
 class Copy(Identity):
@@ -713,8 +684,3 @@ def optimization_barrier(operand: Any, /) -> Any:
     """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
     leaves, tree = flatten(operand)
     return unflatten(tree, optimization_barrier_p.bind(*leaves)) if leaves else operand
-
-
-def is_linear(x: Any) -> bool:
-    """Whether a transpose rule is asked to solve for this operand."""
-    return isinstance(x, Linear)

@@ -12,13 +12,15 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Primitive, Zero, not_linear
+from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives.dot import Precision, dimension_text, precision_config
 from weft.primitives.elementwise import add, difference, mul
 from weft.primitives.expr import Expr
+from weft.primitives.families import check_equal_dtypes, zero_tangents
 from weft.primitives.layout import (
+    LeadingBatch,
     expand_dims,
     literal,
     moved_to_front,
@@ -28,7 +30,6 @@ from weft.primitives.layout import (
 )
 from weft.primitives.matrices import (
     MatrixPrimitive,
-    check_alike,
     check_matrix,
     conjugate,
     lower_or_nan,
@@ -40,7 +41,6 @@ from weft.primitives.matrices import (
     symmetrized,
     times_rows,
     upper_part,
-    zero_tangents,
 )
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
@@ -129,7 +129,7 @@ class CholeskyUpdate(MatrixPrimitive):
 
     def abstract_eval(self, r, w):
         check_matrix(self.name, r, True, ("float32", "float64"))
-        check_alike(self.name, r, w)
+        check_equal_dtypes(self.name, r, w)
         if w.shape != r.shape[:-1]:
             raise ShapeError(
                 f"{self.name}: the vector must have the size of the matrix, (..., n) for "
@@ -200,13 +200,13 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     return cholesky_update_p.bind(r_matrix, w_vector)[0]
 
 
-class SymmetricProduct(Primitive):
+class SymmetricProduct(LeadingBatch):
     """alpha x x^T + beta c. Shapes: x (..., m, n), c (..., m, m). Dtypes: real floats."""
 
     name = "symmetric_product"
 
     def abstract_eval(self, x, c, *, alpha, beta):
-        check_alike(self.name, x, c)
+        check_equal_dtypes(self.name, x, c)
         if not dtypes.is_float(x.dtype):
             raise DtypeError(f"{self.name}: operands must be of real float dtype; got {x}, {c}.")
         if x.ndim < 2 or c.shape != (*x.shape[:-1], x.shape[-2]):
@@ -244,8 +244,6 @@ class SymmetricProduct(Primitive):
             return [y], zero_tangents([y])
         return [y], [dots[0] if len(dots) == 1 else add(*dots)]
 
-    batch = MatrixPrimitive.batch
-
 
 symmetric_product_p = SymmetricProduct()
 
@@ -281,7 +279,7 @@ class TriangularSolve(MatrixPrimitive):
     name = "triangular_solve"
 
     def abstract_eval(self, a, b, *, left_side, **params):
-        check_alike(self.name, a, b)
+        check_equal_dtypes(self.name, a, b)
         check_matrix(self.name, a, True, (*LETTERS, "float16", "bfloat16"))
         if b.shape[:-2] != a.shape[:-2] or b.ndim < 2 or b.shape[-1 - left_side] != a.shape[-1]:
             wanted = "(..., n, k)" if left_side else "(..., k, n)"
@@ -418,7 +416,7 @@ class TridiagonalSolve(MatrixPrimitive):
     name = "tridiagonal_solve"
 
     def abstract_eval(self, dl, d, du, b, *, perturb_singular):
-        check_alike(self.name, dl, d, du, b)
+        check_equal_dtypes(self.name, dl, d, du, b)
         check_matrix(self.name, b)
         if not dl.shape == d.shape == du.shape == b.shape[:-1]:
             raise ShapeError(

@@ -13,14 +13,13 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.dot import Precision, batch_matmul
 from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, select
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import (
-    batched_at_front,
+    LeadingBatch,
     broadcast_in_dim,
     broadcasted_iota,
     convert,
@@ -35,7 +34,7 @@ from weft.xla.lapack import LETTERS
 # --- the family -----------------------------------------------------------------------------
 
 
-class MatrixPrimitive(Primitive):
+class MatrixPrimitive(LeadingBatch):
     """A family: an operation on the last axes of its operands; all axes before them are a batch.
 
     A member writes `write`, its lowering where no operand is empty, and `jvp` where it has one.
@@ -58,11 +57,6 @@ class MatrixPrimitive(Primitive):
             f"Hint: {self.no_derivative}."
         )
 
-    def batch(self, axis, args, dims, **params):
-        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        outs = self.bind(*args, **params)
-        return outs, [0] * len(outs)
-
 
 def check_matrix(
     op: str, x: ShapedArray, square: bool = False, kinds: Sequence[str] = tuple(LETTERS)
@@ -76,22 +70,9 @@ def check_matrix(
         raise ShapeError(f"{op}: the operand must hold {wanted}; got {x}.")
 
 
-def check_alike(op: str, *avals: ShapedArray) -> None:
-    """Raise unless operands are of one dtype."""
-    if len({a.dtype for a in avals}) > 1:
-        raise DtypeError(
-            f"{op}: operands must have equal dtypes; got {', '.join(map(str, avals))}."
-        )
-
-
 def shaped(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
     """A type that is weak as `like` is."""
     return ShapedArray(shape, like.dtype if dtype is None else dtype, like.weak_type)
-
-
-def zero_tangents(outs: Sequence[Any]) -> list:
-    """Zero for each result."""
-    return [Zero(typeof(y).to_tangent()) for y in outs]
 
 
 # --- steps of rules -------------------------------------------------------------------------

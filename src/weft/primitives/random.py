@@ -20,7 +20,8 @@ from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
 from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
-from weft.primitives.layout import Identity, batched_at_front, check_shape, literal
+from weft.primitives.families import check_shape
+from weft.primitives.layout import Identity, LeadingBatch, literal
 from weft.primitives.transcendental import exp
 
 U32 = np.dtype(np.uint32)
@@ -121,15 +122,10 @@ def join_words(high: Expr, low: Expr) -> Expr:
     return high.apply("shift_left", 32) | low
 
 
-class FromKeys(Primitive):
+class FromKeys(LeadingBatch):
     """A family: what is made of keys (..., n); axes before the last are of keys alone."""
 
     makes_nan = False
-
-    def batch(self, axis, args, dims, **params):
-        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        outs = self.bind(*args, **params)
-        return outs, [0] * len(outs)
 
 
 def check_keys(op: str, keys: ShapedArray, sizes: tuple[int, ...]) -> None:

@@ -17,12 +17,11 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal
-from weft.core.primitive import Primitive, Zero, tangents_of
+from weft.core.primitive import Primitive, Zero, moving, tangents_of
 from weft.core.stage import stage
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.primitives.elementwise import (
-    KINDS,
     add,
     add_p,
     and_p,
@@ -38,12 +37,21 @@ from weft.primitives.elementwise import (
     xor_p,
 )
 from weft.primitives.expr import Expr
+from weft.primitives.families import (
+    Discrete,
+    LinearByElement,
+    OverAxes,
+    check_axes,
+    check_equal_shapes,
+    check_kind,
+    drop_axes,
+    show_types,
+    zero_tangents,
+)
 from weft.primitives.layout import (
     _NUMBERS,
-    LinearPrimitive,
     batched_at_front,
     broadcast_in_dim,
-    check_axes,
     instantiate,
     literal,
     reduce_sum,
@@ -58,11 +66,6 @@ from weft.util import unzip2
 from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
-
-
-def without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
-    """`shape` without the sizes of `axes`."""
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
@@ -100,7 +103,7 @@ def all_ones(dtype: np.dtype) -> Any:
     return -1 if dtypes.is_signed(dtype) else highest(dtype)
 
 
-class Reduction(Primitive):
+class Reduction(OverAxes, Discrete):
     """A family: out = the elements of x along `axes`, which are removed, combined by `combine`.
 
     `combine` is the elementwise primitive, `identity(dtype)` the result for no elements.
@@ -118,30 +121,20 @@ class Reduction(Primitive):
 
     def abstract_eval(self, x, *, axes):
         check_axes(self.name, axes, x.ndim)
-        if not KINDS[self.takes](x.dtype):
-            raise DtypeError(f"{self.name}: needs an operand of {self.takes} dtype; got {x}.")
-        return [ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)]
+        check_kind(self.name, self.takes, x)
+        return [ShapedArray(drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, axes):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
         return lower_reduce(hlo, [x], [init], axes, lambda a, b: self.combine.lower(hlo, a, b))
 
-    def jvp(self, primals, tangents, *, axes):
-        outs = self.bind(*primals, axes=axes)
-        return outs, [Zero(typeof(outs[0]).to_tangent())]
-
-    def batch(self, axis, args, dims, *, axes):
-        (x,), (d,) = args, dims
-        axes = tuple(a + (a >= d) for a in axes)
-        return self.bind(x, axes=axes), [d - sum(a < d for a in axes)]
-
 
 def lower_reduce(
     hlo: Any, xs: Sequence[Any], inits: Sequence[Any], axes: Sequence[int], combine: Callable
 ) -> list:
     """Write the reduction over `axes` of several arrays together; `combine` writes the body."""
-    outs = [ShapedArray(without(x.aval.shape, axes), x.aval.dtype) for x in xs]
+    outs = [ShapedArray(drop_axes(x.aval.shape, axes), x.aval.dtype) for x in xs]
     body = hlo.block([i.aval for i in (*inits, *inits)], combine)
     return hlo.op("stablehlo.reduce", [*xs, *inits], outs, [body], dimensions=i64s(axes))
 
@@ -154,8 +147,6 @@ class Extremum(Reduction):
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, axes=axes)
-        if isinstance(t, Zero):
-            return [out], [Zero(typeof(out).to_tangent())]
         hit = eq(x, spread_back(out, typeof(x).shape, axes))
         share = convert(hit, typeof(t).dtype)
         return [out], [div(reduce_sum(mul(t, share), axes), reduce_sum(share, axes))]
@@ -167,8 +158,6 @@ class Product(Reduction):
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, axes=axes)
-        if isinstance(t, Zero):
-            return [out], [Zero(typeof(out).to_tangent())]
         shape = typeof(out).shape
         if typeof(x).size == 0:
             return [out], [zeros(typeof(out))]
@@ -186,7 +175,7 @@ def joined(axes: Sequence[int], *arrays: Any) -> list:
     """Each array with `axes` made one axis, in front."""
     shape = typeof(arrays[0]).shape
     order = (*axes, *(i for i in range(len(shape)) if i not in axes))
-    rest = without(shape, axes)
+    rest = drop_axes(shape, axes)
     n = math.prod(shape[a] for a in axes)
     return [reshape(transpose(x, order), (n, *rest)) for x in arrays]
 
@@ -237,7 +226,7 @@ reduce_and, reduce_or, reduce_xor = map(reducer, (reduce_and_p, reduce_or_p, red
 _SHORT = 64  # along fewer elements, one reduction over pairs beats two over numbers
 
 
-class ArgExtremum(Primitive):
+class ArgExtremum(OverAxes, Discrete):
     """out = the index along `axes` (one axis) of the maximum or minimum; the first one on ties.
 
     A NaN counts as the extremum. Dtypes: real operands; the result is `index_dtype`.
@@ -255,13 +244,12 @@ class ArgExtremum(Primitive):
             raise DtypeError(
                 f"{self.name}: index_dtype must be an integer type; got {index_dtype}."
             )
-        if dtypes.is_complex(x.dtype):
-            raise DtypeError(f"{self.name}: needs an operand of real dtype; got {x}.")
+        check_kind(self.name, "real", x)
         if len(axes) != 1 or x.shape[axes[0]] == 0:
             raise ShapeError(
                 f"{self.name}: needs one axis that has elements; got axes {axes} for {x}."
             )
-        return [ShapedArray(without(x.shape, axes), index_dtype)]
+        return [ShapedArray(drop_axes(x.shape, axes), index_dtype)]
 
     def lower(self, hlo, x, *, axes, index_dtype):
         aval = x.aval
@@ -298,15 +286,6 @@ class ArgExtremum(Primitive):
             hit = hit | x.compare("NE", x)
         place = hit.select(place, x.shape[axes[0]] - 1)
         return reduce_min_p.lower(hlo, place.value, axes=axes)[0]
-
-    def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
-        return outs, [Zero(typeof(outs[0]).to_tangent())]
-
-    def batch(self, axis, args, dims, *, axes, index_dtype):
-        (x,), (d,) = args, dims
-        axes = tuple(a + (a >= d) for a in axes)
-        return self.bind(x, axes=axes, index_dtype=index_dtype), [d - sum(a < d for a in axes)]
 
 
 argmax_p = ArgExtremum("argmax", reduce_max_p, "GT")
@@ -350,13 +329,10 @@ class Reduce(Primitive):
         return kernel(*args)
 
     def abstract_eval(self, *avals, jaxpr, dimensions):
-        xs = avals[: len(avals) // 2]
-        if any(x.shape != xs[0].shape for x in xs):
-            raise ShapeError(
-                f"{self.name}: operands must have equal shapes; got {', '.join(map(str, xs))}."
-            )
+        xs, _ = halves(avals)
+        check_equal_shapes(self.name, xs)
         check_axes(self.name, dimensions, xs[0].ndim)
-        shape = without(xs[0].shape, dimensions)
+        shape = drop_axes(xs[0].shape, dimensions)
         return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
 
     def lower(self, hlo, *args, jaxpr, dimensions):
@@ -368,13 +344,11 @@ class Reduce(Primitive):
     def jvp(self, primals, tangents, *, jaxpr, dimensions):
         xs, inits = halves(primals)
         outs = self.bind(*primals, jaxpr=jaxpr, dimensions=dimensions)
-        if all(isinstance(t, Zero) for t in tangents):
-            return outs, [Zero(typeof(y).to_tangent()) for y in outs]
-        combine, moving = with_tangents(jaxpr, [typeof(x) for x in xs])
+        combine, with_dots = with_tangents(jaxpr, [typeof(x) for x in xs])
         dots, init_dots = halves(tangents)
-        pairs = moving(xs, dots)
+        pairs = with_dots(xs, dots)
         shape = typeof(outs[0]).shape
-        total = [broadcast_in_dim(y, (1, *shape), ()) for y in moving(inits, init_dots)]
+        total = [broadcast_in_dim(y, (1, *shape), ()) for y in with_dots(inits, init_dots)]
         if typeof(xs[0]).size:
             total = combine(total, reduce_in_pairs(combine, joined(dimensions, *pairs), 0))
         moved = [dtypes.is_inexact(typeof(y).dtype) for y in outs]
@@ -387,7 +361,7 @@ class Reduce(Primitive):
         if all(d is None for d in init_dims):
             outs = self.bind(*xs, *inits, jaxpr=jaxpr, dimensions=moved)
             return outs, [0] * len(outs)
-        shape = without(typeof(xs[0]).shape, moved)
+        shape = drop_axes(typeof(xs[0]).shape, moved)
         outs = [
             broadcast_in_dim(i, (1, *shape), () if d is None else (1,))
             for i, d in zip(inits, init_dims, strict=True)
@@ -439,7 +413,11 @@ def push_forward(
 
     for eqn in jaxpr.eqns:
         ins, dots = read(eqn.invars)
-        outs, out_dots = eqn.primitive.jvp(ins, dots, **eqn.params)
+        if any(moving(dots)):
+            outs, out_dots = eqn.primitive.jvp(ins, dots, **eqn.params)
+        else:
+            outs = eqn.primitive.bind(*ins, **eqn.params)
+            out_dots = zero_tangents(outs)
         env.update(zip(eqn.outvars, zip(outs, out_dots, strict=True), strict=True))
     outs, dots = read(jaxpr.outvars)
     outs = [broadcast_in_dim(y, shape, ()) if not typeof(y).shape else y for y in outs]
@@ -506,7 +484,7 @@ def reducer_jaxpr(op: str, computation: Callable, avals: Sequence[ShapedArray], 
     if [a.strong() for a in jaxpr.out_avals] != cells:
         raise DtypeError(
             f"{op}: the computation must return scalars of the operands' dtypes, "
-            f"{', '.join(map(str, cells))}; got {', '.join(map(str, jaxpr.out_avals))}."
+            f"{show_types(cells)}; got {show_types(jaxpr.out_avals)}."
         )
     return jaxpr
 
@@ -599,7 +577,7 @@ def reduce(
 # --- rounding -------------------------------------------------------------------------------
 
 
-class ReducePrecision(LinearPrimitive):
+class ReducePrecision(LinearByElement):
     """x rounded to a float with the given numbers of exponent and mantissa bits.
 
     The tangent and the cotangent are rounded too. Source: StableHLO, reduce_precision.
@@ -609,8 +587,7 @@ class ReducePrecision(LinearPrimitive):
     makes_nan = False
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
-        if not dtypes.is_float(x.dtype):
-            raise DtypeError(f"{self.name}: needs an operand of float dtype; got {x}.")
+        check_kind(self.name, "float", x)
         if exponent_bits < 1 or mantissa_bits < 0:
             raise ShapeError(
                 f"{self.name}: exponent_bits must be at least 1 and mantissa_bits at least 0; "
@@ -629,9 +606,6 @@ class ReducePrecision(LinearPrimitive):
 
     def transpose(self, cts, x, **params):
         return self.bind(cts[0], **params)
-
-    def batch(self, axis, args, dims, **params):
-        return self.bind(*args, **params), list(dims)
 
 
 reduce_precision_p = ReducePrecision()

@@ -14,18 +14,26 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero
-from weft.errors import DtypeError, IndexingError, ShapeError
+from weft.errors import IndexingError, ShapeError
 from weft.primitives.elementwise import select
+from weft.primitives.families import (
+    LinearPrimitive,
+    check_axes,
+    check_equal_dtypes,
+    check_equal_shapes,
+    drop_axes,
+    insert_item,
+    is_linear,
+    normalize_axis,
+    show_types,
+)
 from weft.primitives.layout import (
     _NUMBERS,
-    LinearPrimitive,
+    LinearTogether,
     batched_at_front,
     broadcast_in_dim,
-    check_axes,
     full,
     instantiate,
-    is_linear,
     literal,
     moved_to_front,
     reduce_sum,
@@ -33,20 +41,6 @@ from weft.primitives.layout import (
     squeeze,
 )
 from weft.xla.hlo import i64s
-
-
-def inserted(values: Sequence[Any], at: int, value: Any) -> tuple:
-    """`values` with `value` inserted at position `at`."""
-    return (*values[:at], value, *values[at:])
-
-
-def axis_index(op: str, axis: int, ndim: int) -> int:
-    """An axis of an array of rank `ndim` counted from the front, given from either end."""
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"{op}: axis must be one of an array of rank {ndim}; got {axis}.")
-    return axis % ndim
-
 
 # --- static places --------------------------------------------------------------------------
 
@@ -119,9 +113,9 @@ class Slice(LinearPrimitive):
         (d,) = dims
         out = self.bind(
             args[0],
-            start_indices=inserted(start_indices, d, 0),
-            limit_indices=inserted(limit_indices, d, axis.size),
-            strides=None if strides is None else inserted(strides, d, 1),
+            start_indices=insert_item(start_indices, d, 0),
+            limit_indices=insert_item(limit_indices, d, axis.size),
+            strides=None if strides is None else insert_item(strides, d, 1),
         )
         return out, [d]
 
@@ -153,7 +147,7 @@ def slice_in_dim(
 ) -> Any:
     """`slice` along one axis; None is its end, and a negative bound counts from the end."""
     shape = typeof(operand).shape
-    axis = axis_index("slice_in_dim", axis, len(shape))
+    axis = normalize_axis("slice_in_dim", axis, len(shape))
     n = shape[axis]
     start = 0 if start_index is None else operator.index(start_index)
     limit = n if limit_index is None else operator.index(limit_index)
@@ -167,7 +161,7 @@ def slice_in_dim(
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """One position along an axis, static; the axis stays with size 1 if `keepdims`."""
     shape = typeof(operand).shape
-    axis = axis_index("index_in_dim", axis, len(shape))
+    axis = normalize_axis("index_in_dim", axis, len(shape))
     n, index = shape[axis], operator.index(index)
     if not -n <= index < n:
         raise IndexingError(
@@ -179,7 +173,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return out if keepdims else squeeze(out, (axis,))
 
 
-class Pad(Primitive):
+class Pad(LinearTogether):
     """x with padding_value around (low, high) and between (interior) its elements, on each axis.
 
     Negative low or high cut away, after the interior padding. Shapes: padding_value is a scalar;
@@ -191,11 +185,7 @@ class Pad(Primitive):
     makes_nan = False
 
     def abstract_eval(self, x, padding_value, *, padding_config):
-        if x.dtype != padding_value.dtype:
-            raise DtypeError(
-                f"{self.name}: x and padding_value must have equal dtypes; "
-                f"got {x}, {padding_value}."
-            )
+        check_equal_dtypes(self.name, x, padding_value)
         if padding_value.shape or len(padding_config) != x.ndim:
             raise ShapeError(
                 f"{self.name}: padding_value must be a scalar and padding_config have one "
@@ -226,9 +216,6 @@ class Pad(Primitive):
             interior_padding=i64s(interior),
         )
 
-    def jvp(self, primals, tangents, *, padding_config):
-        return jvp_of_parts(self, primals, tangents, padding_config=padding_config)
-
     def transpose(self, cts, x, padding_value, *, padding_config):
         (ct,) = cts
         zero = literal(0, typeof(ct).dtype)
@@ -239,7 +226,7 @@ class Pad(Primitive):
             x_ct = strided(back, steps)
         if is_linear(padding_value):
             # masked, not sum(ct) - sum(x_ct), which cancels
-            padded = padding_mask(typeof(x) if not is_linear(x) else x.aval, padding_config)
+            padded = padding_mask(typeof(x), padding_config)
             shape = typeof(ct).shape
             value_ct = reduce_sum(
                 select(padded, ct, full(shape, 0, typeof(ct).dtype)), range(len(shape))
@@ -249,7 +236,7 @@ class Pad(Primitive):
     def batch(self, axis, args, dims, *, padding_config):
         (x, value), (d, value_d) = args, dims
         if value_d is None:
-            out = pad(x, value, inserted(padding_config, d, (0, 0, 0)))
+            out = pad(x, value, insert_item(padding_config, d, (0, 0, 0)))
             return [out], [d]
         x = batched_at_front(x, d, axis.size)
         aval = typeof(x)
@@ -286,7 +273,7 @@ def strided(x: Any, steps: Sequence[int]) -> Any:
 # --- putting together and taking apart --------------------------------------------------------
 
 
-class Concatenate(Primitive):
+class Concatenate(LinearTogether):
     """The operands one after another along axis `dimension`.
 
     Shapes: equal but on that axis. Dtypes: any, equal. Source: StableHLO, concatenate.
@@ -299,14 +286,14 @@ class Concatenate(Primitive):
         return [np.concatenate(xs, dimension)]
 
     def abstract_eval(self, *avals, dimension):
-        check_equal_dtypes(self.name, avals)
+        check_equal_dtypes(self.name, *avals)
         first = avals[0]
         check_axes(self.name, (dimension,), first.ndim)
-        rest = {inserted(a.shape[:dimension] + a.shape[dimension + 1 :], 0, a.ndim) for a in avals}
+        rest = {(a.ndim, *drop_axes(a.shape, (dimension,))) for a in avals}
         if len(rest) > 1:
             raise ShapeError(
                 f"{self.name}: operands must have equal shapes but on axis {dimension}; "
-                f"got {', '.join(map(str, avals))}."
+                f"got {show_types(avals)}."
             )
         shape = list(first.shape)
         shape[dimension] = sum(a.shape[dimension] for a in avals)
@@ -323,12 +310,9 @@ class Concatenate(Primitive):
         )
         return [hlo.convert(y, out.dtype)]
 
-    def jvp(self, primals, tangents, *, dimension):
-        return jvp_of_parts(self, primals, tangents, dimension=dimension)
-
     def transpose(self, cts, *xs, dimension):
         (ct,) = cts
-        sizes = [(x.aval if is_linear(x) else typeof(x)).shape[dimension] for x in xs]
+        sizes = [typeof(x).shape[dimension] for x in xs]
         ends = np.cumsum(sizes).tolist()
         return [
             slice_in_dim(ct, end - n, end, 1, dimension) if is_linear(x) else None
@@ -344,23 +328,6 @@ class Concatenate(Primitive):
 
 
 concatenate_p = Concatenate()
-
-
-def check_equal_dtypes(op: str, avals: Sequence[ShapedArray]) -> None:
-    """Raise unless there are operands and they have one dtype."""
-    if len({a.dtype for a in avals}) != 1:
-        raise DtypeError(
-            f"{op}: there must be operands, of equal dtypes; "
-            f"got {', '.join(map(str, avals)) or 'none'}."
-        )
-
-
-def jvp_of_parts(prim: Primitive, primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
-    """The jvp of a primitive that is linear in all its operands together."""
-    outs = prim.bind(*primals, **params)
-    if all(type(t) is Zero for t in tangents):
-        return outs, [Zero(typeof(outs[0]).to_tangent())]
-    return outs, prim.bind(*map(instantiate, tangents), **params)
 
 
 def concatenate(operands: Any, dimension: int) -> Any:
@@ -412,11 +379,11 @@ split_p = Split()
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list:
     """Consecutive parts of `operand` along `axis`, of the given sizes."""
-    axis = axis_index("split", axis, typeof(operand).ndim)
+    axis = normalize_axis("split", axis, typeof(operand).ndim)
     return split_p.bind(operand, sizes=tuple(map(operator.index, sizes)), axis=axis)
 
 
-class Stack(Primitive):
+class Stack(LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
@@ -426,24 +393,18 @@ class Stack(Primitive):
         return [np.stack(xs, axis)]
 
     def abstract_eval(self, *avals, axis):
-        check_equal_dtypes(self.name, avals)
+        check_equal_dtypes(self.name, *avals)
+        check_equal_shapes(self.name, avals)
         shape = avals[0].shape
-        if any(a.shape != shape for a in avals):
-            raise ShapeError(
-                f"{self.name}: operands must have equal shapes; got {', '.join(map(str, avals))}."
-            )
         check_axes(self.name, (axis,), len(shape) + 1)
         weak = all(a.weak_type for a in avals)
-        return [ShapedArray(inserted(shape, axis, len(avals)), avals[0].dtype, weak)]
+        return [ShapedArray(insert_item(shape, axis, len(avals)), avals[0].dtype, weak)]
 
     def lower(self, hlo, *xs, axis):
         (out,) = self.abstract_eval(*[x.aval for x in xs], axis=axis)
-        row = ShapedArray(inserted(xs[0].aval.shape, axis, 1), out.dtype)
+        row = ShapedArray(insert_item(xs[0].aval.shape, axis, 1), out.dtype)
         rows = [hlo.op("stablehlo.reshape", [x], [row])[0] for x in xs]
         return hlo.op("stablehlo.concatenate", rows, [out], dimension=f"{axis} : i64")
-
-    def jvp(self, primals, tangents, *, axis):
-        return jvp_of_parts(self, primals, tangents, axis=axis)
 
     def transpose(self, cts, *xs, axis):
         rows = unstack(cts[0], axis)
@@ -461,7 +422,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """The operands, of equal shapes, along a new axis."""
     operands = tuple(operands)
     ndim = typeof(operands[0]).ndim if operands else 0
-    return stack_p.bind(*operands, axis=axis_index("stack", axis, ndim + 1))[0]
+    return stack_p.bind(*operands, axis=normalize_axis("stack", axis, ndim + 1))[0]
 
 
 class Unstack(LinearPrimitive):
@@ -475,7 +436,7 @@ class Unstack(LinearPrimitive):
 
     def abstract_eval(self, x, *, axis):
         check_axes(self.name, (axis,), x.ndim)
-        row = ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], x.dtype, x.weak_type)
+        row = ShapedArray(drop_axes(x.shape, (axis,)), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
     def lower(self, hlo, x, *, axis):
@@ -484,7 +445,12 @@ class Unstack(LinearPrimitive):
         for i, aval in enumerate(avals):
             starts[axis], limits[axis] = i, i + 1
             row = lower_slice(
-                hlo, x, starts, limits, None, ShapedArray(inserted(aval.shape, axis, 1), aval.dtype)
+                hlo,
+                x,
+                starts,
+                limits,
+                None,
+                ShapedArray(insert_item(aval.shape, axis, 1), aval.dtype),
             )
             outs += hlo.op("stablehlo.reshape", [row], [aval])
         return outs
@@ -502,7 +468,7 @@ unstack_p = Unstack()
 
 def unstack(x: Any, axis: int = 0) -> tuple:
     """The elements of `x` along `axis`, each without it."""
-    return tuple(unstack_p.bind(x, axis=axis_index("unstack", axis, typeof(x).ndim)))
+    return tuple(unstack_p.bind(x, axis=normalize_axis("unstack", axis, typeof(x).ndim)))
 
 
 class Tile(LinearPrimitive):
@@ -534,7 +500,7 @@ class Tile(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, reps):
         (d,) = dims
-        return self.bind(args[0], reps=inserted(reps, d, 1)), [d]
+        return self.bind(args[0], reps=insert_item(reps, d, 1)), [d]
 
 
 tile_p = Tile()

@@ -17,11 +17,11 @@ from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
 from weft.primitives.elementwise import add, difference, mul, rem, sub
 from weft.primitives.expr import Expr, concatenate_exprs
+from weft.primitives.families import check_equal_dtypes
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
 from weft.primitives.matrices import (
     NAN,
     MatrixPrimitive,
-    check_alike,
     check_matrix,
     columns,
     product,
@@ -204,7 +204,7 @@ class SmallSolve(MatrixPrimitive):
     name = "small_solve"
 
     def abstract_eval(self, a, b):
-        check_alike(self.name, a, b)
+        check_equal_dtypes(self.name, a, b)
         check_matrix(self.name, a, square=True)
         check_size(self.name, a)
         if b.ndim < 2 or b.shape[:-1] != a.shape[:-1]:

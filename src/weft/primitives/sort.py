@@ -15,17 +15,22 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
-from weft.errors import DtypeError, ShapeError
+from weft.errors import ShapeError
 from weft.primitives.elementwise import neg
 from weft.primitives.expr import Expr, count_along
+from weft.primitives.families import (
+    check_axes,
+    check_equal_shapes,
+    check_kind,
+    normalize_axis,
+    zero_tangents,
+)
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import (
     batched_at_front,
     broadcasted_iota,
-    check_axes,
     expand_dims,
 )
-from weft.primitives.slicing import axis_index, inserted
 from weft.xla.hlo import bool_text, i64s
 
 
@@ -41,11 +46,7 @@ class Sort(Primitive):
     makes_nan = False
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
-        if not avals or any(a.shape != avals[0].shape for a in avals):
-            raise ShapeError(
-                f"{self.name}: needs operands of equal shapes; "
-                f"got {', '.join(map(str, avals)) or 'none'}."
-            )
+        check_equal_shapes(self.name, avals)
         check_axes(self.name, (dimension,), avals[0].ndim)
         if not 1 <= num_keys <= len(avals):
             raise ShapeError(
@@ -67,9 +68,6 @@ class Sort(Primitive):
 
     def jvp(self, primals, tangents, *, dimension, is_stable, num_keys):
         params = dict(dimension=dimension, is_stable=is_stable, num_keys=num_keys)
-        if all(isinstance(t, Zero) for t in tangents):
-            outs = self.bind(*primals, **params)
-            return outs, [Zero(typeof(y).to_tangent()) for y in outs]
         shape = typeof(primals[0]).shape
         place = broadcasted_iota(np.int32, shape, dimension)
         *outs, place = self.bind(*primals, place, **params)
@@ -194,7 +192,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     """Sort an array, or several together by the first `num_keys` of them, along an axis."""
     several = isinstance(operand, Sequence)
     xs = tuple(operand) if several else (operand,)
-    dimension = axis_index("sort", dimension, typeof(xs[0]).ndim if xs else 1)
+    dimension = normalize_axis("sort", dimension, typeof(xs[0]).ndim if xs else 1)
     outs = sort_p.bind(
         *xs, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys)
     )
@@ -224,14 +222,13 @@ class TopK(Primitive):
 
     def abstract_eval(self, x, *, k, axis):
         check_axes(self.name, (axis,), x.ndim)
-        if dtypes.is_complex(x.dtype):
-            raise DtypeError(f"{self.name}: needs an operand of real dtype; got {x}.")
+        check_kind(self.name, "real", x)
         if not 0 <= k <= x.shape[axis]:
             raise ShapeError(
                 f"{self.name}: k must be from 0 to the size of the axis; "
                 f"got k={k} for axis {axis} of {x}."
             )
-        shape = inserted(x.shape[:axis] + x.shape[axis + 1 :], axis, k)
+        shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         return [x.update(shape=shape), ShapedArray(shape, np.int32)]
 
     def lower(self, hlo, x, *, k, axis):
@@ -247,10 +244,7 @@ class TopK(Primitive):
 
     def jvp(self, primals, tangents, *, k, axis):
         value, place = self.bind(*primals, k=k, axis=axis)
-        (t,) = tangents
-        still = isinstance(t, Zero)
-        dot = Zero(typeof(value).to_tangent()) if still else take_along(t, place, axis)
-        return [value, place], [dot, Zero(typeof(place).to_tangent())]
+        return [value, place], [take_along(*tangents, place, axis), *zero_tangents([place])]
 
     def batch(self, mapped, args, dims, *, k, axis):
         (x,), (d,) = args, dims
@@ -262,7 +256,7 @@ top_k_p = TopK()
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The k largest elements along an axis, descending, and their indices."""
-    axis = axis_index("top_k", axis, typeof(operand).ndim)
+    axis = normalize_axis("top_k", axis, typeof(operand).ndim)
     value, place = top_k_p.bind(operand, k=operator.index(k), axis=axis)
     return value, place
 
@@ -296,7 +290,6 @@ def approx_min_k(
 
 def check_approximate(op: str, x: Any, recall_target: float) -> None:
     """Raise unless an approximate search may be asked for so."""
-    if not dtypes.is_float(typeof(x).dtype):
-        raise DtypeError(f"{op}: needs an operand of float dtype; got {typeof(x)}.")
+    check_kind(op, "float", typeof(x))
     if not 0 < recall_target <= 1:
         raise ShapeError(f"{op}: recall_target must be in (0, 1]; got {recall_target}.")

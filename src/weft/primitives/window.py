@@ -16,11 +16,10 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Primitive, Zero, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
-    KINDS,
     add,
     add_p,
     eq,
@@ -32,8 +31,14 @@ from weft.primitives.elementwise import (
     select,
 )
 from weft.primitives.expr import Expr
-from weft.primitives.layout import (
+from weft.primitives.families import (
     LinearPrimitive,
+    check_equal_shapes,
+    check_kind,
+    show_types,
+    zero_tangents,
+)
+from weft.primitives.layout import (
     batched_at_front,
     broadcast_in_dim,
     full,
@@ -207,10 +212,7 @@ class ReduceWindow(Primitive):
 
     def abstract_eval(self, *avals, jaxpr, consts, **params):
         xs, _ = halves(avals)
-        if any(x.shape != xs[0].shape for x in xs):
-            raise ShapeError(
-                f"{self.name}: operands must have equal shapes; got {', '.join(map(str, xs))}."
-            )
+        check_equal_shapes(self.name, xs)
         shape = window_shape(self.name, xs[0].shape, **params)
         return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
 
@@ -220,17 +222,11 @@ class ReduceWindow(Primitive):
 
     def jvp(self, primals, tangents, *, jaxpr, consts, **params):
         outs = self.bind(*primals, jaxpr=jaxpr, consts=consts, **params)
-        still = [Zero(typeof(y).to_tangent()) for y in outs]
-        if all(isinstance(t, Zero) for t in tangents):
-            return outs, still
         (xs, inits), (dots, init_dots) = halves(primals), halves(tangents)
         combine, listed = with_tangents(jaxpr, [typeof(x) for x in xs])
         total = fold_windows(combine, listed(xs, dots), listed(inits, init_dots), params)
-        given = iter(total[len(xs) :])
-        return outs, [
-            next(given) if dtypes.is_inexact(typeof(y).dtype) else t
-            for y, t in zip(outs, still, strict=True)
-        ]
+        moved = [dtypes.is_inexact(typeof(y).dtype) for y in outs]
+        return outs, tangents_of(outs, total[len(xs) :], moved)
 
     def batch(self, axis, args, dims, *, jaxpr, consts, **params):
         (xs, inits), (x_dims, init_dims) = halves(args), halves(dims)
@@ -273,8 +269,7 @@ class WindowReduction(Primitive):
         self.takes = takes
 
     def abstract_eval(self, x, **params):
-        if not KINDS[self.takes](x.dtype):
-            raise DtypeError(f"{self.name}: needs an operand of {self.takes} dtype; got {x}.")
+        check_kind(self.name, self.takes, x)
         return [x.update(shape=window_shape(self.name, x.shape, **params))]
 
     def lower(self, hlo, x, **params):
@@ -316,8 +311,6 @@ class WindowExtremum(WindowReduction):
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, **params)
-        if isinstance(t, Zero):
-            return [out], [Zero(typeof(out).to_tangent())]
         better = ge_p if self is reduce_window_max_p else le_p
         if {*params["base_dilation"], *params["window_dilation"]} <= {1}:
             return [out], select_and_gather_add_p.bind(t, x, select_prim=better, **params)
@@ -375,7 +368,7 @@ class SelectAndGatherAdd(Primitive):
         outs = self.bind(*primals, **params)
         t = tangents[0]
         if isinstance(t, Zero):
-            return outs, [Zero(typeof(outs[0]).to_tangent())]
+            return outs, zero_tangents(outs)
         return outs, self.bind(t, primals[1], **params)
 
     def transpose(self, cts, tangents, operand, *, base_dilation, window_dilation, **params):
@@ -728,7 +721,7 @@ def select_and_scatter(
     if consts or chosen.out_avals != [ShapedArray((), np.bool_)]:
         raise DtypeError(
             "select_and_scatter: select must compare two scalars, using nothing else; "
-            f"got results {', '.join(map(str, chosen.out_avals))}."
+            f"got results {show_types(chosen.out_avals)}."
         )
     leaves, tree = flatten(source)
     (init,) = starting_values("select_and_scatter", leaves, init_value, tree)

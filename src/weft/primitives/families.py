@@ -1,0 +1,151 @@
+"""What primitives share: families of rules, arithmetic of axes, and the checks of type rules.
+
+`LeadingBatch` and `LinearTogether`, whose rules apply operations, are in layout.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.errors import DtypeError, ShapeError
+
+# --- families -------------------------------------------------------------------------------
+
+
+class LinearPrimitive(Primitive):
+    """A family: linear in its one operand, so the tangent moves as the value does.
+
+    A member writes `transpose` and the rest of its rules.
+    """
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        (t,) = tangents
+        if isinstance(t, Zero):
+            return outs, zero_tangents(outs)
+        return outs, self.bind(t, **params)
+
+    def jet(self, k, xs, ys, **params):
+        (x,) = xs
+        return [None] * len(ys) if x[k] is None else self.bind(x[k], **params)
+
+
+class LinearByElement(LinearPrimitive):
+    """A family: linear, and each element of the result is made of that element of the operand."""
+
+    def batch(self, axis, args, dims, **params):
+        return self.bind(*args, **params), list(dims)
+
+
+class Discrete(Primitive):
+    """A family: the results do not move when the operands do a little; the derivative is zero."""
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        return outs, zero_tangents(outs)
+
+
+class OverAxes(Primitive):
+    """A family: an operation along the axes `axes` of its one operand, which are removed."""
+
+    def batch(self, axis, args, dims, *, axes, **params):
+        (x,), (d,) = args, dims
+        axes = shift_axes(axes, d)
+        return self.bind(x, axes=axes, **params), [d - sum(a < d for a in axes)]
+
+
+def zero_tangents(outs: Sequence[Any]) -> list:
+    """Zero for each result."""
+    return [Zero(typeof(y).to_tangent()) for y in outs]
+
+
+def is_linear(x: Any) -> bool:
+    """Whether a transpose rule is asked to solve for this operand."""
+    return type(x) is Linear
+
+
+# --- axes -----------------------------------------------------------------------------------
+
+
+def shift_axes(axes: Sequence[int], at: int = 0) -> tuple[int, ...]:
+    """Axes of an array as those of the array with one more axis inserted at `at`."""
+    return tuple(a + (a >= at) for a in axes)
+
+
+def insert_item(values: Sequence[Any], at: int, value: Any) -> tuple:
+    """`values` with `value` inserted at position `at`."""
+    return (*values[:at], value, *values[at:])
+
+
+def drop_axes(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """`shape` without the sizes of `axes`."""
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def normalize_axis(op: str, axis: Any, ndim: int) -> int:
+    """An axis of an array of rank `ndim` counted from the front, given from either end."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{op}: an axis must be in [{-ndim}, {ndim}); got {axis}.")
+    return axis % ndim
+
+
+# --- checks ---------------------------------------------------------------------------------
+
+KINDS: dict[str, Callable[[np.dtype], bool]] = {
+    "any": lambda d: True,
+    "number": lambda d: not dtypes.is_bool(d),
+    "real": lambda d: not dtypes.is_complex(d),
+    "real number": lambda d: not dtypes.is_complex(d) and not dtypes.is_bool(d),
+    "inexact": dtypes.is_inexact,
+    "float": dtypes.is_float,
+    "float32 or float64": lambda d: d in (np.float32, np.float64),
+    "complex": dtypes.is_complex,
+    "integer": dtypes.is_integer,
+    "bool or integer": lambda d: dtypes.is_bool(d) or dtypes.is_integer(d),
+}
+
+
+def show_types(avals: Sequence[ShapedArray]) -> str:
+    """Types as an error lists them."""
+    return ", ".join(map(str, avals)) or "none"
+
+
+def check_kind(op: str, takes: str, x: ShapedArray) -> None:
+    """Raise unless the operand is of the dtypes that `takes` names, a key of KINDS."""
+    if not KINDS[takes](x.dtype):
+        raise DtypeError(f"{op}: needs an operand of {takes} dtype; got {x}.")
+
+
+def check_equal_dtypes(op: str, *avals: ShapedArray) -> None:
+    """Raise unless there are operands and they have one dtype."""
+    if len({a.dtype for a in avals}) != 1:
+        raise DtypeError(f"{op}: operands must have equal dtypes; got {show_types(avals)}.")
+
+
+def check_equal_shapes(op: str, avals: Sequence[ShapedArray]) -> None:
+    """Raise unless there are operands and they have one shape."""
+    if len({a.shape for a in avals}) != 1:
+        raise ShapeError(f"{op}: operands must have equal shapes; got {show_types(avals)}.")
+
+
+def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
+    """Raise unless `axes` are distinct axes of an array of rank `ndim`."""
+    if len(set(axes)) != len(axes) or not all(0 <= a < ndim for a in axes):
+        raise ShapeError(
+            f"{op}: axes must be distinct and name axes of an array of rank {ndim}; "
+            f"got {tuple(axes)}."
+        )
+
+
+def check_shape(op: str, shape: Sequence[int]) -> None:
+    """Raise unless `shape` holds sizes."""
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"{op}: sizes must not be negative; got shape {tuple(shape)}.")
