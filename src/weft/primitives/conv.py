@@ -680,14 +680,7 @@ def conv_general_dilated_local(
     """
     numbers = conv_dimension_numbers(typeof(lhs).shape, typeof(rhs).shape, dimension_numbers)
     patches = conv_general_dilated_patches(
-        lhs,
-        filter_shape,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        numbers,
-        precision,
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
     )
     (n, c, *places), (_, i, *spatial) = numbers.out_spec, numbers.rhs_spec
     out = dot_general(patches, rhs, (((c,), (i,)), (places, spatial)), precision)

@@ -313,12 +313,7 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any,
-    update: Any,
-    start_index: Any,
-    axis: int,
-    *,
-    allow_negative_indices: bool = True,
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """`dynamic_update_slice` along one axis, from the start of the others."""
     ndim = typeof(operand).ndim
@@ -330,12 +325,7 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any,
-    update: Any,
-    index: Any,
-    axis: int,
-    *,
-    allow_negative_indices: bool = True,
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """`operand` with one position along an axis replaced; `update` may lack that axis."""
     ndim = typeof(operand).ndim

@@ -426,9 +426,6 @@ def qr(
     """
     return tuple(
         qr_p.bind(
-            x,
-            pivoting=bool(pivoting),
-            full_matrices=bool(full_matrices),
-            use_magma=use_magma,
+            x, pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma
         )
     )

@@ -447,8 +447,7 @@ class Scatter(Primitive):
         names = (*dims._fields[:3], "input_batching_dims", "scatter_indices_batching_dims")
         cell = ShapedArray((), x.aval.dtype)
         region = hlo.block(
-            [cell, cell],
-            lambda a, b: [b] if program is None else lower_jaxpr(hlo, program, [a, b]),
+            [cell, cell], lambda a, b: [b] if program is None else lower_jaxpr(hlo, program, [a, b])
         )
         return hlo.op(
             "stablehlo.scatter",

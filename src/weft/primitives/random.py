@@ -280,11 +280,7 @@ fast_erf_inv_p = Elementwise(
     doc="The x whose error function is given, to some ten units in the last place.",
 )
 fast_log1p_p = Elementwise(
-    "log1p",
-    "log_plus_one",
-    [lambda t, y, x: mul(t, exp(neg(y)))],
-    takes="float",
-    doc="log(1 + x).",
+    "log1p", "log_plus_one", [lambda t, y, x: mul(t, exp(neg(y)))], takes="float", doc="log(1 + x)."
 )
 fast_erf_inv, fast_log1p = unary_op(fast_erf_inv_p), unary_op(fast_log1p_p)
 

@@ -139,11 +139,7 @@ def slice(
 
 
 def slice_in_dim(
-    operand: Any,
-    start_index: int | None,
-    limit_index: int | None,
-    stride: int = 1,
-    axis: int = 0,
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
     """`slice` along one axis; None is its end, and a negative bound counts from the end."""
     shape = typeof(operand).shape

@@ -26,11 +26,7 @@ from weft.primitives.families import (
     zero_tangents,
 )
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
-from weft.primitives.layout import (
-    batched_at_front,
-    broadcasted_iota,
-    expand_dims,
-)
+from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
 from weft.xla.hlo import bool_text, i64s
 
 

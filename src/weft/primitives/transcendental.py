@@ -176,10 +176,7 @@ def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
 
 
 log2_p = tunable(
-    "log2",
-    lower_log2,
-    lambda t, y, x: div(t, mul(_LN2, x)),
-    "The logarithm to base 2.",
+    "log2", lower_log2, lambda t, y, x: div(t, mul(_LN2, x)), "The logarithm to base 2."
 )
 log1p_p = tunable(
     "log1p",
@@ -188,10 +185,7 @@ log1p_p = tunable(
     "log(1 + x), exact to rounding near 0.",
 )
 logistic_p = tunable(
-    "logistic",
-    "logistic",
-    lambda t, y, x: mul(t, mul(y, sub(1, y))),
-    "1 / (1 + exp(-x)).",
+    "logistic", "logistic", lambda t, y, x: mul(t, mul(y, sub(1, y))), "1 / (1 + exp(-x))."
 )
 
 # --- powers and roots -----------------------------------------------------------------------

@@ -19,17 +19,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.elementwise import (
-    add,
-    add_p,
-    eq,
-    ge_p,
-    le_p,
-    max_p,
-    min_p,
-    named,
-    select,
-)
+from weft.primitives.elementwise import add, add_p, eq, ge_p, le_p, max_p, min_p, named, select
 from weft.primitives.expr import Expr
 from weft.primitives.families import (
     LinearPrimitive,
@@ -38,12 +28,7 @@ from weft.primitives.families import (
     show_types,
     zero_tangents,
 )
-from weft.primitives.layout import (
-    batched_at_front,
-    broadcast_in_dim,
-    full,
-    literal,
-)
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, full, literal
 from weft.primitives.reduction import (
     halves,
     highest,

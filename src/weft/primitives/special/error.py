@@ -123,10 +123,7 @@ def normal_quantile(p: Expr) -> Expr:
     low, high = p < 0.125, p > 0.875
     tail = inverse_tail(2 * where(low, p, where(high, 1 - p, 0.125)))
     return choose(
-        near * root2,
-        (low, -tail * root2),
-        (high, tail * root2),
-        (~((p >= 0) & (p <= 1)), math.nan),
+        near * root2, (low, -tail * root2), (high, tail * root2), (~((p >= 0) & (p <= 1)), math.nan)
     )
 
 

@@ -142,10 +142,7 @@ def igamma_slope(a: Any, x: Any) -> Any:
 igamma_p = Costly(
     "igamma",
     formula(functools.partial(gammas.incomplete_gamma, lower=True)),
-    [
-        lambda t, z, a, x: mul(t, igamma_grad_a(a, x)),
-        lambda t, z, a, x: mul(t, igamma_slope(a, x)),
-    ],
+    [lambda t, z, a, x: mul(t, igamma_grad_a(a, x)), lambda t, z, a, x: mul(t, igamma_slope(a, x))],
     takes="float",
     doc="The regularized lower incomplete gamma function P(a, x).",
 )

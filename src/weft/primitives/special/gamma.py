@@ -92,11 +92,7 @@ def gamma(x: Expr) -> Expr:
     y = abs(x)
     up = positive_gamma(where(equal(y, 0), 1.0, y))
     down = -math.pi / (sin_pi(y) * y * up)
-    return choose(
-        where(x < 0, down, up),
-        (equal(x, 0), 1 / x),
-        ((x < 0) & is_whole(x), math.nan),
-    )
+    return choose(where(x < 0, down, up), (equal(x, 0), 1 / x), ((x < 0) & is_whole(x), math.nan))
 
 
 def gamma_sign(x: Expr) -> Expr:
