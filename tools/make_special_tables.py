@@ -1,9 +1,11 @@
 """Write src/weft/primitives/special/tables.py: Chebyshev series of the parts of special functions.
 
 Run it where mpmath is installed: `python tools/make_special_tables.py`. Each function is
-interpolated at Chebyshev points with 40 digits; terms below 1e-18 of the largest are left out.
+interpolated at Chebyshev points with 40 digits. Terms that a double sum cannot tell, below 2**-56
+of the largest, are left out, as are the digits of the others below 1e-19 of it.
 """
 
+import math
 from pathlib import Path
 
 import mpmath as mp
@@ -29,7 +31,7 @@ def chebyshev(f, low, high, points=64):
     ]
     coefficients[0] /= 2
     largest = max(map(abs, coefficients))
-    while abs(coefficients[-1]) < largest * mp.mpf("1e-18"):
+    while abs(coefficients[-1]) < largest * mp.mpf(2) ** -56:
         coefficients.pop()
     return coefficients
 
@@ -222,8 +224,9 @@ def main():
         print(f"{name} {len(coefficients)} terms, growth {float(mono / size):.1f}")
         text += f"{name} = ({float(low)!r}, {float(high)!r}, (\n"
         line = "   "
+        places = 19 - math.floor(math.log10(max(map(abs, coefficients))))
         for c in coefficients:
-            word = f" {float(c)!r},"
+            word = f" {round(float(c), places)!r},"
             if len(line + word) > 100:
                 text, line = text + line + "\n", "   "
             line += word
