@@ -305,7 +305,7 @@ ERRORS = [
      ShapeError, "batching axes of x and of the indices must have equal sizes"),
     (lambda: scatter(X, TWICE, U[:1], TO_ROWS), ShapeError, "updates must have the shape of"),
     (lambda: scatter(X, TWICE, np.ones((2, 5), "f"), TO_ROWS), ShapeError, "windows that fit"),
-    (lambda: scatter(X, TWICE, U.astype(int), TO_ROWS), DtypeError, "scatter: there must be"),
+    (lambda: scatter(X, TWICE, U.astype(int), TO_ROWS), DtypeError, "scatter: operands must have"),
     (lambda: indexing.scatter_add(X > 0, TWICE, U > 0, TO_ROWS), DtypeError, "add: operands must"),
     (lambda: scatter(X, TWICE, U, TO_ROWS, mode="wrap"), ValueError, "mode: must be"),
     (lambda: scatter(X, TWICE, X[0, 0], TO_ROWS), ShapeError, "scatter: updates must have"),

@@ -136,7 +136,7 @@ ERRORS = [
     ),
     (lambda: slicing.concatenate([X, X[0]], 0), ShapeError, r"on axis 0; got f32\[3,4\], f32\[4\]"),
     (lambda: slicing.concatenate([X, X], -1), ShapeError, "concatenate: axes must be distinct"),
-    (lambda: slicing.concatenate([X, X.astype(np.int32)], 0), DtypeError, "of equal dtypes"),
+    (lambda: slicing.concatenate([X, X.astype(np.int32)], 0), DtypeError, "must have equal dtypes"),
     (lambda: slicing.split(X, [1, 1]), ShapeError, "split: sizes must be >= 0 and add up"),
     (lambda: slicing.stack([X, X[0]]), ShapeError, "stack: operands must have equal shapes"),
     (lambda: slicing.stack([]), DtypeError, "operands must have equal dtypes; got none"),
@@ -147,7 +147,7 @@ ERRORS = [
     (lambda: ds.dynamic_slice(X, (X[0], 0), (1, 1)), ShapeError, "one scalar index"),
     (lambda: ds.dynamic_slice(X, (0, 0), (4, 1)), ShapeError, "slice_sizes must have a size"),
     (lambda: ds.dynamic_update_slice(X, X[0], (0, 0)), ShapeError, "update's shape must have"),
-    (lambda: ds.dynamic_update_slice(X, X[:1] > 0, (0, 0)), DtypeError, "of equal dtypes"),
+    (lambda: ds.dynamic_update_slice(X, X[:1] > 0, (0, 0)), DtypeError, "must have equal dtypes"),
 ]
 
 

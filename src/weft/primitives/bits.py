@@ -14,39 +14,38 @@ from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, u
 from weft.primitives.families import Discrete
 from weft.primitives.layout import moved_to_front
 
-shift_left_p = Elementwise(
+
+def define_integer_op(name: str, op: str, operands: int, doc: str) -> Elementwise:
+    """A member for integers, which has no derivative."""
+    return Elementwise(name, op, [None] * operands, takes="integer", doc=doc)
+
+
+shift_left_p = define_integer_op(
     "shift_left",
     "shift_left",
-    [None, None],
-    takes="integer",
-    doc="x * 2**y, the bits moved up; 0 where y is not within the bits of x.",
+    2,
+    "x * 2**y, the bits moved up; 0 where y is not within the bits of x.",
 )
-shift_right_arithmetic_p = Elementwise(
+shift_right_arithmetic_p = define_integer_op(
     "shift_right_arithmetic",
     "shift_right_arithmetic",
-    [None, None],
-    takes="integer",
-    doc="The bits moved down by y, copies of the highest bit filling; all copies where y is large.",
+    2,
+    "The bits moved down by y, copies of the highest bit filling; all copies where y is large.",
 )
-shift_right_logical_p = Elementwise(
+shift_right_logical_p = define_integer_op(
     "shift_right_logical",
     "shift_right_logical",
-    [None, None],
-    takes="integer",
-    doc="The bits moved down by y, zeros filling; 0 where y is not within the bits of x.",
+    2,
+    "The bits moved down by y, zeros filling; 0 where y is not within the bits of x.",
 )
-population_count_p = Elementwise(
-    "population_count", "popcnt", takes="integer", doc="The number of bits that are set."
+population_count_p = define_integer_op(
+    "population_count", "popcnt", 1, "The number of bits that are set."
 )
-clz_p = Elementwise(
-    "clz", "count_leading_zeros", takes="integer", doc="The number of zeros above the highest one."
+clz_p = define_integer_op(
+    "clz", "count_leading_zeros", 1, "The number of zeros above the highest one."
 )
-mulhi_p = Elementwise(
-    "mulhi",
-    "chlo.mulhi",
-    [None, None],
-    takes="integer",
-    doc="The upper half of the double-width product of x and y.",
+mulhi_p = define_integer_op(
+    "mulhi", "chlo.mulhi", 2, "The upper half of the double-width product of x and y."
 )
 nextafter_p = Elementwise(
     "nextafter",

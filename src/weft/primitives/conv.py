@@ -6,6 +6,7 @@ Pooling is in window.py; products without a window and the precisions of both ar
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from weft.primitives.layout import (
     transpose,
     zeros,
 )
+from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 
 Padding = str | Sequence[tuple[int, int]]
@@ -117,42 +119,17 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
 # --- sizes ----------------------------------------------------------------------------------
 
 
-def dilated(size: int, dilation: int) -> int:
-    """The size of an axis with `dilation` - 1 holes between neighbours."""
-    return (size - 1) * dilation + 1 if size else 0
-
-
-def padding_pairs(
+def spatial_padding(
     op: str, padding: Any, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
     """(low, high) padding of each spatial axis: as given, or what "SAME" and "VALID" mean."""
-    if not isinstance(padding, str):
-        padding = tuple((operator.index(lo), operator.index(hi)) for lo, hi in padding)
-        if len(padding) != len(sizes):
-            raise ShapeError(
-                f"{op}: padding must have a (low, high) pair for each of {len(sizes)} spatial "
-                f"axes; got {padding}."
-            )
-        return padding
-    kind = padding.upper()
-    if kind == "VALID":
-        return ((0, 0),) * len(sizes)
-    if kind not in ("SAME", "SAME_LOWER"):
+    pads = pad_pairs(op, padding, sizes, windows, strides)
+    if len(pads) != len(sizes):
         raise ShapeError(
-            f"{op}: padding must be 'SAME', 'SAME_LOWER', 'VALID', or (low, high) pairs; "
-            f"got {padding!r}."
+            f"{op}: padding must have a (low, high) pair for each of {len(sizes)} spatial "
+            f"axes; got {pads}."
         )
-    out = []
-    for n, k, s in zip(sizes, windows, strides, strict=True):
-        total = max((-(-n // s) - 1) * s + k - n, 0)
-        low = total // 2 if kind == "SAME" else total - total // 2
-        out.append((low, total - low))
-    return tuple(out)
-
-
-def positions(padded: int, window: int, stride: int) -> int:
-    """How many places a window has on an axis."""
-    return max((padded - window) // stride + 1, 0)
+    return pads
 
 
 # --- conv_general_dilated -------------------------------------------------------------------
@@ -303,14 +280,15 @@ def result_shape(
     if 0 in windows:
         raise ShapeError(f"{op}: the window must not be empty; got {rhs}.")
     padded = [
-        dilated(s, d) + lo + hi for s, d, (lo, hi) in zip(sizes, lhs_dilation, padding, strict=True)
+        dilated_size(s, d) + lo + hi
+        for s, d, (lo, hi) in zip(sizes, lhs_dilation, padding, strict=True)
     ]
     if any(s < 0 for s in padded):
         raise ShapeError(
             f"{op}: negative padding must not exceed the axis; got padding {padding} for {lhs}."
         )
     places = [
-        positions(p, dilated(k, d), s)
+        count_places(p, dilated_size(k, d), s)
         for p, k, d, s in zip(padded, windows, rhs_dilation, window_strides, strict=True)
     ]
     shape = [0] * lhs.ndim
@@ -364,8 +342,8 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
         *(params[p] for p in ("padding", "window_strides", "lhs_dilation", "rhs_dilation")),
         strict=True,
     ):
-        low = dilated(k, rd) - 1 - lo
-        total = dilated(n, ld) + dilated(k, rd) - 1 - dilated(m, s)
+        low = dilated_size(k, rd) - 1 - lo
+        total = dilated_size(n, ld) + dilated_size(k, rd) - 1 - dilated_size(m, s)
         padding.append((low, total - low))
     params |= {
         "dimension_numbers": ConvDimensionNumbers(out_spec, (i, o, *spatial), lhs_spec),
@@ -390,7 +368,7 @@ def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
         *(params[p] for p in ("padding", "window_strides", "lhs_dilation", "rhs_dilation")),
         strict=True,
     ):
-        total = dilated(k, rd) + dilated(m, s) - 1 - dilated(n, ld)
+        total = dilated_size(k, rd) + dilated_size(m, s) - 1 - dilated_size(n, ld)
         padding.append((lo, total - lo))
 
     def swapped(spec: Sequence[int]) -> tuple[int, ...]:
@@ -487,7 +465,9 @@ def conv_general_dilated(
             )
         if not len(strides) == len(spread) == spatial or min((1, *strides, *spread)) < 1:
             padding = "VALID"  # the type rule says what is wrong
-    windows = [dilated(k.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], spread, strict=False)]
+    windows = [
+        dilated_size(k.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], spread, strict=False)
+    ]
     sizes = [x.shape[a] for a in numbers.lhs_spec[2:]]
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, op)
@@ -495,7 +475,7 @@ def conv_general_dilated(
         lhs,
         rhs,
         window_strides=strides,
-        padding=padding_pairs(op, padding, sizes, windows, strides),
+        padding=spatial_padding(op, padding, sizes, windows, strides),
         lhs_dilation=stretch,
         rhs_dilation=spread,
         dimension_numbers=numbers,
@@ -516,13 +496,8 @@ def conv(
     preferred_element_type: Any = None,
 ) -> Any:
     """Convolution with axes (batch, feature, spatial) and kernel (output, input, spatial)."""
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+    return conv_with_general_padding(
+        lhs, rhs, window_strides, padding, None, None, precision, preferred_element_type
     )
 
 
@@ -537,15 +512,9 @@ def conv_with_general_padding(
     preferred_element_type: Any = None,
 ) -> Any:
     """`conv` with any padding, and dilations."""
+    kinds = {"precision": precision, "preferred_element_type": preferred_element_type}
     return conv_general_dilated(
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, **kinds
     )
 
 
@@ -587,7 +556,7 @@ def conv_transpose(
     o, i, *spatial = numbers.rhs_spec
     if rhs_dilation is None:
         rhs_dilation = (1,) * len(spatial)
-    windows = [dilated(k.shape[a], d) for a, d in zip(spatial, rhs_dilation, strict=True)]
+    windows = [dilated_size(k.shape[a], d) for a, d in zip(spatial, rhs_dilation, strict=True)]
     if not isinstance(padding, str):
         if use_consistent_padding:
             rows = zip(windows, padding, strict=True)
@@ -600,17 +569,9 @@ def conv_transpose(
         order = list(range(k.ndim))
         order[o], order[i] = i, o
         rhs = transpose(rhs, order)
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        (1,) * len(spatial),
-        padding,
-        strides,
-        rhs_dilation,
-        numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    kinds = {"precision": precision, "preferred_element_type": preferred_element_type}
+    ones = (1,) * len(spatial)
+    return conv_general_dilated(lhs, rhs, ones, padding, strides, rhs_dilation, numbers, **kinds)
 
 
 def transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
@@ -641,24 +602,16 @@ def conv_general_dilated_patches(
     filter_shape = tuple(map(operator.index, filter_shape))
     numbers = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
     channels = x.shape[numbers.lhs_spec[1]]
-    size = 1
-    for d in filter_shape:
-        size *= d
+    size = math.prod(filter_shape)
     one_hot = eq(*(broadcasted_iota("int32", (size, size), axis) for axis in (0, 1)))
     kernels = broadcast_in_dim(convert(one_hot, x.dtype), (channels, size, size), (1, 2))
     kernels = reshape(kernels, (channels * size, 1, *filter_shape))
     place = sorted(range(x.ndim), key=lambda a: numbers.rhs_spec[a])
+    kinds = {"precision": precision, "preferred_element_type": preferred_element_type}
+    dilations = (lhs_dilation, rhs_dilation)
+    kernels = transpose(kernels, place)
     return conv_general_dilated(
-        lhs,
-        transpose(kernels, place),
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        numbers,
-        feature_group_count=channels,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+        lhs, kernels, window_strides, padding, *dilations, numbers, channels, **kinds
     )
 
 
@@ -701,9 +654,9 @@ def conv_shape_tuple(
 ) -> tuple[int, ...]:
     """The shape of `conv` of operands of these shapes."""
     (n, _, *sizes), (o, _, *windows) = lhs_shape, rhs_shape
-    pads = padding_pairs("conv_shape_tuple", pads, sizes, windows, strides)
+    pads = spatial_padding("conv_shape_tuple", pads, sizes, windows, strides)
     rows = zip(sizes, windows, strides, pads, strict=True)
-    places = (positions(size + lo + hi, k, s) for size, k, s, (lo, hi) in rows)
+    places = (count_places(size + lo + hi, k, s) for size, k, s, (lo, hi) in rows)
     return (n // batch_group_count, o, *places)
 
 
@@ -735,7 +688,7 @@ def conv_transpose_shape_tuple(
         rows = zip(windows, window_strides, strict=True)
         padding = [transposed_padding(k, s, padding) for k, s in rows]
     lhs_shape = [lhs_shape[lhs[0]], lhs_shape[lhs[1]]] + [
-        dilated(lhs_shape[a], s) for a, s in zip(lhs[2:], window_strides, strict=True)
+        dilated_size(lhs_shape[a], s) for a, s in zip(lhs[2:], window_strides, strict=True)
     ]
     rhs_shape = [rhs_shape[a] for a in rhs]
     shape = conv_shape_tuple(lhs_shape, rhs_shape, (1,) * len(windows), padding)

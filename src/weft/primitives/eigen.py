@@ -43,12 +43,12 @@ from weft.primitives.layout import (
 from weft.primitives.matrices import (
     MatrixPrimitive,
     adjoint,
+    call_routine,
     check_matrix,
     columns,
     conjugate,
     diagonal,
     imaginary_diagonal,
-    lower_or_nan,
     on_diagonal,
     pairs,
     product,
@@ -60,7 +60,7 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.reduction import argmax
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.xla.lapack import call_lapack, char, target
+from weft.xla.lapack import char
 
 
 class EigImplementation(enum.Enum):
@@ -134,19 +134,10 @@ class Eigh(MatrixPrimitive):
     def write(self, hlo, outs, x, *, lower, subset_by_index, **params):
         batch, n = x.aval.shape[:-2], x.aval.shape[-1]
         values = ShapedArray((*batch, n), dtypes.real_dtype(x.aval.dtype))
-        v, w, failed = call_lapack(
-            hlo,
-            target("syevd", x.aval.dtype),
-            [x],
-            [x.aval, values, ShapedArray(batch, np.int32)],
-            len(batch),
-            {0: 0},
-            mode=char("V"),
-            uplo=char("L" if lower else "U"),
-        )
+        uplo = char("L" if lower else "U")
+        outs = call_routine(hlo, "syevd", [x], [x.aval, values], {0: 0}, mode=char("V"), uplo=uplo)
         start, stop = subset_by_index or (0, n)
-        cut = [Expr(hlo, y).slice_axis(start, stop).value for y in (v, w)]
-        return lower_or_nan(hlo, failed, cut)
+        return [Expr(hlo, y).slice_axis(start, stop).value for y in outs]
 
     def jvp(self, primals, tangents, *, subset_by_index, **params):
         """With M = V^H dx V: dw = diag(M), dV = V (M / (w[j] - w[i])), 0 on the diagonal."""
@@ -238,17 +229,8 @@ class Tridiagonal(MatrixPrimitive):
         return [x, shaped(x, (*batch, n), part), shaped(x, below, part), shaped(x, below)]
 
     def write(self, hlo, outs, x, *, lower):
-        info = ShapedArray(x.aval.shape[:-2], np.int32)
-        *ys, failed = call_lapack(
-            hlo,
-            target("sytrd", x.aval.dtype),
-            [x],
-            [*outs, info],
-            info.ndim,
-            {0: 0},
-            uplo=char("L" if lower else "U"),
-        )
-        return lower_or_nan(hlo, failed, ys)
+        uplo = char("L" if lower else "U")
+        return call_routine(hlo, "sytrd", [x], outs, {0: 0}, uplo=uplo)
 
 
 tridiagonal_p = Tridiagonal()
@@ -291,20 +273,17 @@ class Eig(MatrixPrimitive):
         values, real_x = outs[0].strong(), not dtypes.is_complex(x.aval.dtype)
         part = values.update(dtype=dtypes.real_dtype(values.dtype))
         vectors = ShapedArray(x.aval.shape, values.dtype)
-        info = ShapedArray(x.aval.shape[:-2], np.int32)
-        *w, left, right, failed = call_lapack(
+        *w, left, right = call_routine(
             hlo,
-            target("geev", x.aval.dtype),
+            "geev",
             [x],
-            [*([part, part] if real_x else [values]), vectors, vectors, info],
-            info.ndim,
+            [*([part, part] if real_x else [values]), vectors, vectors],
             compute_left=char("V" if compute_left_eigenvectors else "N"),
             compute_right=char("V" if compute_right_eigenvectors else "N"),
         )
         if real_x:
             w = hlo.op("stablehlo.complex", w, [values])
-        found = [left] * compute_left_eigenvectors + [right] * compute_right_eigenvectors
-        return lower_or_nan(hlo, failed, [*w, *found])
+        return [*w, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
 
     def jvp(self, primals, tangents, *, enable_eigvec_derivs, **params):
         (x,), (t,) = primals, tangents
@@ -404,11 +383,8 @@ class Hessenberg(MatrixPrimitive):
         return [x, shaped(x, (*x.shape[:-2], max(x.shape[-1] - 1, 0)))]
 
     def write(self, hlo, outs, x):
-        info = ShapedArray(x.aval.shape[:-2], np.int32)
-        name, n = target("gehrd", x.aval.dtype), x.aval.shape[-1]
-        bounds = {"low": "1 : i32", "high": f"{n} : i32"}
-        *ys, failed = call_lapack(hlo, name, [x], [*outs, info], info.ndim, {0: 0}, **bounds)
-        return lower_or_nan(hlo, failed, ys)
+        bounds = {"low": "1 : i32", "high": f"{x.aval.shape[-1]} : i32"}
+        return call_routine(hlo, "gehrd", [x], outs, {0: 0}, **bounds)
 
 
 hessenberg_p = Hessenberg()
@@ -443,20 +419,12 @@ class Schur(MatrixPrimitive):
         return [x] * (1 + compute_schur_vectors)
 
     def write(self, hlo, outs, x, *, compute_schur_vectors, **params):
-        aval = x.aval
-        batch = aval.shape[:-2]
-        info, values = ShapedArray(batch, np.int32), ShapedArray(aval.shape[:-1], aval.dtype)
-        *ys, failed = call_lapack(
-            hlo,
-            target("gees", aval.dtype),
-            [x],
-            [aval, aval, *[values] * (1 if dtypes.is_complex(aval.dtype) else 2), info, info],
-            len(batch),
-            {0: 0},
-            mode=char("V" if compute_schur_vectors else "N"),
-            sort=char("N"),
-        )
-        return lower_or_nan(hlo, failed, ys[: len(outs)])
+        aval, batch = x.aval, x.aval.shape[:-2]
+        count, values = ShapedArray(batch, np.int32), ShapedArray(aval.shape[:-1], aval.dtype)
+        results = [aval, aval, *[values] * (1 if dtypes.is_complex(aval.dtype) else 2), count]
+        mode = char("V" if compute_schur_vectors else "N")
+        ys = call_routine(hlo, "gees", [x], results, {0: 0}, mode=mode, sort=char("N"))
+        return ys[: len(outs)]
 
 
 schur_p = Schur()
@@ -516,17 +484,16 @@ class Svd(MatrixPrimitive):
         kind = x.aval.dtype
         values = ShapedArray((*batch, k), dtypes.real_dtype(kind))
         vectors = [ShapedArray((*batch, *shape), kind) for shape in ((m, left), (right, n))]
-        _, s, u, vh, failed = call_lapack(
+        _, *found = call_routine(
             hlo,
-            target("gesvd" if algorithm is SvdAlgorithm.QR else "gesdd", kind),
+            "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd",
             [x],
-            [x.aval, values, *vectors, ShapedArray(batch, np.int32)],
-            len(batch),
+            [x.aval, values, *vectors],
             {0: 0},
             mode=char("N" if not compute_uv else "A" if full_matrices else "S"),
         )
-        outs = lower_or_nan(hlo, failed, [s, u, vh][: len(outs)])
-        return outs if subset_by_index is None else lower_subset(hlo, outs, *subset_by_index)
+        found = found[: len(outs)]
+        return found if subset_by_index is None else lower_subset(hlo, found, *subset_by_index)
 
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorithm):
         (x,), (t,) = primals, tangents

@@ -30,6 +30,7 @@ from weft.primitives.layout import (
 )
 from weft.primitives.matrices import (
     MatrixPrimitive,
+    call_routine,
     check_matrix,
     conjugate,
     lower_or_nan,
@@ -73,17 +74,9 @@ class Cholesky(MatrixPrimitive):
             y = hlo.op("stablehlo.cholesky", [x], [out], lower="true")[0]
             return [lower_triangle(hlo, y, "GE")]
         # The transpose, which costs nothing to pass, is U^H U of the same memory as L.
-        info = ShapedArray(out.shape[:-2], np.int32)
-        y, failed = call_lapack(
-            hlo,
-            target("potrf", out.dtype),
-            [lower_swap(hlo, x)],
-            [out, info],
-            out.ndim - 2,
-            {0: 0},
-            uplo=char("U"),
-        )
-        (y,) = lower_or_nan(hlo, failed, [lower_swap(hlo, y)])
+        x = lower_swap(hlo, x)
+        (y,) = call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char("U"))
+        y = lower_swap(hlo, y)
         return [lower_triangle(hlo, y, "GE")]
 
     def jvp(self, primals, tangents):

@@ -29,7 +29,7 @@ from weft.primitives.layout import (
     transpose,
 )
 from weft.primitives.slicing import slice_in_dim
-from weft.xla.lapack import LETTERS
+from weft.xla.lapack import LETTERS, call_lapack, target
 
 # --- the family -----------------------------------------------------------------------------
 
@@ -240,6 +240,23 @@ def lower_or_nan(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
     good = Expr(hlo, info).compare("EQ", 0)
     found = [Expr(hlo, y) for y in outs]
     return [good.broadcast(y.shape).select(y, NAN[y.dtype.kind]).value for y in found]
+
+
+def call_routine(
+    hlo: Any,
+    routine: str,
+    operands: Sequence[Any],
+    outs: Sequence[ShapedArray],
+    aliases: dict[int, int] | None = None,
+    **options: str,
+) -> list:
+    """Write a call of a LAPACK routine; NaN for the matrices of a batch where it says it failed."""
+    (lead, dtype) = operands[0].aval.shape[:-2], operands[0].aval.dtype
+    info = ShapedArray(lead, np.int32)
+    *ys, failed = call_lapack(
+        hlo, target(routine, dtype), operands, [*outs, info], len(lead), aliases, **options
+    )
+    return lower_or_nan(hlo, failed, ys)
 
 
 NAN = {"f": float("nan"), "c": np.complex128(np.nan + 1j * np.nan)}

@@ -307,7 +307,23 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 # --- any function ---------------------------------------------------------------------------
 
 
-class Reduce(Primitive):
+class HoldsProgram(Primitive):
+    """A family: a program that a user's function was staged to is a parameter, `program`."""
+
+    memoize_type = False
+    program = "jaxpr"
+
+    def impl(self, *args, **params):
+        # the kernel lives and dies with the program, which is new with every call
+        memo = params[self.program].memo
+        key = ("kernel", *[v for k, v in params.items() if k != self.program])
+        kernel = memo.get(key)
+        if kernel is None:
+            kernel = memo[key] = new_kernel(self, params)
+        return kernel(*args)
+
+
+class Reduce(HoldsProgram):
     """The elements of several arrays along `dimensions` combined by the program `jaxpr`.
 
     Operands are n arrays and n scalars that start the reduction; `jaxpr` takes n + n scalars to n
@@ -316,17 +332,6 @@ class Reduce(Primitive):
     """
 
     name = "reduce"
-    memoize_type = False
-    multiple_results = True
-
-    def impl(self, *args, jaxpr, dimensions):
-        # the kernel lives and dies with the program, which is new with every call
-        key = ("kernel", dimensions)
-        kernel = jaxpr.memo.get(key)
-        if kernel is None:
-            params = {"jaxpr": jaxpr, "dimensions": dimensions}
-            kernel = jaxpr.memo[key] = new_kernel(self, params)
-        return kernel(*args)
 
     def abstract_eval(self, *avals, jaxpr, dimensions):
         xs, _ = halves(avals)

@@ -97,21 +97,21 @@ class Transcendental(Costly):
         return (outs if accuracy is None else self.bind(*primals, accuracy=accuracy)), dots
 
 
-def row(
+def define_plain(
     name: str, op: str | Callable, deriv: Callable, doc: str, takes: str = "inexact"
 ) -> Elementwise:
     """A member without accuracies."""
     return Elementwise(name, op, [deriv], takes=takes, doc=doc)
 
 
-def tunable(
+def define_tuned(
     name: str, op: str | Callable, deriv: Callable, doc: str, takes: str = "inexact"
 ) -> Transcendental:
     """A member with accuracies."""
     return Transcendental(name, op, [deriv], takes=takes, doc=doc)
 
 
-def tunable_op(prim: Transcendental) -> Callable:
+def tuned_op(prim: Transcendental) -> Callable:
     """The function of a member with accuracies."""
 
     def fun(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
@@ -123,8 +123,8 @@ def tunable_op(prim: Transcendental) -> Callable:
 
 # --- exponentials and logarithms ------------------------------------------------------------
 
-exp_p = tunable("exp", "exponential", lambda t, y, x: mul(t, y), "e ** x.")
-exp2_p = tunable(
+exp_p = define_tuned("exp", "exponential", lambda t, y, x: mul(t, y), "e ** x.")
+exp2_p = define_tuned(
     "exp2",
     lambda hlo, aval, x, **attrs: lower_exp2(hlo, aval, x, **attrs),
     lambda t, y, x: mul(t, mul(_LN2, y)),
@@ -157,13 +157,13 @@ _EXPONENT = {
     np.dtype(np.float32): (np.dtype(np.int32), 23, 127),
     np.dtype(np.float64): (np.dtype(np.int64), 52, 1023),
 }
-expm1_p = tunable(
+expm1_p = define_tuned(
     "expm1",
     "exponential_minus_one",
     lambda t, y, x: mul(t, add(y, 1)),
     "exp(x) - 1, exact to rounding near 0.",
 )
-log_p = tunable("log", "log", lambda t, y, x: div(t, x), "The natural logarithm.")
+log_p = define_tuned("log", "log", lambda t, y, x: div(t, x), "The natural logarithm.")
 
 
 def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
@@ -175,16 +175,16 @@ def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
     return (re / _LN2).make("complex", aval, im / _LN2).value
 
 
-log2_p = tunable(
+log2_p = define_tuned(
     "log2", lower_log2, lambda t, y, x: div(t, mul(_LN2, x)), "The logarithm to base 2."
 )
-log1p_p = tunable(
+log1p_p = define_tuned(
     "log1p",
     "log_plus_one",
     lambda t, y, x: div(t, add(x, 1)),
     "log(1 + x), exact to rounding near 0.",
 )
-logistic_p = tunable(
+logistic_p = define_tuned(
     "logistic", "logistic", lambda t, y, x: mul(t, mul(y, sub(1, y))), "1 / (1 + exp(-x))."
 )
 
@@ -247,9 +247,11 @@ def pow(x: Any, y: Any) -> Any:
     return pow_p.bind(x, y)[0]
 
 
-sqrt_p = tunable("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The square root.")
-rsqrt_p = tunable("rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x).")
-cbrt_p = tunable(
+sqrt_p = define_tuned("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The square root.")
+rsqrt_p = define_tuned(
+    "rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x)."
+)
+cbrt_p = define_tuned(
     "cbrt",
     "cbrt",
     lambda t, y, x: mul(t, mul(1 / 3, integer_pow(y, -2))),
@@ -259,38 +261,42 @@ cbrt_p = tunable(
 
 # --- trigonometric and hyperbolic -----------------------------------------------------------
 
-sin_p = tunable("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
-cos_p = tunable("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
-tan_p = tunable("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
-tanh_p = tunable(
+sin_p = define_tuned("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
+cos_p = define_tuned("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
+tan_p = define_tuned("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
+tanh_p = define_tuned(
     "tanh", "tanh", lambda t, y, x: mul(t, one_minus_square(y)), "The hyperbolic tangent."
 )
-asin_p = row(
+asin_p = define_plain(
     "asin", "chlo.asin", lambda t, y, x: mul(t, rsqrt(one_minus_square(x))), "The inverse sine."
 )
-acos_p = row(
+acos_p = define_plain(
     "acos",
     "chlo.acos",
     lambda t, y, x: neg(mul(t, rsqrt(one_minus_square(x)))),
     "The inverse cosine.",
 )
-atan_p = row("atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent.")
-sinh_p = row("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
-cosh_p = row("cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine.")
-asinh_p = row(
+atan_p = define_plain(
+    "atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent."
+)
+sinh_p = define_plain("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
+cosh_p = define_plain(
+    "cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine."
+)
+asinh_p = define_plain(
     "asinh",
     "chlo.asinh",
     lambda t, y, x: mul(t, rsqrt(add(square(x), 1))),
     "The inverse hyperbolic sine.",
 )
-acosh_p = row(
+acosh_p = define_plain(
     "acosh",
     "chlo.acosh",
     # two roots, not that of x**2 - 1: the product has the branch cuts of acosh
     lambda t, y, x: mul(t, mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))),
     "The inverse hyperbolic cosine; NaN for a real x below 1.",
 )
-atanh_p = row(
+atanh_p = define_plain(
     "atanh",
     "chlo.atanh",
     lambda t, y, x: div(t, one_minus_square(x)),
@@ -307,11 +313,9 @@ atan2_p = Costly(
     doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
 )
 
-exp, exp2, expm1, log, log2, log1p = map(
-    tunable_op, (exp_p, exp2_p, expm1_p, log_p, log2_p, log1p_p)
-)
-logistic, sqrt, rsqrt, cbrt = map(tunable_op, (logistic_p, sqrt_p, rsqrt_p, cbrt_p))
-sin, cos, tan, tanh = map(tunable_op, (sin_p, cos_p, tan_p, tanh_p))
+exp, exp2, expm1, log, log2, log1p = map(tuned_op, (exp_p, exp2_p, expm1_p, log_p, log2_p, log1p_p))
+logistic, sqrt, rsqrt, cbrt = map(tuned_op, (logistic_p, sqrt_p, rsqrt_p, cbrt_p))
+sin, cos, tan, tanh = map(tuned_op, (sin_p, cos_p, tan_p, tanh_p))
 asin, acos, atan, sinh, cosh = map(unary_op, (asin_p, acos_p, atan_p, sinh_p, cosh_p))
 asinh, acosh, atanh = map(unary_op, (asinh_p, acosh_p, atanh_p))
 atan2 = binary_op(atan2_p)

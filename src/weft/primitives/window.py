@@ -30,6 +30,7 @@ from weft.primitives.families import (
 )
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, full, literal
 from weft.primitives.reduction import (
+    HoldsProgram,
     halves,
     highest,
     is_identity,
@@ -41,16 +42,42 @@ from weft.primitives.reduction import (
 )
 from weft.primitives.slicing import pad, padding_mask, slice
 from weft.pytrees import flatten, unflatten
-from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s, pairs
 from weft.xla.lower import lower_jaxpr
 
 # --- shapes ---------------------------------------------------------------------------------
 
 
-def dilated(n: int, step: int) -> int:
+def dilated_size(n: int, step: int) -> int:
     """The length of n elements that are `step` apart."""
     return 0 if n == 0 else (n - 1) * step + 1
+
+
+def count_places(size: int, window: int, stride: int) -> int:
+    """How many places a window has on an axis."""
+    return max((size - window) // stride + 1, 0)
+
+
+def pad_pairs(
+    op: str, padding: Any, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """(low, high) padding of each axis: as given, or what 'SAME', 'SAME_LOWER' and 'VALID' mean."""
+    if not isinstance(padding, str):
+        return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+    kind = padding.upper()
+    if kind == "VALID":
+        return ((0, 0),) * len(sizes)
+    if kind not in ("SAME", "SAME_LOWER"):
+        raise ShapeError(
+            f"{op}: padding must be 'SAME', 'SAME_LOWER', 'VALID', or (low, high) pairs; "
+            f"got {padding!r}."
+        )
+    pads = []
+    for n, window, stride in zip(sizes, windows, strides, strict=True):
+        total = max((-(-n // stride) - 1) * stride + window - n, 0)
+        low = total // 2 if kind == "SAME" else total - total // 2
+        pads.append((low, total - low))
+    return tuple(pads)
 
 
 def padtype_to_pads(
@@ -62,21 +89,7 @@ def padtype_to_pads(
     """Explicit padding, (low, high) for each axis: 'VALID' pads nothing; 'SAME' pads so that the
     result has ceil(size / stride) elements, the odd one high; 'SAME_LOWER' the odd one low.
     """
-    if not isinstance(padding, str):
-        return [(operator.index(low), operator.index(high)) for low, high in padding]
-    kind = padding.upper()
-    if kind == "VALID":
-        return [(0, 0)] * len(in_shape)
-    if kind not in ("SAME", "SAME_LOWER"):
-        raise ShapeError(
-            f"padding: must be 'VALID', 'SAME', 'SAME_LOWER' or pairs (low, high); got {padding!r}."
-        )
-    pads = []
-    for n, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        total = max((-(-n // stride) - 1) * stride + window - n, 0)
-        small, large = total // 2, total - total // 2
-        pads.append((small, large) if kind == "SAME" else (large, small))
-    return pads
+    return list(pad_pairs("padtype_to_pads", padding, in_shape, window_shape, window_strides))
 
 
 def reduce_window_shape_tuple(
@@ -99,7 +112,7 @@ def reduce_window_shape_tuple(
         strict=True,
     )
     return tuple(
-        max(0, (dilated(n, base) + low + high - dilated(w, wide)) // stride + 1)
+        count_places(dilated_size(n, base) + low + high, dilated_size(w, wide), stride)
         for n, w, stride, (low, high), base, wide in rows
     )
 
@@ -169,7 +182,7 @@ def window_elements(x: Any, fill: Any, params: dict) -> list:
     found = []
     for place in itertools.product(*map(range, params["window_dimensions"])):
         starts = [i * d for i, d in zip(place, params["window_dilation"], strict=True)]
-        limits = [s + dilated(n, k) for s, n, k in zip(starts, shape, strides, strict=True)]
+        limits = [s + dilated_size(n, k) for s, n, k in zip(starts, shape, strides, strict=True)]
         found.append(slice(x, starts, limits, strides))
     return found
 
@@ -177,7 +190,7 @@ def window_elements(x: Any, fill: Any, params: dict) -> list:
 # --- any function ---------------------------------------------------------------------------
 
 
-class ReduceWindow(Primitive):
+class ReduceWindow(HoldsProgram):
     """The elements of each window, in several arrays, combined by the program `jaxpr`.
 
     Operands are n arrays and n scalars, which start each reduction and stand in the padding.
@@ -186,14 +199,6 @@ class ReduceWindow(Primitive):
     """
 
     name = "reduce_window"
-    memoize_type = False
-
-    def impl(self, *args, jaxpr, **params):
-        key = ("kernel", *params.values())
-        kernel = jaxpr.memo.get(key)
-        if kernel is None:
-            kernel = jaxpr.memo[key] = new_kernel(self, {"jaxpr": jaxpr, **params})
-        return kernel(*args)
 
     def abstract_eval(self, *avals, jaxpr, consts, **params):
         xs, _ = halves(avals)
@@ -276,13 +281,14 @@ class WindowSum(WindowReduction, LinearPrimitive):
         (ct,) = cts
         strides, base = params["window_strides"], params["base_dilation"]
         window = [
-            dilated(w, d)
+            dilated_size(w, d)
             for w, d in zip(params["window_dimensions"], params["window_dilation"], strict=True)
         ]
         lows = [w - low - 1 for w, (low, _) in zip(window, params["padding"], strict=True)]
         rows = zip(x.aval.shape, base, typeof(ct).shape, strides, window, lows, strict=True)
         padding = tuple(
-            (low, dilated(n, b) + w - 1 - dilated(m, s) - low) for n, b, m, s, w, low in rows
+            (low, dilated_size(n, b) + w - 1 - dilated_size(m, s) - low)
+            for n, b, m, s, w, low in rows
         )
         exchanged = {"window_strides": base, "base_dilation": strides, "padding": padding}
         return self.bind(ct, **{**params, **exchanged})
@@ -436,14 +442,14 @@ def scattered_places(source: Any, operand: Any, select_prim: Primitive, params: 
             strict=True,
         )
         config = [
-            (i - low, n - (i - low) - dilated(m, stride), stride - 1)
+            (i - low, n - (i - low) - dilated_size(m, stride), stride - 1)
             for i, n, m, stride, (low, _) in rows
         ]
         total = add(total, pad(select(eq(chosen, k), source, 0), 0, config))
     return total
 
 
-class SelectAndScatter(Primitive):
+class SelectAndScatter(HoldsProgram):
     """Each element of `source` combined, by the program `scatter_jaxpr`, into an array of
     `init_value` where `operand` has the element of its window that `select_jaxpr` selects.
 
@@ -451,19 +457,11 @@ class SelectAndScatter(Primitive):
     """
 
     name = "select_and_scatter"
-    memoize_type = False
+    program = "scatter_jaxpr"
 
     def abstract_eval(self, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
         check_pair(self.name, source, operand, places(self.name, operand.shape, params))
         return [ShapedArray(operand.shape, source.dtype)]
-
-    def impl(self, *args, scatter_jaxpr, **params):
-        key = ("kernel", *params.values())
-        kernel = scatter_jaxpr.memo.get(key)
-        if kernel is None:
-            given = {"scatter_jaxpr": scatter_jaxpr, **params}
-            kernel = scatter_jaxpr.memo[key] = new_kernel(self, given)
-        return kernel(*args)
 
     def lower(self, hlo, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
         return lower_scatter(
@@ -569,9 +567,9 @@ def window_params(
     }
     if isinstance(padding, str):
         window_shape(op, shape, **params, padding=((0, 0),) * len(shape))
-        reach = map(dilated, params["window_dimensions"], params["window_dilation"])
-        sizes = map(dilated, shape, params["base_dilation"])
-        padding = padtype_to_pads([*sizes], [*reach], params["window_strides"], padding)
+        reach = map(dilated_size, params["window_dimensions"], params["window_dilation"])
+        sizes = map(dilated_size, shape, params["base_dilation"])
+        padding = pad_pairs(op, padding, [*sizes], [*reach], params["window_strides"])
     return {**params, "padding": tuple((int(low), int(high)) for low, high in padding)}
 
 
@@ -593,15 +591,8 @@ def reduce_window(
     xs, tree = flatten(operand)
     inits = starting_values("reduce_window", xs, init_value, tree)
     avals = [typeof(x) for x in xs]
-    params = window_params(
-        "reduce_window",
-        avals[0].shape,
-        window_dimensions,
-        window_strides,
-        padding,
-        base_dilation,
-        window_dilation,
-    )
+    window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    params = window_params("reduce_window", avals[0].shape, *window)
     jaxpr = reducer_jaxpr("reduce_window", computation, avals, tree)
     found = monoid_of(jaxpr)
     for prim in (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p):
@@ -623,16 +614,8 @@ def window_reducer(prim: WindowReduction) -> Callable[..., Any]:
         base_dilation: Sequence[int] | None = None,
         window_dilation: Sequence[int] | None = None,
     ) -> Any:
-        params = window_params(
-            prim.name,
-            typeof(operand).shape,
-            window_dimensions,
-            window_strides,
-            padding,
-            base_dilation,
-            window_dilation,
-        )
-        return prim.bind(operand, **params)[0]
+        window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+        return prim.bind(operand, **window_params(prim.name, typeof(operand).shape, *window))[0]
 
     return named(fun, prim)
 
@@ -653,20 +636,13 @@ def select_and_gather_add(
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
     """Of each window, the tangent of the first maximum (ge) or minimum (le) of `operand`."""
-    params = window_params(
-        "select_and_gather_add",
-        typeof(operand).shape,
-        window_dimensions,
-        window_strides,
-        padding,
-        base_dilation,
-        window_dilation,
-    )
+    window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    params = window_params("select_and_gather_add", typeof(operand).shape, *window)
     return select_and_gather_add_p.bind(tangents, operand, select_prim=select_prim, **params)[0]
 
 
 def undilated_params(op: str, shape: Sequence[int], *window: Any) -> dict:
-    """The parameters of a window that cannot be dilated."""
+    """The parameters of a window that cannot be dilated_size."""
     params = window_params(op, shape, *window)
     return {k: v for k, v in params.items() if not k.endswith("dilation")}
 

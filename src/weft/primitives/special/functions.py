@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
@@ -42,67 +43,62 @@ def epsilon(x: Any) -> float:
     return float(dtypes.finfo(typeof(x).dtype).eps)
 
 
+def define_special(name: str, op: str | Callable, doc: str, *derivs: Callable | str) -> Costly:
+    """A function of floats; in place of a derivative that there is not, the operand's name."""
+    given = [no_derivative(name, d) if isinstance(d, str) else d for d in derivs]
+    return Costly(name, op, given, takes="float", doc=doc)
+
+
 # --- error function -------------------------------------------------------------------------
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-erf_p = Costly(
+erf_p = define_special(
     "erf",
     "chlo.erf",
-    [lambda t, y, x: mul(t, mul(_SLOPE, exp(neg(square(x)))))],
-    takes="float",
-    doc="The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
+    "The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
+    lambda t, y, x: mul(t, mul(_SLOPE, exp(neg(square(x))))),
 )
-erfc_p = Costly(
+erfc_p = define_special(
     "erfc",
     formula(error_formulas.erfc, wide=False),
-    [lambda t, y, x: mul(t, mul(-_SLOPE, exp(neg(square(x)))))],
-    takes="float",
-    doc="1 - erf(x), exact to rounding where it is small.",
+    "1 - erf(x), exact to rounding where it is small.",
+    lambda t, y, x: mul(t, mul(-_SLOPE, exp(neg(square(x))))),
 )
-erf_inv_p = Costly(
+erf_inv_p = define_special(
     "erf_inv",
     formula(error_formulas.erf_inverse, wide=False),
-    [lambda t, y, x: mul(t, mul(1 / _SLOPE, exp(square(y))))],
-    takes="float",
-    doc="The x whose error function is given; inf at 1, NaN beyond.",
+    "The x whose error function is given; inf at 1, NaN beyond.",
+    lambda t, y, x: mul(t, mul(1 / _SLOPE, exp(square(y)))),
 )
 
 # --- gamma, digamma, zeta -------------------------------------------------------------------
 
-lgamma_p = Costly(
+lgamma_p = define_special(
     "lgamma",
     formula(gammas.log_gamma),
-    [lambda t, y, x: mul(t, digamma(x))],
-    takes="float",
-    doc="log |gamma(x)|; inf at 0 and the negative integers.",
+    "log |gamma(x)|; inf at 0 and the negative integers.",
+    lambda t, y, x: mul(t, digamma(x)),
 )
-digamma_p = Costly(
+digamma_p = define_special(
     "digamma",
     formula(gammas.digamma),
-    [lambda t, y, x: mul(t, polygamma(literal(1, typeof(x).dtype), x))],
-    takes="float",
-    doc="The derivative of log gamma(x); NaN at 0 and the negative integers.",
+    "The derivative of log gamma(x); NaN at 0 and the negative integers.",
+    lambda t, y, x: mul(t, polygamma(literal(1, typeof(x).dtype), x)),
 )
-polygamma_p = Costly(
+polygamma_p = define_special(
     "polygamma",
     formula(gammas.polygamma),
-    [
-        no_derivative("polygamma", "m"),
-        lambda t, z, m, x: mul(t, polygamma(add(m, literal(1, typeof(m).dtype)), x)),
-    ],
-    takes="float",
-    doc="The derivative of order m of digamma at x, m a whole number.",
+    "The derivative of order m of digamma at x, m a whole number.",
+    "m",
+    lambda t, z, m, x: mul(t, polygamma(add(m, literal(1, typeof(m).dtype)), x)),
 )
-zeta_p = Costly(
+zeta_p = define_special(
     "zeta",
     formula(gammas.hurwitz),
-    [
-        no_derivative("zeta", "x"),
-        lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),
-    ],
-    takes="float",
-    doc="Hurwitz's zeta function, the sum of (n + q)**-x over n = 0, 1, ...",
+    "Hurwitz's zeta function, the sum of (n + q)**-x over n = 0, 1, ...",
+    "x",
+    lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),
 )
 
 # --- Bessel functions -----------------------------------------------------------------------
@@ -116,19 +112,17 @@ def bessel_i1e_slope(x: Any, y: Any) -> Any:
     return select(away, slope, 0.5)
 
 
-bessel_i0e_p = Costly(
+bessel_i0e_p = define_special(
     "bessel_i0e",
     formula(bessel_formulas.i0e, wide=False),
-    [lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y)))],
-    takes="float",
-    doc="exp(-|x|) times the modified Bessel function of order 0.",
+    "exp(-|x|) times the modified Bessel function of order 0.",
+    lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
 )
-bessel_i1e_p = Costly(
+bessel_i1e_p = define_special(
     "bessel_i1e",
     formula(bessel_formulas.i1e, wide=False),
-    [lambda t, y, x: mul(t, bessel_i1e_slope(x, y))],
-    takes="float",
-    doc="exp(-|x|) times the modified Bessel function of order 1.",
+    "exp(-|x|) times the modified Bessel function of order 1.",
+    lambda t, y, x: mul(t, bessel_i1e_slope(x, y)),
 )
 
 # --- incomplete gamma -----------------------------------------------------------------------
@@ -139,36 +133,29 @@ def igamma_slope(a: Any, x: Any) -> Any:
     return exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
 
 
-igamma_p = Costly(
+igamma_p = define_special(
     "igamma",
     formula(functools.partial(gammas.incomplete_gamma, lower=True)),
-    [lambda t, z, a, x: mul(t, igamma_grad_a(a, x)), lambda t, z, a, x: mul(t, igamma_slope(a, x))],
-    takes="float",
-    doc="The regularized lower incomplete gamma function P(a, x).",
+    "The regularized lower incomplete gamma function P(a, x).",
+    lambda t, z, a, x: mul(t, igamma_grad_a(a, x)),
+    lambda t, z, a, x: mul(t, igamma_slope(a, x)),
 )
-igammac_p = Costly(
+igammac_p = define_special(
     "igammac",
     formula(functools.partial(gammas.incomplete_gamma, lower=False)),
-    [
-        lambda t, z, a, x: neg(mul(t, igamma_grad_a(a, x))),
-        lambda t, z, a, x: neg(mul(t, igamma_slope(a, x))),
-    ],
-    takes="float",
-    doc="The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
+    "The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
+    lambda t, z, a, x: neg(mul(t, igamma_grad_a(a, x))),
+    lambda t, z, a, x: neg(mul(t, igamma_slope(a, x))),
 )
-igamma_grad_a_p = Costly(
-    "igamma_grad_a",
-    formula(gammas.gamma_derivative),
-    [no_derivative("igamma_grad_a", "a"), no_derivative("igamma_grad_a", "x")],
-    takes="float",
-    doc="The derivative of P(a, x) in a.",
+igamma_grad_a_p = define_special(
+    "igamma_grad_a", formula(gammas.gamma_derivative), "The derivative of P(a, x) in a.", "a", "x"
 )
-random_gamma_grad_p = Costly(
+random_gamma_grad_p = define_special(
     "random_gamma_grad",
     formula(gammas.sample_derivative),
-    [no_derivative("random_gamma_grad", "a"), no_derivative("random_gamma_grad", "x")],
-    takes="float",
-    doc="How a gamma sample x moves with its shape a, at a fixed quantile: -(dP/da) / (dP/dx).",
+    "How a gamma sample x moves with its shape a, at a fixed quantile: -(dP/da) / (dP/dx).",
+    "a",
+    "x",
 )
 
 # --- incomplete beta ------------------------------------------------------------------------
@@ -181,16 +168,13 @@ def beta_slope(a: Any, b: Any, x: Any) -> Any:
     return exp(add(powers, norm))
 
 
-regularized_incomplete_beta_p = Costly(
+regularized_incomplete_beta_p = define_special(
     "regularized_incomplete_beta",
     formula(gammas.incomplete_beta),
-    [
-        no_derivative("betainc", "a"),
-        no_derivative("betainc", "b"),
-        lambda t, z, a, b, x: mul(t, beta_slope(a, b, x)),
-    ],
-    takes="float",
-    doc="The regularized incomplete beta function I(x; a, b).",
+    "The regularized incomplete beta function I(x; a, b).",
+    "a",
+    "b",
+    lambda t, z, a, b, x: mul(t, beta_slope(a, b, x)),
 )
 
 
