@@ -1,4 +1,4 @@
-"""Small helpers on lists, shared by every layer.
+"""Small helpers shared by every layer: lists, names that packages import later, checks of options.
 
 Nothing here knows of arrays, programs or the engine; a helper with one user lives beside it.
 """
@@ -83,6 +83,25 @@ def import_lazily(package: str, homes: dict[str, str]) -> tuple[Callable, Callab
 def list_public(module: str) -> Callable[[], list[str]]:
     """`__dir__` of a module: the names of its `__all__`, so that completion offers no helper."""
     return lambda: sorted(vars(sys.modules[module])["__all__"])
+
+
+def name_function(fun: Callable, name: str, doc: str) -> Any:
+    """The function under another name, and documented: one of those that a function makes."""
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fun
+
+
+def check_option(op: str, name: str, value: Any, *known: Any) -> None:
+    """Raise ValueError unless an argument is one of the values that it may have.
+
+    >>> check_option("qr", "mode", "f", "full", "r")
+    Traceback (most recent call last):
+    ValueError: qr: mode must be 'full' or 'r'; got 'f'.
+    """
+    if value not in known:
+        *most, last = map(repr, known)
+        raise ValueError(f"{op}: {name} must be {', '.join(most)} or {last}; got {value!r}.")
 
 
 class Record:
