@@ -16,35 +16,7 @@ from weft.numpy.promotion import as_array, as_inexact, axis_of
 from weft.primitives.slicing import split
 from weft.primitives.special.functions import erfc
 from weft.primitives.transcendental import logistic
-from weft.scipy.stats.kernels import log1mexp as log_one_less
-
-__all__ = [
-    "celu",
-    "elu",
-    "gelu",
-    "glu",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_swish",
-    "hard_tanh",
-    "identity",
-    "leaky_relu",
-    "log1mexp",
-    "log_sigmoid",
-    "mish",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "soft_sign",
-    "softplus",
-    "sparse_plus",
-    "sparse_sigmoid",
-    "squareplus",
-    "swish",
-    "tanh",
-]
+from weft.scipy.special import elementary
 
 tanh = jnp.tanh
 
@@ -207,7 +179,7 @@ def sparse_sigmoid(x: Any) -> Any:
 @fused
 def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)) for x >= 0, exact at both ends."""
-    return log_one_less(as_inexact("log1mexp", x))
+    return elementary.log1mexp(as_inexact("log1mexp", x))
 
 
 @fused(static=("axis",))

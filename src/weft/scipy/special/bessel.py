@@ -12,9 +12,11 @@ from weft.primitives.expr import Expr
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import functions as special
 from weft.primitives.special.formula import choose, equal, exp, where
-from weft.scipy.special.arguments import floats, row
-
-__all__ = ["bessel_jn", "i0", "i0e", "i1", "i1e"]
+from weft.scipy.special.definitions import (
+    define_function,
+    define_primitive,
+    promote_floats,
+)
 
 
 def grown(part: Expr, x: Expr) -> Expr:
@@ -23,46 +25,22 @@ def grown(part: Expr, x: Expr) -> Expr:
     return part * half * half
 
 
-i0_p = row(
+i0_p = define_primitive(
     "bessel_i0",
     lambda x: grown(bessel_formulas.i0e(x), x),
     [lambda t, y, x: t * i1_p.bind(x)[0]],
     "The modified Bessel function of order 0.",
 )
-i1_p = row(
+i1_p = define_primitive(
     "bessel_i1",
     lambda x: grown(bessel_formulas.i1e(x), x),
-    [
-        lambda t, y, x: (
-            t * select(x == 0, 0.5, i0_p.bind(x)[0] - y / select(x == 0, 1, x))
-        )
-    ],
+    [lambda t, y, x: t * select(x == 0, 0.5, i0_p.bind(x)[0] - y / select(x == 0, 1, x))],
     "The modified Bessel function of order 1.",
-)  # fmt: skip
-
-
-@fused
-def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0."""
-    return i0_p.bind(*floats("i0", x))[0]
-
-
-@fused
-def i0e(x: Any) -> Any:
-    """exp(-|x|) i0(x)."""
-    return special.bessel_i0e(*floats("i0e", x))
-
-
-@fused
-def i1(x: Any) -> Any:
-    """The modified Bessel function of order 1."""
-    return i1_p.bind(*floats("i1", x))[0]
-
-
-@fused
-def i1e(x: Any) -> Any:
-    """exp(-|x|) i1(x)."""
-    return special.bessel_i1e(*floats("i1e", x))
+)
+i0 = define_function("i0", lambda x: i0_p.bind(x)[0], "The modified Bessel function of order 0.")
+i1 = define_function("i1", lambda x: i1_p.bind(x)[0], "The modified Bessel function of order 1.")
+i0e = define_function("i0e", lambda x: special.bessel_i0e(x), "exp(-|x|) i0(x).")
+i1e = define_function("i1e", lambda x: special.bessel_i1e(x), "exp(-|x|) i1(x).")
 
 
 def miller(z: Expr, *, v: int, n_iter: int) -> Expr:
@@ -83,7 +61,9 @@ def miller(z: Expr, *, v: int, n_iter: int) -> Expr:
     return where(z < 0, -value, value) if v % 2 else value
 
 
-jn_p = row("bessel_jn", miller, [lambda t, y, z, **how: t * jn_slope(z, **how)], "J_v(z).")
+jn_p = define_primitive(
+    "bessel_jn", miller, [lambda t, y, z, **how: t * jn_slope(z, **how)], "J_v(z)."
+)
 
 
 def jn_slope(z: Any, *, v: int, n_iter: int) -> Any:
@@ -107,5 +87,5 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
         ) from None
     if v < 0:
         raise ValueError(f"bessel_jn: v must not be negative; got {v}.")
-    (z,) = floats("bessel_jn", z, strong=True)
+    (z,) = promote_floats("bessel_jn", z, strong=True)
     return stack([jn_p.bind(z, v=k, n_iter=n_iter)[0] for k in range(v + 1)])

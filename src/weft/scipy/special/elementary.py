@@ -23,20 +23,7 @@ from weft.primitives.special.formula import (
     log_pair,
     where,
 )
-from weft.scipy.special.arguments import floats, row
-
-__all__ = [
-    "boxcox",
-    "boxcox1p",
-    "entr",
-    "expit",
-    "kl_div",
-    "logit",
-    "rel_entr",
-    "xlog1py",
-    "xlogy",
-]
-
+from weft.scipy.special.definitions import define_function, define_pair, promote_floats
 
 INF = math.inf
 
@@ -47,32 +34,37 @@ def ratio(x: Any, y: Any) -> Any:
     return select(none, x * 0, x / pick(none, 1, y))
 
 
-xlogy_p = row(
+xlogy_p, xlogy = define_pair(
     "xlogy",
     lambda x, y: choose(x * log(y), (equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log(y), lambda t, z, x, y: t * ratio(x, y)],
-    "x log y, 0 where x is 0.",
+    """x log y, which is 0 where x is 0.
+
+    >>> from weft.scipy import special
+    >>> special.xlogy(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """,
     wide=False,
     takes="inexact",
 )
-xlog1py_p = row(
+xlog1py_p, xlog1py = define_pair(
     "xlog1py",
     lambda x, y: choose(x * log1p(y), (equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log1p(y), lambda t, z, x, y: t * ratio(x, 1 + y)],
-    "x log(1 + y), 0 where x is 0.",
+    "x log(1 + y), which is 0 where x is 0.",
     wide=False,
     takes="inexact",
 )
-logit_p = row(
+logit_p, logit = define_pair(
     "logit",
     # near 1/2 the quotient is rounded; log1p of what it is above 1 is not
-    lambda p: (
-        log(p / (1 - p))
-        if p.dtype.kind == "c"
-        else choose(log(p / (1 - p)), (abs(p - 0.5) < 0.2, log1p((2 * p - 1) / (1 - p))))
+    lambda x: (
+        log(x / (1 - x))
+        if x.dtype.kind == "c"
+        else choose(log(x / (1 - x)), (abs(x - 0.5) < 0.2, log1p((2 * x - 1) / (1 - x))))
     ),
-    [lambda t, z, p: t / (p * (1 - p))],
-    "log(p / (1 - p)).",
+    [lambda t, z, x: t / (x * (1 - x))],
+    "log(x / (1 - x)): the inverse of expit; relatively exact near 1/2.",
     wide=False,
     takes="inexact",
 )
@@ -96,24 +88,24 @@ def transformed(log_x: Any, lmbda: Any) -> Any:
     return choose(expm1(lmbda * log_x) / safe, (equal(lmbda, 0), log_x))
 
 
-boxcox_p = row(
+boxcox_p, boxcox = define_pair(
     "boxcox",
     lambda x, lmbda: transformed(log(x), lmbda),
     [
         lambda t, z, x, lmbda: t * ops.pow(x, lmbda - 1),
         lambda t, z, x, lmbda: t * power_slope(z, x, lmbda, ops.log(x)),
     ],
-    "(x**lmbda - 1) / lmbda, log x for lmbda 0.",
+    "(x**lmbda - 1) / lmbda, log x where lmbda is 0; without cancellation for small lmbda.",
     takes="inexact",
 )
-boxcox1p_p = row(
+boxcox1p_p, boxcox1p = define_pair(
     "boxcox1p",
     lambda x, lmbda: transformed(log1p(x), lmbda),
     [
         lambda t, z, x, lmbda: t * ops.exp((lmbda - 1) * ops.log1p(x)),
         lambda t, z, x, lmbda: t * power_slope(z, x, lmbda, ops.log1p(x)),
     ],
-    "((1 + x)**lmbda - 1) / lmbda, log(1 + x) for lmbda 0.",
+    "boxcox(1 + x, lmbda), exact for small x.",
     takes="inexact",
 )
 
@@ -130,45 +122,31 @@ def divergence(p: Expr, q: Expr) -> Expr:
     )
 
 
-kl_div_p = row(
+kl_div_p, kl_div = define_pair(
     "kl_div",
     divergence,
     [
         lambda t, z, p, q: t * select(z == INF, 0, ops.log(p / q)),
         lambda t, z, p, q: t * select(z == INF, 0, 1 - p / q),
     ],
-    "p log(p / q) - p + q.",
+    """rel_entr(p, q) - p + q, the terms of the Kullback-Leibler divergence; inf out of its domain.
+
+    Relatively exact where p is near q, where the difference as written is not.
+    """,
 )
-
-
-@fused
-def xlogy(x: Any, y: Any) -> Any:
-    """x log y, which is 0 where x is 0.
-
-    >>> from weft.scipy import special
-    >>> special.xlogy(0.0, 0.0)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return xlogy_p.bind(*floats("xlogy", x, y, takes_complex=True))[0]
-
-
-@fused
-def xlog1py(x: Any, y: Any) -> Any:
-    """x log(1 + y), which is 0 where x is 0."""
-    return xlog1py_p.bind(*floats("xlog1py", x, y, takes_complex=True))[0]
 
 
 @fused
 def entr(x: Any) -> Any:
     """-x log x, 0 at 0 and -inf for negative x."""
-    (x,) = floats("entr", x)
+    (x,) = promote_floats("entr", x)
     return pick(x < 0, -INF, -xlogy_p.bind(x, x)[0])
 
 
 @fused
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
-    p, q = floats("rel_entr", p, q)
+    p, q = promote_floats("rel_entr", p, q)
     return relative(p, q)
 
 
@@ -181,34 +159,16 @@ def relative(p: Any, q: Any) -> Any:
     return pick(undefined, p + q, pick(positive, out, pick(none, 0, INF)))
 
 
-@fused
-def kl_div(p: Any, q: Any) -> Any:
-    """rel_entr(p, q) - p + q, the terms of the Kullback-Leibler divergence; inf out of its domain.
-
-    Relatively exact where p is near q, where the difference as written is not.
-    """
-    return kl_div_p.bind(*floats("kl_div", p, q))[0]
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for x >= 0, to full precision at both ends (Maechler 2012)."""
+    near = x < math.log(2)
+    low, high = pick(near, x, math.log(2)), pick(near, math.log(2), x)
+    return pick(near, ops.log(-ops.expm1(-low)), ops.log1p(-ops.exp(-high)))
 
 
-@fused
-def logit(x: Any) -> Any:
-    """log(x / (1 - x)): the inverse of expit; relatively exact near 1/2."""
-    return logit_p.bind(*floats("logit", x, takes_complex=True))[0]
-
-
-@fused
-def expit(x: Any) -> Any:
-    """1 / (1 + exp(-x)), the logistic function."""
-    return ops.logistic(*floats("expit", x, takes_complex=True))
-
-
-@fused
-def boxcox(x: Any, lmbda: Any) -> Any:
-    """(x**lmbda - 1) / lmbda, log x where lmbda is 0; without cancellation for small lmbda."""
-    return boxcox_p.bind(*floats("boxcox", x, lmbda, takes_complex=True))[0]
-
-
-@fused
-def boxcox1p(x: Any, lmbda: Any) -> Any:
-    """boxcox(1 + x, lmbda), exact for small x."""
-    return boxcox1p_p.bind(*floats("boxcox1p", x, lmbda, takes_complex=True))[0]
+expit = define_function(
+    "expit",
+    lambda x: ops.logistic(x),
+    "1 / (1 + exp(-x)), the logistic function.",
+    takes_complex=True,
+)

@@ -41,28 +41,14 @@ from weft.primitives.special.formula import (
     sin_pi,
     where,
 )
-from weft.scipy.special.arguments import floats, row, widely
+from weft.scipy.special.definitions import (
+    compute_wide,
+    define_function,
+    define_pair,
+    define_primitive,
+    promote_floats,
+)
 from weft.xla.array import put
-
-__all__ = [
-    "bernoulli",
-    "beta",
-    "betainc",
-    "betaln",
-    "comb",
-    "digamma",
-    "factorial",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "gammasgn",
-    "loggamma",
-    "multigammaln",
-    "poch",
-    "polygamma",
-    "zeta",
-]
 
 psi = special.digamma
 _LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
@@ -184,7 +170,7 @@ def riemann(x: Expr) -> Expr:
     return choose(up, (low, scale * sin_pi(x * 0.5) * up), (equal(x, 1), math.inf))
 
 
-beta_p = row(
+beta_p, beta = define_pair(
     "beta",
     beta_of,
     [
@@ -192,28 +178,34 @@ beta_p = row(
         lambda t, y, a, b: t * y * (psi(b) - psi(a + b)),
     ],
     "gamma(a) gamma(b) / gamma(a + b).",
+    strong=True,
 )
-betaln_p = row(
+betaln_p, betaln = define_pair(
     "betaln",
     log_beta,
     [
         lambda t, y, a, b: t * (psi(a) - psi(a + b)),
         lambda t, y, a, b: t * (psi(b) - psi(a + b)),
     ],
-    "log |beta(a, b)|.",
+    "log |beta(a, b)|, without cancellation for large a or b.",
 )
-gamma_p = row("gamma", gammas.gamma, [lambda t, y, x: t * y * psi(x)], "The gamma function.")
-gammasgn_p = row("gammasgn", gammas.gamma_sign, [None], "The sign of gamma(x).", wide=False)
-poch_p = row(
+gamma_p = define_primitive(
+    "gamma", gammas.gamma, [lambda t, y, x: t * y * psi(x)], "The gamma function."
+)
+gammasgn_p = define_primitive(
+    "gammasgn", gammas.gamma_sign, [None], "The sign of gamma(x).", wide=False
+)
+poch_p, poch = define_pair(
     "poch",
     pochhammer,
     [
         lambda t, y, z, m: t * y * (psi(z + m) - psi(z)),
         lambda t, y, z, m: t * y * psi(z + m),
     ],
-    "gamma(z + m) / gamma(z).",
+    "gamma(z + m) / gamma(z), the rising factorial.",
+    strong=True,
 )
-comb_p = row(
+comb_p = define_primitive(
     "comb",
     combinations,
     [
@@ -222,7 +214,7 @@ comb_p = row(
     ],
     "The number of ways to choose k of n things.",
 )
-factorial_p = row(
+factorial_p = define_primitive(
     "factorial",
     factorial_of,
     [lambda t, y, n: t * y * psi(n + 1)],
@@ -280,37 +272,19 @@ def gamma(x: Any) -> Any:
     >>> special.gamma(5.0)
     Array(24., dtype=float32)
     """
-    (x,) = floats("gamma", x, strong=True, takes_complex=True)
+    (x,) = promote_floats("gamma", x, strong=True, takes_complex=True)
     if dtypes.is_complex(x.dtype):
-        return widely(lambda z: elementary.exp(complex_loggamma(z)), x)
+        return compute_wide(lambda z: elementary.exp(complex_loggamma(z)), x)
     return gamma_p.bind(x)[0]
-
-
-@fused
-def gammaln(x: Any) -> Any:
-    """log |gamma(x)|."""
-    return special.lgamma(*floats("gammaln", x))
 
 
 @fused
 def loggamma(x: Any) -> Any:
     """log gamma(x) on the branch that is real for positive x; NaN for negative real x."""
-    (x,) = floats("loggamma", x, takes_complex=True)
+    (x,) = promote_floats("loggamma", x, takes_complex=True)
     if dtypes.is_complex(x.dtype):
-        return widely(complex_loggamma, x)
+        return compute_wide(complex_loggamma, x)
     return select(x < 0, float("nan"), special.lgamma(select(x < 0, 1, x)))
-
-
-@fused
-def gammasgn(x: Any) -> Any:
-    """The sign of gamma(x): 1 or -1; NaN at negative whole numbers."""
-    return gammasgn_p.bind(*floats("gammasgn", x, strong=True))[0]
-
-
-@fused
-def digamma(x: Any) -> Any:
-    """The derivative of gammaln."""
-    return special.digamma(*floats("digamma", x))
 
 
 def order_of(op: str, n: Any) -> Any:
@@ -324,49 +298,13 @@ def order_of(op: str, n: Any) -> Any:
 @fused
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order n of digamma at x; n are integers >= 0."""
-    return special.polygamma(*floats("polygamma", order_of("polygamma", n), x))
-
-
-@fused
-def gammainc(a: Any, x: Any) -> Any:
-    """P(a, x), the integral of t**(a-1) exp(-t) from 0 to x over gamma(a)."""
-    return special.igamma(*floats("gammainc", a, x))
-
-
-@fused
-def gammaincc(a: Any, x: Any) -> Any:
-    """Q(a, x) = 1 - gammainc(a, x), exact where it is small."""
-    return special.igammac(*floats("gammaincc", a, x))
-
-
-@fused
-def beta(a: Any, b: Any) -> Any:
-    """gamma(a) gamma(b) / gamma(a + b)."""
-    return beta_p.bind(*floats("beta", a, b, strong=True))[0]
-
-
-@fused
-def betaln(a: Any, b: Any) -> Any:
-    """log |beta(a, b)|, without cancellation for large a or b."""
-    return betaln_p.bind(*floats("betaln", a, b))[0]
-
-
-@fused
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """I(x; a, b), the integral of t**(a-1) (1-t)**(b-1) from 0 to x over beta(a, b)."""
-    return special.betainc(*floats("betainc", a, b, x))
-
-
-@fused
-def poch(z: Any, m: Any) -> Any:
-    """gamma(z + m) / gamma(z), the rising factorial."""
-    return poch_p.bind(*floats("poch", z, m, strong=True))[0]
+    return special.polygamma(*promote_floats("polygamma", order_of("polygamma", n), x))
 
 
 @fused(static=("repetition",))
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """How many ways there are to choose k of N things, with `repetition` more than once each."""
-    n, k = floats("comb", N, k)
+    n, k = promote_floats("comb", N, k)
     if not repetition:
         return comb_p.bind(n, k)[0]
     out = comb_p.bind(n + k - 1, k)[0]
@@ -380,7 +318,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
         raise NotImplementedError(
             "factorial: exact must be False; got True. Hint: math.factorial(n)."
         )
-    return factorial_p.bind(*floats("factorial", n))[0]
+    return factorial_p.bind(*promote_floats("factorial", n))[0]
 
 
 @fused(static=("d",))
@@ -390,22 +328,22 @@ def multigammaln(a: Any, d: Any) -> Any:
         d = operator.index(d)
     except TypeError:
         raise TypeError(f"multigammaln: d must be a Python integer; got {d!r}.") from None
-    (a,) = floats("multigammaln", a, strong=True)
+    (a,) = promote_floats("multigammaln", a, strong=True)
     out = a * 0 + d * (d - 1) / 4 * math.log(math.pi)
     for j in range(d):
         out = out + special.lgamma(a - j / 2)
     return out
 
 
-zeta_one_p = row("zeta_one", riemann, [None], "Riemann's zeta function.")
+zeta_one_p = define_primitive("zeta_one", riemann, [None], "Riemann's zeta function.")
 
 
 @fused
 def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz's zeta function, the sum of (k + q)**-x over k = 0, 1, ...; Riemann's without q."""
     if q is not None:
-        return special.zeta(*floats("zeta", x, q))
-    (x,) = floats("zeta", x)
+        return special.zeta(*promote_floats("zeta", x, q))
+    (x,) = promote_floats("zeta", x)
     return zeta_one_p.bind(x)[0]
 
 
@@ -444,3 +382,28 @@ def bernoulli(n: int) -> Any:
     known = bernoulli_numbers(min(n, 300))
     known += [0.0 if k % 2 else (-1) ** (k // 2 - 1) * math.inf for k in range(301, n + 1)]
     return put(np.array(known).astype(dtypes.default_float()))
+
+
+gammaln = define_function("gammaln", lambda x: special.lgamma(x), "log |gamma(x)|.")
+digamma = define_function("digamma", lambda x: special.digamma(x), "The derivative of gammaln.")
+gammainc = define_function(
+    "gammainc",
+    lambda a, x: special.igamma(a, x),
+    "P(a, x), the integral of t**(a-1) exp(-t) from 0 to x over gamma(a).",
+)
+gammaincc = define_function(
+    "gammaincc",
+    lambda a, x: special.igammac(a, x),
+    "Q(a, x) = 1 - gammainc(a, x), exact where it is small.",
+)
+betainc = define_function(
+    "betainc",
+    lambda a, b, x: special.betainc(a, b, x),
+    "I(x; a, b), the integral of t**(a-1) (1-t)**(b-1) from 0 to x over beta(a, b).",
+)
+gammasgn = define_function(
+    "gammasgn",
+    lambda x: gammasgn_p.bind(x)[0],
+    "The sign of gamma(x): 1 or -1; NaN at negative whole numbers.",
+    strong=True,
+)

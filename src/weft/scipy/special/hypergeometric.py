@@ -7,9 +7,7 @@ cancel (large parameters of different signs) digits are lost, as in SciPy.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from weft.numpy.fused import fused
 from weft.primitives.elementwise import no_derivative
 from weft.primitives.expr import Expr
 from weft.primitives.special.formula import (
@@ -22,9 +20,7 @@ from weft.primitives.special.formula import (
     where,
 )
 from weft.primitives.special.gamma import gamma_sign, is_whole, log_gamma, power
-from weft.scipy.special.arguments import floats, row
-
-__all__ = ["hyp1f1", "hyp2f1"]
+from weft.scipy.special.definitions import define_pair, define_primitive
 
 
 def kummer_series(a: Expr, b: Expr, x: Expr, active: Expr) -> tuple[Expr, Expr, Expr]:
@@ -147,19 +143,19 @@ def gauss(a: Expr, b: Expr, c: Expr, x: Expr) -> Expr:
     )
 
 
-hyp1f1_a_p = row(
+hyp1f1_a_p = define_primitive(
     "hyp1f1_a",
     lambda a, b, x: kummer(a, b, x, "a"),
     [no_derivative("hyp1f1", n) for n in "abx"],
     "The derivative of 1F1 in a.",
 )
-hyp1f1_b_p = row(
+hyp1f1_b_p = define_primitive(
     "hyp1f1_b",
     lambda a, b, x: kummer(a, b, x, "b"),
     [no_derivative("hyp1f1", n) for n in "abx"],
     "The derivative of 1F1 in b.",
 )
-hyp1f1_p = row(
+hyp1f1_p, hyp1f1 = define_pair(
     "hyp1f1",
     kummer,
     [
@@ -167,31 +163,19 @@ hyp1f1_p = row(
         lambda t, y, a, b, x: t * hyp1f1_b_p.bind(a, b, x)[0],
         lambda t, y, a, b, x: t * (a / b) * hyp1f1_p.bind(a + 1, b + 1, x)[0],
     ],
-    "Kummer's function 1F1(a; b; x).",
+    """Kummer's function 1F1(a; b; x), the sum of (a)_n x**n / ((b)_n n!).
+
+    Differentiable in all three, once in a and b.
+    """,
+    strong=True,
 )
-hyp2f1_p = row(
+hyp2f1_p, hyp2f1 = define_pair(
     "hyp2f1",
     gauss,
     [
         *[no_derivative("hyp2f1", n) for n in "abc"],
-        lambda t, y, a, b, c, x: (
-            t * (a * b / c) * hyp2f1_p.bind(a + 1, b + 1, c + 1, x)[0]
-        ),
+        lambda t, y, a, b, c, x: t * (a * b / c) * hyp2f1_p.bind(a + 1, b + 1, c + 1, x)[0],
     ],
-    "Gauss's function 2F1(a, b; c; x).",
-)  # fmt: skip
-
-
-@fused
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's function 1F1(a; b; x), the sum of (a)_n x**n / ((b)_n n!).
-
-    Differentiable in all three, once in a and b.
-    """
-    return hyp1f1_p.bind(*floats("hyp1f1", a, b, x, strong=True))[0]
-
-
-@fused
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Gauss's function 2F1(a, b; c; x), for x <= 1 or a polynomial. Differentiable in x."""
-    return hyp2f1_p.bind(*floats("hyp2f1", a, b, c, x, strong=True))[0]
+    "Gauss's function 2F1(a, b; c; x), for x <= 1 or a polynomial. Differentiable in x.",
+    strong=True,
+)

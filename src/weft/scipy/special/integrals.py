@@ -33,9 +33,7 @@ from weft.primitives.special.formula import (
     where,
 )
 from weft.primitives.special.gamma import digamma
-from weft.scipy.special.arguments import floats, row
-
-__all__ = ["exp1", "expi", "expn", "fresnel", "sici", "spence"]
+from weft.scipy.special.definitions import define_pair, define_primitive, promote_floats
 
 _EULER = 0.5772156649015329
 _EI_ZERO = Fraction("0.37250741078136663446199186658011913353568949777165")
@@ -187,33 +185,55 @@ def down(n: Any, x: Any) -> Any:
     return -expn_p.bind(select(n < 1, 0, n - 1), x)[0]
 
 
-exp1_p = row("exp1", e1, [lambda t, y, x: t * (-ops.exp(-x) / x)], "E1(x).")
-expi_p = row("expi", ei, [lambda t, y, x: t * (ops.exp(x) / x)], "Ei(x).")
-expn_p = row("expn", en, [None, lambda t, y, n, x: t * down(n, x)], "En(x).")
-spence_p = row(
+exp1_p, exp1 = define_pair(
+    "exp1",
+    e1,
+    [lambda t, y, x: t * (-ops.exp(-x) / x)],
+    "The integral of exp(-t) / t from x to infinity, for x > 0; NaN for negative x.",
+    strong=True,
+)
+expi_p, expi = define_pair(
+    "expi",
+    ei,
+    [lambda t, y, x: t * (ops.exp(x) / x)],
+    """The principal value of the integral of exp(t) / t from -infinity to x.
+
+    >>> from weft.scipy import special
+    >>> special.expi(1.0)
+    Array(1.8951178, dtype=float32)
+    """,
+    strong=True,
+)
+expn_p, expn = define_pair(
+    "expn",
+    en,
+    [None, lambda t, y, n, x: t * down(n, x)],
+    "The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0.",
+    strong=True,
+)
+spence_p, spence = define_pair(
     "spence",
     dilogarithm,
-    [
-        lambda t, y, x: (
-            t * select(x == 1, -1, ops.log(x) / select(x == 1, 1, 1 - x))
-        )
-    ],
-    "Li2(1 - x).",
-)  # fmt: skip
-sine_p = row(
+    [lambda t, y, x: t * select(x == 1, -1, ops.log(x) / select(x == 1, 1, 1 - x))],
+    "The integral of log(t) / (1 - t) from 1 to x, the dilogarithm of 1 - x; NaN for x < 0.",
+    strong=True,
+)
+sine_p = define_primitive(
     "sine_integral",
     sine_integral,
     [lambda t, y, x: t * select(x == 0, 1, ops.sin(x) / select(x == 0, 1, x))],
     "Si(x).",
 )
-cosine_p = row("cosine_integral", cosine_integral, [lambda t, y, x: t * ops.cos(x) / x], "Ci(x).")
-fresnel_s_p = row(
+cosine_p = define_primitive(
+    "cosine_integral", cosine_integral, [lambda t, y, x: t * ops.cos(x) / x], "Ci(x)."
+)
+fresnel_s_p = define_primitive(
     "fresnel_s",
     lambda x: fresnel_integral(x, cosine=False),
     [lambda t, y, x: t * ops.sin(x * x * (math.pi / 2))],
     "S(x).",
 )
-fresnel_c_p = row(
+fresnel_c_p = define_primitive(
     "fresnel_c",
     lambda x: fresnel_integral(x, cosine=True),
     [lambda t, y, x: t * ops.cos(x * x * (math.pi / 2))],
@@ -222,44 +242,15 @@ fresnel_c_p = row(
 
 
 @fused
-def exp1(x: Any) -> Any:
-    """The integral of exp(-t) / t from x to infinity, for x > 0; NaN for negative x."""
-    return exp1_p.bind(*floats("exp1", x, strong=True))[0]
-
-
-@fused
-def expi(x: Any) -> Any:
-    """The principal value of the integral of exp(t) / t from -infinity to x.
-
-    >>> from weft.scipy import special
-    >>> special.expi(1.0)
-    Array(1.8951178, dtype=float32)
-    """
-    return expi_p.bind(*floats("expi", x, strong=True))[0]
-
-
-@fused
-def expn(n: Any, x: Any) -> Any:
-    """The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0."""
-    return expn_p.bind(*floats("expn", n, x, strong=True))[0]
-
-
-@fused
-def spence(x: Any) -> Any:
-    """The integral of log(t) / (1 - t) from 1 to x, the dilogarithm of 1 - x; NaN for x < 0."""
-    return spence_p.bind(*floats("spence", x, strong=True))[0]
-
-
-@fused
 def sici(x: Any) -> tuple[Any, Any]:
     """(Si, Ci): the integral of sin(t) / t from 0 to x; Euler's constant, log |x| and the integral
     of (cos(t) - 1) / t added."""
-    (x,) = floats("sici", x, strong=True)
+    (x,) = promote_floats("sici", x, strong=True)
     return sine_p.bind(x)[0], cosine_p.bind(x)[0]
 
 
 @fused
 def fresnel(x: Any) -> tuple[Any, Any]:
     """(S, C): the integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x."""
-    (x,) = floats("fresnel", x, strong=True)
+    (x,) = promote_floats("fresnel", x, strong=True)
     return fresnel_s_p.bind(x)[0], fresnel_c_p.bind(x)[0]

@@ -18,9 +18,7 @@ from weft.numpy.manipulation import broadcast_to, stack
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
 from weft.primitives.transcendental import cos, sin, sqrt
-from weft.scipy.special.arguments import floats
-
-__all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
+from weft.scipy.special.definitions import promote_floats
 
 
 def table(size: int, z: Any, sine: Any, normalized: bool) -> list[list]:
@@ -58,7 +56,7 @@ def orders(op: str, m: Any, n: Any) -> int:
 
 def argument(op: str, z: Any) -> Any:
     """The array of arguments, of one axis."""
-    (z,) = floats(op, z, strong=True)
+    (z,) = promote_floats(op, z, strong=True)
     if z.ndim > 1:
         raise ShapeError(f"{op}: z must be a scalar or have one axis; got {z.aval}.")
     return z.reshape(-1)
@@ -130,7 +128,7 @@ def sph_harm_y(
 def harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     """sph_harm_y with all degrees at most `size`."""
     n, m = as_array(n, "sph_harm_y"), as_array(m, "sph_harm_y")
-    theta, phi = floats("sph_harm_y", theta, phi, strong=True)
+    theta, phi = promote_floats("sph_harm_y", theta, phi, strong=True)
     shape = np.broadcast_shapes(n.shape, m.shape, theta.shape, phi.shape)
     n, m, theta, phi = (broadcast_to(v, shape) for v in (n, m, theta, phi))
     order = ops.abs(m)

@@ -20,54 +20,48 @@ from weft.primitives.expr import Expr
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import functions as special
 from weft.primitives.special.formula import choose, equal, exp, where
-from weft.scipy.special.arguments import floats, row, widely
-
-__all__ = [
-    "dawsn",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfcx",
-    "erfinv",
-    "log_ndtr",
-    "ndtr",
-    "ndtri",
-    "owens_t",
-    "wofz",
-]
+from weft.scipy.special.definitions import (
+    compute_wide,
+    define_function,
+    define_pair,
+    define_primitive,
+    promote_floats,
+)
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
-erfcx_p = row(
+erfcx_p = define_primitive(
     "erfcx",
     error_formulas.scaled_erfc,
     [lambda t, y, x: t * (2 * x * y - 2 / _ROOT_PI)],
     "exp(x**2) erfc(x).",
     wide=False,
 )
-erfcinv_p = row(
+erfcinv_p, erfcinv = define_pair(
     "erfcinv",
     error_formulas.erfc_inverse,
     [lambda t, y, x: t * (-_ROOT_PI / 2) * elementary.exp(y * y)],
-    "The x whose erfc is given.",
+    "The y whose erfc is x; NaN outside of [0, 2].",
     wide=False,
 )
-ndtr_p = row(
+ndtr_p, ndtr = define_pair(
     "ndtr",
     error_formulas.normal_cdf,
     [lambda t, y, x: t * elementary.exp(-0.5 * x * x) * (1 / _ROOT_2PI)],
-    "The distribution function of the normal distribution.",
+    "The distribution function of the normal distribution, exact in the lower tail.",
     wide=False,
+    strong=True,
 )
-ndtri_p = row(
+ndtri_p, ndtri = define_pair(
     "ndtri",
     error_formulas.normal_quantile,
     [lambda t, y, p: t * _ROOT_2PI * elementary.exp(0.5 * y * y)],
-    "The x whose normal distribution function is given.",
+    "The x whose normal distribution function is p; NaN outside of [0, 1].",
     wide=False,
+    strong=True,
 )
-log_ndtr_p = row(
+log_ndtr_p = define_primitive(
     "log_ndtr",
     error_formulas.log_normal_cdf,
     # the density over the distribution function; erfcx of a large negative number is inf, and
@@ -76,12 +70,13 @@ log_ndtr_p = row(
     "log of the distribution function of the normal distribution.",
     wide=False,
 )
-dawsn_p = row(
+dawsn_p, dawsn = define_pair(
     "dawsn",
     error_formulas.dawson,
     [lambda t, y, x: t * (1 - 2 * x * y)],
-    "exp(-x**2) times the integral of exp(t**2) from 0 to x.",
+    "Dawson's integral: exp(-x**2) times the integral of exp(t**2) from 0 to x.",
     wide=False,
+    strong=True,
 )
 
 
@@ -109,20 +104,24 @@ def owen(h: Expr, a: Expr) -> Expr:
     return where(a < 0, -whole, whole)
 
 
-owens_t_p = row(
+owens_t_p, owens_t = define_pair(
     "owens_t",
     owen,
     [
         lambda t, y, h, a: (
-            t * elementary.exp(-0.5 * h * h) * special.erf(a * h * math.sqrt(0.5))
+            t
+            * elementary.exp(-0.5 * h * h)
+            * special.erf(a * h * math.sqrt(0.5))
             * (-0.5 / _ROOT_2PI)
         ),
         lambda t, y, h, a: (
             t * elementary.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a))
         ),
     ],
-    "Owen's T function.",
-)  # fmt: skip
+    """Owen's T function: 1 / 2 pi times the integral over x from 0 to a of
+    exp(-h**2 (1 + x**2) / 2) / (1 + x**2).""",
+    strong=True,
+)
 
 
 def faddeeva(z: Any) -> Any:
@@ -164,7 +163,7 @@ def wofz_anywhere(z: Any) -> Any:
 @custom_jvp
 def wofz_of(z: Any) -> Any:
     """wofz of complex numbers."""
-    return widely(wofz_anywhere, z)
+    return compute_wide(wofz_anywhere, z)
 
 
 wofz_of.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
@@ -174,62 +173,15 @@ wofz_of.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
 def wofz(z: Any) -> Any:
     """The Faddeeva function exp(-z**2) erfc(-i z), complex."""
     z = as_array(z, "wofz")
-    (z,) = floats("wofz", z, strong=True, takes_complex=True)
+    (z,) = promote_floats("wofz", z, strong=True, takes_complex=True)
     return wofz_of(ops.convert(z, dtypes.complex_dtype(z.dtype)))
-
-
-@fused
-def erf(x: Any) -> Any:
-    """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
-
-    >>> from weft.scipy import special
-    >>> special.erf(0.0)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return special.erf(*floats("erf", x))
-
-
-@fused
-def erfc(x: Any) -> Any:
-    """1 - erf(x), exact in the tail."""
-    return special.erfc(*floats("erfc", x))
-
-
-@fused
-def erfinv(x: Any) -> Any:
-    """The y whose erf is x; NaN outside of [-1, 1]."""
-    return special.erf_inv(*floats("erfinv", x))
-
-
-@fused
-def erfcinv(x: Any) -> Any:
-    """The y whose erfc is x; NaN outside of [0, 2]."""
-    return erfcinv_p.bind(*floats("erfcinv", x))[0]
 
 
 @fused
 def erfcx(x: Any) -> Any:
     """exp(x**2) erfc(x), also of complex x."""
-    (x,) = floats("erfcx", x, strong=True, takes_complex=True)
+    (x,) = promote_floats("erfcx", x, strong=True, takes_complex=True)
     return wofz_of(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.bind(x)[0]
-
-
-@fused
-def dawsn(x: Any) -> Any:
-    """Dawson's integral: exp(-x**2) times the integral of exp(t**2) from 0 to x."""
-    return dawsn_p.bind(*floats("dawsn", x, strong=True))[0]
-
-
-@fused
-def ndtr(x: Any) -> Any:
-    """The distribution function of the normal distribution, exact in the lower tail."""
-    return ndtr_p.bind(*floats("ndtr", x, strong=True))[0]
-
-
-@fused
-def ndtri(p: Any) -> Any:
-    """The x whose normal distribution function is p; NaN outside of [0, 1]."""
-    return ndtri_p.bind(*floats("ndtri", p, strong=True))[0]
 
 
 @fused(static=("series_order",))
@@ -242,11 +194,20 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise TypeError(f"log_ndtr: series_order must be an integer; got {series_order!r}.")
     if not 0 <= series_order <= 30:
         raise ValueError(f"log_ndtr: series_order must be from 0 to 30; got {series_order}.")
-    return log_ndtr_p.bind(*floats("log_ndtr", x, strong=True))[0]
+    return log_ndtr_p.bind(*promote_floats("log_ndtr", x, strong=True))[0]
 
 
-@fused
-def owens_t(h: Any, a: Any) -> Any:
-    """Owen's T function: 1 / 2 pi times the integral over x from 0 to a of
-    exp(-h**2 (1 + x**2) / 2) / (1 + x**2)."""
-    return owens_t_p.bind(*floats("owens_t", h, a, strong=True))[0]
+erf = define_function(
+    "erf",
+    lambda x: special.erf(x),
+    """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
+
+    >>> from weft.scipy import special
+    >>> special.erf(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """,
+)
+erfc = define_function("erfc", lambda x: special.erfc(x), "1 - erf(x), exact in the tail.")
+erfinv = define_function(
+    "erfinv", lambda x: special.erf_inv(x), "The y whose erf is x; NaN outside of [-1, 1]."
+)

@@ -11,9 +11,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_operand
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
-from weft.scipy.special.arguments import floats
-
-__all__ = ["log_softmax", "logsumexp", "softmax"]
+from weft.scipy.special.definitions import promote_floats
 
 INF = float("inf")
 
@@ -50,10 +48,10 @@ def logsumexp(
     Array(1000.6932, dtype=float32)
     """
     if b is None:
-        (x,) = floats("logsumexp", a, strong=True, takes_complex=True)
+        (x,) = promote_floats("logsumexp", a, strong=True, takes_complex=True)
         weight = None
     else:
-        x, weight = floats("logsumexp", a, as_operand("logsumexp", b), strong=True,
+        x, weight = promote_floats("logsumexp", a, as_operand("logsumexp", b), strong=True,
                            takes_complex=True)  # fmt: skip
         x = where_(weight == 0, -INF, x)  # what weighs nothing does not decide the scale
     if where is not None:  # what is left out has no exponential to overflow
@@ -78,7 +76,7 @@ def logsumexp(
 
 def shifted(op: str, x: Any, axis: Any) -> Any:
     """x less its maximum along `axis`."""
-    (x,) = floats(op, x, strong=True, takes_complex=True)
+    (x,) = promote_floats(op, x, strong=True, takes_complex=True)
     return x - highest(x, axis)
 
 

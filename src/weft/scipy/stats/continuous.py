@@ -17,6 +17,7 @@ from weft.scipy.special import (
     ndtr,
     ndtri,
 )
+from weft.scipy.special.elementary import log1mexp
 from weft.scipy.stats.distribution import (
     define_distribution,
     evaluate_inside,
@@ -25,7 +26,6 @@ from weft.scipy.stats.distribution import (
 from weft.scipy.stats.kernels import (
     LOG_2,
     LOG_2PI,
-    log1mexp,
     log1p_square,
     log_beta_density,
     log_of_part,

@@ -19,13 +19,6 @@ LOG_2PI = math.log(2 * math.pi)
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
-def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)) for x >= 0, to full precision at both ends (Maechler 2012)."""
-    near = x < LOG_2
-    low, high = jnp.where(near, x, LOG_2), jnp.where(near, LOG_2, x)
-    return jnp.where(near, jnp.log(-jnp.expm1(-low)), jnp.log1p(-jnp.exp(-high)))
-
-
 def log_of_part(p: Any, rest: Any) -> Any:
     """log p, given p and 1 - p of which each is accurate where it is small."""
     small = p < 0.5

@@ -15,8 +15,7 @@ from weft.numpy.promotion import as_array, axis_of
 from weft.primitives.cumulative import cummax, cummin
 from weft.primitives.layout import broadcasted_iota
 from weft.primitives.sort import sort_key_val
-
-METHODS = ("average", "min", "max", "dense", "ordinal")
+from weft.util import check_option
 
 
 class ModeResult(NamedTuple):
@@ -98,8 +97,7 @@ def rankdata(
     [3.5 1.  3.5 2. ]
     """
     check_policy("rankdata", nan_policy)
-    if method not in METHODS:
-        raise ValueError(f"rankdata: method must be one of {', '.join(METHODS)}; got {method!r}.")
+    check_option("rankdata", "method", method, "average", "min", "max", "dense", "ordinal")
     x, at = flat_or_axis("rankdata", a, axis)
     dtype = dtypes.default_float()
     n = x.shape[at]
