@@ -1,6 +1,6 @@
 """Linear systems, inverses, determinants and least squares, each with its derivative.
 
-What numpy/linalg.py and scipy/linalg.py share: operands are arrays here, of float or complex dtype.
+What numpy/linalg.py and scipy/linalg/ share: operands are arrays here, of float or complex dtype.
 Derivatives are those of the equations that results solve; none goes through a factorization.
 """
 

@@ -1,9 +1,4 @@
-"""Linear algebra by SciPy's names: `weft.scipy.linalg`.
-
-Factorizations and systems are here, functions of matrices in matrix_functions.py, matrices of a
-known form in special_matrices.py. Arguments `overwrite_a`, `check_finite` and the like, which
-exist for SciPy's sake, are of no consequence.
-"""
+"""Linear systems, factorizations and eigenvalues: `solve`, `lu`, `qr`, `svd`, `eigh` and others."""
 
 from __future__ import annotations
 
@@ -41,33 +36,8 @@ from weft.primitives.matrices import (
     rows,
     upper_part,
 )
-from weft.scipy.matrix_functions import *  # noqa: F403
-from weft.scipy.matrix_functions import __all__ as functions_of_matrices
-from weft.scipy.matrix_functions import complex_matrices
-from weft.scipy.special_matrices import *  # noqa: F403
-from weft.scipy.special_matrices import __all__ as known_matrices
-
-__all__ = [
-    "cho_factor",
-    "cho_solve",
-    "cholesky",
-    "det",
-    "eigh",
-    "eigh_tridiagonal",
-    "hessenberg",
-    "inv",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "qr",
-    "qr_multiply",
-    "schur",
-    "solve",
-    "solve_triangular",
-    "svd",
-    *functions_of_matrices,
-    *known_matrices,
-]
+from weft.scipy.linalg.functions import complex_matrices
+from weft.util import check_option
 
 # --- systems --------------------------------------------------------------------------------
 
@@ -98,8 +68,7 @@ def solve(
     With `assume_a` "pos", a is positive definite, NaN coming out where it is not, and only its
     upper triangle is read, or the `lower` one. "gen", "sym" and "her" solve general systems.
     """
-    if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos'; got {assume_a!r}.")
+    check_option("solve", "assume_a", assume_a, "gen", "sym", "her", "pos")
     if assume_a != "pos":
         return solution("solve", a, b)
     a, b, vector = right_side("solve", a, b)
@@ -131,10 +100,7 @@ def solve_triangular(
     >>> print(solve_triangular(jnp.array([[2., 1.], [0., 4.]]), jnp.array([4., 8.])))
     [1. 2.]
     """
-    if trans not in TRANSPOSED:
-        raise ValueError(
-            f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C'; got {trans!r}."
-        )
+    check_option("solve_triangular", "trans", trans, *TRANSPOSED)
     kind = TRANSPOSED[trans]
     a, b, vector = right_side("solve_triangular", a, b, HALF_TOO)
     x = triangular.triangular_solve(
@@ -228,8 +194,7 @@ def lu_solve(
 
     `trans` is 1 for the transpose of a, 2 for its conjugate transpose.
     """
-    if trans not in (0, 1, 2):
-        raise ValueError(f"lu_solve: trans must be 0, 1 or 2; got {trans!r}.")
+    check_option("lu_solve", "trans", trans, 0, 1, 2)
     factors, pivots = lu_and_piv
     return lu_solved(factors, pivots, b, trans)
 
@@ -289,8 +254,7 @@ def qr(
     For a (..., m, n), Q has m columns, or min(m, n) for `mode` "economic".
     """
     x = matrices("qr", a)
-    if mode not in ("full", "r", "economic"):
-        raise ValueError(f"qr: mode must be 'full', 'r' or 'economic'; got {mode!r}.")
+    check_option("qr", "mode", mode, "full", "r", "economic")
     out = factorizations.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
     return out[1:] if mode == "r" else out
 
@@ -310,8 +274,7 @@ def qr_multiply(
     For a (..., m, n) Q has min(m, n) columns. c is (..., p, m), or (..., min(m, n), p) on the left,
     or a vector. `conjugate` takes conj(Q) for Q.
     """
-    if mode not in ("right", "left"):
-        raise ValueError(f"qr_multiply: mode must be 'right' or 'left'; got {mode!r}.")
+    check_option("qr_multiply", "mode", mode, "right", "left")
     a, c = operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
     check_matrix("qr_multiply", a.aval)
     vector, left = c.ndim == 1, mode == "left"
@@ -329,15 +292,7 @@ def qr_multiply(
     return out.reshape(out.size) if vector and a.ndim == 2 else out, r, *order
 
 
-@fused(
-    static=(
-        "full_matrices",
-        "compute_uv",
-        "overwrite_a",
-        "check_finite",
-        "lapack_driver",
-    )
-)
+@fused(static=("full_matrices", "compute_uv", "overwrite_a", "check_finite", "lapack_driver"))
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -350,8 +305,7 @@ def svd(
 
     `lapack_driver` is "gesdd", which divides and conquers, or "gesvd".
     """
-    if lapack_driver not in ("gesdd", "gesvd"):
-        raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd'; got {lapack_driver!r}.")
+    check_option("svd", "lapack_driver", lapack_driver, "gesdd", "gesvd")
     algorithm = eigen.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     return eigen.svd(
         matrices("svd", a),
@@ -362,6 +316,11 @@ def svd(
 
 
 # --- eigenvalues ----------------------------------------------------------------------------
+
+EIGH_STATIC = (
+    "lower", "eigvals_only", "overwrite_a", "overwrite_b", "turbo", "eigvals", "type",
+    "check_finite",
+)  # fmt: skip
 
 
 @fused(
@@ -394,8 +353,7 @@ def eigh(
     type 3. `eigvals` asks for the eigenvalues of numbers first to last alone. Both operands are
     made Hermitian first, as (a + a^H) / 2, so `lower` is of no consequence.
     """
-    if type not in (1, 2, 3):
-        raise ValueError(f"eigh: type must be 1, 2 or 3; got {type!r}.")
+    check_option("eigh", "type", type, 1, 2, 3)
     subset = None if eigvals is None else (eigvals[0], eigvals[1] + 1)
     if b is None:
         v, w = eigen.eigh(matrices("eigh", a, square=True), subset_by_index=subset)
@@ -514,8 +472,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     For real a, complex eigenvalues are 2 x 2 blocks on the diagonal of T, unless `output` is
     "complex".
     """
-    if output not in ("real", "complex"):
-        raise ValueError(f"schur: output must be 'real' or 'complex'; got {output!r}.")
+    check_option("schur", "output", output, "real", "complex")
     as_matrices = complex_matrices if output == "complex" else matrices
     t, z = eigen.schur(as_matrices("schur", a))
     return t, z

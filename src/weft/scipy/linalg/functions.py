@@ -32,9 +32,7 @@ from weft.primitives.matrices import (
     swap,
     upper_part,
 )
-
-__all__ = ["expm", "expm_frechet", "funm", "polar", "rsf2csf", "solve_sylvester", "sqrtm"]
-
+from weft.util import check_option
 
 # --- the exponential ------------------------------------------------------------------------
 
@@ -276,8 +274,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     """
     op = "solve_sylvester"
     a, b, c = operands(op, as_array(A), as_array(B), as_array(C), inexact=True, shaped=False)
-    if method not in ("schur", "eigen"):
-        raise ValueError(f"{op}: method must be 'schur' or 'eigen'; got {method!r}.")
+    check_option(op, "method", method, "schur", "eigen")
     for x in (a, b):
         check_matrix(op, x.aval, square=True)
     if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
@@ -402,10 +399,8 @@ def polar(
      [0. 2.]]
     """
     x = matrices("polar", a)
-    if side not in ("right", "left"):
-        raise ValueError(f"polar: side must be 'right' or 'left'; got {side!r}.")
-    if method not in ("qdwh", "svd"):
-        raise ValueError(f"polar: method must be 'qdwh' or 'svd'; got {method!r}.")
+    check_option("polar", "side", side, "right", "left")
+    check_option("polar", "method", method, "qdwh", "svd")
     u = unitary_factor(x) if x.shape[-2] >= x.shape[-1] else adjoint(unitary_factor(adjoint(x)))
     p = product(adjoint(u), x) if side == "right" else product(x, adjoint(u))
     return u, (p + adjoint(p)) / 2

@@ -1,4 +1,4 @@
-"""Matrices of a known form: scipy.linalg's toeplitz, hankel, hilbert and their kin.
+"""Matrices of a known form: toeplitz, hankel, hilbert and others.
 
 Those that depend on a size alone are computed by the host; the others take vectors in the last
 axis, with any axes before it.
@@ -17,26 +17,7 @@ from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
-
-__all__ = [
-    "block_diag",
-    "circulant",
-    "companion",
-    "convolution_matrix",
-    "dft",
-    "fiedler",
-    "fiedler_companion",
-    "hadamard",
-    "hankel",
-    "helmert",
-    "hilbert",
-    "invhilbert",
-    "invpascal",
-    "leslie",
-    "pascal",
-    "toeplitz",
-]
-
+from weft.util import check_option
 
 # --- of vectors -----------------------------------------------------------------------------
 
@@ -221,8 +202,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     dft(n) @ x is jnp.fft.fft(x).
     """
     n = size_of("dft", n)
-    if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n'; got {scale!r}.")
+    check_option("dft", "scale", scale, None, "sqrtn", "n")
     i, j = places(n, n)
     x = np.exp(-2j * np.pi * ((i * j) % max(n, 1)) / max(n, 1))
     x = x / {None: 1, "n": max(n, 1), "sqrtn": math.sqrt(max(n, 1))}[scale]
@@ -283,8 +263,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 def triangle_of_pascal(op: str, n: int, kind: str | None, sign: int) -> Any:
     """Pascal's matrices and, where `sign` is -1, their inverses."""
     n = size_of(op, n)
-    if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(f"{op}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}.")
+    check_option(op, "kind", kind, "symmetric", "lower", "upper", None)
     x = np.array([[sign ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)], object)
     x = x.reshape(n, n)
     if kind in (None, "symmetric"):
