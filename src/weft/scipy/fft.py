@@ -22,8 +22,10 @@ from weft.primitives.elementwise import complex, imag, mul, neg, real
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import broadcast_in_dim, convert, reshape, rev, transpose
 from weft.primitives.slicing import concatenate, pad, slice_in_dim, stack
+from weft.util import check_option, list_public, name_function
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
+__dir__ = list_public(__name__)
 
 STATIC = ("type", "n", "s", "axis", "axes", "norm")
 # The power of the length of a whole period that results are multiplied by: forward, and inverse.
@@ -31,27 +33,27 @@ POWERS = {None: (0, -1), "backward": (0, -1), "ortho": (-0.5, -0.5), "forward": 
 INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
-def times(x: Any, factors: np.ndarray) -> Any:
+def scale_last(x: Any, factors: np.ndarray) -> Any:
     """x times known factors along its last axis."""
     return mul(x, broadcast_in_dim(factors.astype(x.dtype), x.shape, (x.ndim - 1,)))
 
 
 def twist(x: Any, angles: np.ndarray) -> Any:
     """x times exp(i * angles) along its last axis; complex."""
-    return times(convert(x, dtypes.complex_dtype(x.dtype)), np.exp(1j * angles))
+    return scale_last(convert(x, dtypes.complex_dtype(x.dtype)), np.exp(1j * angles))
 
 
-def part(x: Any, start: int, stop: int, step: int = 1) -> Any:
+def slice_last(x: Any, start: int, stop: int, step: int = 1) -> Any:
     """A slice of the last axis."""
     return slice_in_dim(x, start, stop, step, x.ndim - 1)
 
 
-def reversed_last(x: Any) -> Any:
+def reverse_last(x: Any) -> Any:
     """x with its last axis reversed."""
     return rev(x, (x.ndim - 1,))
 
 
-def joined(*xs: Any) -> Any:
+def join_last(*xs: Any) -> Any:
     """Arrays side by side along their last axis, those that have elements."""
     return concatenate([x for x in xs if x.shape[-1]], xs[0].ndim - 1)
 
@@ -61,7 +63,7 @@ def type1(x: Any) -> Any:
     n = x.shape[-1]
     if n < 2:
         raise ShapeError(f"dct: type 1 needs two points or more along the axis; got {n}.")
-    period = joined(x, reversed_last(part(x, 1, n - 1)))
+    period = join_last(x, reverse_last(slice_last(x, 1, n - 1)))
     return real(transform(period, "rfft", (2 * n - 2,)))
 
 
@@ -69,11 +71,13 @@ def type2(x: Any) -> Any:
     """2 sum over j of x[j] cos(pi (2 j + 1) k / (2 n)): the even points, then the odd ones back."""
     n = x.shape[-1]
     half = n // 2 + 1
-    folded = joined(part(x, 0, n, 2), reversed_last(part(x, min(1, n), n, 2)))
+    folded = join_last(slice_last(x, 0, n, 2), reverse_last(slice_last(x, min(1, n), n, 2)))
     y = twist(transform(folded, "rfft", (n,)), -np.pi * np.arange(half) / (2 * n))
     y = mul(y, number(2, y))
-    back = imag(part(y, 1, n - half + 1))  # element n - k is minus the imaginary part of element k
-    return joined(real(y), reversed_last(neg(back)))
+    back = imag(
+        slice_last(y, 1, n - half + 1)
+    )  # element n - k is minus the imaginary part of element k
+    return join_last(real(y), reverse_last(neg(back)))
 
 
 def type3(x: Any) -> Any:
@@ -81,15 +85,15 @@ def type3(x: Any) -> Any:
     n = x.shape[-1]
     half = n // 2 + 1
     zero = [(0, 0, 0)] * (x.ndim - 1)
-    back = pad(part(reversed_last(x), 0, half - 1), number(0, x), [*zero, (1, 0, 0)])
-    y = complex(part(x, 0, half), neg(back))
+    back = pad(slice_last(reverse_last(x), 0, half - 1), number(0, x), [*zero, (1, 0, 0)])
+    y = complex(slice_last(x, 0, half), neg(back))
     y = transform(twist(y, np.pi * np.arange(half) / (2 * n)), "irfft", (n,))
     y = mul(y, number(n, y))
-    even, odd = part(y, 0, (n + 1) // 2), reversed_last(part(y, (n + 1) // 2, n))
+    even, odd = slice_last(y, 0, (n + 1) // 2), reverse_last(slice_last(y, (n + 1) // 2, n))
     if n % 2:
         odd = pad(odd, number(0, x), [*zero, (0, 1, 0)])
     y = stack([even, odd], x.ndim)
-    return part(reshape(y, (*x.shape[:-1], 2 * even.shape[-1])), 0, n)
+    return slice_last(reshape(y, (*x.shape[:-1], 2 * even.shape[-1])), 0, n)
 
 
 def type4(x: Any) -> Any:
@@ -98,7 +102,7 @@ def type4(x: Any) -> Any:
     k = np.arange(n)
     y = twist(x, -np.pi * k / (2 * n))
     y = pad(y, number(0, y), [(0, 0, 0)] * (x.ndim - 1) + [(0, n, 0)])
-    y = part(transform(y, "fft", (2 * n,)), 0, n)
+    y = slice_last(transform(y, "fft", (2 * n,)), 0, n)
     y = real(twist(y, -np.pi * (2 * k + 1) / (4 * n)))
     return mul(y, number(2, y))
 
@@ -106,7 +110,7 @@ def type4(x: Any) -> Any:
 TYPES: dict[int, Callable] = {1: type1, 2: type2, 3: type3, 4: type4}
 
 
-def ends(n: int, type: int, last: bool) -> np.ndarray:
+def end_factors(n: int, type: int, last: bool) -> np.ndarray:
     """What the orthogonal transform multiplies its input or, with `last`, its result by."""
     out = np.ones(n)
     if type == 1:
@@ -118,7 +122,7 @@ def ends(n: int, type: int, last: bool) -> np.ndarray:
     return out
 
 
-def over_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
+def transform_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
     """A transform of one axis; `op` says in which direction."""
     inverse = op.startswith("i")
     power = look_up_norm(op, norm, POWERS)[inverse]
@@ -131,48 +135,65 @@ def over_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | 
     order = [*(i for i in range(x.ndim) if i != axis), axis]
     x = transpose(x, order)
     if norm == "ortho":
-        x = times(x, ends(size, type, False))
+        x = scale_last(x, end_factors(size, type, False))
     y = TYPES[type](x)
     if norm == "ortho":
-        y = times(y, ends(size, type, True))
+        y = scale_last(y, end_factors(size, type, True))
     period = 2 * (size - 1) if type == 1 else 2 * size
     y = mul(y, number(period**power, y)) if power else y
     return transpose(y, [order.index(i) for i in range(x.ndim)])
 
 
-def over_axes(op: str, x: Any, type: Any, sizes: Any, axes: Sequence[int], norm: str | None) -> Any:
+def transform_axes(
+    op: str, x: Any, type: Any, sizes: Any, axes: Sequence[int], norm: str | None
+) -> Any:
     """A transform of axes, one after another; of complex values, of both parts."""
-    if type not in TYPES:
-        raise ValueError(f"{op}: type must be 1, 2, 3 or 4; got {type!r}.")
+    check_option(op, "type", type, *TYPES)
     if dtypes.is_complex(x.dtype):
-        return complex(*(over_axes(op, y, type, sizes, axes, norm) for y in (real(x), imag(x))))
+        return complex(
+            *(transform_axes(op, y, type, sizes, axes, norm) for y in (real(x), imag(x)))
+        )
     x = convert(x, dtypes.real_dtype(dtypes.complex_dtype(x.dtype)))
     for axis, n in zip(axes, sizes, strict=True):
-        x = over_axis(op, x, type, n, axis, norm)
+        x = transform_axis(op, x, type, n, axis, norm)
     return x
 
 
-def along(op: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
-    """A transform as `dct` takes it."""
-    x = as_array(x, op)
-    return over_axes(op, x, type, [n], [axis_of(op, axis, x.ndim)], norm)
+def define_transform(name: str, doc: str) -> Callable:
+    """A transform of one axis under its public name."""
+
+    def fun(
+        x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+    ) -> Any:
+        x = as_array(x, name)
+        return transform_axes(name, x, type, [n], [axis_of(name, axis, x.ndim)], norm)
+
+    return fused(name_function(fun, name, doc), static=STATIC)
 
 
-def over_many(op: str, x: Any, type: Any, s: Any, axes: Any, norm: Any) -> Any:
-    """A transform as `dctn` takes it."""
-    x = as_array(x, op)
-    if axes is None and s is not None:
-        axes = range(x.ndim - len(s), x.ndim)
-    axes = axes_of(op, tuple(axes) if isinstance(axes, range | list) else axes, x.ndim)
-    if s is not None and len(s) != len(axes):
-        raise ShapeError(f"{op}: s must have a size for each of axes {axes}; got {tuple(s)}.")
-    return over_axes(op, x, type, [None] * len(axes) if s is None else s, axes, norm)
+def define_transforms(name: str, doc: str) -> Callable:
+    """A transform of many axes under its public name."""
+
+    def fun(
+        x: Any,
+        type: int = 2,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: str | None = None,
+    ) -> Any:
+        x = as_array(x, name)
+        if axes is None and s is not None:
+            axes = range(x.ndim - len(s), x.ndim)
+        axes = axes_of(name, tuple(axes) if isinstance(axes, range | list) else axes, x.ndim)
+        if s is not None and len(s) != len(axes):
+            raise ShapeError(f"{name}: s must have a size for each of axes {axes}; got {tuple(s)}.")
+        return transform_axes(name, x, type, [None] * len(axes) if s is None else s, axes, norm)
+
+    return fused(name_function(fun, name, doc), static=STATIC)
 
 
-@fused(static=STATIC)
-def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
+dct = define_transform(
+    "dct",
     """The cosine transform of a type from 1 to 4, along an axis cut or padded to `n` points.
 
     Unscaled for norm None or "backward", orthogonal for "ortho", divided by the period, 2 n (for
@@ -182,37 +203,11 @@ def dct(
     >>> from weft.scipy.fft import dct
     >>> dct(jnp.array([3.0, 3.0]), norm="forward")
     Array([3., 0.], dtype=float32)
-    """
-    return along("dct", x, type, n, axis, norm)
-
-
-@fused(static=STATIC)
-def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
-    """The inverse of `dct` of the same type and norm."""
-    return along("idct", x, type, n, axis, norm)
-
-
-@fused(static=STATIC)
-def dctn(
-    x: Any,
-    type: int = 2,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> Any:
-    """The cosine transform of `axes`: all of them, or as many last ones as `s` has sizes."""
-    return over_many("dctn", x, type, s, axes, norm)
-
-
-@fused(static=STATIC)
-def idctn(
-    x: Any,
-    type: int = 2,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> Any:
-    """The inverse of `dctn`."""
-    return over_many("idctn", x, type, s, axes, norm)
+    """,
+)
+idct = define_transform("idct", "The inverse of `dct` of the same type and norm.")
+dctn = define_transforms(
+    "dctn",
+    "The cosine transform of `axes`: all of them, or as many last ones as `s` has sizes.",
+)
+idctn = define_transforms("idctn", "The inverse of `dctn`.")

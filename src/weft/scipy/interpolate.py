@@ -17,10 +17,10 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, operands
 from weft.scipy.ndimage import weighted_sum
+from weft.util import check_option, list_public
 
 __all__ = ["RegularGridInterpolator"]
-
-METHODS = ("linear", "nearest")
+__dir__ = list_public(__name__)
 
 
 class RegularGridInterpolator:
@@ -52,7 +52,7 @@ class RegularGridInterpolator:
         fill_value: Any = np.nan,
     ):
         op = "RegularGridInterpolator"
-        check_method(method)
+        check_option("RegularGridInterpolator", "method", method, "linear", "nearest")
         if bounds_error:
             raise NotImplementedError(
                 f"{op}: bounds_error must be False, for compiled code raises nothing; got "
@@ -88,20 +88,12 @@ class RegularGridInterpolator:
         of the grid.
         """
         method = self.method if method is None else method
-        check_method(method)
+        check_option("RegularGridInterpolator", "method", method, "linear", "nearest")
         return evaluate(self.grid, self.values, xi, self.fill_value, method)
 
     def __repr__(self) -> str:
         grid = ", ".join(str(p.aval) for p in self.grid)
         return f"RegularGridInterpolator(({grid}), {self.values.aval}, method={self.method!r})"
-
-
-def check_method(method: Any) -> None:
-    """Raise unless a method is one of those there are."""
-    if method not in METHODS:
-        raise ValueError(
-            f"RegularGridInterpolator: method must be 'linear' or 'nearest'; got {method!r}."
-        )
 
 
 def descends(axis: int, p: Any) -> bool:

@@ -13,8 +13,10 @@ from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
+from weft.util import list_public
 
 __all__ = ["map_coordinates"]
+__dir__ = list_public(__name__)
 
 
 def mirrored(i: Any, n: int) -> Any:

@@ -22,8 +22,10 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.dot import Precision
 from weft.scipy.sparse.linalg import cg
+from weft.util import list_public
 
 __all__ = ["OptimizeResults", "minimize"]
+__dir__ = list_public(__name__)
 
 CONVERGED, OUT_OF_STEPS, NO_DESCENT, NOT_A_NUMBER = range(4)
 

@@ -30,6 +30,7 @@ from weft.numpy.ufuncs import add, divide, multiply, subtract
 from weft.primitives import slicing
 from weft.primitives.elementwise import complex, convert, imag, real
 from weft.primitives.layout import broadcast_in_dim, reduce_sum, reshape, rev
+from weft.util import check_option, list_public, name_function
 
 __all__ = [
     "convolve",
@@ -43,6 +44,7 @@ __all__ = [
     "stft",
     "welch",
 ]
+__dir__ = list_public(__name__)
 
 # From a kernel of so many elements on are Fourier transforms faster than products of matrices.
 LARGE = 4096
@@ -51,13 +53,15 @@ LARGE = 4096
 # --- convolution ----------------------------------------------------------------------------
 
 
-def centered(x: Any, shape: Sequence[int]) -> Any:
+def take_center(x: Any, shape: Sequence[int]) -> Any:
     """The middle of x, of this shape."""
     starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
     return slicing.slice(x, starts, [a + m for a, m in zip(starts, shape, strict=True)])
 
 
-def ordered(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> tuple[Any, Any, bool]:
+def order_operands(
+    op: str, x: Any, k: Any, mode: str, axes: Sequence[int]
+) -> tuple[Any, Any, bool]:
     """The operand that is slid over and what slides, and whether these were exchanged."""
     pairs = [(x.shape[i], k.shape[i]) for i in axes]
     if all(n >= m for n, m in pairs):
@@ -72,16 +76,15 @@ def ordered(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> tuple[An
     return x, k, False
 
 
-def convolved(op: str, a: Any, v: Any, mode: str, method: str, precision: Any) -> Any:
+def convolve_arrays(op: str, a: Any, v: Any, mode: str, method: str, precision: Any) -> Any:
     """A convolution, as `convolve` takes it."""
     check_mode(op, mode)
-    if method not in ("auto", "direct", "fft"):
-        raise ValueError(f"{op}: method must be 'auto', 'direct' or 'fft'; got {method!r}.")
+    check_option(op, "method", method, "auto", "direct", "fft")
     x, k = two_operands(op, a, v)
     if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= LARGE)):
-        return by_transforms(op, x, k, mode, range(x.ndim))
+        return convolve_by_fft(op, x, k, mode, range(x.ndim))
     shape = x.shape
-    x, k, _ = ordered(op, x, k, mode, range(x.ndim))
+    x, k, _ = order_operands(op, x, k, mode, range(x.ndim))
     padding = [padding_for("valid" if mode == "valid" else "full", n) for n in k.shape]
     if mode == "same":  # as much of "full" as the first operand has, from its middle
         starts = [(n + m - 1 - s) // 2 for n, m, s in zip(x.shape, k.shape, shape, strict=True)]
@@ -111,7 +114,7 @@ def convolve(
     Array([[1., 2.],
            [3., 6.]], dtype=float32)
     """
-    return convolved("convolve", in1, in2, mode, method, precision)
+    return convolve_arrays("convolve", in1, in2, mode, method, precision)
 
 
 @fused(static=STATIC)
@@ -124,68 +127,61 @@ def correlate(
     """
     in1, in2 = as_array(in1, "correlate"), as_array(in2, "correlate")
     in2 = rev(conjugate(in2), range(in2.ndim))
-    return convolved("correlate", in1, in2, mode, method, precision)
+    return convolve_arrays("correlate", in1, in2, mode, method, precision)
 
 
 BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
-def over_matrices(
-    op: str, a: Any, v: Any, mode: str, boundary: str, fillvalue: Any, precision: Any
-) -> Any:
-    """A convolution or correlation of matrices, as `convolve2d` takes it."""
-    check_mode(op, mode)
-    if boundary not in BOUNDARIES:
-        raise ValueError(f"{op}: boundary must be 'fill', 'wrap' or 'symm'; got {boundary!r}.")
-    x, k = two_operands(op, a, v, 2)
-    correlates, swapped = op == "correlate2d", False
-    margins = [(0, 0), (0, 0)]
-    if mode == "valid":
-        x, k, swapped = ordered(op, x, k, mode, (0, 1))
-    elif mode == "full":
-        margins = [padding_for(mode, n) for n in k.shape]
-    else:
-        margins = [padding_for(mode, n)[:: -1 if correlates else 1] for n in k.shape]
-    if boundary != "fill" or type(fillvalue) not in (int, float) or fillvalue:
-        more = {"constant_values": fillvalue} if boundary == "fill" else {}
-        x, margins = pad(x, margins, BOUNDARIES[boundary], **more), [(0, 0), (0, 0)]
-    k = conjugate(k) if correlates else rev(k, (0, 1))
-    out = slid(op, x, k, margins, precision)
-    return rev(out, (0, 1)) if correlates and swapped else out
+def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable:
+    """`convolve2d` or `correlate2d`."""
+
+    def fun(
+        in1: Any,
+        in2: Any,
+        mode: str = "full",
+        boundary: str = "fill",
+        fillvalue: Any = 0,
+        precision: Any = None,
+    ) -> Any:
+        check_mode(name, mode)
+        check_option(name, "boundary", boundary, *BOUNDARIES)
+        x, k = two_operands(name, in1, in2, 2)
+        swapped, margins = False, [(0, 0), (0, 0)]
+        if mode == "valid":
+            x, k, swapped = order_operands(name, x, k, mode, (0, 1))
+        elif mode == "full":
+            margins = [padding_for(mode, n) for n in k.shape]
+        else:
+            margins = [padding_for(mode, n)[:: -1 if correlates else 1] for n in k.shape]
+        if boundary != "fill" or type(fillvalue) not in (int, float) or fillvalue:
+            more = {"constant_values": fillvalue} if boundary == "fill" else {}
+            x, margins = pad(x, margins, BOUNDARIES[boundary], **more), [(0, 0), (0, 0)]
+        k = conjugate(k) if correlates else rev(k, (0, 1))
+        out = slid(name, x, k, margins, precision)
+        return rev(out, (0, 1)) if correlates and swapped else out
+
+    return fused(name_function(fun, name, doc), static=STATIC)
 
 
-@fused(static=STATIC)
-def convolve2d(
-    in1: Any,
-    in2: Any,
-    mode: str = "full",
-    boundary: str = "fill",
-    fillvalue: Any = 0,
-    precision: Any = None,
-) -> Any:
+convolve2d = define_matrix_convolution(
+    "convolve2d",
+    False,
     """The convolution of two matrices, as `convolve`.
 
     `boundary` says what stands beyond the edges of in1: "fill" `fillvalue`, "wrap" the matrix
     again, "symm" its mirror image.
-    """
-    return over_matrices("convolve2d", in1, in2, mode, boundary, fillvalue, precision)
-
-
-@fused(static=STATIC)
-def correlate2d(
-    in1: Any,
-    in2: Any,
-    mode: str = "full",
-    boundary: str = "fill",
-    fillvalue: Any = 0,
-    precision: Any = None,
-) -> Any:
+    """,
+)
+correlate2d = define_matrix_convolution(
+    "correlate2d",
+    True,
     """The correlation of two matrices, as `correlate`; `boundary` is as in `convolve2d`.
 
     As in SciPy, where in2 is larger and `mode` is "valid", in1 is conjugated and not in2; and of an
     even number of elements of in2 the middle one is the first, not the second, of two.
-    """
-    return over_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, precision)
+    """,
+)
 
 
 @functools.cache
@@ -201,11 +197,11 @@ def fast_length(n: int) -> int:
         n += 1
 
 
-def by_transforms(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> Any:
+def convolve_by_fft(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> Any:
     """A convolution along `axes` by Fourier transforms; the other axes broadcast."""
     dtype, shape = x.dtype, x.shape
     if mode == "valid":
-        x, k, _ = ordered(op, x, k, mode, axes)
+        x, k, _ = order_operands(op, x, k, mode, axes)
     sizes = [x.shape[i] + k.shape[i] - 1 for i in axes]
     lengths = [fast_length(n) for n in sizes]
     forward, backward = fourier.rfftn, fourier.irfftn
@@ -222,7 +218,7 @@ def by_transforms(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> An
             kept[i] = shape[i]
         elif mode == "valid":
             kept[i] = x.shape[i] - k.shape[i] + 1
-    return convert(centered(out, kept), dtype)
+    return convert(take_center(out, kept), dtype)
 
 
 @fused(static=STATIC)
@@ -241,7 +237,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
         )
     if not axes:
         return multiply(x, k)
-    return by_transforms("fftconvolve", x, k, mode, axes)
+    return convolve_by_fft("fftconvolve", x, k, mode, axes)
 
 
 # --- trends ---------------------------------------------------------------------------------
@@ -260,18 +256,18 @@ def detrend(
             f"got {overwrite_data!r}."
         )
     breaks = tuple(np.unique(np.asarray(bp, int).ravel()).tolist())
-    return detrended(data, operator.index(axis), type, breaks)
+    return detrend_segments(data, operator.index(axis), type, breaks)
 
 
 @fused(static=("axis", "type", "breaks"), name="detrend")
-def detrended(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -> Any:
+def detrend_segments(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -> Any:
     """`detrend`, its arguments in one form."""
-    if type not in ("linear", "l", "constant", "c"):
-        raise ValueError(f"detrend: type must be 'linear' or 'constant'; got {type!r}.")
+    type = {"l": "linear", "c": "constant"}.get(type, type)
+    check_option("detrend", "type", type, "linear", "constant")
     x = as_inexact("detrend", data)
     axis = axis_of("detrend", axis, x.ndim)
     n = x.shape[axis]
-    if type[0] == "c":
+    if type == "constant":
         return subtract(x, mean(x, axis, keepdims=True))
     if any(not 0 <= b <= n for b in breaks):
         raise ShapeError(
@@ -309,7 +305,7 @@ COSINES = {
 }
 
 
-def window_of(op: str, window: Any, nperseg: int, dtype: np.dtype) -> Any:
+def make_window(op: str, window: Any, nperseg: int, dtype: np.dtype) -> Any:
     """A window of `nperseg` points: by name, as SciPy names it, or as an array."""
     if isinstance(window, str | tuple):
         if nperseg == 1:
@@ -357,7 +353,7 @@ def segment_sizes(
     return nperseg, nperseg - noverlap, nfft
 
 
-def segments(x: Any, size: int, step: int) -> Any:
+def cut_segments(x: Any, size: int, step: int) -> Any:
     """The segments of a last axis: (..., count, size), each `step` after the one before."""
     count = (x.shape[-1] - size) // step + 1
     axis, rows = x.ndim - 1, -(-size // step)
@@ -368,7 +364,7 @@ def segments(x: Any, size: int, step: int) -> Any:
     return slicing.slice_in_dim(slicing.concatenate(parts, axis + 1), 0, size, 1, axis + 1)
 
 
-def overlap_added(x: Any, step: int) -> Any:
+def add_overlaps(x: Any, step: int) -> Any:
     """The sum of segments (..., count, size), each `step` after the one before."""
     *lead, count, size = x.shape
     rank, rows = len(lead), -(-size // step)
@@ -384,7 +380,7 @@ def overlap_added(x: Any, step: int) -> Any:
     return slicing.slice_in_dim(x, 0, (count - 1) * step + size, 1, rank)
 
 
-def detrending(op: str, how: Any) -> Callable[[Any], Any]:
+def choose_detrend(op: str, how: Any) -> Callable[[Any], Any]:
     """What takes the trend from segments along their last axis."""
     if callable(how):
         return how
@@ -395,32 +391,31 @@ def detrending(op: str, how: Any) -> Callable[[Any], Any]:
     return lambda x: x
 
 
-def transforms(
+def transform_segments(
     op: str, x: Any, window: Any, sizes: tuple[int, int, int], how: Any, onesided: bool
 ) -> Any:
     """The transforms of the windowed segments of a last axis: (..., count, frequency)."""
     nperseg, step, nfft = sizes
-    x = multiply(detrending(op, how)(segments(x, nperseg, step)), window)
+    x = multiply(choose_detrend(op, how)(cut_segments(x, nperseg, step)), window)
     return (fourier.rfft if onesided else fourier.fft)(x, nfft)
 
 
-def scale_of(op: str, scaling: str, window: Any, fs: Any) -> Any:
+def power_scale(op: str, scaling: str, window: Any, fs: Any) -> Any:
     """What a product of transforms is multiplied by."""
+    check_option(op, "scaling", scaling, "density", "spectrum")
     if scaling == "density":
         return divide(1.0, multiply(fs, reduce_sum(multiply(window, window), (0,))))
-    if scaling == "spectrum":
-        total = reduce_sum(window, (0,))
-        return divide(1.0, multiply(total, total))
-    raise ValueError(f"{op}: scaling must be 'density' or 'spectrum'; got {scaling!r}.")
+    total = reduce_sum(window, (0,))
+    return divide(1.0, multiply(total, total))
 
 
-def frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any:
+def list_frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any:
     """The frequencies of a transform of samples `fs` a second."""
     steps = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(nfft)
     return multiply(asarray(steps, dtype), convert(as_array(fs), dtype))
 
 
-def one_sided(op: str, wanted: bool, *xs: Any) -> bool:
+def check_onesided(op: str, wanted: bool, *xs: Any) -> bool:
     """Whether half of the frequencies are given: where wanted, and values are real."""
     if wanted and any(dtypes.is_complex(x.dtype) for x in xs):
         warnings.warn(f"{op}: of complex values, all frequencies are given.", stacklevel=4)
@@ -434,7 +429,7 @@ def median_bias(n: int) -> float:
     return float(1 + np.sum(1 / (odd + 1) - 1 / odd))
 
 
-def median_of(x: Any) -> Any:
+def last_median(x: Any) -> Any:
     """The median along the last axis of real values."""
     n, axis = x.shape[-1], x.ndim - 1
     x = sort(x, -1)
@@ -442,20 +437,19 @@ def median_of(x: Any) -> Any:
     return multiply(add(low, high), number(0.5, x))
 
 
-def averaged(op: str, x: Any, average: str) -> Any:
+def average_segments(op: str, x: Any, average: str) -> Any:
     """The average over a last axis, of segments."""
+    check_option(op, "average", average, "mean", "median")
     if average == "mean":
         return mean(x, -1)
-    if average != "median":
-        raise ValueError(f"{op}: average must be 'mean' or 'median'; got {average!r}.")
     if dtypes.is_complex(x.dtype):
-        out = complex(median_of(real(x)), median_of(imag(x)))
+        out = complex(last_median(real(x)), last_median(imag(x)))
     else:
-        out = median_of(x)
+        out = last_median(x)
     return divide(out, median_bias(x.shape[-1]))
 
 
-def signal_of(op: str, x: Any, axis: Any) -> tuple[Any, int]:
+def prepare_signal(op: str, x: Any, axis: Any) -> tuple[Any, int]:
     """A signal in a dtype that there are transforms of, time last; and where time was."""
     x = as_inexact(op, x)
     axis = axis_of(op, axis, x.ndim)
@@ -485,8 +479,8 @@ def csd(
     P. D. Welch, The use of fast Fourier transform for the estimation of power spectra, IEEE Trans.
     Audio Electroacoust. 15, 1967.
     """
-    pair = ("csd", x, y, fs, window, nperseg, noverlap, nfft)
-    return density(*pair, detrend, return_onesided, scaling, axis, average)
+    lengths, how = (nperseg, noverlap, nfft), (detrend, return_onesided, scaling, average)
+    return spectral_density("csd", x, y, fs, window, lengths, how, axis)
 
 
 def welch(
@@ -510,69 +504,50 @@ def welch(
     >>> frequencies[power.argmax()]
     Array(0.125, dtype=float32)
     """
-    pair = ("welch", x, None, fs, window, nperseg, noverlap, nfft)
-    return density(*pair, detrend, return_onesided, scaling, axis, average)
+    lengths, how = (nperseg, noverlap, nfft), (detrend, return_onesided, scaling, average)
+    return spectral_density("welch", x, None, fs, window, lengths, how, axis)
 
 
-def density(
-    op: str,
-    x: Any,
-    y: Any,
-    fs: Any,
-    window: Any,
-    nperseg: Any,
-    noverlap: Any,
-    nfft: Any,
-    detrend: Any,
-    onesided: bool,
-    scaling: str,
-    axis: Any,
-    average: str,
+def spectral_density(
+    op: str, x: Any, y: Any, fs: Any, window: Any, lengths: tuple, how: tuple, axis: Any
 ) -> tuple[Any, Any]:
-    """`csd` and `welch`."""
+    """`csd` and `welch`; `how` is (detrend, whether onesided, scaling, average)."""
+    detrend, onesided, scaling, average = how
     if y is not None:
         x, y = as_array(x, op), as_array(y, op)
         if x.ndim != y.ndim:
             raise ShapeError(f"{op}: x and y must be of equal rank; got {x.aval}, {y.aval}.")
-        y, _ = signal_of(op, y, axis)
-    x, axis = signal_of(op, x, axis)
+        y, _ = prepare_signal(op, y, axis)
+    x, axis = prepare_signal(op, x, axis)
     if y is not None:
         x, y = operands(op, x, y, shaped=False)
         n = max(x.shape[-1], y.shape[-1])
         x, y = (fourier.cut_or_pad(v, (v.ndim - 1,), (n,)) for v in (x, y))
-    onesided = one_sided(op, onesided, x)
+    onesided = check_onesided(op, onesided, x)
     real_type = dtypes.real_dtype(x.dtype)
     if not x.size:
         lead = x.shape[:-1] if y is None else broadcast_shapes(x.shape[:-1], y.shape[:-1])
         empty = asarray(np.zeros((*lead, 0)), real_type)
         return asarray(np.zeros(0), real_type), moveaxis(empty, -1, axis)
-    sizes = segment_sizes(op, window, nperseg, noverlap, nfft, x.shape[-1])
-    taper = window_of(op, window, sizes[0], real_type)
-    out = powers(x, y, fs, taper, op, sizes, detrend, onesided, scaling, average)
-    return frequencies(sizes[2], fs, onesided, real_type), moveaxis(out, -1, axis)
+    sizes = segment_sizes(op, window, *lengths, x.shape[-1])
+    taper = make_window(op, window, sizes[0], real_type)
+    out = average_powers(x, y, fs, taper, op, sizes, (detrend, onesided, scaling, average))
+    return list_frequencies(sizes[2], fs, onesided, real_type), moveaxis(out, -1, axis)
 
 
-@fused(static=("op", "sizes", "detrend", "onesided", "scaling", "average"), name="csd")
-def powers(
-    x: Any,
-    y: Any,
-    fs: Any,
-    window: Any,
-    op: str,
-    sizes: tuple[int, int, int],
-    detrend: Any,
-    onesided: bool,
-    scaling: str,
-    average: str,
+@fused(static=("op", "sizes", "how"), name="csd")
+def average_powers(
+    x: Any, y: Any, fs: Any, window: Any, op: str, sizes: tuple[int, int, int], how: tuple
 ) -> Any:
     """The spectral density, frequency last, of signals with time last."""
+    detrend, onesided, scaling, average = how
     fs = convert(as_array(fs, op), window.dtype)
-    scale = scale_of(op, scaling, window, fs)
-    first = transforms(op, x, window, sizes, detrend, onesided)
+    scale = power_scale(op, scaling, window, fs)
+    first = transform_segments(op, x, window, sizes, detrend, onesided)
     if y is None:
         out = add(multiply(real(first), real(first)), multiply(imag(first), imag(first)))
     else:
-        second = transforms(op, y, window, sizes, detrend, onesided)
+        second = transform_segments(op, y, window, sizes, detrend, onesided)
         out = multiply(conjugate(first), second)
     out = multiply(out, scale)
     if onesided:  # the frequencies below 0 have as much
@@ -581,7 +556,7 @@ def powers(
         if sizes[2] % 2 == 0:
             twice[-1] = 1
         out = multiply(out, asarray(twice, window.dtype))
-    return averaged(op, moveaxis(out, -2, -1), average)
+    return average_segments(op, moveaxis(out, -2, -1), average)
 
 
 # How a signal is extended beyond its ends, as modes of `pad`.
@@ -612,32 +587,30 @@ def stft(
     next. `boundary` says how x is extended by half a segment: "zeros", "constant", "even", "odd",
     or None for not at all; `padded`, whether zeros then make the last segment whole.
     """
-    x, axis = signal_of("stft", x, axis)
-    onesided = one_sided("stft", return_onesided, x)
+    x, axis = prepare_signal("stft", x, axis)
+    onesided = check_onesided("stft", return_onesided, x)
     sizes = segment_sizes("stft", window, nperseg, noverlap, nfft, x.shape[-1])
     n, step, nfft = sizes
     real_type = dtypes.real_dtype(x.dtype)
-    taper = window_of("stft", window, n, real_type)
+    taper = make_window("stft", window, n, real_type)
+    check_option("stft", "boundary", boundary, None, *EXTENSIONS)
     if boundary is not None:
-        if boundary not in EXTENSIONS:
-            raise ValueError(
-                "stft: boundary must be None, 'zeros', 'constant', 'even' or 'odd'; "
-                f"got {boundary!r}."
-            )
         x = pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], **EXTENSIONS[boundary])
     if padded:
         x = fourier.cut_or_pad(x, (x.ndim - 1,), (x.shape[-1] + -(x.shape[-1] - n) % step % n,))
     times = np.arange(n / 2, x.shape[-1] - n / 2 + 1, step) - (n / 2 if boundary else 0)
     times = divide(asarray(times, real_type), convert(as_array(fs), real_type))
-    out = moveaxis(windowed(x, taper, sizes, detrend, onesided), -1, axis)
-    return frequencies(nfft, fs, onesided, real_type), times, out
+    out = moveaxis(transform_signal(x, taper, sizes, detrend, onesided), -1, axis)
+    return list_frequencies(nfft, fs, onesided, real_type), times, out
 
 
 @fused(static=("sizes", "detrend", "onesided"), name="stft")
-def windowed(x: Any, window: Any, sizes: tuple[int, int, int], detrend: Any, onesided: bool) -> Any:
+def transform_signal(
+    x: Any, window: Any, sizes: tuple[int, int, int], detrend: Any, onesided: bool
+) -> Any:
     """The transforms of a signal with time last: (..., count, frequency)."""
     window = divide(window, absolute(reduce_sum(window, (0,))))
-    return transforms("stft", x, window, sizes, detrend, onesided)
+    return transform_segments("stft", x, window, sizes, detrend, onesided)
 
 
 def istft(
@@ -671,15 +644,15 @@ def istft(
     nfft = (count + 1 if odd else count) if nfft is None else nfft
     sizes = segment_sizes("istft", window, nperseg, noverlap, nfft, None)
     real_type = dtypes.real_dtype(x.dtype)
-    taper = window_of("istft", window, sizes[0], real_type)
+    taper = make_window("istft", window, sizes[0], real_type)
     x = moveaxis(x, (time, freq), (-2, -1))
-    out = rejoined(x, taper, sizes, bool(input_onesided), bool(boundary))
+    out = restore_signal(x, taper, sizes, bool(input_onesided), bool(boundary))
     times = divide(asarray(np.arange(out.shape[-1]), real_type), convert(as_array(fs), real_type))
     return times, moveaxis(out, -1, time - (freq < time))
 
 
 @fused(static=("sizes", "onesided", "boundary"), name="istft")
-def rejoined(
+def restore_signal(
     x: Any, window: Any, sizes: tuple[int, int, int], onesided: bool, boundary: bool
 ) -> Any:
     """The signal, time last, of transforms (..., count, frequency)."""
@@ -687,9 +660,9 @@ def rejoined(
     x = (fourier.irfft if onesided else fourier.ifft)(x, nfft)
     x = slicing.slice_in_dim(x, 0, n, 1, x.ndim - 1)
     scaled = multiply(window, absolute(reduce_sum(window, (0,))))
-    out = overlap_added(multiply(x, scaled), step)
+    out = add_overlaps(multiply(x, scaled), step)
     weight = broadcast_in_dim(multiply(window, window), (x.shape[-2], n), (1,))
-    weight = overlap_added(weight, step)
+    weight = add_overlaps(weight, step)
     # where no window reaches, nothing is known: what is there stays
     weight = where(weight > 1e-10, weight, 1.0)
     out = divide(out, weight)

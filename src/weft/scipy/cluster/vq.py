@@ -9,8 +9,10 @@ from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, operands
+from weft.util import list_public
 
 __all__ = ["vq"]
+__dir__ = list_public(__name__)
 
 
 @boundary

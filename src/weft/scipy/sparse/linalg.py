@@ -22,8 +22,10 @@ from weft.lax import linalg
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.dot import Precision
 from weft.pytrees import flatten, unflatten
+from weft.util import check_option, list_public
 
 __all__ = ["bicgstab", "cg", "gmres"]
+__dir__ = list_public(__name__)
 
 Vector = list  # of arrays
 
@@ -389,10 +391,7 @@ def gmres(
     >>> print(x.round(4), info)
     [1. 2.] 0
     """
-    if solve_method not in ("batched", "incremental"):
-        raise ValueError(
-            f"gmres: solve_method must be 'batched' or 'incremental'; got {solve_method!r}."
-        )
+    check_option("gmres", "solve_method", solve_method, "batched", "incremental")
     if operator.index(restart) < 1:
         raise ValueError(f"gmres: restart must be at least 1; got {restart}.")
     size = sum(as_array(x, "gmres").size for x in flatten(b)[0])

@@ -21,8 +21,10 @@ from weft.lax import linalg
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
 from weft.tree_util import register_dataclass
+from weft.util import list_public
 
 __all__ = ["Rotation", "Slerp"]
+__dir__ = list_public(__name__)
 
 # Below this square of an angle (or of its tangent) series stand for quotients by it. The first term
 # they leave out is below the precision of float64 there.
