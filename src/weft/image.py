@@ -19,8 +19,10 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axis_of, shape_of
 from weft.primitives.dot import Precision
+from weft.util import list_public
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+__dir__ = list_public(__name__)
 
 
 class ResizeMethod(enum.Enum):
@@ -60,12 +62,12 @@ NAMES = {
 # --- kernels: weights by distance, in pixels --------------------------------------------------
 
 
-def triangle(x: Any) -> Any:
+def weigh_linear(x: Any) -> Any:
     """Linear interpolation."""
     return jnp.maximum(0, 1 - x)
 
 
-def cubic(a: float) -> Callable:
+def make_cubic(a: float) -> Callable:
     """Keys' cubic convolution ("Cubic convolution interpolation", 1981, eq. 3) of slope a at 1."""
 
     def kernel(x: Any) -> Any:
@@ -76,21 +78,21 @@ def cubic(a: float) -> Callable:
     return kernel
 
 
-def lanczos(radius: float) -> Callable:
+def make_lanczos(radius: float) -> Callable:
     """The sinc function under a window that is the inner lobe of a wider one."""
     return lambda x: jnp.where(x < radius, jnp.sinc(x) * jnp.sinc(x / radius), 0)
 
 
 KERNELS = {
-    ResizeMethod.LINEAR: triangle,
-    ResizeMethod.CUBIC: cubic(-0.5),
-    ResizeMethod.CUBIC_PYTORCH: cubic(-0.5),
-    ResizeMethod.LANCZOS3: lanczos(3.0),
-    ResizeMethod.LANCZOS5: lanczos(5.0),
+    ResizeMethod.LINEAR: weigh_linear,
+    ResizeMethod.CUBIC: make_cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: make_cubic(-0.5),
+    ResizeMethod.LANCZOS3: make_lanczos(3.0),
+    ResizeMethod.LANCZOS5: make_lanczos(5.0),
 }
 
 
-def weights_of(
+def make_weights(
     source: int, target: int, step: Any, start: Any, method: ResizeMethod, antialias: bool
 ) -> Any:
     """The weights [source, target] of input pixels for each output pixel.
@@ -106,7 +108,7 @@ def weights_of(
         weights = jnp.maximum(0, shared)
     elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:  # two pixels more at each edge
         pixels = jnp.arange(-2, source + 2, dtype=dtype)
-        weights = cubic(-0.75)(jnp.abs(here - pixels[:, None]))
+        weights = make_cubic(-0.75)(jnp.abs(here - pixels[:, None]))
         ends = [jnp.sum(part, axis=0, keepdims=True) for part in (weights[:3], weights[-3:])]
         inner = [ends[0], weights[3:-3], ends[1]] if source > 1 else [weights.sum(0)[None]]
         weights = jnp.concatenate(inner)
@@ -122,12 +124,12 @@ def weights_of(
 # --- functions --------------------------------------------------------------------------------
 
 
-def method_of(method: Any) -> ResizeMethod:
+def as_method(method: Any) -> ResizeMethod:
     """A method, given as one or by name."""
     return method if isinstance(method, ResizeMethod) else ResizeMethod.from_string(method)
 
 
-def target_shape(op: str, image: Any, shape: Any) -> tuple[int, ...]:
+def check_shape(op: str, image: Any, shape: Any) -> tuple[int, ...]:
     """The shape of the result."""
     shape = shape_of(op, shape)
     if len(shape) != image.ndim:
@@ -172,16 +174,16 @@ def resize(
     [1.4285715 4.5714293]
     """
     image = as_array(image, "resize")
-    shape, method = target_shape("resize", image, shape), method_of(method)
+    shape, method = check_shape("resize", image, shape), as_method(method)
     axes = tuple(i for i in range(image.ndim) if image.shape[i] != shape[i])
     check_source("resize", image, axes)
     if method is ResizeMethod.NEAREST:
-        return nearest(image, shape, axes)
-    return resized(image, shape, axes, method, bool(antialias), precision)
+        return take_nearest(image, shape, axes)
+    return resample(image, None, None, shape, axes, method, bool(antialias), precision)
 
 
 @fused(static=("shape", "axes"), name="resize")
-def nearest(image: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def take_nearest(image: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """The image made of the pixels in whose range the middles of the new ones lie."""
     for axis in axes:
         source, target = image.shape[axis], shape[axis]
@@ -191,47 +193,28 @@ def nearest(image: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 
 @fused(static=("shape", "axes", "method", "antialias", "precision"), name="resize")
-def resized(
-    image: Any,
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    method: ResizeMethod,
-    antialias: bool,
-    precision: Any,
-) -> Any:
-    """`resize` of checked arguments."""
+def resample(
+    image: Any, scale: Any, translation: Any, shape: tuple[int, ...], axes: tuple[int, ...],
+    method: ResizeMethod, antialias: bool, precision: Any,
+) -> Any:  # fmt: skip
+    """The image with each of some axes resampled, those first that become smaller.
+
+    What was at x is at x * scale + translation; None for the scale that takes an axis to its size.
+    """
     image = as_inexact("resize", image)
-    dtype = weights_dtype(image)
-    steps = [jnp.array(image.shape[a] / max(shape[a], 1), dtype) for a in axes]
-    starts = [jnp.zeros((), dtype)] * len(axes)
-    return resampled(image, shape, axes, steps, starts, method, antialias, precision)
-
-
-def weights_dtype(image: Any) -> Any:
-    """The dtype that places in an image are computed in."""
-    return jnp.promote_types(jnp.finfo(image.dtype).dtype, jnp.float32)
-
-
-def resampled(
-    image: Any,
-    shape: tuple[int, ...],
-    axes: Sequence[int],
-    steps: Sequence[Any],
-    starts: Sequence[Any],
-    method: ResizeMethod,
-    antialias: bool,
-    precision: Any,
-) -> Any:
-    """The image with each of some axes resampled, those first that become smaller."""
-    order = sorted(range(len(axes)), key=lambda i: shape[axes[i]] / image.shape[axes[i]])
-    for i in order:
+    dtype = jnp.promote_types(jnp.finfo(image.dtype).dtype, jnp.float32)
+    if scale is None:
+        steps = [jnp.array(image.shape[a] / max(shape[a], 1), dtype) for a in axes]
+        starts = [jnp.zeros((), dtype)] * len(axes)
+    else:
+        steps = [1 / scale.astype(dtype)[i] for i in range(len(axes))]
+        starts = [-translation.astype(dtype)[i] * step for i, step in enumerate(steps)]
+    for i in sorted(range(len(axes)), key=lambda i: shape[axes[i]] / image.shape[axes[i]]):
         axis = axes[i]
-        weights = weights_of(
-            image.shape[axis], shape[axis], steps[i], starts[i], method, antialias
-        ).astype(image.dtype)
-        image = jnp.moveaxis(
-            jnp.tensordot(image, weights, axes=([axis], [0]), precision=precision), -1, axis
-        )
+        sizes = image.shape[axis], shape[axis]
+        weights = make_weights(*sizes, steps[i], starts[i], method, antialias).astype(image.dtype)
+        image = jnp.tensordot(image, weights, axes=([axis], [0]), precision=precision)
+        image = jnp.moveaxis(image, -1, axis)
     return image
 
 
@@ -265,7 +248,7 @@ def scale_and_translate(
     """
     op = "scale_and_translate"
     image = as_array(image, op)
-    shape, method = target_shape(op, image, shape), method_of(method)
+    shape, method = check_shape(op, image, shape), as_method(method)
     if method is ResizeMethod.NEAREST:
         raise ValueError(f"{op}: method must not be 'nearest', which has no weights; got {method}.")
     axes = tuple(axis_of(op, operator.index(d), image.ndim) for d in spatial_dims)
@@ -279,23 +262,4 @@ def scale_and_translate(
                 f"got {x.aval}."
             )
     check_source(op, image, axes)
-    return moved(image, scale, translation, shape, axes, method, bool(antialias), precision)
-
-
-@fused(static=("shape", "axes", "method", "antialias", "precision"), name="scale_and_translate")
-def moved(
-    image: Any,
-    scale: Any,
-    translation: Any,
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    method: ResizeMethod,
-    antialias: bool,
-    precision: Any,
-) -> Any:
-    """`scale_and_translate` of checked arguments."""
-    image = as_inexact("scale_and_translate", image)
-    scale, translation = (v.astype(weights_dtype(image)) for v in (scale, translation))
-    steps = [1 / scale[i] for i in range(len(axes))]
-    starts = [-translation[i] * step for i, step in enumerate(steps)]
-    return resampled(image, shape, axes, steps, starts, method, antialias, precision)
+    return resample(image, scale, translation, shape, axes, method, bool(antialias), precision)
