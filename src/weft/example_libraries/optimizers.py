@@ -23,7 +23,7 @@ from weft.pytrees import (
     tree_map,
     unflatten,
 )
-from weft.util import unzip2
+from weft.util import list_public, unzip2
 
 __all__ = [
     "JoinPoint",
@@ -50,6 +50,7 @@ __all__ = [
     "sm3",
     "unpack_optimizer_state",
 ]
+__dir__ = list_public(__name__)
 
 Schedule = Callable[[Any], Any]  # from the step to its size
 
@@ -178,24 +179,28 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
 # --- optimizers ---------------------------------------------------------------------------------
 
 
-def _with_slots(count: int, update: Callable) -> tuple[Callable, Callable, Callable]:
-    """The triple whose state is x and then `count` arrays like it, which begin at zero."""
+def _make_triple(step_size: float | Schedule, slots: int | Callable, update: Callable) -> tuple:
+    """The functions of an optimizer of one array, whose state is x and what `slots` adds.
 
-    def init(x: Any) -> tuple:
-        return (x, *(jnp.zeros_like(x) for _ in range(count)))
+    Args:
+      slots: how many arrays like x, which begin at zero; or a function of x that lists them.
+      update: of the step's size, the step, the gradient, x and the slots; gives x and the slots.
+    """
+    size = make_schedule(step_size)
+    begin = slots if callable(slots) else lambda x: [jnp.zeros_like(x) for _ in range(slots)]
+    step = lambda i, g, state: update(size(i), i, g, *state)
+    return lambda x: (x, *begin(x)), _keep_types(step), lambda state: state[0]
 
-    return init, _keeping_types(update), lambda state: state[0]
 
-
-def _keeping_types(update: Callable) -> Callable:
+def _keep_types(update: Callable) -> Callable:
     """An update after which floats are no wider than before, whatever the step and its size are."""
 
-    def kept(new: Any, old: Any) -> Any:
+    def keep(new: Any, old: Any) -> Any:
         dtype = jnp.result_type(old)
         same = jnp.result_type(new) == dtype or not jnp.issubdtype(dtype, jnp.inexact)
         return new if same else jnp.asarray(new, dtype)
 
-    return lambda i, g, state: tree_map(kept, update(i, g, state), state)
+    return lambda i, g, state: tree_map(keep, update(i, g, state), state)
 
 
 @optimizer
@@ -214,25 +219,18 @@ def sgd(step_size: float | Schedule) -> Any:
     >>> print(get_params(state))
     1.0
     """
-    step_size = make_schedule(step_size)
-
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        return (state[0] - step_size(i) * g,)
-
-    return _with_slots(0, update)
+    return _make_triple(step_size, 0, lambda size, i, g, x: (x - size * g,))
 
 
 @optimizer
 def momentum(step_size: float | Schedule, mass: float) -> Any:
     """Gradient descent with momentum: `v = mass v + g`, `x - step_size(i) v`."""
-    step_size = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, v = state
+    def update(size: Any, i: Any, g: Any, x: Any, v: Any) -> tuple:
         v = mass * v + g
-        return x - step_size(i) * v, v
+        return x - size * v, v
 
-    return _with_slots(1, update)
+    return _make_triple(step_size, 1, update)
 
 
 @optimizer
@@ -241,14 +239,12 @@ def nesterov(step_size: float | Schedule, mass: float) -> Any:
 
     Sutskever et al., On the importance of initialization and momentum in deep learning (2013).
     """
-    step_size = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, v = state
+    def update(size: Any, i: Any, g: Any, x: Any, v: Any) -> tuple:
         v = mass * v + g
-        return x - step_size(i) * (mass * v + g), v
+        return x - size * (mass * v + g), v
 
-    return _with_slots(1, update)
+    return _make_triple(step_size, 1, update)
 
 
 def _inverse_root(x: Any) -> Any:
@@ -263,15 +259,13 @@ def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 
     Duchi, Hazan, Singer, Adaptive subgradient methods (JMLR 12, 2011); with momentum.
     """
-    step_size = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, squares, m = state
+    def update(size: Any, i: Any, g: Any, x: Any, squares: Any, m: Any) -> tuple:
         squares = squares + jnp.square(g)
         m = (1 - momentum) * (g * _inverse_root(squares)) + momentum * m
-        return x - step_size(i) * m, squares, m
+        return x - size * m, squares, m
 
-    return _with_slots(2, update)
+    return _make_triple(step_size, 2, update)
 
 
 @optimizer
@@ -281,14 +275,12 @@ def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) 
     Tieleman and Hinton, Lecture 6.5 (2012). `gamma` is what stays of the mean at each step, and
     `eps` is added to it under the root.
     """
-    step_size = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, squares = state
+    def update(size: Any, i: Any, g: Any, x: Any, squares: Any) -> tuple:
         squares = squares * gamma + jnp.square(g) * (1 - gamma)
-        return x - step_size(i) * g / jnp.sqrt(squares + eps), squares
+        return x - size * g / jnp.sqrt(squares + eps), squares
 
-    return _with_slots(1, update)
+    return _make_triple(step_size, 1, update)
 
 
 @optimizer
@@ -296,15 +288,13 @@ def rmsprop_momentum(
     step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
     """`rmsprop` with momentum, which gathers whole steps: a change of their size acts slowly."""
-    step_size = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, squares, step = state
+    def update(size: Any, i: Any, g: Any, x: Any, squares: Any, step: Any) -> tuple:
         squares = squares * gamma + jnp.square(g) * (1 - gamma)
-        step = momentum * step + step_size(i) * g / jnp.sqrt(squares + eps)
+        step = momentum * step + size * g / jnp.sqrt(squares + eps)
         return x - step, squares, step
 
-    return _with_slots(2, update)
+    return _make_triple(step_size, 2, update)
 
 
 @optimizer
@@ -314,17 +304,15 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
     Kingma and Ba, Adam (arXiv:1412.6980), algorithm 1. `b1` and `b2` are what stays of the means at
     each step, and `eps` is added to the root.
     """
-    step_size = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, m, v = state
+    def update(size: Any, i: Any, g: Any, x: Any, m: Any, v: Any) -> tuple:
         m = (1 - b1) * g + b1 * m
         v = (1 - b2) * jnp.square(g) + b2 * v
         mean = m / (1 - b1 ** (i + 1))  # the means begin at zero
         square = v / (1 - b2 ** (i + 1))
-        return x - step_size(i) * mean / (jnp.sqrt(square) + eps), m, v
+        return x - size * mean / (jnp.sqrt(square) + eps), m, v
 
-    return _with_slots(2, update)
+    return _make_triple(step_size, 2, update)
 
 
 @optimizer
@@ -335,15 +323,13 @@ def adamax(
 
     Kingma and Ba, Adam (arXiv:1412.6980), algorithm 2.
     """
-    step_size = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, m, u = state
+    def update(size: Any, i: Any, g: Any, x: Any, m: Any, u: Any) -> tuple:
         m = (1 - b1) * g + b1 * m
         u = jnp.maximum(b2 * u, jnp.abs(g))
-        return x - step_size(i) / (1 - b1 ** (i + 1)) * m / (u + eps), m, u
+        return x - size / (1 - b1 ** (i + 1)) * m / (u + eps), m, u
 
-    return _with_slots(2, update)
+    return _make_triple(step_size, 2, update)
 
 
 @optimizer
@@ -352,13 +338,11 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 
     Anil et al., Memory-efficient adaptive optimization (arXiv:1901.11150), SM3-II; with momentum.
     """
-    step_size = make_schedule(step_size)
 
-    def init(x: Any) -> tuple:
-        return x, jnp.zeros_like(x), [jnp.zeros(n, jnp.result_type(x)) for n in _covers(x)]
+    def slots(x: Any) -> tuple:
+        return jnp.zeros_like(x), [jnp.zeros(n, jnp.result_type(x)) for n in _covers(x)]
 
-    def update(i: Any, g: Any, state: tuple) -> tuple:
-        x, m, bounds = state
+    def update(size: Any, i: Any, g: Any, x: Any, m: Any, bounds: Any) -> tuple:
         axes = range(jnp.ndim(g))
         spread = (b.reshape([-1 if a == k else 1 for a in axes]) for k, b in enumerate(bounds))
         squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
@@ -367,9 +351,9 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
             jnp.max(squares, axis=tuple(a for a in axes if a != k), initial=0)
             for k in range(len(bounds))
         ]
-        return x - step_size(i) * m, m, bounds
+        return x - size * m, m, bounds
 
-    return init, _keeping_types(update), lambda state: state[0]
+    return _make_triple(step_size, slots, update)
 
 
 def _covers(x: Any) -> Sequence[Any]:
@@ -394,11 +378,7 @@ def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
 
 def constant(step_size: float) -> Schedule:
     """The same size for all steps."""
-
-    def schedule(i: Any) -> Any:
-        return step_size
-
-    return schedule
+    return lambda i: step_size
 
 
 def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -> Schedule:
@@ -407,11 +387,7 @@ def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -
     >>> exponential_decay(0.5, decay_steps=10, decay_rate=0.5)(20)
     0.125
     """
-
-    def schedule(i: Any) -> Any:
-        return step_size * decay_rate ** (i / decay_steps)
-
-    return schedule
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
@@ -461,11 +437,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
             "piecewise_constant: values must be a sequence of one more than the boundaries; got "
             f"shapes {boundaries.shape} of boundaries, {values.shape} of values."
         )
-
-    def schedule(i: Any) -> Any:
-        return values[jnp.sum(i > boundaries)]
-
-    return schedule
+    return lambda i: values[jnp.sum(i > boundaries)]
 
 
 # --- gradients ----------------------------------------------------------------------------------

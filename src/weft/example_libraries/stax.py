@@ -20,6 +20,7 @@ from weft.nn.initializers import normal as randn
 from weft.nn.initializers import ones, zeros
 from weft.nn.normalization import log_softmax as logsoftmax
 from weft.nn.normalization import softmax, standardize
+from weft.util import list_public
 
 __all__ = [
     "AvgPool",
@@ -57,6 +58,7 @@ __all__ = [
     "serial",
     "shape_dependent",
 ]
+__dir__ = list_public(__name__)
 
 Layer = tuple[Callable, Callable]
 Initializer = Callable[[Any, Sequence[int]], Any]
