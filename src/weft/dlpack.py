@@ -11,8 +11,10 @@ import numpy as np
 
 from weft import dtypes
 from weft.numpy import creation
+from weft.util import list_public
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
+__dir__ = list_public(__name__)
 
 SUPPORTED = frozenset(
     np.dtype(name)

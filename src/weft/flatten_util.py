@@ -17,8 +17,10 @@ from weft.primitives.elementwise import convert
 from weft.primitives.layout import empty, reshape
 from weft.primitives.slicing import concatenate, split
 from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.util import list_public
 
 __all__ = ["ravel_pytree"]
+__dir__ = list_public(__name__)
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:

@@ -21,6 +21,7 @@ from weft.numpy.grids import index_exp as index
 from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
 from weft.primitives.reduction import highest, lowest
+from weft.util import list_public
 
 __all__ = [
     "index",
@@ -34,6 +35,7 @@ __all__ = [
     "segment_prod",
     "segment_sum",
 ]
+__dir__ = list_public(__name__)
 
 
 # For each function: the method of x.at that gathers rows, what reduces buckets, what stands in a

@@ -21,7 +21,7 @@ from jaxlib import _profiler
 
 from weft.api.functions import check_callable
 from weft.mesh.client import client
-from weft.util import fun_name
+from weft.util import fun_name, list_public
 
 __all__ = [
     "ProfileOptions",
@@ -37,6 +37,7 @@ __all__ = [
     "stop_trace",
     "trace",
 ]
+__dir__ = list_public(__name__)
 
 ProfileOptions = _profiler.ProfileOptions
 PERFETTO_PORT = 9001  # the one that ui.perfetto.dev allows pages to fetch from

@@ -28,6 +28,7 @@ from weft.mesh.sharding import (
     make_single_device_sharding,
 )
 from weft.mesh.spec import PartitionSpec
+from weft.util import list_public
 
 __all__ = [
     "AbstractDevice",
@@ -48,6 +49,7 @@ __all__ = [
     "use_abstract_mesh",
     "use_mesh",
 ]
+__dir__ = list_public(__name__)
 
 
 def auto_axes(

@@ -15,8 +15,10 @@ from weft import dtypes
 from weft.api.grad import jvp, vjp
 from weft.core.aval import typeof
 from weft.pytrees import flatten, tree_map
+from weft.util import list_public
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
+__dir__ = list_public(__name__)
 
 # The error that derivatives of a dtype may have, absolute and relative.
 TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}

@@ -21,6 +21,7 @@ from weft.tree_util import tree_reduce_associative as reduce_associative
 from weft.tree_util import tree_structure as structure
 from weft.tree_util import tree_transpose as transpose
 from weft.tree_util import tree_unflatten as unflatten
+from weft.util import list_public
 
 __all__ = [
     "all",
@@ -38,6 +39,7 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+__dir__ = list_public(__name__)
 
 
 def static(**kwargs: Any) -> Any:

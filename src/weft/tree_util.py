@@ -43,6 +43,7 @@ from weft.pytrees import flatten_with_path as tree_flatten_with_path
 from weft.pytrees import leaves as tree_leaves
 from weft.pytrees import structure as tree_structure
 from weft.pytrees import unflatten as tree_unflatten
+from weft.util import list_public
 
 __all__ = [
     "DictKey",
@@ -82,6 +83,7 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+__dir__ = list_public(__name__)
 
 
 class _Unset:

@@ -6,9 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from weft.util import list_public
 from weft.xla.array import Array
 
 __all__ = ["ArrayLike", "DTypeLike"]
+__dir__ = list_public(__name__)
 
 
 class SupportsDType(Protocol):

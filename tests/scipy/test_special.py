@@ -225,7 +225,7 @@ NAMES = [
     and n
     not in ("bernoulli", "bessel_jn", "lpmn", "lpmn_values", "sph_harm_y", "wofz", "polygamma")
     and inspect.isfunction(getattr(special, n))
-    and n != "importing_later"
+    and n != "import_lazily"
 ]
 STRONG = [
     "beta",

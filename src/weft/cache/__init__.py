@@ -3,9 +3,11 @@
 `python -m weft.cache` says the same in a terminal. The cache itself is `weft/xla/diskcache.py`.
 """
 
+from weft.util import list_public
 from weft.xla.diskcache import DiskCache, Stats, default_directory, default_max_bytes
 
 __all__ = ["clear", "directory", "stats"]
+__dir__ = list_public(__name__)
 
 
 def current_cache() -> DiskCache:

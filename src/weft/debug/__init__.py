@@ -12,6 +12,7 @@ from weft.debug.layout import (
 )
 from weft.debug.printing import callback, log, print
 from weft.debug.prompt import breakpoint
+from weft.util import list_public
 
 __all__ = [
     "DebugEffect",
@@ -24,3 +25,4 @@ __all__ = [
     "visualize_array_sharding",
     "visualize_sharding",
 ]
+__dir__ = list_public(__name__)

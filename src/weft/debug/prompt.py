@@ -19,6 +19,7 @@ from weft.core.source import is_own_file
 from weft.core.trace import Tracer
 from weft.debug.printing import show
 from weft.pytrees import tree_map
+from weft.util import check_option
 
 __all__ = ["breakpoint"]
 
@@ -72,8 +73,7 @@ def breakpoint(
       token: arrays to have been computed before; they are returned.
       stdin, stdout: where commands come from and answers go, in place of the terminal.
     """
-    if backend not in (None, "cli"):
-        raise ValueError(f"debug.breakpoint: backend must be 'cli' or None; got {backend!r}.")
+    check_option("debug.breakpoint", "backend", backend, "cli", None)
     frames = frames_above(sys._getframe(1), filter_frames, num_frames)
     places: list[Any] = []  # where there are values of the program, one place for each
 

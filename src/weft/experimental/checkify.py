@@ -22,6 +22,7 @@ from weft.options import config
 from weft.primitives.elementwise import bitwise_not
 from weft.pytrees import flatten, register_pytree_node, tree_map
 from weft.transforms.check import Failure, run_checked
+from weft.util import list_public
 from weft.xla.array import HOST, put
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "nan_checks",
     "user_checks",
 ]
+__dir__ = list_public(__name__)
 
 user_checks = frozenset(["user"])
 nan_checks = frozenset(["nan"])

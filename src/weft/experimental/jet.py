@@ -20,8 +20,10 @@ from weft.primitives.layout import broadcast_in_dim, convert, zeros
 from weft.pytrees import flatten, structure, unflatten
 from weft.transforms.jet import JetTrace, JetTracer
 from weft.transforms.jet import jet as flat_jet
+from weft.util import list_public
 
 __all__ = ["JetTrace", "JetTracer", "jet"]
+__dir__ = list_public(__name__)
 
 
 @boundary

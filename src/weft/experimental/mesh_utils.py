@@ -14,8 +14,10 @@ import numpy as np
 
 from weft.mesh.client import all_devices
 from weft.mesh.mesh import device_count_error
+from weft.util import list_public
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
+__dir__ = list_public(__name__)
 
 
 def create_device_mesh(

@@ -26,6 +26,7 @@ from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.distributed import naming_failures, reached_sync_point
 from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, unflatten
+from weft.util import list_public
 from weft.xla.array import ArrayImpl, host_view
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "reached_preemption_sync_point",
     "sync_global_devices",
 ]
+__dir__ = list_public(__name__)
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:

@@ -33,9 +33,10 @@ from weft.numpy.promotion import as_array
 from weft.primitives.layout import convert
 from weft.pytrees import flatten, flatten_with_path, keystr, structure, unflatten
 from weft.transforms.jvp import jvp
-from weft.util import fun_name, merge, partition
+from weft.util import fun_name, list_public, merge, partition
 
 __all__ = ["odeint"]
+__dir__ = list_public(__name__)
 
 # Dormand and Prince's tableau: when a stage is, what it is made of, the solution's last row
 # minus that of order 4, and the weights of the dense output.

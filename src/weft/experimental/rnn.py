@@ -25,6 +25,7 @@ from weft import numpy as jnp
 from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array
+from weft.util import list_public
 
 __all__ = [
     "get_num_params_in_lstm",
@@ -34,6 +35,7 @@ __all__ = [
     "swap_lstm_gates",
     "unpack_lstm_weights",
 ]
+__dir__ = list_public(__name__)
 
 
 def shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Iterator:

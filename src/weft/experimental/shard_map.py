@@ -7,8 +7,10 @@ from typing import Any
 
 from weft.api.shard_map import shard_map as mapped
 from weft.mesh.mesh import Mesh
+from weft.util import list_public
 
 __all__ = ["shard_map"]
+__dir__ = list_public(__name__)
 
 
 def shard_map(

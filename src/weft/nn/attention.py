@@ -18,8 +18,6 @@ from weft.numpy.promotion import as_array
 from weft.primitives.dot import dot_general
 from weft.scipy.special import logsumexp
 
-__all__ = ["dot_product_attention"]
-
 OP = "dot_product_attention"
 
 

@@ -16,6 +16,7 @@ import weft.numpy as jnp
 from weft import dtypes, random
 from weft.errors import ShapeError
 from weft.numpy.promotion import axes_of
+from weft.util import list_public
 
 __all__ = [
     "Initializer",
@@ -39,6 +40,7 @@ __all__ = [
     "xavier_uniform",
     "zeros",
 ]
+__dir__ = list_public(__name__)
 
 Axes = int | Sequence[int]
 # The standard deviation of a standard normal number cut off at two.

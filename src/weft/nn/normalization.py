@@ -16,11 +16,10 @@ from weft.numpy.promotion import as_inexact, axis_of
 from weft.numpy.reductions import Axis, check_mask
 from weft.primitives.layout import broadcasted_iota
 from weft.scipy.special.sums import highest, logsumexp
+from weft.util import check_option
 
-__all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
-
-def shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
+def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
     """x less its greatest element along `axis`, the exponentials, and the mask or None."""
     x = as_inexact(op, x)
     mask = None if where is None else check_mask(op, where)
@@ -39,7 +38,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     >>> print(nn.softmax(jnp.array([0.0, 0.0, -jnp.inf])))
     [0.5 0.5 0. ]
     """
-    _, powers, mask = shifted("softmax", x, axis, where)
+    _, powers, mask = exp_shifted("softmax", x, axis, where)
     out = powers / jnp.sum(powers, axis, keepdims=True)
     return out if mask is None else jnp.where(mask, out, 0)
 
@@ -47,7 +46,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 @fused(static=("axis",))
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """log(softmax(x)), exact where that is small; -inf where `where` is False."""
-    x, powers, mask = shifted("log_softmax", x, axis, where)
+    x, powers, mask = exp_shifted("log_softmax", x, axis, where)
     out = x - jnp.log(jnp.sum(powers, axis, keepdims=True))
     return out if mask is None else jnp.where(mask, out, -jnp.inf)
 
@@ -83,8 +82,7 @@ def standardize(
     >>> print(nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0))
     [-1.  1.]
     """
-    if algorithm not in ("fast", "stable"):
-        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable'; got {algorithm!r}.")
+    check_option("standardize", "algorithm", algorithm, "fast", "stable")
     x = as_inexact("standardize", x)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
@@ -97,6 +95,7 @@ def standardize(
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
 
+@fused(static=("num_classes", "dtype", "axis"))
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
     """For each index in x, zeros with a 1 at the index, along a new axis of size `num_classes`.
 
@@ -113,12 +112,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         raise ShapeError(f"one_hot: num_classes must not be negative; got {num_classes}.")
     dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, "one_hot")
     x = jnp.asarray(x)
-    return coded(x, count, axis_of("one_hot", axis, x.ndim + 1), dtype)
-
-
-@fused(static=("count", "axis", "dtype"), name="one_hot")
-def coded(x: Any, count: int, axis: int, dtype: Any) -> Any:
-    """`one_hot`, its arguments in one form."""
+    axis = axis_of("one_hot", axis, x.ndim + 1)
     shape = (*x.shape[:axis], count, *x.shape[axis:])
     places = broadcasted_iota(dtypes.default_int(), shape, axis)
     return (jnp.expand_dims(x, axis) == places).astype(dtype)

@@ -19,12 +19,7 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of
 from weft.primitives.dot import dot_general
-
-__all__ = [
-    "get_scaled_dot_general_config",
-    "scaled_dot_general",
-    "scaled_matmul",
-]
+from weft.util import check_option
 
 
 class BlockScaleConfig(NamedTuple):
@@ -147,10 +142,7 @@ def scaled_dot_general(
     >>> print(nn.scaled_dot_general(x, x, (((1,), (1,)), ((), ())), configs=[config] * 3))
     [[32.]]
     """
-    if implementation not in (None, "cudnn"):
-        raise ValueError(
-            f"scaled_dot_general: implementation must be None or 'cudnn'; got {implementation!r}."
-        )
+    check_option("scaled_dot_general", "implementation", implementation, None, "cudnn")
     x, y = as_array(lhs, "scaled_dot_general"), as_array(rhs, "scaled_dot_general")
     dtype = dtypes.check_user_dtype(preferred_element_type, "scaled_dot_general")
     if configs is not None:

@@ -11,7 +11,7 @@ from weft.numpy import methods as _methods  # noqa: F401
 from weft.numpy import scalars as _scalars
 from weft.numpy.names import HOMES as _HOMES
 from weft.numpy.scalars import *  # noqa: F403
-from weft.util import import_lazily as _importing_later
+from weft.util import import_lazily as _import_lazily
 from weft.xla.array import Array as ndarray
 
 __all__ = ["ndarray", *_scalars.__all__]
@@ -19,7 +19,7 @@ for _home, _names in _HOMES.items():
     __all__ += _names.split() or [_home.rpartition(".")[2]]
     if _home in _sys.modules:
         globals().update({_name: getattr(_sys.modules[_home], _name) for _name in _names.split()})
-_import_name, __dir__ = _importing_later(__name__, _HOMES)
+_import_name, __dir__ = _import_lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> object:
