@@ -6,8 +6,9 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, make_jaxpr, vmap
-from weft.control.jit import jaxpr_uses_axis, jit_p
-from weft.core.primitive import Primitive
+from weft.control.jit import jit_p
+from weft.core.jaxpr import jaxpr_uses_axis
+from weft.core.primitive import Primitive, References
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
@@ -120,8 +121,8 @@ class Named(Primitive):
     def abstract_eval(self, x):
         return [x]
 
-    def uses_axis(self, name, params):
-        return name == "i"
+    def refers(self, params):
+        return References(uses=("i",))
 
     def batch(self, axis, args, dims):
         return [jnp.multiply(args[0], axis.size)], dims

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
-from weft.core.primitive import Primitive
+from weft.core.primitive import Body, Primitive
 from weft.core.stage import close_jaxpr, stage
 from weft.errors import ShapeError
 
@@ -77,14 +77,14 @@ class Holds(Primitive):
 class Call(Holds):
     """As the jit primitive: prints with the caller's names, is inlined, prunes what it holds."""
 
-    names_flow_in = True
-
     def __init__(self, inline: bool = False):
         super().__init__("pjit", lambda name, jaxpr, **_: jaxpr.out_avals)
         self.inline = inline
 
-    def inlined(self, eqn: Any) -> Jaxpr | None:
-        return eqn.params["jaxpr"] if self.inline else None
+    def bodies(self, params: dict) -> list[Body]:
+        jaxpr = params["jaxpr"]
+        operands = range(len(jaxpr.invars))
+        return [Body(jaxpr, "jaxpr", "once", operands, inlines=self.inline, names_flow_in=True)]
 
 
 class Print(Primitive):

@@ -16,19 +16,15 @@ from weft import dtypes
 from weft.api.cache_misses import explain_function
 from weft.api.functions import FlatFun, argument_origins, leaf_names
 from weft.api.jit import is_live, programs_of
-from weft.control.cond import cond_p, joined_avals
-from weft.control.jit import jit_p
-from weft.control.remat import remat_p
-from weft.control.scan import groups, scan_p
+from weft.control.cond import joined_avals
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
-from weft.core.primitive import Primitive, joined
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.core.primitive import Program, join_varying
 from weft.core.source import inner_source
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.options import config, trace_context
-from weft.primitives.collective import Varying, pvary_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
 from weft.pytrees import (
@@ -97,7 +93,7 @@ def promoted_carry(
         if a.weak_type and a.dtype != b.dtype and a.shape == b.shape:
             dtype, weak = dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type)))
             a = a.update(dtype=dtype, weak_type=weak)
-        out.append(a.update(varying=joined((a, b))) if b.varying is not a.varying else a)
+        out.append(a.update(varying=join_varying((a, b))) if b.varying is not a.varying else a)
     return out
 
 
@@ -146,8 +142,12 @@ def cast(x: Any, aval: ShapedArray) -> Any:
     return x
 
 
+# How programs run that can be made to vary.
+RUNS = ("once", "again", "branch", "turns")
+
+
 @memo_jaxpr
-def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
+def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
     """A program for operands that vary over more of a mesh; None where that cannot be.
 
     It cannot where it holds one that would have to, of a loop of unknown length or a custom rule.
@@ -167,17 +167,17 @@ def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
                 xs, params = list(map(read, eqn.invars)), eqn.params
                 current.source = inner_source(eqn.source)
                 pairs = zip(xs, eqn.invars, strict=True)
-                if any(jaxprs_in_params(params)) and not all(
+                if held_jaxprs(eqn) and not all(
                     type(a) is Literal or typeof(x) is a.aval for x, a in pairs
                 ):
-                    inner = spread_params(eqn.primitive, params, list(map(typeof, xs)))
+                    inner = vary_params(eqn, list(map(typeof, xs)))
                     found = found and inner is not None
                     if inner is not None:
                         params, types = inner
                         xs = cast_to(xs, types)
-                if eqn.primitive is pvary_p:
-                    more = Varying.of(params["axes"])
-                    ys = [more.cast(current.trace, xs[0]) if more else xs[0]]
+                more = eqn.primitive.refers(params).adds
+                if more is not None and xs:
+                    ys = [more.cast(current.trace, xs[0])]
                 else:
                     ys = eqn.primitive.bind(*xs, **params)
                 env.update(zip(eqn.outvars, ys, strict=True))
@@ -189,37 +189,35 @@ def spread_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
     return program if found else None
 
 
-def spread_params(prim: Primitive, params: dict, avals: list) -> tuple[dict, list] | None:
-    """As `spread_jaxpr`, for a primitive that holds programs: its parameters for such operands.
+def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
+    """As `vary_jaxpr`, for an equation that holds programs: its parameters for such operands.
 
     Also the types that the operands are to have, for one that is carried may have to vary more.
     """
-    if prim is cond_p:
-        index, *rest = avals
-        rest = [a.update(varying=joined((a, index))) for a in rest]
-        spread = [spread_jaxpr(b, tuple(rest)) for b in params["branches"]]
-        if None in spread:
-            return None
-        outs = tuple(joined_avals([b.out_avals for b in spread], index))
-        return {"branches": tuple([giving_types(b, outs) for b in spread])}, [index, *rest]
-    if prim is scan_p:
-        consts, carry, xs = groups(avals, params)
-        while True:
-            types = (*consts, *carry, *[mapped_aval(x, 0) for x in xs])
-            body = spread_jaxpr(params["jaxpr"], types)
-            if body is None:
-                return None
-            outs = body.out_avals
-            more = promoted_carry(carry, outs[: len(carry)])
-            if more == carry:
-                break
-            carry = more
-        body = giving_types(body, (*carry, *outs[len(carry) :]))
-        return {**params, "jaxpr": body}, [*consts, *carry, *xs]
-    if prim is not jit_p and prim is not remat_p:
+    bodies = eqn.primitive.bodies(eqn.params)
+    if any(b.runs not in RUNS or (b.runs == "turns" and b.turns is None) for b in bodies):
         return None
-    inner = spread_jaxpr(params["jaxpr"], tuple(avals))
-    return None if inner is None else ({**params, "jaxpr": inner}, avals)
+    (key,), carry, runs = {b.key for b in bodies}, bodies[0].carry, bodies[0].runs
+    if runs == "branch":  # the results vary as the choice does
+        avals = [a.update(varying=join_varying((a, avals[0]))) for a in avals]
+    while True:
+        types = [avals[i] for i in bodies[0].operands]
+        if runs == "turns":
+            types = [*types[: carry.stop], *[mapped_aval(a, 0) for a in types[carry.stop :]]]
+        programs = [vary_jaxpr(b.jaxpr, tuple(types)) for b in bodies]
+        if None in programs:
+            return None
+        outs = programs[0].out_avals
+        more = promoted_carry(types[carry.start : carry.stop], outs[: len(carry)])
+        if more == types[carry.start : carry.stop]:
+            break
+        for i, aval in zip(carry, more, strict=True):
+            avals[bodies[0].operands[i]] = aval
+    if runs == "branch":
+        outs = joined_avals([p.out_avals for p in programs], avals[0])
+    programs = [giving_types(p, (*more, *outs[len(carry) :])) for p in programs]
+    one = programs[0] if isinstance(eqn.params[key], Program) else tuple(programs)
+    return {**eqn.params, key: one}, avals
 
 
 @memo_jaxpr

@@ -13,15 +13,14 @@ from typing import Any
 from weft import dtypes
 from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
 from weft.api.jit import JitFunction, resolve
-from weft.control.jit import jit_p
-from weft.control.remat import name_p, remat_p
+from weft.control.remat import Name, name_p, remat_p
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Literal
+from weft.core.jaxpr import Eqn, Literal, bodies_of
 from weft.core.source import boundary, source_location
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
-from weft.primitives.constant import constant_p
+from weft.primitives.constant import Constant
 from weft.pytrees import flatten, tree_map
 from weft.transforms.linearize import linearize
 from weft.util import fun_name
@@ -144,11 +143,11 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shap
 
 def provenance(eqn: Eqn) -> str:
     """Where the results of an equation are from: `output of sin from model.py:12:4 (loss)`."""
-    if eqn.primitive is name_p:
+    if isinstance(eqn.primitive, Name):
         what = f"named {eqn.params['name']!r}"
-    elif eqn.primitive is jit_p:
+    elif any(b.names_flow_in for b in bodies_of(eqn)):
         what = f"output of jitted function {eqn.params['name']!r}"
-    elif eqn.primitive is constant_p:
+    elif isinstance(eqn.primitive, Constant):
         return "from a constant"
     else:
         what = f"output of {eqn.primitive.name}"

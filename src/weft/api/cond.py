@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.bodies import Body, as_arrays, cast_to, giving_types, spread_jaxpr, stage_body
+from weft.api.bodies import Body, as_arrays, cast_to, giving_types, stage_body, vary_jaxpr
 from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.cond import cond_p, joined_avals, taking
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import joined
+from weft.core.primitive import join_varying
 from weft.core.source import boundary
 from weft.core.stage import tracked_axes
 from weft.core.trace import is_concrete
@@ -203,8 +203,8 @@ def alike_over_mesh(
     chosen = typeof(index)
     avals = [typeof(x) for x in operands]
     if chosen.varying is not None:
-        apart = [a.update(varying=joined((a, chosen))) for a in avals]
-        spread = [spread_jaxpr(b, tuple(apart)) for b in branches]
+        apart = [a.update(varying=join_varying((a, chosen))) for a in avals]
+        spread = [vary_jaxpr(b, tuple(apart)) for b in branches]
         if all(spread):
             branches, avals = tuple(spread), apart
     outs = joined_avals([b.out_avals for b in branches], chosen)

@@ -22,7 +22,7 @@ from weft.mesh.sharding import sized_axes
 from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
 from weft.parallel.constraint import constrained
-from weft.parallel.shard_map import inner_aval, named_in, parts, scope, shard_map_p
+from weft.parallel.shard_map import inner_aval, named_in, parts, shard_map_p
 from weft.primitives.collective import names_along
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, structure, unflatten
 from weft.util import fun_name
@@ -84,7 +84,7 @@ def shard_map(
         specs = spread("in_specs", in_specs, args, grid, manual)
         params = {"mesh": grid, "manual_axes": manual, "check_vma": bool(check_vma)}
         inner = part_avals(avals, specs, names, params)
-        with scope(params):
+        with shard_map_p.scope(params):
             jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
         placeholder = unflatten(out_tree, range(out_tree.num_leaves))
         made = spread("out_specs", out_specs, placeholder, grid, manual)
@@ -182,7 +182,7 @@ def part_avals(
                     f"{sized_axes(mesh, spec.axes(d))} by {spec}, {names()[i]}. Hint: pad it to "
                     f"{-(-size // count) * count}."
                 )
-    with scope(params):
+    with shard_map_p.scope(params):
         return [inner_aval(a, mesh, s, manual, tracked) for a, s in zip(avals, specs, strict=True)]
 
 

@@ -20,8 +20,8 @@ from weft.api.bodies import (
     check_carry,
     giving_types,
     promoted_carry,
-    spread_jaxpr,
     stage_body,
+    vary_jaxpr,
 )
 from weft.api.functions import avals_of, check_callable
 from weft.api.scan import steps_per_turn
@@ -30,7 +30,7 @@ from weft.control.loop_bodies import COUNT, TRUTH, counting
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
-from weft.core.primitive import joined
+from weft.core.primitive import join_varying
 from weft.core.source import boundary
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError, TracerBoolConversionError, TracerError
@@ -122,7 +122,7 @@ def apart(
     `programs` take their own consts, then the carry, or more, and the last gives the carry.
     """
     mine = lambda a: a.update(varying=a.varying | varying if a.varying else varying)
-    spread = [spread_jaxpr(p, tuple(map(mine, p.in_avals))) for p in programs]
+    spread = [vary_jaxpr(p, tuple(map(mine, p.in_avals))) for p in programs]
     if not all(spread):  # types then say less than is so
         return programs, consts, carry
     carry = list(map(mine, carry))
@@ -255,7 +255,7 @@ def fori_loop(
     body, avals = stage_carry("fori_loop", body_fun, args, tree, [aval, *avals[1:]])
     n = len(body.consts)
     jaxpr, consts = body.jaxpr, body.consts
-    if varying := joined((typeof(lower), typeof(upper))):
+    if varying := join_varying((typeof(lower), typeof(upper))):
         [jaxpr], [consts], avals = apart(varying, [jaxpr], [consts], avals)
         lower, upper = (varying.cast(current.trace, x) for x in (lower, upper))
     start = cast_to(init, avals)

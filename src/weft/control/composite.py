@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.control.call import Call
 from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray
-from weft.core.primitive import Primitive
 from weft.xla.hlo import array_text, scalar_text
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 
-class Composite(Primitive):
+class Composite(Call):
     """Call `jaxpr`, or what the compiler has in its place under `name`, `version`, `attributes`.
 
     `attributes` are pairs of a name and a text. Transformed, it is a call of a program without that
@@ -26,16 +25,14 @@ class Composite(Primitive):
     """
 
     name = "composite"
-    memoize_type = False
+    dce = None  # type: ignore[assignment]
 
-    def abstract_eval(self, *avals, jaxpr, **params):
-        return jaxpr.out_avals
+    def bodies(self, params):
+        (body,) = super().bodies(params)
+        return [body._replace(label=params["name"])]
 
-    def path_name(self, params):
-        return params["name"]
-
-    def impl(self, *args, jaxpr, **params):
-        return run_primitive(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
+    def transformed(self, params, jaxpr, ins, outs):
+        return jit_p, {"jaxpr": jaxpr, "name": params["name"]}
 
     def lower(self, hlo, *args, attributes, jaxpr, name, version):
         if jaxpr.calls_host:  # functions that do take and give more than their operands
@@ -54,34 +51,8 @@ class Composite(Primitive):
             version=f"{version} : i32",
         )
 
-    def jvp(self, primals, tangents, **params):
-        return jit_p.jvp(primals, tangents, **as_call(params))
-
-    def partial_eval(self, trace, unknown, args, params):
-        return jit_p.partial_eval(trace, unknown, args, as_call(params))
-
-    def transpose(self, cts, *args, **params):
-        return jit_p.transpose(cts, *args, **as_call(params))
-
-    def batch(self, axis, args, dims, **params):
-        return jit_p.batch(axis, args, dims, **as_call(params))
-
-    def checked(self, trace, args, params):
-        return jit_p.checked(trace, args, as_call(params))
-
-    def steps(self, *args, jaxpr, **params):
-        yield jaxpr, args
-
-    def uses_axis(self, name, params):
-        return jit_p.uses_axis(name, as_call(params))
-
 
 composite_p = Composite()
-
-
-def as_call(params: dict) -> dict:
-    """The parameters of a call of the program."""
-    return {"jaxpr": params["jaxpr"], "name": params["name"]}
 
 
 def attribute_text(x: Any) -> str | None:

@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.control.call import Holder
 from weft.control.checks import batch_with_checks, holds_checks
-from weft.control.jit import jaxpr_uses_axis, jit_p
+from weft.control.jit import Jit
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxprs_in_params, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, held_jaxprs, memo_jaxpr
 from weft.core.primitive import (
+    Body,
     Linear,
-    Primitive,
     Zero,
     cotangents_of,
-    joined,
+    join_varying,
     moving,
     solved_for,
     tangents_of,
@@ -36,9 +37,9 @@ from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal, zeros
 from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
 from weft.transforms.check import INT, Checked, Failure, checked_jaxpr, slots_for
-from weft.transforms.jet import jet_jaxpr
+from weft.transforms.jet import SeriesRule, jet_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import saving_jaxpr, split_jaxpr
+from weft.transforms.linearize import SavingRule, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, unzip2
 from weft.xla.lower import lower_jaxpr
@@ -49,7 +50,7 @@ from weft.xla.run import run_primitive
 Source = tuple[str | ShapedArray, int]
 
 
-class Cond(Primitive):
+class Cond(Holder, SeriesRule, SavingRule):
     """branches[index](*operands); only that branch runs.
 
     The index is an int32, held to the range there is; the branches are closed programs with equal
@@ -57,7 +58,11 @@ class Cond(Primitive):
     """
 
     name = "cond"
-    memoize_type = False
+
+    def bodies(self, params):
+        branches = params["branches"]
+        operands = range(1, 1 + len(branches[0].invars))
+        return [Body(b, "branches", "branch", operands) for b in branches]
 
     def abstract_eval(self, index, *avals, branches):
         if index.shape or index.dtype != np.int32:
@@ -68,12 +73,6 @@ class Cond(Primitive):
         if config.disable_jit:
             return branches[min(max(int(index), 0), len(branches) - 1)](*args)
         return run_primitive(self, (index, *args), {"branches": branches}, branches[0])
-
-    def steps(self, index, *args, branches):
-        yield branches[min(max(int(index), 0), len(branches) - 1)], args
-
-    def keys_used(self, walk, args, params):
-        return walk.either(params["branches"], args[1:])
 
     def lower(self, hlo, index, *args, branches):
         last = len(branches) - 1
@@ -91,7 +90,7 @@ class Cond(Primitive):
         n = len(out_moved)
         return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
 
-    def jetted(self, trace, args, params):
+    def run_series(self, trace, args, params):
         if trace.deferred:
             return None
         index, *args = args
@@ -149,7 +148,7 @@ class Cond(Primitive):
         branches, program = checked_branches(params["branches"], trace.errors)
         return trace.absorb(program, self.bind(*args, branches=branches))
 
-    def saving(self, params, policy):
+    def save(self, params, policy):
         parts = [saving_jaxpr(b, policy) for b in params["branches"]]
         if not any(saved for _, _, saved in parts):
             return None
@@ -162,9 +161,6 @@ class Cond(Primitive):
             more.append(giving(early, extended(n_outs, at, wanted)))
             less.append(taking(late, extended(n_ins, at, wanted)))
         return {"branches": tuple(more)}, {"branches": tuple(less)}
-
-    def uses_axis(self, name, params):
-        return any(jaxpr_uses_axis(b, name) for b in params["branches"])
 
     def dce(self, eqn, live):
         branches = eqn.params["branches"]
@@ -228,7 +224,7 @@ def joined_avals(each: Sequence[Sequence[ShapedArray]], *index: ShapedArray) -> 
     """
     return [
         column[0].update(
-            weak_type=all(a.weak_type for a in column), varying=joined((*column, *index))
+            weak_type=all(a.weak_type for a in column), varying=join_varying((*column, *index))
         )
         for column in zip(*each, strict=True)
     ]
@@ -292,10 +288,10 @@ def guarded_jaxpr(branch: Jaxpr, shared: tuple[bool, ...], mapped: tuple[bool, .
             for eqn, marks in zip(branch.eqns, meetings(branch, shared, mapped), strict=True):
                 xs, params = list(map(read, eqn.invars)), eqn.params
                 current.source = inner_source(eqn.source)
-                if marks and eqn.primitive is jit_p:
+                if marks and isinstance(eqn.primitive, Jit):
                     params = {**params, "jaxpr": guarded_jaxpr(params["jaxpr"], *marks)}
                     xs.insert(0, own)
-                elif marks and not any(jaxprs_in_params(params)):  # a loop may not end at ones
+                elif marks and not held_jaxprs(eqn):  # a loop may not end at ones
                     xs = held(xs, lambda x: literal(1, typeof(x).dtype), marks[1])
                 ys = eqn.primitive.bind(*xs, **params)
                 if marks:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.control.jit import jaxpr_uses_axis
+from weft.control.call import Call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
-from weft.core.primitive import Linear, Primitive, Zero, tangents_of
+from weft.core.primitive import Body, Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer
@@ -68,17 +68,27 @@ def look_into(trace: CheckTrace, call: Callable, args: Sequence[Any]) -> list:
     )
 
 
-class CustomCall(Primitive):
+class CustomCall(Call):
     """A family: call the flat function `call_jaxpr`, whose derivative the other params give.
 
     The first `num_consts` operands are values that the function closed over, hoisted by the call or
     when it was staged; the derivative rules do not see them.
     """
 
-    memoize_type = False
+    program = "call_jaxpr"
+    partial_eval = None  # type: ignore[assignment]
 
-    def impl(self, *args, call_jaxpr, **params):
-        return call_jaxpr(*args)
+    def bodies(self, params):
+        call = params[self.program]
+        if not isinstance(call, Jaxpr):
+            return [Body(None)]
+        return [Body(call, self.program, "once", range(len(call.invars)), inlines=True)]
+
+    def impl(self, *args, **params):
+        return params[self.program](*args)
+
+    def run_series(self, trace, args, params):
+        return None
 
     def staged(self, args, params):
         call = params["call_jaxpr"]
@@ -88,17 +98,8 @@ class CustomCall(Primitive):
         count = len(consts) + params["num_consts"]
         return [*consts, *args], {**params, "call_jaxpr": close_jaxpr(jaxpr), "num_consts": count}
 
-    def abstract_eval(self, *avals, call_jaxpr, **params):
-        return call_jaxpr.out_avals
-
-    def lower(self, hlo, *args, call_jaxpr, **params):
-        return lower_jaxpr(hlo, call_jaxpr, args)
-
     def transpose(self, cts, *args, call_jaxpr, **params):
         return backward(call_jaxpr, (), args, cts)
-
-    def inlined(self, eqn):
-        return eqn.params["call_jaxpr"]
 
     def dce(self, eqn, live):
         if all(live):
@@ -117,10 +118,6 @@ class CustomCall(Primitive):
             return outs  # nothing asks for derivatives
         functions = {k: unchecked(v) for k, v in params.items() if callable(v)}
         return self.bind(*args, **{**params, **functions})
-
-    def uses_axis(self, name, params):
-        call = params["call_jaxpr"]  # what Python will do is not known
-        return jaxpr_uses_axis(call, name) if isinstance(call, Jaxpr) else True
 
     def pretty_params(self, params):
         shown = {k: v for k, v in params.items() if v is not None and k != "optimize_remat"}
@@ -219,8 +216,8 @@ class CustomVJP(CustomCall):
 
     name = "custom_vjp_call"
 
-    def jetted(self, trace, args, params):
-        return None if params["jvp"] is not None else params["call_jaxpr"](*args)
+    def run_series(self, trace, args, params):
+        return None if params["jvp"] is not None else params[self.program](*args)
 
     def jvp(self, primals, tangents, **params):
         self.check_consts(primals, tangents, params)
@@ -423,9 +420,7 @@ class RematOpt(CustomVJP):
     """
 
     name = "remat_opt"
-
-    def impl(self, *args, fwd_jaxpr, **params):
-        return fwd_jaxpr(*args)
+    program = "fwd_jaxpr"
 
     def staged(self, args, params):
         if isinstance(params["fwd_jaxpr"], Jaxpr):
@@ -437,15 +432,6 @@ class RematOpt(CustomVJP):
         whole = fwd.replace(constvars=[], invars=[*fwd.constvars, *unused, *fwd.invars])
         params = {**params, "fwd_jaxpr": whole, "num_fwd_consts": len(consts)}
         return [*consts, *held], params
-
-    def abstract_eval(self, *avals, fwd_jaxpr, **params):
-        return fwd_jaxpr.out_avals
-
-    def lower(self, hlo, *args, fwd_jaxpr, **params):
-        return lower_jaxpr(hlo, fwd_jaxpr, args)
-
-    def inlined(self, eqn):
-        return eqn.params["fwd_jaxpr"]
 
     def checked(self, trace, args, params):
         return trace.run(params["fwd_jaxpr"], args)

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Effect, Primitive, Zero
+from weft.core.primitive import Body, Effect, Primitive, Zero
 from weft.errors import MissingRule
 from weft.primitives.layout import batched_at_front, expand_dims, moved_to_front
 from weft.transforms.batch import unmapped_aval
@@ -53,7 +53,9 @@ class HostCall(Primitive):
     """A family: the results of the Python function `callback`, of types `result_avals`."""
 
     memoize_type = False
-    calls_host = True
+
+    def bodies(self, params):
+        return [Body(None, runs="host")]
 
     def abstract_eval(self, *avals, result_avals, **params):
         return list(result_avals)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.control.call import Holder
 from weft.control.custom import look_into
-from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import typeof
-from weft.core.primitive import Linear, Primitive, Zero, moving
+from weft.core.primitive import Body, Linear, Zero, moving
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.elementwise import difference
@@ -21,12 +21,11 @@ from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import unchecked
 from weft.transforms.jvp import jvp_jaxpr
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 PROGRAMS = ("matvec", "vecmat", "solve", "transpose_solve")
 
 
-class LinearSolve(Primitive):
+class LinearSolve(Holder):
     """x such that matvec(x) = b, which `solve` finds, and then what else `solve` returns.
 
     `vecmat` is the transpose of `matvec`, and `transpose_solve` solves for it; both are None where
@@ -36,7 +35,18 @@ class LinearSolve(Primitive):
     """
 
     name = "custom_linear_solve"
-    memoize_type = False
+    program = "solve"
+
+    def bodies(self, params):
+        n, given = 0, {}
+        for key, count in zip(PROGRAMS, params["counts"], strict=True):
+            given[key], n = range(n, n + count), n + count
+        b = range(n, n + len(params["solve"].invars) - len(given["solve"]))
+        return [
+            Body(params[key], key, "once" if key == "solve" else "", (*given[key], *b))
+            for key in ("solve", "matvec", "vecmat", "transpose_solve")
+            if params[key] is not None
+        ]
 
     def abstract_eval(self, *avals, solve, **params):
         return solve.out_avals
@@ -45,7 +55,7 @@ class LinearSolve(Primitive):
         if config.disable_jit:
             consts, b = split_operands(args, params["counts"])
             return params["solve"](*consts[2], *b)
-        return run_primitive(self, args, params, params["solve"])
+        return super().impl(*args, **params)
 
     def lower(self, hlo, *args, solve, counts, **params):
         consts, b = split_operands(args, counts)
@@ -116,10 +126,6 @@ class LinearSolve(Primitive):
         look_into(trace, params["solve"], [*consts[2], *b])
         programs = {name: unchecked(params[name]) for name in PROGRAMS if params[name] is not None}
         return self.bind(*args, **{**params, **programs})
-
-    def uses_axis(self, name, params):
-        programs = [params[p] for p in PROGRAMS if params[p] is not None]
-        return any(jaxpr_uses_axis(p, name) for p in programs)
 
 
 def split_operands(xs: Sequence[Any], counts: Sequence[int]) -> tuple[list[list], list]:

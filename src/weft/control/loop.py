@@ -11,8 +11,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.control.call import Holder
 from weft.control.checks import batch_with_checks, holds_checks
-from weft.control.jit import jaxpr_uses_axis
 from weft.control.loop_bodies import (
     COUNT,
     any_jaxpr,
@@ -40,7 +40,7 @@ from weft.control.loop_bodies import (
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr
-from weft.core.primitive import Linear, Primitive, Zero, moving, solved_for, tangents_of
+from weft.core.primitive import Body, Linear, Zero, moving, solved_for, tangents_of
 from weft.core.stage import stage_closed
 from weft.core.trace import use
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
@@ -55,15 +55,14 @@ from weft.primitives.layout import (
 from weft.primitives.reduction import reduce_max
 from weft.transforms.batch import Axis
 from weft.transforms.check import unfailed
-from weft.transforms.jet import jet_loop
+from weft.transforms.jet import SeriesRule, jet_loop
 from weft.transforms.linearize import split_jaxpr
 from weft.transforms.transpose import backward
 from weft.util import merge, partition
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 
-class While(Primitive):
+class While(Holder, SeriesRule):
     """x = init; while cond(cond_consts, x): x = body(body_consts, x). Results: the last x.
 
     Operands: cond_consts, body_consts, init. Where the predicate is an array, this is many loops,
@@ -73,24 +72,20 @@ class While(Primitive):
     """
 
     name = "while"
-    memoize_type = False
-    repeats = True
+    program = "body_jaxpr"
+
+    def bodies(self, params):
+        operands = range(params["cond_nconsts"] + len(params["body_jaxpr"].invars))
+        cond, body, *parts = as_one(operands, params)
+        cond_consts, body_consts, carry = parts
+        places = range(len(body_consts), len(body_consts) + len(carry))
+        return [
+            Body(body, "body_jaxpr", "turns", (*body_consts, *carry), places),
+            Body(cond, "cond_jaxpr", "test", (*cond_consts, *carry)),
+        ]
 
     def abstract_eval(self, *avals, body_jaxpr, **params):
         return body_jaxpr.out_avals
-
-    def steps(self, *args, **params):
-        cond, body, cond_consts, body_consts, carry = as_one(args, params)
-        while cond(*cond_consts, *carry)[0]:
-            carry = yield body, [*body_consts, *carry]
-
-    def keys_used(self, walk, args, params):
-        cond_consts, body_consts, carry = groups(args, params)
-        look = lambda now: walk.run(params["cond_jaxpr"], [*cond_consts, *now])
-        return walk.loop(params["body_jaxpr"], body_consts, carry, until=look)
-
-    def impl(self, *args, **params):
-        return run_primitive(self, args, params, params["body_jaxpr"])
 
     def lower(self, hlo, *args, **params):
         cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = as_one(args, params)
@@ -123,7 +118,7 @@ class While(Primitive):
         n = len(init)
         return outs[:n], tangents_of(outs[:n], outs[n:], moved)
 
-    def jetted(self, trace, args, params):
+    def run_series(self, trace, args, params):
         if trace.deferred:
             return None
         cond_consts, *operands = groups(args, params)
@@ -213,9 +208,6 @@ class While(Primitive):
             return eqn
         outvars = [v for v, k in zip(eqn.outvars, live, strict=True) if k]
         return eqn.replace(invars=invars, params=params, outvars=outvars)
-
-    def uses_axis(self, name, params):
-        return any(jaxpr_uses_axis(params[k], name) for k in ("cond_jaxpr", "body_jaxpr"))
 
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if k != "checkpoints" or v is not None}
@@ -325,7 +317,7 @@ def steps_taken(args: Sequence[Any], params: dict) -> Any:
 # Reverse mode.
 
 
-class Reversal(Primitive):
+class Reversal(Holder):
     """ys after `ys = pull(pull_consts, x_i, ys)` for i = count - 1, ..., 0.
 
     The states x_i begin with x_0 = xs and go on by x_i+1 = advance(advance_consts, x_i). Operands:
@@ -334,13 +326,10 @@ class Reversal(Primitive):
     """
 
     name = "reversal"
-    memoize_type = False
+    program = "pull_jaxpr"
 
     def abstract_eval(self, *avals, pull_jaxpr, **params):
         return pull_jaxpr.out_avals
-
-    def impl(self, *args, **params):
-        return run_primitive(self, args, params, params["pull_jaxpr"])
 
     def lower(self, hlo, *args, **params):
         return lower_jaxpr(hlo, sweep_jaxpr(**params), args)
@@ -409,9 +398,6 @@ class Reversal(Primitive):
             },
             outvars=kept(ys, eqn.outvars),
         )
-
-    def uses_axis(self, name, params):
-        return any(jaxpr_uses_axis(params[k], name) for k in ("advance_jaxpr", "pull_jaxpr"))
 
 
 reversal_p = Reversal()

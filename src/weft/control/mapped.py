@@ -10,44 +10,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.control.call import Call
 from weft.control.custom import look_into
-from weft.control.jit import jaxpr_uses_axis
 from weft.core.aval import typeof
-from weft.core.primitive import Primitive, Zero, moving, tangents_of
+from weft.core.primitive import Zero, moving, tangents_of
 from weft.core.source import own_lines
 from weft.core.trace import Tracer, current
-from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.check import unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
-from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 
-class CustomVmap(Primitive):
+class CustomVmap(Call):
     """Call `call`, which `vmap` maps by asking `rule`.
 
     `primal` is the (call, rule) of which this call is the derivative: its first results.
     """
 
     name = "custom_vmap_call"
-    memoize_type = False
+    program = "call"
+    dce = None  # type: ignore[assignment]
 
-    def abstract_eval(self, *avals, call, **params):
-        return call.out_avals
+    def bodies(self, params):
+        (body,) = super().bodies(params)
+        return [body._replace(inlines=True)]
 
-    def impl(self, *args, **params):
-        if config.disable_jit:
-            return params["call"](*args)
-        return run_primitive(self, args, params, params["call"])
-
-    def steps(self, *args, call, **params):
-        yield call, args
-
-    def lower(self, hlo, *args, call, **params):
-        return lower_jaxpr(hlo, call, args)
+    def run_series(self, trace, args, params):
+        return None
 
     def jvp(self, primals, tangents, **params):
         call = params["call"]
@@ -95,12 +86,6 @@ class CustomVmap(Primitive):
         if not any(isinstance(x, Tracer) for x in args):
             return outs
         return self.bind(*args, **{**params, "call": unchecked(params["call"])})
-
-    def inlined(self, eqn):
-        return eqn.params["call"]
-
-    def uses_axis(self, name, params):
-        return jaxpr_uses_axis(params["call"], name)
 
     def pretty_params(self, params):
         return {"call": params["call"], "rule": params["rule"]}

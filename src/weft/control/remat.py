@@ -11,19 +11,18 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.control.call import Call
 from weft.control.jit import Jit
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import Primitive
+from weft.core.primitive import Body, Primitive
 from weft.core.trace import current
-from weft.options import config
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, Value, i64s
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 
 class Checkpoint(Jit):
@@ -35,10 +34,12 @@ class Checkpoint(Jit):
     """
 
     name = "checkpoint"
-    names_flow_in = False
 
-    def path_name(self, params):
-        return "rematted_computation" if params["differentiated"] else "checkpoint"
+    def bodies(self, params):
+        jaxpr, again = params["jaxpr"], params["differentiated"]
+        runs, label = ("again", "rematted_computation") if again else ("once", "checkpoint")
+        operands = range(len(jaxpr.invars))
+        return [Body(jaxpr, "jaxpr", runs, operands, label=label, inlines=not again)]
 
     def lower(self, hlo, *args, jaxpr, prevent_cse, differentiated, policy):
         if not (prevent_cse and differentiated and args):
@@ -55,14 +56,7 @@ class Checkpoint(Jit):
         index = hlo.convert(pred, np.dtype(np.int32))
         return hlo.case(index, [never, again], jaxpr.out_avals)
 
-    def impl(self, *args, jaxpr, **params):
-        if config.disable_jit:
-            return jaxpr(*args)
-        return run_primitive(self, args, {"jaxpr": jaxpr, **params}, jaxpr)
-
-    def keys_used(self, walk, args, params):
-        run = walk.repeated if params["differentiated"] else walk.run
-        return run(params["jaxpr"], args)
+    impl = Call.impl
 
     def partial_eval(self, trace, unknown, args, params):
         cut = split_to_recompute(params["jaxpr"], tuple(unknown), params["policy"])
@@ -77,9 +71,6 @@ class Checkpoint(Jit):
         operands = [x for x, u in zip([*known, *outs[n:], *held], used, strict=True) if u]
         params = {**params, "jaxpr": later, "differentiated": True}
         return merge(out_unknown, outs[:n], trace.later.process(self, operands, params))
-
-    def inlined(self, eqn):
-        return None if eqn.params["differentiated"] else eqn.params["jaxpr"]
 
 
 @memo_jaxpr

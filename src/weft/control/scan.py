@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.jit import jaxpr_uses_axis
+from weft.control.call import Holder
 from weft.control.scan_bodies import (
     Halves,
     backward_body,
@@ -24,23 +24,23 @@ from weft.control.scan_bodies import (
 )
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Linear, Primitive, Zero, moving, solved_for, tangents_of
+from weft.core.primitive import Body, Linear, Zero, moving, solved_for, tangents_of
 from weft.core.trace import Tracer, use
 from weft.passes.dce import dce_jaxpr
+from weft.primitives.dot import sum_of_products
 from weft.primitives.layout import batched_at_front, instantiate, moved_to_front, zeros
 from weft.primitives.slicing import lower_slice
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.check import threaded_jaxpr, unfailed
-from weft.transforms.jet import jet_loop
-from weft.transforms.linearize import saving_jaxpr
+from weft.transforms.jet import SeriesRule, jet_loop
+from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 
-class Scan(Primitive):
+class Scan(Holder, SeriesRule, SavingRule):
     """Apply `jaxpr`, (consts, carry, x) -> (carry, y), for each x along the first axis of xs.
 
     Operands: consts, the carry to start with, xs. Results: the carry at the end; the ys, stacked
@@ -49,26 +49,15 @@ class Scan(Primitive):
     """
 
     name = "scan"
-    memoize_type = False
-    repeats = True
+
+    def bodies(self, params):
+        jaxpr, (n, m), turns = params["jaxpr"], counts(params), range(params["length"])
+        turns = turns[::-1] if params["reverse"] else turns
+        return [Body(jaxpr, "jaxpr", "turns", range(len(jaxpr.invars)), range(n, n + m), turns)]
 
     def abstract_eval(self, *avals, jaxpr, length, num_carry, **params):
         carry, ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
         return [*carry, *[unmapped_aval(y, length, 0) for y in ys]]
-
-    def steps(self, *args, **params):
-        consts, carry, xs = groups(args, params)
-        order = range(params["length"])
-        for i in reversed(order) if params["reverse"] else order:
-            outs = yield params["jaxpr"], [*consts, *carry, *[x[i] for x in xs]]
-            carry = outs[: len(carry)]
-
-    def keys_used(self, walk, args, params):
-        consts, carry, xs = groups(args, params)
-        return walk.loop(params["jaxpr"], consts, carry, xs, params["length"])
-
-    def impl(self, *args, **params):
-        return run_primitive(self, args, params, params["jaxpr"])
 
     def lower(self, hlo, *args, **params):
         return write_scan(hlo, *groups(args, params), params)
@@ -146,7 +135,7 @@ class Scan(Primitive):
             for x, g in zip(args, found, strict=True)
         ]
 
-    def jetted(self, trace, args, params):
+    def run_series(self, trace, args, params):
         if trace.deferred:
             return None
         n, m = counts(params)
@@ -173,7 +162,7 @@ class Scan(Primitive):
         given = {id(x): g for x, g in zip(late_args, grads, strict=True) if type(x) is Linear}
         return [given.get(id(x)) if lin else None for x, lin in zip(args, linear, strict=True)]
 
-    def saving(self, params, policy):
+    def save(self, params, policy):
         early, late, saved = saving_jaxpr(params["jaxpr"], policy)
         if not saved:
             return None
@@ -203,9 +192,6 @@ class Scan(Primitive):
             outvars=[v for v, w in zip(eqn.outvars, wanted, strict=True) if w],
             params={**params, "jaxpr": body, "linear": linear, **sizes},
         )
-
-    def uses_axis(self, name, params):
-        return jaxpr_uses_axis(params["jaxpr"], name)
 
 
 scan_p = Scan()
@@ -266,7 +252,7 @@ def const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dict) ->
     return [
         next(sums)
         if p is None
-        else p[0].primitive.summed(*[stacks[k][i] for k, i in p[1]], **p[0].params)
+        else sum_of_products(*[stacks[k][i] for k, i in p[1]], **p[0].params)
         for p in products
     ]
 

@@ -14,7 +14,11 @@ from weft import dtypes
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.passes.dce import dce_jaxpr, has_effects
 from weft.passes.dependence import dependences
-from weft.primitives.elementwise import add_p
+from weft.primitives.collective import Pvary
+from weft.primitives.dot import DotGeneral
+from weft.primitives.elementwise import Costly, Elementwise, SelectN, add_p
+from weft.primitives.layout import BroadcastInDim, ConvertElementType, Reshape, Squeeze
+from weft.primitives.slicing import Slice
 from weft.transforms.batch import Axis, batch_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import split_jaxpr
@@ -204,7 +208,7 @@ def recomputing(
     at_hand |= {
         v
         for v, need in zip(residuals, needs, strict=True)
-        if need >> known[0] == 0 or v not in makers or not makers[v].primitive.cheap
+        if need >> known[0] == 0 or v not in makers or not is_cheap(makers[v])
     }
     again: set[Eqn] = set()
     for v in residuals:
@@ -232,6 +236,12 @@ def recomputing(
 
 
 LONGEST_RECIPE = 8  # equations, so that computing again stays cheap
+CHEAP = (Elementwise, SelectN, ConvertElementType, BroadcastInDim, Reshape, Squeeze, Slice, Pvary)
+
+
+def is_cheap(eqn: Eqn) -> bool:
+    """Whether computing a result again costs less than keeping it until it is needed."""
+    return isinstance(eqn.primitive, CHEAP) and not isinstance(eqn.primitive, Costly)
 
 
 def recipe(v: Any, makers: dict[Var, Eqn], at_hand: set) -> tuple[set[Eqn], set]:
@@ -241,7 +251,7 @@ def recipe(v: Any, makers: dict[Var, Eqn], at_hand: set) -> tuple[set[Eqn], set]
     while todo and len(eqns) <= LONGEST_RECIPE:
         v = todo.pop()
         eqn = makers.get(v)
-        if eqn is None or not eqn.primitive.cheap:
+        if eqn is None or not is_cheap(eqn):
             leaves.add(v)
         elif eqn not in eqns:
             eqns.add(eqn)
@@ -380,7 +390,7 @@ def product_after(
     and a sum in each step. New ys are added to `ys`.
     """
     eqn = None if type(grad) is Literal else makers.get(grad)
-    if eqn is None or eqn.primitive.summed is None:
+    if eqn is None or not isinstance(eqn.primitive, DotGeneral):
         return None
     if not all(type(a) is not Literal and (a in makers or a in xs) for a in eqn.invars):
         return None

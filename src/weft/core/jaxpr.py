@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive
+from weft.core.primitive import Body, Primitive, Program, programs_in
 from weft.core.source import SourceInfo, inner_source
 from weft.core.trace import current
 from weft.errors import ShapeError
@@ -94,7 +94,7 @@ class Eqn:
         return Eqn(**{**fields, **changes})
 
 
-class Jaxpr:
+class Jaxpr(Program):
     """A program: `constvars` and `invars` in, `outvars` out, `eqns` between.
 
     One without constvars is closed, and stands as a parameter of primitives that hold programs.
@@ -164,11 +164,8 @@ class Jaxpr:
         """Whether the program calls Python functions while it runs, itself or in what it holds."""
         found = self.memo.get("calls_host")
         if found is None:
-            found = False
-            for eqn in self.eqns:
-                found = found or eqn.primitive.calls_host
-                if not (found or eqn.primitive.memoize_type):
-                    found = any(p.calls_host for p in jaxprs_in_params(eqn.params))
+            bodies = [b for eqn in self.eqns for b in bodies_of(eqn)]
+            found = any(b.jaxpr.calls_host if b.jaxpr else b.runs == "host" for b in bodies)
             self.memo["calls_host"] = found
         return found
 
@@ -178,7 +175,7 @@ class Jaxpr:
         return Jaxpr(**{**fields, **changes})
 
 
-class ClosedJaxpr:
+class ClosedJaxpr(Program):
     """A jaxpr with the values of its constvars."""
 
     __slots__ = ("__weakref__", "consts", "jaxpr")
@@ -245,18 +242,49 @@ def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
     return found
 
 
+def bodies_of(eqn: Eqn) -> Sequence[Body]:
+    """What an equation holds: programs, and how they run."""
+    return () if eqn.primitive.memoize_type else eqn.primitive.bodies(eqn.params)
+
+
+def held_jaxprs(eqn: Eqn) -> list[Jaxpr]:
+    """The programs that an equation holds."""
+    return [b.jaxpr for b in bodies_of(eqn) if b.jaxpr is not None]
+
+
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     """The programs held by the equations of `jaxpr`, one level down."""
     for eqn in jaxpr.eqns:
-        yield from jaxprs_in_params(eqn.params)
+        yield from held_jaxprs(eqn)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """The programs among the parameters of an equation."""
-    for value in params.values():
-        for x in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(x, Jaxpr | ClosedJaxpr):
-                yield x.jaxpr
+    return (jaxpr for _, jaxpr in programs_in(params))
+
+
+def uses_axis(prim: Primitive, params: dict[str, Any], name: Any) -> bool:
+    """Whether the application of a primitive refers to a named axis, itself or in what it holds.
+
+    What a Python function does is not known: it may.
+    """
+    found = prim.refers(params)
+    if prim.memoize_type or name in found.uses or name in found.binds:
+        return name in found.uses
+    return any(
+        b.runs != "host" if b.jaxpr is None else jaxpr_uses_axis(b.jaxpr, name)
+        for b in prim.bodies(params)
+    )
+
+
+def jaxpr_uses_axis(jaxpr: Jaxpr, name: Any) -> bool:
+    """Whether any equation of a program refers to a named axis."""
+    key = ("uses_axis", name)
+    found = jaxpr.memo.get(key)
+    if found is None:
+        found = any(uses_axis(e.primitive, e.params, name) for e in jaxpr.eqns)
+        jaxpr.memo[key] = found
+    return found
 
 
 def memo_jaxpr(verb: Callable) -> Callable:

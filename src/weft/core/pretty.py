@@ -17,7 +17,17 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, UnreadVar, Var
+from weft.core.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Eqn,
+    Jaxpr,
+    Literal,
+    UnreadVar,
+    Var,
+    bodies_of,
+)
 from weft.core.source import source_location
 from weft.util import fun_name
 
@@ -382,7 +392,7 @@ class Typed(Notation):
 
     def flow_in(self, eqn: Eqn, held: Jaxpr, names: Scope, used: Collection[Var]) -> Scope | None:
         """A call's program uses the caller's names for what is passed in and out."""
-        if not eqn.primitive.names_flow_in:
+        if not any(b.jaxpr is held and b.names_flow_in for b in bodies_of(eqn)):
             return None
         inner = Scope(self.fresh)
         passed: set[Any] = set()

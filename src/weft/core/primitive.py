@@ -8,17 +8,22 @@ The rules, all optional but the first two, have one calling convention (docs/des
     transpose(cts, *args, **params)          -> [ct or None]     args: values, Linear where asked
     batch(axis, args, dims, **params)        -> outs, dims       dims: int or None
     impl(*args, **params)                    -> outs             run instead of compile
+    checked(trace, args, params)             -> outs             run, and say what may go wrong
+    refers(params)                           -> References       named axes, and devices
+    pretty_params(params)                    -> params           those that are printed
+
+Only primitives that hold programs have these:
+
+    bodies(params)                           -> [Body]           the programs, and how they run
     staged(args, params)                     -> args, params     Python functions -> jaxprs
     partial_eval(trace, unknown, args, params) -> outs           do the known part now
-    checked(trace, args, params)             -> outs             run, and say what may go wrong
-    jet(k, xs, ys, **params)                 -> [term or None]   term k of the results' power series
-    jetted(trace, args, params)              -> outs or None     run on power series
+    dce(eqn, live)                           -> Eqn or None      what the live results need
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, final
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
@@ -43,6 +48,67 @@ class Effect:
         return self.name
 
 
+class Program:
+    """The base of `Jaxpr` and `ClosedJaxpr`, by which a program among parameters is recognized."""
+
+    __slots__ = ()
+
+    jaxpr: Any
+
+
+def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The programs among the parameters of an equation, each with the name of its parameter."""
+    for key, value in params.items():
+        for x in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(x, Program):
+                yield key, x.jaxpr
+
+
+class Body(NamedTuple):
+    """A program that a primitive holds, in the parameter `key`, and how it runs.
+
+    `runs` is "once", on `operands`, places among those of the primitive, to give its results;
+    "again", likewise, where the same has been computed before; "branch", where the first operand
+    is its place among the bodies; "turns", in a loop: at first on `operands`, then with its first
+    results in place of the inputs `carry`; inputs after those are rows of operands, at `turns`, or
+    while a body that runs as "test" gives True; "host", in Python as the compiled program runs;
+    "", if none of these. `jaxpr` is None for a Python function.
+    """
+
+    jaxpr: Any
+    key: str = ""
+    runs: str = ""
+    operands: Sequence[int] = ()
+    carry: range = range(0)
+    turns: range | None = None
+    label: str = ""  # what it is called in the paths of operations that profiles show
+    inlines: bool = False  # whether its equations may stand in place of the one that holds it
+    names_flow_in: bool = False  # whether it is printed with the names of what is passed to it
+
+
+def split_inputs(body: Body, xs: Sequence[Any]) -> tuple[Sequence, Sequence, Sequence]:
+    """What there is one of for each input of a loop's body: of its consts, its carry, and rows."""
+    return xs[: body.carry.start], xs[body.carry.start : body.carry.stop], xs[body.carry.stop :]
+
+
+class References(NamedTuple):
+    """What the application of a primitive refers to outside of its operands.
+
+    Named axes: those it `uses`, those that the programs it holds `binds`; and those of a mesh over
+    which its results vary though its operands do not, `adds`, or the other way round, `drops`.
+    `places` gives shardings: they say which devices a program is for.
+    """
+
+    uses: Container = ()
+    binds: Container = ()
+    adds: Any = None
+    drops: Sequence = ()
+    places: Callable[[], Sequence] = tuple
+
+
+_NO_REFERENCES = References()
+
+
 class Primitive:
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
@@ -51,57 +117,29 @@ class Primitive:
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.
     effect: Effect | None = None
-    # Whether it calls Python functions while the compiled program runs.
-    calls_host: ClassVar[bool] = False
     multiple_results = True  # as JAX says that `bind` returns a list
-    # Whether results may be NaN though no operand is; not where elements are only moved or chosen.
-    makes_nan: bool = True
-    # What transforms/check.py runs in place of `bind`, where something is looked for.
-    checked: ClassVar[Any] = None
-    # Rules of transforms/jet.py; without them it works from `jvp`. `xs[i][j]` is term j of operand
-    # i, None for zero; of the results `ys` the terms below k are known. `jetted` is for programs;
-    # None from it leaves the call to `jvp`.
-    jet: Any = None
-    jetted: ClassVar[Any] = None
-    # (*stacks, **params) -> the sum of the results over the steps that the operands are stacks of,
-    # along a first axis: for primitives which give that without giving each of the results.
-    summed: ClassVar[Any] = None
-    # Whether computing a result again costs less than keeping it until it is needed.
-    cheap: ClassVar[bool] = False
-    # (varying, params) -> varying: how results vary over a mesh of operands that do so together
-    # (ShapedArray's `varying`); None: as those do.
-    varies: ClassVar[Any] = None
-    # Rules that only primitives holding programs have.
+    # What the elements of results are: "new"; "moved", those of operands, from places that follow
+    # from parameters and indices; "chosen" in another way, so that none is NaN where no operand's
+    # is; "random", made of keys, the first operand, which that uses up.
+    elements: str = "new"
+    # Optional rules: see above.
     impl: ClassVar[Any] = None
+    checked: ClassVar[Any] = None
     staged: ClassVar[Any] = None
     partial_eval: ClassVar[Any] = None
-    dce: ClassVar[Any] = None  # (eqn, live) -> Eqn or None: prune the program for the live results
-    inlined: ClassVar[Any] = None  # (eqn) -> closed Jaxpr or None: what may stand in its place
-    # (params, policy) -> params, params or None: see transforms/linearize.py's `saving_jaxpr`
-    saving: ClassVar[Any] = None
-    # (*args, **params): a generator of the (closed jaxpr, args) that run one after another; it is
-    # sent the results of each; `repeats` says whether they are turns of a loop.
-    steps: ClassVar[Any] = None
-    repeats: ClassVar[bool] = False
-    # The hunt for keys used twice (watch/key_reuse.py): which operands are keys that are used up;
-    # (*NumPy arrays, **params) -> arrays, for what only places elements somewhere;
-    # (walk, origins, params) -> origins: how programs that are held run.
-    consumes: ClassVar[tuple[int, ...]] = ()
-    moved: ClassVar[Any] = None
-    keys_used: ClassVar[Any] = None
-    # Printing: alter the parameters shown, (params) -> params; a call's program takes the caller's
-    # names for what is passed.
+    dce: ClassVar[Any] = None
     pretty_params: ClassVar[Any] = None
-    names_flow_in: ClassVar[bool] = False
 
     def bind(self, *args: Any, **params: Any) -> list:
         """Apply the operation to values under the current trace. Always a list."""
         return current.trace.process(self, args, params)
 
+    @final
     def get_bind_params(self, params: dict) -> tuple[list, dict]:
         """What an interpreter passes to `bind`: no functions first, and the parameters."""
         return [], params
 
+    @final
     def type_of(self, avals: tuple, params: dict) -> list[ShapedArray]:
         """The result types, by the type rule, remembered."""
         if not self.memoize_type:
@@ -115,31 +153,16 @@ class Primitive:
                 f"{self.name}: parameters must be hashable; got {', '.join(bad)}."
             ) from None
         if out is None:
-            out = _TYPES[key] = self.typed(avals, params)
+            out = _TYPES[key] = vary_results(self, avals, params)
         return out
 
-    def typed(self, avals: tuple, params: dict) -> list[ShapedArray]:
-        """The result types: by the type rule, and varying as the operands do together."""
-        outs = self.abstract_eval(*avals, **params)
-        varying = joined(avals)
-        if self.varies is not None:
-            varying = self.varies(varying, params)
-        for i, a in enumerate(outs):
-            if a.varying is not varying:
-                outs[i] = a.update(varying=varying)
-        return outs
+    def bodies(self, params: dict) -> Sequence[Body]:
+        """The programs that it holds: all among the parameters, where no rule says how they run."""
+        return [Body(jaxpr, key) for key, jaxpr in programs_in(params)]
 
-    def uses_axis(self, name: Any, params: dict) -> bool:
-        """Whether this application refers to the named axis (collectives do)."""
-        return False
-
-    def places(self, params: dict) -> Sequence[Any]:
-        """The shardings that this application names: they say which devices a program is for."""
-        return ()
-
-    def path_name(self, params: dict) -> str:
-        """What this application is called in the paths of operations that profiles show."""
-        return self.name
+    def refers(self, params: dict) -> References:
+        """What this application refers to: named axes, as collectives do, and devices."""
+        return _NO_REFERENCES
 
     def missing(self, rule: str) -> MissingRule:
         """The error for a rule that this primitive lacks."""
@@ -168,7 +191,23 @@ class Primitive:
     __str__ = __repr__
 
 
-def joined(avals: Iterable[ShapedArray]) -> Any:
+def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArray]:
+    """The result types by the type rule, varying over a mesh as the operands do together."""
+    outs = prim.abstract_eval(*avals, **params)
+    varying = join_varying(avals)
+    if type(prim).refers is not Primitive.refers:
+        found = prim.refers(params)
+        if found.adds is not None:
+            varying = found.adds if varying is None else varying | found.adds
+        if found.drops and varying is not None:
+            varying = varying.without(found.drops)
+    for i, a in enumerate(outs):
+        if a.varying is not varying:
+            outs[i] = a.update(varying=varying)
+    return outs
+
+
+def join_varying(avals: Iterable[ShapedArray]) -> Any:
     """Over which axes of a mesh any of the values varies."""
     found = None
     for a in avals:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.core.primitive import References
 from weft.mesh.sharding import NamedSharding, check_divisible
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.primitives.families import LinearPrimitive
@@ -19,7 +20,7 @@ class ShardingConstraint(LinearPrimitive):
     """out = x, laid over a mesh as `sharding` says. Source: Shardy, sharding_constraint."""
 
     name = "sharding_constraint"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, *, sharding):
         check_divisible("with_sharding_constraint", sharding, x.shape, f"the operand {x}")
@@ -30,8 +31,8 @@ class ShardingConstraint(LinearPrimitive):
             return [put(x, settled(sharding), committed=True)]
         return kernel_of(self, {"sharding": sharding})(x)  # between processes, a program
 
-    def places(self, params):
-        return (params["sharding"].whole,)
+    def refers(self, params):
+        return References(places=lambda: (params["sharding"].whole,))
 
     def lower(self, hlo, x, *, sharding):
         if not isinstance(sharding, NamedSharding):

@@ -13,19 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.jit import jaxpr_uses_axis, live_call
+from weft.control.call import Call, Holder
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, jaxprs_in_params, memo_jaxpr
-from weft.core.primitive import (
-    Linear,
-    Primitive,
-    Zero,
-    cotangents_of,
-    moving,
-    solved_for,
-    tangents_of,
-)
-from weft.core.trace import current
+from weft.core.jaxpr import Jaxpr, held_jaxprs, memo_jaxpr
+from weft.core.primitive import Body, References, Zero
 from weft.errors import ShapeError
 from weft.mesh.client import default_device, devices_of, more_devices_hint
 from weft.mesh.mesh import Mesh
@@ -34,15 +25,10 @@ from weft.mesh.spec import PartitionSpec
 from weft.parallel.shard_map import write_manual
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import moved_to_front, reduce_sum, reshape
-from weft.transforms.batch import Axis, batch_jaxpr, in_scope, unmapped_aval
-from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import residual_values, split_jaxpr
-from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition, select_masked
-from weft.xla.run import run_primitive
+from weft.transforms.batch import Axis, in_scope, unmapped_aval
 
 
-class Pmap(Primitive):
+class Pmap(Call):
     """Run `call_jaxpr` on `axis_size` devices at once, along the axis named `axis_name`.
 
     Of an operand for which `mapped_invars` is true, each device has one element along the first
@@ -51,22 +37,22 @@ class Pmap(Primitive):
     """
 
     name = "xla_pmap"
-    memoize_type = False
+    program = "call_jaxpr"
+    checked = None  # type: ignore[assignment]
+    impl = Holder.impl
+
+    def bodies(self, params):
+        return [Body(params["call_jaxpr"], "call_jaxpr")]  # its operands are elements
+
+    def refers(self, params):
+        places = lambda: (NamedSharding(mesh_of(params), PartitionSpec()),)
+        return References(binds=(params["axis_name"],), places=places)
 
     def abstract_eval(self, *avals, call_jaxpr, axis_size, **params):
         return [unmapped_aval(a, axis_size, 0) for a in call_jaxpr.out_avals]
 
-    def places(self, params):
-        return (NamedSharding(mesh_of(params), PartitionSpec()),)
-
-    def uses_axis(self, name, params):
-        return name != params["axis_name"] and jaxpr_uses_axis(params["call_jaxpr"], name)
-
-    def impl(self, *args, **params):
-        return run_primitive(self, args, params, params["call_jaxpr"])
-
     def lower(self, hlo, *args, **params):
-        mesh, around = hlo.memo.get(write_manual) or (mesh_of(params), ())
+        mesh, around = hlo.around or (mesh_of(params), ())
         if around is None:
             raise NotImplementedError(
                 f"pmap: must not be within a shard_map; got one along {params['axis_name']!r}. "
@@ -86,68 +72,36 @@ class Pmap(Primitive):
             axes=(*around, params["axis_name"]),
         )
 
-    def jvp(self, primals, tangents, *, call_jaxpr, mapped_invars, **params):
-        moved = moving(tangents)
-        with in_scope([axis_of(params)]):
-            both, out_moved = jvp_jaxpr(call_jaxpr, moved)
-        given = [t for t in tangents if type(t) is not Zero]
-        mapped = (*mapped_invars, *select_masked(mapped_invars, moved))
-        outs = self.bind(*primals, *given, call_jaxpr=both, mapped_invars=mapped, **params)
-        n = len(call_jaxpr.outvars)
-        return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
+    def scope(self, params):
+        return in_scope([axis_of(params)])
 
-    def partial_eval(self, trace, unknown, args, params):
-        with in_scope([axis_of(params)]):
-            early, late, out_unknown, sources = split_jaxpr(params["call_jaxpr"], tuple(unknown))
-        known_mapped, held_mapped = partition(unknown, params["mapped_invars"])
-        known, held = partition(unknown, args)
-        fields = {**params, "call_jaxpr": early, "mapped_invars": tuple(known_mapped)}
-        try:
-            current.trace = trace.parent
-            outs = self.bind(*known, **fields)
-        finally:
-            current.trace = trace
-        n_known = len(out_unknown) - sum(out_unknown)
-        new = outs[n_known:]
-        residuals = residual_values(sources, known, new)
-        mapped = residual_values(sources, known_mapped, [True] * len(new))
-        fields = {**params, "call_jaxpr": late, "mapped_invars": (*mapped, *held_mapped)}
-        later = trace.later.process(self, [*residuals, *held], fields)
-        return merge(out_unknown, outs[:n_known], later)
+    def entries(self, params):
+        return params["mapped_invars"], [True] * len(params["call_jaxpr"].outvars)
 
-    def transpose(self, cts, *args, call_jaxpr, mapped_invars, **params):
-        linear, moved = solved_for(args), moving(cts)
-        with in_scope([axis_of(params)]):
-            back, out_moved = backward_jaxpr(call_jaxpr, linear, moved)
-        held, solved = partition(linear, mapped_invars)
-        values = [x for x in args if type(x) is not Linear]
-        given = [ct for ct in cts if type(ct) is not Zero]
-        mapped = (*held, *[True] * len(given))
-        grads = self.bind(*values, *given, call_jaxpr=back, mapped_invars=mapped, **params)
+    def transformed(self, params, jaxpr, ins, outs):
+        return self, {**params, "call_jaxpr": jaxpr, "mapped_invars": tuple(ins)}
+
+    def transpose(self, cts, *args, **params):
         # of an operand that all devices have, each gives its part of the cotangent
-        grads = [
-            g if m else reduce_sum(g, (0,))
-            for g, m in zip(grads, select_masked(solved, out_moved), strict=True)
+        grads = super().transpose(cts, *args, **params)
+        return [
+            g if g is None or type(g) is Zero or m else reduce_sum(g, (0,))
+            for g, m in zip(grads, params["mapped_invars"], strict=True)
         ]
-        return cotangents_of(args, grads, out_moved)
 
-    def batch(self, axis, args, dims, *, call_jaxpr, mapped_invars, **params):
+    def batch(self, axis, args, dims, **params):
         # the axis of devices stays in front of what it maps
+        mapped = params["mapped_invars"]
         args = [
             moved_to_front(x, 1) if m and d == 0 else x
-            for x, d, m in zip(args, dims, mapped_invars, strict=True)
+            for x, d, m in zip(args, dims, mapped, strict=True)
         ]
-        inner = [
-            d if d is None or not m else max(d - 1, 0)
-            for d, m in zip(dims, mapped_invars, strict=True)
-        ]
-        with in_scope([axis_of(params)]):
-            mapped, out_dims = batch_jaxpr(call_jaxpr, axis, tuple(inner))
-        outs = self.bind(*args, call_jaxpr=mapped, mapped_invars=mapped_invars, **params)
+        inner = [d and d - 1 if m else d for d, m in zip(dims, mapped, strict=True)]
+        outs, out_dims = super().batch(axis, args, inner, **params)
         return outs, [d if d is None else d + 1 for d in out_dims]
 
-    def dce(self, eqn, live):
-        return live_call(eqn, live, "call_jaxpr", ["mapped_invars"])
+    def run_series(self, trace, args, params):
+        return None
 
 
 xla_pmap_p = Pmap()
@@ -183,7 +137,7 @@ def inner_sizes(jaxpr: Jaxpr) -> tuple[int, ...]:
         found = ()
         for eqn in jaxpr.eqns:
             sizes = (eqn.params["axis_size"],) if isinstance(eqn.primitive, Pmap) else ()
-            for held in jaxprs_in_params(eqn.params):
+            for held in held_jaxprs(eqn):
                 inner = (*sizes, *inner_sizes(held))
                 if inner and found and inner != found:
                     raise ShapeError(

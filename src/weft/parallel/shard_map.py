@@ -9,22 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
-from weft.control.jit import jaxpr_uses_axis, live_call
+from weft.control.call import Call, Holder
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import (
-    Linear,
-    Primitive,
-    Zero,
-    cotangents_of,
-    moving,
-    solved_for,
-    tangents_of,
-)
-from weft.core.trace import current
+from weft.core.primitive import Body, References
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
@@ -34,16 +24,11 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
 from weft.transforms.batch import Axis, batch_jaxpr, in_scope
-from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import residual_values, split_jaxpr
-from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition, select_masked
 from weft.xla.hlo import TOKEN
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 
-class ShardMap(Primitive):
+class ShardMap(Call):
     """Run `jaxpr` on every device of `mesh`, on its parts of the operands.
 
     `in_specs` says over which axes of the mesh each operand is split, `out_specs` how the results
@@ -53,7 +38,15 @@ class ShardMap(Primitive):
     """
 
     name = "shard_map"
-    memoize_type = False
+    checked = None  # type: ignore[assignment]
+    impl = Holder.impl
+
+    def bodies(self, params):
+        return [Body(params["jaxpr"], "jaxpr")]  # its operands are parts
+
+    def refers(self, params):
+        places = lambda: (NamedSharding(params["mesh"], PartitionSpec()),)
+        return References(binds=params["manual_axes"], places=places)
 
     def abstract_eval(self, *avals, jaxpr, mesh, out_specs, manual_axes, **params):
         return [
@@ -61,126 +54,50 @@ class ShardMap(Primitive):
             for a, s in zip(jaxpr.out_avals, out_specs, strict=True)
         ]
 
-    def places(self, params):
-        return (NamedSharding(params["mesh"], PartitionSpec()),)
-
-    def uses_axis(self, name, params):
-        return name not in params["manual_axes"] and jaxpr_uses_axis(params["jaxpr"], name)
-
-    def impl(self, *args, **params):
-        return run_primitive(self, args, params, params["jaxpr"])
-
     def lower(self, hlo, *args, **params):
         return write_manual(hlo, args, **params)
 
-    def jvp(self, primals, tangents, *, jaxpr, in_specs, out_specs, **params):
-        moved = moving(tangents)
-        with scope(params):
-            both, out_moved = jvp_jaxpr(jaxpr, moved)
-        given = [t for t in tangents if type(t) is not Zero]
-        outs = self.bind(
-            *primals,
-            *given,
-            jaxpr=both,
-            in_specs=(*in_specs, *select_masked(in_specs, moved)),
-            out_specs=(*out_specs, *select_masked(out_specs, out_moved)),
-            **params,
-        )
-        n = len(out_specs)
-        return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
+    def scope(self, params):
+        mesh, tracked, manual = params["mesh"], params["check_vma"], params["manual_axes"]
+        return in_scope([Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in manual])
 
-    def partial_eval(self, trace, unknown, args, params):
-        fields = {k: v for k, v in params.items() if k not in ("jaxpr", "in_specs", "out_specs")}
-        in_specs, out_specs = params["in_specs"], params["out_specs"]
-        with scope(params):
-            early, late, out_unknown, sources = split_jaxpr(params["jaxpr"], tuple(unknown))
-            n_known = len(out_unknown) - sum(out_unknown)
-            early, late, specs = residuals_over(
-                early,
-                late,
-                n_known,
-                tuple(sources),
-                params["manual_axes"],
-                params["check_vma"],
-            )
-        known_specs, held_specs = partition(unknown, in_specs)
-        known, held = partition(unknown, args)
-        known_outs, late_outs = partition(out_unknown, out_specs)
-        try:
-            current.trace = trace.parent
-            outs = self.bind(
-                *known,
-                jaxpr=early,
-                in_specs=tuple(known_specs),
-                out_specs=(*known_outs, *specs),
-                **fields,
-            )
-        finally:
-            current.trace = trace
-        residuals = residual_values(sources, known, outs[n_known:])
-        residual_specs = residual_values(sources, known_specs, specs)
-        fields |= {"in_specs": (*residual_specs, *held_specs), "out_specs": tuple(late_outs)}
-        later = trace.later.process(self, [*residuals, *held], {"jaxpr": late, **fields})
-        return merge(out_unknown, outs[:n_known], later)
+    def entries(self, params):
+        return params["in_specs"], params["out_specs"]
 
-    def transpose(self, cts, *args, jaxpr, in_specs, out_specs, **params):
-        linear, moved = solved_for(args), moving(cts)
-        held, solved = partition(linear, in_specs)
-        given_specs = tuple(select_masked(out_specs, moved))
-        with scope(params):
-            back, out_moved = backward_jaxpr(jaxpr, linear, moved)
-            grad_specs = tuple(select_masked(solved, out_moved))
-            if not params["check_vma"]:
-                back = summed_over(
-                    back,
-                    len(held),
-                    absent(given_specs, params),
-                    absent(grad_specs, params),
-                    params["mesh"],
-                )
-        values = [x for x in args if type(x) is not Linear]
-        given = [ct for ct in cts if type(ct) is not Zero]
-        grads = self.bind(
-            *values,
-            *given,
-            jaxpr=back,
-            in_specs=(*held, *given_specs),
-            out_specs=grad_specs,
-            **params,
-        )
-        return cotangents_of(args, grads, out_moved)
+    def transformed(self, params, jaxpr, ins, outs):
+        return self, {**params, "jaxpr": jaxpr, "in_specs": tuple(ins), "out_specs": tuple(outs)}
 
-    def batch(self, axis, args, dims, *, jaxpr, in_specs, out_specs, **params):
+    def pass_residuals(self, early, late, n_known, sources, params):
+        axes, tracked = params["manual_axes"], params["check_vma"]
+        return residuals_over(early, late, n_known, tuple(sources), axes, tracked)
+
+    def transposed(self, back, n_values, given, made, params):
+        if params["check_vma"]:
+            return back
+        missing = absent(given, params), absent(made, params)
+        return summed_over(back, n_values, *missing, params["mesh"])
+
+    def batch(self, axis, args, dims, **params):
         over = axis.spmd if axis.spmd is None or type(axis.spmd) is tuple else (axis.spmd,)
         mesh, manual = params["mesh"], params["manual_axes"]
         over = over and tuple(n for n in over if n in manual)
         if over:
             count = math.prod(mesh.shape[n] for n in over)
             axis = axis._replace(size=axis.size // count)
-        with scope(params):
-            mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+        with self.scope(params):
+            mapped, out_dims = batch_jaxpr(params["jaxpr"], axis, tuple(dims))
         put_in = lambda s, d: s if d is None else with_entry(s, d, over or None)
-        outs = self.bind(
-            *args,
-            jaxpr=mapped,
-            in_specs=tuple(map(put_in, in_specs, dims)),
-            out_specs=tuple(map(put_in, out_specs, out_dims)),
-            **params,
+        ins, outs = (
+            map(put_in, specs, of)
+            for specs, of in zip(self.entries(params), (dims, out_dims), strict=True)
         )
-        return outs, out_dims
+        return self.bind(*args, **self.transformed(params, mapped, ins, outs)[1]), out_dims
 
-    def dce(self, eqn, live):
-        return live_call(eqn, live, of_operands=["in_specs"], of_results=["out_specs"])
+    def run_series(self, trace, args, params):
+        return None
 
 
 shard_map_p = ShardMap()
-
-
-def scope(params: dict) -> AbstractContextManager[None]:
-    """With the axes that the program of a shard_map is for in scope."""
-    mesh, tracked = params["mesh"], params["check_vma"]
-    axes = [Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in params["manual_axes"]]
-    return in_scope(axes)
 
 
 # --- types ----------------------------------------------------------------------------------
@@ -336,16 +253,16 @@ def write_manual(
 
     def body() -> None:
         # collectives are written for the mesh, so what was written outside is not to be repeated
-        around = hlo.mesh, hlo.automatic, hlo.written, hlo.memo
+        before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo
         hlo.automatic = symbol, tuple(n for n in free if n not in manual_axes)
         known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
         hlo.mesh = tuple(zip(known_by, mesh.axis_sizes, strict=True))
-        hlo.written, hlo.memo = {}, {write_manual: (mesh, axes)}
+        hlo.around, hlo.written, hlo.memo = (mesh, axes), {}, {}
         xs = [hlo.value(a) for a in in_avals]
         if xs:
             hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
         hlo.op("sdy.return", list(write(*xs)), [])
-        hlo.mesh, hlo.automatic, hlo.written, hlo.memo = around
+        hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo = before
 
     names = ", ".join(f'"{n}"' for n in mesh.axis_names if n in manual_axes)
     outs = hlo.op(

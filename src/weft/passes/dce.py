@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
 from weft.core.pretty import equation_text
 
 
@@ -14,7 +14,7 @@ def has_effects(eqn: Eqn) -> bool:
     """Whether an equation does more than compute its results, itself or in what it holds."""
     if eqn.primitive.effect is not None:
         return True
-    return bool(eqn.params) and any(p.effects for p in jaxprs_in_params(eqn.params))
+    return not eqn.primitive.memoize_type and any(p.effects for p in held_jaxprs(eqn))
 
 
 def dce_jaxpr(
@@ -88,7 +88,7 @@ def quiet_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
                     f"again; got {equation_text(jaxpr, jaxpr.eqns.index(eqn))}. Hint: call it "
                     "outside of checkpoint and while_loop, and pass its results in."
                 )
-        if any(p.effects for p in jaxprs_in_params(eqn.params)):
+        if any(p.effects for p in held_jaxprs(eqn)):
             eqn = eqn.replace(params={k: quiet_param(x) for k, x in eqn.params.items()})
         eqns.append(eqn)
         live.update(a for a in eqn.invars if type(a) is not Literal)

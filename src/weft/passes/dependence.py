@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.core.jaxpr import Jaxpr, Literal, Var, jaxprs_in_params, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr
 from weft.passes.dce import has_effects
 
 
@@ -17,7 +17,7 @@ def dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
     bits: dict[Var, int] = {v: 1 << i for i, v in enumerate(jaxpr.invars)}
     for eqn in jaxpr.eqns:
         found = -1 if through and has_effects(eqn) else 0
-        if through or eqn.primitive.memoize_type or not any(jaxprs_in_params(eqn.params)):
+        if through or eqn.primitive.memoize_type or not held_jaxprs(eqn):
             for a in eqn.invars:
                 if type(a) is not Literal:
                     found |= bits[a]  # type: ignore[index]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr
 from weft.core.source import nested_source
 
 
 @memo_jaxpr
 def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` with the programs that its primitives give by `inlined` in place of the calls."""
-    bodies = [e.primitive.inlined and e.primitive.inlined(e) for e in jaxpr.eqns]
+    """`jaxpr` with programs in place of the equations that hold them, where a body `inlines`."""
+    bodies = [next((b.jaxpr for b in bodies_of(e) if b.inlines), None) for e in jaxpr.eqns]
     if not any(body is not None for body in bodies):
         return jaxpr
     new: dict[Var, Atom] = {}

@@ -65,7 +65,7 @@ class BitcastConvertType(Discrete):
     """
 
     name = "bitcast_convert_type"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, *, new_dtype):
         odd = [d for d in (x.dtype, new_dtype) if dtypes.is_bool(d) or dtypes.is_complex(d)]

@@ -14,7 +14,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive
+from weft.core.primitive import Primitive, References
 from weft.errors import ShapeError
 from weft.options import named_axes
 from weft.primitives.copies import (
@@ -150,8 +150,8 @@ class Collective(Primitive):
 
     hidden: tuple[str, ...] = ()  # parameters that are not printed
 
-    def uses_axis(self, name, params):
-        return name in names_of(params)
+    def refers(self, params):
+        return References(uses=names_of(params))
 
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if k not in self.hidden}
@@ -245,10 +245,10 @@ class AllReduce(Collective):
     def abstract_eval(self, x, *, axes, axis_index_groups):
         return [x]
 
-    def varies(self, varying, params):
-        if varying is None or params["axis_index_groups"] is not None:
-            return varying
-        return varying.without(params["axes"])
+    def refers(self, params):
+        axes = params["axes"]
+        whole = params["axis_index_groups"] is None
+        return References(uses=names_of(params), drops=axes if whole else ())
 
     def lower(self, hlo, x, *, axes, axis_index_groups):
         groups = replica_groups(hlo, self.name, axes, axis_index_groups)
@@ -311,7 +311,7 @@ class AllExtremum(AllReduce):
     the derivative equally. Source: StableHLO, all_reduce.
     """
 
-    makes_nan = False
+    elements = "chosen"
 
     def __init__(self, name: str, reduction: Reduction):
         self.name = name
@@ -359,8 +359,8 @@ class PsumInvariant(LinearByElement):
         check_kind(self.name, "number", x)
         return [x]
 
-    def varies(self, varying, params):
-        return None if varying is None else varying.without(params["axes"])
+    def refers(self, params):
+        return References(drops=params["axes"])
 
     def lower(self, hlo, x, *, axes):
         return all_reduce(hlo, x, replica_groups(hlo, self.name, axes, None), add_p)
@@ -376,14 +376,13 @@ class Pvary(LinearByElement):
     """x, as a value that may differ along `axes` of a mesh. Nothing is computed."""
 
     name = "pvary"
-    makes_nan = False
-    cheap = True
+    elements = "chosen"
 
     def abstract_eval(self, x, *, axes):
         return [x]
 
-    def varies(self, varying, params):
-        return Varying.of((*names_along(varying), *params["axes"]))
+    def refers(self, params):
+        return References(adds=Varying.of(params["axes"]))
 
     def lower(self, hlo, x, *, axes):
         return [x]
@@ -422,7 +421,7 @@ class AllGather(Collective, LinearPrimitive):
     """
 
     name = "all_gather"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(
         self, x, *, all_gather_dimension, axis_index_groups, axis_name, axis_size, tiled
@@ -487,8 +486,8 @@ class AllGatherInvariant(AllGather):
     def abstract_eval(self, x, **params):
         return super().abstract_eval(x, axis_index_groups=None, **params)
 
-    def varies(self, varying, params):
-        return None if varying is None else varying.without(params["axis_name"])
+    def refers(self, params):
+        return References(drops=params["axis_name"])  # of a mesh, and no vmap's
 
     def transpose(self, cts, x, *, all_gather_dimension, axis_name, axis_size, tiled):
         ct = pvary(cts[0], axis_name)
@@ -497,9 +496,6 @@ class AllGatherInvariant(AllGather):
             return [dynamic_index_in_dim(ct, at, k, keepdims=False)]
         each = x.aval.shape[k]
         return [dynamic_slice_in_dim(ct, mul(at, each), each, k)]
-
-    def uses_axis(self, name, params):
-        return False  # it is of a mesh, and no vmap's
 
 
 all_gather_invariant_p = AllGatherInvariant()
@@ -583,7 +579,7 @@ class AllToAll(Collective, LinearPrimitive):
     """
 
     name = "all_to_all"
-    makes_nan = False
+    elements = "chosen"
     hidden = ("axis_size",)
 
     def abstract_eval(
@@ -640,7 +636,7 @@ class Ppermute(Collective, LinearPrimitive):
     """
 
     name = "ppermute"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, *, axis_name, perm):
         return [x]
@@ -679,7 +675,7 @@ class Pbroadcast(Collective, LinearPrimitive):
     """
 
     name = "pbroadcast"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, *, axis_name, source):
         return [x]
@@ -726,17 +722,15 @@ class AxisIndex(Discrete):
 
     name = "axis_index"
 
-    def uses_axis(self, name, params):
-        return name == params["axis_name"]
+    def refers(self, params):
+        axes = (params["axis_name"],)
+        return References(uses=axes, adds=Varying.of(axes) if params["tracked"] else None)
 
     def pretty_params(self, params):
         return {"axis_name": params["axis_name"]}
 
     def abstract_eval(self, *, axis_name, tracked):
         return [ShapedArray((), INT)]
-
-    def varies(self, varying, params):
-        return Varying.of((params["axis_name"],)) if params["tracked"] else varying
 
     def lower(self, hlo, *, axis_name, tracked):
         rows = device_rows(hlo, self.name, (axis_name,))

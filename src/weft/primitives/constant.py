@@ -35,7 +35,7 @@ class Constant(Primitive):
     """The array that `held` holds. Source: StableHLO, constant."""
 
     name = "constant"
-    makes_nan = False
+    elements = "chosen"
     memoize_type = False
 
     def abstract_eval(self, *, held):

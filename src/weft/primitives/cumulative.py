@@ -305,7 +305,7 @@ cummax_p = Cumulative(
 cummin_p = Cumulative(
     "cummin", min, highest, step_of(min_p), "number", "The minimum of x[0] ... x[i] along `axis`."
 )
-cummax_p.makes_nan = cummin_p.makes_nan = False
+cummax_p.elements = cummin_p.elements = "chosen"
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
     logaddexp,

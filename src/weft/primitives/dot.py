@@ -224,7 +224,7 @@ class Bilinear(Primitive):
             return [out], [Zero(target)]
         return [out], [dots[0] if len(dots) == 1 else add(*dots)]
 
-    def jet(self, k, xs, ys, **params):
+    def series(self, k, xs, ys, **params):
         return [convolved(lambda x, y: self.bind(x, y, **params)[0], k, *xs)]
 
 
@@ -297,14 +297,6 @@ class DotGeneral(Bilinear):
         g = convert(g, x.aval.dtype)
         return [g, None] if left else [None, g]
 
-    def summed(self, lhs, rhs, *, dimension_numbers, **params):
-        """The stacked axis is one more contracting axis."""
-        (lc, rc), (lb, rb) = (
-            tuple(tuple(a + 1 for a in axes) for axes in sides) for sides in dimension_numbers
-        )
-        numbers = (((0, *lc), (0, *rc)), (lb, rb))
-        return self.bind(lhs, rhs, dimension_numbers=numbers, **params)[0]
-
     def batch(self, axis, args, dims, *, dimension_numbers, **params):
         """An axis mapped in both operands is one more batch axis, in one of them a free axis."""
         (lc, rc), (lb, rb) = dimension_numbers
@@ -331,6 +323,18 @@ class DotGeneral(Bilinear):
 
 
 dot_general_p = DotGeneral()
+
+
+def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any) -> Any:
+    """The sum of the products of the elements of two stacks, along a first axis, without each.
+
+    The stacked axis is one more contracting axis.
+    """
+    (lc, rc), (lb, rb) = (
+        tuple(tuple(a + 1 for a in axes) for axes in sides) for sides in dimension_numbers
+    )
+    numbers = (((0, *lc), (0, *rc)), (lb, rb))
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=numbers, **params)[0]
 
 
 @functools.cache

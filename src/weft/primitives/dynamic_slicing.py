@@ -65,13 +65,7 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
-    makes_nan = False
-
-    def moved(self, x, *starts, slice_sizes):
-        inside = [
-            min(max(int(a), 0), n - k) for a, n, k in zip(starts, x.shape, slice_sizes, strict=True)
-        ]
-        return [x[tuple([np.s_[a : a + k] for a, k in zip(inside, slice_sizes, strict=True)])]]
+    elements = "moved"
 
     def abstract_eval(self, x, *starts, slice_sizes):
         check_starts(self.name, x, starts)
@@ -133,7 +127,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, update, *starts):
         check_starts(self.name, x, starts)

@@ -50,9 +50,11 @@ class Elementwise(Primitive):
     derivs[k](t, out, *args) is the tangent of `out` when only argument k moves by t; None where
     the derivative is zero. For a primitive linear in argument k, adjoints[k](ct, *args) is its
     transpose in that argument. `takes` names the dtypes it is for, `result` the dtype of `out`.
+    series(k, xs, ys) is term k of the result's power series, if a member gives it: xs[i][j] is term
+    j of operand i, None for zero, and the terms of ys[0] below k are known.
     """
 
-    cheap = True
+    series: Callable | None = None
 
     def __init__(
         self,
@@ -293,8 +295,6 @@ mul_p = Elementwise(
 
 class Costly(Elementwise):
     """Members that take far longer than a product does."""
-
-    cheap = False
 
 
 class Quotient(Elementwise):
@@ -556,7 +556,7 @@ class Conj(LinearByElement):
     """The complex conjugate. `input_dtype` says what the operand was, for the transpose."""
 
     name = "conj"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, *, input_dtype):
         if dtypes.real_dtype(x.dtype) not in (np.float32, np.float64):
@@ -617,8 +617,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
-    makes_nan = False
-    cheap = True
+    elements = "chosen"
 
     def abstract_eval(self, which, *cases):
         if not cases:
@@ -706,7 +705,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 stop_gradient_p = Elementwise(
     "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
 )
-stop_gradient_p.makes_nan = False
+stop_gradient_p.elements = "chosen"
 
 clamp_p = Elementwise(
     "clamp",
@@ -732,15 +731,15 @@ or_p = Elementwise("or", "or", [None, None], takes="bool or integer", doc="x | y
 xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x ^ y, bit by bit.")
 not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
 
-add_p.jet, mul_p.jet, div_p.jet = sum_term, product_term, quotient_term
-sub_p.jet = lambda k, xs, ys: sum_term(k, xs, ys, neg)
-neg_p.jet = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]
+add_p.series, mul_p.series, div_p.series = sum_term, product_term, quotient_term
+sub_p.series = lambda k, xs, ys: sum_term(k, xs, ys, neg)
+neg_p.series = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]
 
 for _prim in (
     *(neg_p, abs_p, sign_p, floor_p, ceil_p, round_p, max_p, min_p, clamp_p),
     *(real_p, imag_p, complex_p),
 ):
-    _prim.makes_nan = False
+    _prim.elements = "chosen"
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:

@@ -32,7 +32,7 @@ class LinearPrimitive(Primitive):
             return outs, zero_tangents(outs)
         return outs, self.bind(t, **params)
 
-    def jet(self, k, xs, ys, **params):
+    def series(self, k, xs, ys, **params):
         (x,) = xs
         return [None] * len(ys) if x[k] is None else self.bind(x[k], **params)
 

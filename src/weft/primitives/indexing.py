@@ -223,7 +223,7 @@ class Gather(Primitive):
     """
 
     name = "gather"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims = dimension_numbers
@@ -548,7 +548,7 @@ def has_one_writer(indices: Any, params: dict) -> bool:
 class ScatterPut(Scatter):
     """Scatter that replaces; linear in x and updates together where no windows overlap."""
 
-    makes_nan = False
+    elements = "chosen"
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -638,7 +638,7 @@ class ScatterMul(Scatter):
 class ScatterExtremum(Scatter):
     """Scatter that keeps the smaller or the larger; where several tie, each has an equal share."""
 
-    makes_nan = False
+    elements = "chosen"
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals

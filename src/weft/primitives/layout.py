@@ -120,12 +120,7 @@ class BroadcastInDim(LinearPrimitive):
     """
 
     name = "broadcast_in_dim"
-    makes_nan = False
-    cheap = True
-
-    def moved(self, x, *, shape, broadcast_dimensions, sharding):
-        sizes = dict(zip(broadcast_dimensions, x.shape, strict=True))
-        return [np.broadcast_to(x.reshape([sizes.get(d, 1) for d in range(len(shape))]), shape)]
+    elements = "moved"
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -239,8 +234,7 @@ class ConvertElementType(LinearByElement):
     """
 
     name = "convert_element_type"
-    makes_nan = False
-    cheap = True
+    elements = "chosen"
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
@@ -384,11 +378,7 @@ class Reshape(LinearPrimitive):
     """
 
     name = "reshape"
-    makes_nan = False
-    cheap = True
-
-    def moved(self, x, *, new_sizes, dimensions, sharding):
-        return [x.reshape(new_sizes)]
+    elements = "moved"
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         size = 1
@@ -451,10 +441,7 @@ class Transpose(LinearPrimitive):
     """out[i] = x with axis permutation[k] of x as axis k of out. Source: StableHLO, transpose."""
 
     name = "transpose"
-    makes_nan = False
-
-    def moved(self, x, *, permutation):
-        return [x.transpose(permutation)]
+    elements = "moved"
 
     def abstract_eval(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
@@ -491,11 +478,7 @@ class Squeeze(LinearPrimitive):
     """x without the axes `dimensions`, all of size 1."""
 
     name = "squeeze"
-    makes_nan = False
-    cheap = True
-
-    def moved(self, x, *, dimensions):
-        return [x.squeeze(tuple(dimensions))]
+    elements = "moved"
 
     def abstract_eval(self, x, *, dimensions):
         check_axes(self.name, dimensions, x.ndim)
@@ -586,10 +569,7 @@ class Rev(LinearPrimitive):
     """x with the order of elements along `dimensions` reversed. Source: StableHLO, reverse."""
 
     name = "rev"
-    makes_nan = False
-
-    def moved(self, x, *, dimensions):
-        return [np.flip(x, tuple(dimensions))]
+    elements = "moved"
 
     def abstract_eval(self, x, *, dimensions):
         check_axes(self.name, dimensions, x.ndim)
@@ -617,7 +597,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 class Identity(LinearByElement):
     """A family: out = x. A member is told apart by its name alone."""
 
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x):
         return [x]
@@ -633,9 +613,7 @@ class Copy(Identity):
     """The same values in a buffer of their own."""
 
     name = "copy"
-
-    def moved(self, x):
-        return [x]
+    elements = "moved"
 
 
 copy_p = Copy()
@@ -653,10 +631,7 @@ class OptimizationBarrier(Primitive):
     """
 
     name = "optimization_barrier"
-    makes_nan = False
-
-    def moved(self, *xs):
-        return list(xs)
+    elements = "moved"
 
     def abstract_eval(self, *xs):
         return list(xs)

@@ -18,7 +18,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.elementwise import Elementwise, match, mul, neg, square, unary_op
+from weft.primitives.elementwise import Costly, Elementwise, match, mul, neg, square, unary_op
 from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
 from weft.primitives.families import check_shape
 from weft.primitives.layout import Identity, LeadingBatch, literal
@@ -125,7 +125,7 @@ def join_words(high: Expr, low: Expr) -> Expr:
 class FromKeys(LeadingBatch):
     """A family: what is made of keys (..., n); axes before the last are of keys alone."""
 
-    makes_nan = False
+    elements = "chosen"
 
 
 def check_keys(op: str, keys: ShapedArray, sizes: tuple[int, ...]) -> None:
@@ -152,7 +152,7 @@ class RandomBits(FromKeys):
     """
 
     name = "random_bits"
-    consumes = (0,)
+    elements = "random"
 
     def abstract_eval(self, keys, *, bit_width, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -187,7 +187,7 @@ class RandomSplit(FromKeys):
     """New keys for each key of Threefry. Shapes: (..., 2) to (..., *shape, 2)."""
 
     name = "random_split"
-    consumes = (0,)
+    elements = "random"
 
     def abstract_eval(self, keys, *, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -239,14 +239,13 @@ class RandomClone(Identity):
     name = "random_clone"
 
 
-class Threefry2x32(Elementwise):
+class Threefry2x32(Costly):
     """The two words that Threefry-2x32 makes of a key (k1, k2) and a counter (x1, x2).
 
     Shapes: equal, scalars excepted. Dtypes: uint32. Source: Salmon et al., SC 2011; 20 rounds.
     """
 
-    cheap = False
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, *avals):
         (out,) = super().abstract_eval(*avals)
@@ -307,7 +306,7 @@ class RngBitGenerator(FromKeys):
     """
 
     name = "rng_bit_generator"
-    consumes = (0,)
+    elements = "random"
 
     def abstract_eval(self, keys, *, shape, dtype, algorithm):
         check_keys(self.name, keys, KEY_WORDS[algorithm])
@@ -378,7 +377,7 @@ class RngUniform(Primitive):
     """
 
     name = "rng_uniform"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, a, b, *, shape):
         if a.dtype != b.dtype or a.shape or b.shape or not dtypes.is_float(a.dtype):

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Literal
+from weft.core.jaxpr import Jaxpr, Literal, bodies_of
 from weft.core.primitive import Primitive, Zero, moving, tangents_of
 from weft.core.stage import stage
 from weft.core.trace import Tracer
@@ -142,7 +142,7 @@ def lower_reduce(
 class Extremum(Reduction):
     """The reductions max and min: elements that tie for the result share the derivative equally."""
 
-    makes_nan = False
+    elements = "chosen"
 
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
@@ -502,7 +502,7 @@ def monoid_of(jaxpr: Jaxpr) -> Monoid | None:
             map(id, jaxpr.invars)
         ):
             return None
-        if not eqn.primitive.names_flow_in:
+        if not any(b.names_flow_in for b in bodies_of(eqn)):
             return next((m for m in MONOIDS if m.combine is eqn.primitive), None)
         jaxpr = eqn.params["jaxpr"]
     return None
@@ -589,7 +589,7 @@ class ReducePrecision(LinearByElement):
     """
 
     name = "reduce_precision"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
         check_kind(self.name, "float", x)

@@ -67,12 +67,7 @@ class Slice(LinearPrimitive):
     """
 
     name = "slice"
-    makes_nan = False
-    cheap = True
-
-    def moved(self, x, *, start_indices, limit_indices, strides):
-        steps = (1,) * x.ndim if strides is None else strides
-        return [x[tuple([np.s_[a:b:s] for a, b, s in zip(start_indices, limit_indices, steps)])]]
+    elements = "moved"
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
         steps = (1,) * x.ndim if strides is None else strides
@@ -178,7 +173,7 @@ class Pad(LinearTogether):
     """
 
     name = "pad"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, padding_value, *, padding_config):
         check_equal_dtypes(self.name, x, padding_value)
@@ -276,10 +271,7 @@ class Concatenate(LinearTogether):
     """
 
     name = "concatenate"
-    makes_nan = False
-
-    def moved(self, *xs, dimension):
-        return [np.concatenate(xs, dimension)]
+    elements = "moved"
 
     def abstract_eval(self, *avals, dimension):
         check_equal_dtypes(self.name, *avals)
@@ -338,10 +330,7 @@ class Split(LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
-    makes_nan = False
-
-    def moved(self, x, *, sizes, axis):
-        return np.split(x, np.cumsum(sizes)[:-1], axis)
+    elements = "moved"
 
     def abstract_eval(self, x, *, sizes, axis):
         check_axes(self.name, (axis,), x.ndim)
@@ -383,10 +372,7 @@ class Stack(LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
-    makes_nan = False
-
-    def moved(self, *xs, axis):
-        return [np.stack(xs, axis)]
+    elements = "moved"
 
     def abstract_eval(self, *avals, axis):
         check_equal_dtypes(self.name, *avals)
@@ -425,10 +411,7 @@ class Unstack(LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
-    makes_nan = False
-
-    def moved(self, x, *, axis):
-        return list(np.moveaxis(x, axis, 0))
+    elements = "moved"
 
     def abstract_eval(self, x, *, axis):
         check_axes(self.name, (axis,), x.ndim)
@@ -471,10 +454,7 @@ class Tile(LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
-    makes_nan = False
-
-    def moved(self, x, *, reps):
-        return [np.tile(x, reps)]
+    elements = "moved"
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):

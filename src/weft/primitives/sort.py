@@ -39,7 +39,7 @@ class Sort(Primitive):
     """
 
     name = "sort"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
         check_equal_shapes(self.name, avals)
@@ -214,7 +214,7 @@ class TopK(Primitive):
     """
 
     name = "top_k"
-    makes_nan = False
+    elements = "chosen"
 
     def abstract_eval(self, x, *, k, axis):
         check_axes(self.name, (axis,), x.ndim)

@@ -297,7 +297,7 @@ class WindowSum(WindowReduction, LinearPrimitive):
 class WindowExtremum(WindowReduction):
     """The maximum or minimum of each window; the first of equals has the derivative."""
 
-    makes_nan = False
+    elements = "chosen"
 
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents

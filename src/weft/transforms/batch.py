@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
 from weft.core.primitive import Primitive
 from weft.core.source import VMAP, made_by
 from weft.core.trace import Trace, Tracer, current
@@ -103,7 +103,7 @@ class BatchTrace(Trace):
         axis = self.axis
         try:
             current.trace = self.parent
-            if not mapped and (axis.name is None or not prim.uses_axis(axis.name, params)):
+            if not mapped and (axis.name is None or not uses_axis(prim, params, axis.name)):
                 return self.parent.process(prim, values, params)  # type: ignore[union-attr]
             outs, out_dims = prim.batch(axis, values, dims, **params)
         finally:

@@ -1,10 +1,10 @@
 """Taylor mode: each value carries the first terms of its power series along a path.
 
-A trace, and the functions that run flat functions and jaxprs under it. Where a primitive has no
-`jet` rule, its `jvp` rule is one: y' = dy/dx x' holds of power series too, so that term k of y is
-term k-1 of the tangent over k. The tangent is computed with the series of x and of y itself, whose
-terms below k are there by then: the recurrences of Griewank and Walther, Evaluating Derivatives,
-ch. 13, out of the derivative alone. Pytrees and factorials are experimental/jet.py's.
+A trace, and the functions that run flat functions and jaxprs under it. Where a primitive does not
+say what its terms are, its `jvp` rule does: y' = dy/dx x' holds of power series too, so that term k
+of y is term k-1 of the tangent over k. The tangent is computed with the series of x and of y
+itself, whose terms below k are there by then: the recurrences of Griewank and Walther, Evaluating
+Derivatives, ch. 13, out of the derivative alone. Pytrees and factorials are experimental/jet.py's.
 """
 
 from __future__ import annotations
@@ -19,8 +19,21 @@ from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.trace import Trace, Tracer, current, use
 from weft.primitives.constant import stage_whole
-from weft.primitives.elementwise import div, mul
+from weft.primitives.dot import Bilinear
+from weft.primitives.elementwise import Elementwise, div, mul
+from weft.primitives.families import LinearPrimitive
 from weft.primitives.layout import _NUMBERS, instantiate
+
+# Families whose members may give term k of their results: `series(k, xs, ys, **params)`, see there.
+TERM_FAMILIES = (Elementwise, LinearPrimitive, Bilinear)
+
+
+class SeriesRule(Primitive):
+    """A family: primitives that hold programs, and run those on power series."""
+
+    def run_series(self, trace: JetTrace, args: Sequence, params: dict) -> list | None:
+        """The results of a call with values of `trace`; None leaves it to the `jvp` rule."""
+        raise NotImplementedError
 
 
 class Series:
@@ -81,10 +94,11 @@ class Application:
     def term(self, i: int, k: int) -> Any:
         """Term k of result i; those of all results are found at once."""
         parent = self.trace.parent
-        if self.prim.jet is not None:
+        rule = self.prim.series if isinstance(self.prim, TERM_FAMILIES) else None
+        if rule is not None:
             with use(parent):  # type: ignore[arg-type]
                 xs = [self.trace.series_of(x) for x in self.args]
-                found = self.prim.jet(k, xs, self.outs, **self.params)
+                found = rule(k, xs, self.outs, **self.params)
         else:
             if self.tangents is None:
                 self.tangents = self.differentiated()
@@ -165,8 +179,8 @@ class JetTrace(Trace):
                 return self.parent.process(prim, args, params)  # type: ignore[union-attr]
             finally:
                 current.trace = self
-        if prim.jetted is not None:
-            outs = prim.jetted(self, args, params)
+        if isinstance(prim, SeriesRule):
+            outs = prim.run_series(self, args, params)
             if outs is not None:
                 return outs
         key = (prim, *map(identity, args), *params.items())
@@ -341,4 +355,13 @@ def grouped(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], order: in
     return out
 
 
-__all__ = ["JetTrace", "JetTracer", "Series", "grouped", "jet", "jet_jaxpr", "jet_loop"]
+__all__ = [
+    "JetTrace",
+    "JetTracer",
+    "Series",
+    "SeriesRule",
+    "grouped",
+    "jet",
+    "jet_jaxpr",
+    "jet_loop",
+]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, jaxprs_in_params, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Primitive, Zero
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, staging
 from weft.core.trace import Trace, current
@@ -124,7 +124,7 @@ def without_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> t
     made, constvars, values = [], [], []
     for var, x in zip(jaxpr.constvars, consts, strict=True):
         fill = fills.get(x.variable) if type(x) is StagedTracer else None
-        if fill is not None and not any(jaxprs_in_params(fill.params)):
+        if fill is not None and not held_jaxprs(fill):
             made.append(fill.replace(outvars=[var]))
         else:
             constvars.append(var)
@@ -138,6 +138,14 @@ def residual_values(sources: Sequence[int | None], known: Sequence[Any], new: An
     return [next(new) if s is None else known[s] for s in sources]
 
 
+class SavingRule(Primitive):
+    """A family: primitives that hold programs, of whose values a policy may save some."""
+
+    def save(self, params: dict, policy: Callable) -> tuple[dict, dict] | None:
+        """Two parameters as `saving_jaxpr` makes two programs of one; None if nothing is saved."""
+        raise NotImplementedError
+
+
 @memo_jaxpr
 def saving_jaxpr(jaxpr: Jaxpr, policy: Callable) -> tuple[Jaxpr, Jaxpr, int]:
     """A closed jaxpr that also gives the values to save, and one that is given them.
@@ -145,23 +153,23 @@ def saving_jaxpr(jaxpr: Jaxpr, policy: Callable) -> tuple[Jaxpr, Jaxpr, int]:
     The first maps the inputs to the outputs and then the saved values, the second the inputs and
     then the saved values to the outputs; also returned: how many they are. Saved are the results of
     each equation for which `policy(primitive, *avals, **params)` is true, within the programs that
-    equations hold too: a primitive's `saving` does to its parameters what is done here to a jaxpr.
+    equations hold too, where they are of a `SavingRule`.
     """
     early, late, saved = [], [], []
     for eqn in jaxpr.eqns:
-        inner = eqn.primitive.saving and eqn.primitive.saving(eqn.params, policy)
-        if inner:
+        prim = eqn.primitive
+        inner = prim.save(eqn.params, policy) if isinstance(prim, SavingRule) else None
+        if inner is not None:
             more, less = inner
-            avals = eqn.primitive.abstract_eval(*[a.aval for a in eqn.invars], **more)
+            avals = prim.abstract_eval(*[a.aval for a in eqn.invars], **more)
             within = [Var(a) for a in avals[len(eqn.outvars) :]]
             early.append(eqn.replace(params=more, outvars=[*eqn.outvars, *within]))
             late.append(eqn.replace(params=less, invars=[*eqn.invars, *within]))
             saved += within
             continue
         early.append(eqn)
-        if not eqn.primitive.saving and policy(
-            eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params
-        ):
+        avals = [a.aval for a in eqn.invars]
+        if not isinstance(prim, SavingRule) and policy(prim, *avals, **eqn.params):
             saved += eqn.outvars
         else:
             late.append(eqn)
@@ -174,6 +182,7 @@ def saving_jaxpr(jaxpr: Jaxpr, policy: Callable) -> tuple[Jaxpr, Jaxpr, int]:
 
 __all__ = [
     "PartialTrace",
+    "SavingRule",
     "linearize",
     "residual_values",
     "run_partial",

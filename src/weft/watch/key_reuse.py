@@ -1,8 +1,8 @@
 """The hunt for keys used twice: which elements of which arrays have been used as keys, and where.
 
 While `debug_key_reuse` is on, each eager operation and compiled program is walked before it runs.
-Its primitives say which operands they use up (`consumes`), where they place elements (`moved`), and
-how the programs they hold run (`keys_used`, with the methods of `Walk`).
+What its primitives do with keys follows from what they make (`Primitive.elements`), and how the
+programs they hold run from `bodies`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs
+from weft.core.primitive import Body, split_inputs
 from weft.core.source import source_line, source_text, user_code
-from weft.core.trace import current, get_traceback
+from weft.core.trace import current, eval_context, get_traceback
 from weft.errors import KeyReuseError
+from weft.options import config
 from weft.xla.array import ArrayImpl
 
 INTEGERS = (int, np.integer)
@@ -153,8 +155,8 @@ class Walk:
         """Use up the keys that an equation uses; the origins of its results."""
         prim = eqn.primitive
         here = (*self.places, eqn.source) if self.inner else self.places
-        for i in prim.consumes:
-            self.consume(args[i].get(), Use(prim.name, here))
+        if prim.elements == "random":
+            self.consume(args[0].get(), Use(prim.name, here))
         if not prim.memoize_type:
             outer, self.places = self.places, here
             try:
@@ -163,7 +165,7 @@ class Walk:
                 self.places = outer
             if found is not None:
                 return found
-        elif prim.moved is not None and any(v.aval.dtype == WORD for v in eqn.outvars):
+        elif prim.elements == "moved" and any(v.aval.dtype == WORD for v in eqn.outvars):
             found = moved_origins(eqn, args)
             if found is not None:
                 return found
@@ -171,17 +173,21 @@ class Walk:
 
     def inside(self, eqn: Eqn, args: list[Origin]) -> list[Origin] | None:
         """Walk through what an equation holds; None where it does not say how that runs."""
-        prim = eqn.primitive
-        if prim.keys_used is not None:
-            return prim.keys_used(self, args, eqn.params)
-        body = prim.inlined and prim.inlined(eqn)
-        if body is not None:
-            return self.run(body, args)
-        if prim.steps is not None and not prim.repeats:
-            return self.run(*next(prim.steps(*args, **eqn.params)))
-        held = [*jaxprs_in_params(eqn.params)]
-        if len(held) == 1 and len(held[0].invars) == len(args):
-            self.parts(held[0], args)
+        bodies = bodies_of(eqn)
+        if not bodies:
+            return None
+        body = bodies[0]
+        given = [args[i] for i in body.operands]
+        if body.runs == "once":
+            return self.run(body.jaxpr, given)
+        if body.runs == "again":
+            return self.repeated(body.jaxpr, given)
+        if body.runs == "branch":
+            return self.either([b.jaxpr for b in bodies], given)
+        if body.runs == "turns":
+            return self.loop(bodies, args)
+        if len(bodies) == 1 and body.jaxpr is not None and len(body.jaxpr.invars) == len(args):
+            self.parts(body.jaxpr, args)
         return None
 
     def parts(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> None:
@@ -240,34 +246,33 @@ class Walk:
         for root, at, when in marks:
             root.when[at] = np.where(root.when[at] > 0, root.when[at], when)
             self.log.append((root, at))
-        return [joined(column) for column in zip(*outs, strict=True)]
+        return [join_origins(column) for column in zip(*outs, strict=True)]
 
-    def loop(
-        self,
-        jaxpr: Jaxpr,
-        consts: list[Origin],
-        carry: list[Origin],
-        xs: Sequence[Origin] = (),
-        length: int = TURNS,
-        until: Callable | None = None,
-    ) -> list[Origin]:
+    def loop(self, bodies: Sequence[Body], args: Sequence[Origin]) -> list[Origin]:
         """Walk through some turns of a loop: its carry, and what it stacks, at the end.
 
-        `until` is called with the carry before each turn.
+        What tests whether there is another turn is walked through before each.
         """
-        row_avals = jaxpr.in_avals[len(consts) + len(carry) :]
+        body, *tests = bodies
+        jaxpr, length = body.jaxpr, TURNS if body.turns is None else len(body.turns)
+        consts, carry, xs = split_inputs(body, [args[i] for i in body.operands])
+        row_avals = jaxpr.in_avals[body.carry.stop :]
         ys: list[Origin] = []
+
+        def look() -> None:
+            for test in tests:
+                held = [args[i] for i in test.operands[: len(test.operands) - len(carry)]]
+                self.run(test.jaxpr, [*held, *carry])
+
         for turn in range(min(length, TURNS)):
-            if until is not None:
-                until(carry)
+            look()
             rows = list(map(new_origin, row_avals))
             outs = self.run(jaxpr, [*consts, *carry, *rows])
             carry, ys = outs[: len(carry)], outs[len(carry) :] if turn == 0 else ys
             for x, row in zip(xs, rows if turn == 0 else (), strict=False):
                 if not row.new:
                     self.consume_rows(x.get(), row.get())
-        if until is not None:
-            until(carry)
+        look()
         stacked = [
             Origin(functools.partial(stack_of, y, (length, *a.shape)), new=y.new)
             for y, a in zip(ys, jaxpr.out_avals[len(carry) :], strict=True)
@@ -287,7 +292,7 @@ def moved_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
     """The origins of what places the elements of its operands somewhere; None if not known where.
 
     Operands that are no words say where, in numbers. A single word is no key: those made of such
-    are new.
+    are new. Where elements go is found by applying the primitive to their places.
     """
     words = [a.aval.dtype == WORD for a in eqn.invars]
     single = any(w and not a.aval.shape for a, w in zip(eqn.invars, words, strict=True))
@@ -296,17 +301,24 @@ def moved_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
 
     def place() -> list[Elements]:
         roots: list[Root] = []
-        codes: list[Any] = []
-        given = [x.get() for x, w in zip(args, words, strict=True) if w]
-        rest = iter(given)
-        for arg, word in zip(args, words, strict=True):
+        codes: list[np.ndarray] = []
+        operands: list[Any] = []
+        given = []
+        for arg, word, atom in zip(args, words, eqn.invars, strict=True):
             if not word:
-                codes.append(arg.value)
+                operands.append(np.asarray(arg.value, atom.aval.dtype))
                 continue
-            x = next(rest)
-            codes.append(np.where(x.codes < 0, -1, x.codes + (len(roots) << BITS)))
+            x = arg.get()
+            given.append(x)
+            start = sum(c.size for c in codes)
+            codes.append(np.where(x.codes < 0, -1, x.codes + (len(roots) << BITS)).ravel())
+            operands.append(
+                np.arange(start, start + x.codes.size, dtype=WORD).reshape(x.codes.shape)
+            )
             roots += x.roots
-        outs = eqn.primitive.moved(*codes, **eqn.params)
+        with eval_context(), config.scope(debug_key_reuse=False):
+            places = eqn.primitive.bind(*operands, **eqn.params)
+        outs = [np.concatenate(codes)[np.asarray(p)] for p in places]
         more = len(given) == 1 and sum(y.size for y in outs) > given[0].codes.size
         repeated = more or any(x.repeated for x in given)
         return [Elements(*one_of_each(roots, y), repeated) for y in outs]
@@ -330,7 +342,7 @@ def one_of_each(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...],
     return tuple(different), np.where(codes < 0, -1, again)
 
 
-def joined(origins: Sequence[Origin]) -> Origin:
+def join_origins(origins: Sequence[Origin]) -> Origin:
     """The origin of a value that is one of several."""
 
     def join() -> Elements:
@@ -359,7 +371,7 @@ def concerns_keys(jaxpr: Jaxpr) -> bool:
     found = jaxpr.memo.get("concerns_keys")
     if found is None:
         found = any(a.dtype == WORD for a in jaxpr.out_avals) or any(
-            e.primitive.consumes or any(map(concerns_keys, jaxprs_in_params(e.params)))
+            e.primitive.elements == "random" or any(map(concerns_keys, held_jaxprs(e)))
             for e in jaxpr.eqns
         )
         jaxpr.memo["concerns_keys"] = found

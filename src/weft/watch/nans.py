@@ -6,6 +6,7 @@ compiled program. A program whose results are bad is run again, equation by equa
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of
+from weft.core.primitive import Body, split_inputs
 from weft.core.source import inner_source, made_by
 from weft.core.trace import current
 from weft.options import config
@@ -167,9 +169,9 @@ def bad_variable(found: Watch, atoms: Sequence[Any], read: Callable) -> Var | No
 
 def inner_hunt(found: Watch, eqn: Eqn, operands: list) -> Made | None:
     """What made a bad value inside an equation that holds programs; None where it does not say."""
-    prim = eqn.primitive
-    runs = prim.steps(*operands, **eqn.params) if prim.steps else inlined_step(eqn, operands)
-    place = prim.path_name(eqn.params)
+    bodies = bodies_of(eqn)
+    place = next((b.label for b in bodies if b.label), eqn.primitive.name)
+    runs = run_bodies(bodies, operands)
     step, outs = 0, None
     try:
         while True:
@@ -178,15 +180,35 @@ def inner_hunt(found: Watch, eqn: Eqn, operands: list) -> Made | None:
             if found.first_flaw(outs) is not None:
                 origin = hunt(found, jaxpr, args)
                 if isinstance(origin, Made):
-                    within = f"step {step} of {place}" if prim.repeats else place
+                    repeats = bodies[0].runs == "turns"
+                    within = f"step {step} of {place}" if repeats else place
                     return origin._replace(inside=(*origin.inside, within))
             step += 1
     except StopIteration:
         return None
 
 
-def inlined_step(eqn: Eqn, operands: list) -> Generator:
-    """The program that may stand in place of an equation, as `steps` would give it."""
-    jaxpr = eqn.primitive.inlined and eqn.primitive.inlined(eqn)
-    if jaxpr is not None:
-        yield jaxpr, operands
+def run_bodies(bodies: Sequence[Body], operands: list) -> Generator[Any, Any, None]:
+    """The programs that an equation holds, and what they run on, one after another.
+
+    It is sent the results of each. There are none where it is not said how they run.
+    """
+    if not bodies:
+        return
+    body, *others = bodies
+    if body.runs == "branch":
+        body = bodies[min(max(int(operands[0]), 0), len(bodies) - 1)]
+    args = [operands[i] for i in body.operands]
+    if body.runs in ("once", "again", "branch"):
+        yield body.jaxpr, args
+    elif body.runs == "turns":
+        consts, carry, rows = split_inputs(body, args)
+        test = next((b for b in others if b.runs == "test"), None)
+        turns = iter(itertools.count() if body.turns is None else body.turns)
+        looks = [operands[i] for i in test.operands[: -len(carry)]] if test else []
+        while test is None or test.jaxpr(*looks, *carry)[0]:
+            i = next(turns, None)
+            if i is None:
+                break
+            outs = yield body.jaxpr, [*consts, *carry, *[x[i] for x in rows]]
+            carry = outs[: len(carry)]

@@ -63,6 +63,7 @@ class Builder:
     """Writes a StableHLO module: functions, and in each the lines of the one being written."""
 
     __slots__ = (
+        "around",
         "automatic",
         "constants",
         "count",
@@ -89,6 +90,9 @@ class Builder:
         self.mesh: tuple[tuple[Any, int], ...] | None = None
         # there: its symbol, and the axes over which the compiler splits what is written
         self.automatic: tuple[str, tuple] = ("", ())
+        # there too: the mesh itself, and the names of the pmaps along its first axes, None if it is
+        # that of a shard_map
+        self.around: tuple[Any, tuple | None] | None = None
         self.lines: list[str] = []
         self.count = 0
         self.constants: dict[tuple, Value] = {}  # constants of the region being written

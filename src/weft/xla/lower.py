@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, subjaxprs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs, subjaxprs
 from weft.core.source import SourceInfo, path_text
 from weft.mesh.client import platform_of
 from weft.xla.hlo import TOKEN, Builder, Value
@@ -54,7 +54,8 @@ def lower_jaxpr(
 
 def operation_path(around: str, eqn: Eqn) -> str:
     """The name of an operation in profiles: the scopes it is in, and what it is."""
-    name = path_text([*eqn.source_info.scope, eqn.primitive.path_name(eqn.params)])
+    called = next((b.label for b in bodies_of(eqn) if b.label), eqn.primitive.name)
+    name = path_text([*eqn.source_info.scope, called])
     return f"{around}/{name}" if around else name
 
 
@@ -64,7 +65,7 @@ def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]
     hlo.path = operation_path(around, eqn)
     hlo.scoped = scoped or type(eqn.source) is SourceInfo
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
-    if any(map(has_scopes, jaxprs_in_params(eqn.params))):  # the engine puts a call's name first
+    if any(map(has_scopes, held_jaxprs(eqn))):  # the engine puts a call's name first
         hlo.locate(start, hlo.path)
     hlo.path, hlo.scoped = around, scoped
     return outs

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, jaxprs_in_params
+from weft.core.jaxpr import Jaxpr, held_jaxprs
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.xla.array import ArrayImpl
@@ -68,11 +68,9 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
     if found is None:
         every = {}
         for eqn in jaxpr.eqns:
-            own = eqn.primitive.places(eqn.params)
+            own = eqn.primitive.refers(eqn.params).places()
             every.update(dict.fromkeys(own))
-            if own or eqn.primitive.memoize_type:  # the latter holds no programs
-                continue
-            for held in jaxprs_in_params(eqn.params):
+            for held in () if own else held_jaxprs(eqn):
                 every.update(dict.fromkeys(shardings_in(held)))
         found = jaxpr.memo["shardings"] = tuple(every)
     return found
