@@ -164,8 +164,11 @@ class Jaxpr(Program):
         """Whether the program calls Python functions while it runs, itself or in what it holds."""
         found = self.memo.get("calls_host")
         if found is None:
-            bodies = [b for eqn in self.eqns for b in bodies_of(eqn)]
-            found = any(b.jaxpr.calls_host if b.jaxpr else b.runs == "host" for b in bodies)
+            found = False
+            for eqn in self.eqns:
+                if not eqn.primitive.memoize_type:  # else it holds nothing
+                    for b in bodies_of(eqn):
+                        found = found or (b.jaxpr.calls_host if b.jaxpr else b.runs == "host")
             self.memo["calls_host"] = found
         return found
 
@@ -255,7 +258,8 @@ def held_jaxprs(eqn: Eqn) -> list[Jaxpr]:
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     """The programs held by the equations of `jaxpr`, one level down."""
     for eqn in jaxpr.eqns:
-        yield from held_jaxprs(eqn)
+        if not eqn.primitive.memoize_type:
+            yield from held_jaxprs(eqn)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:

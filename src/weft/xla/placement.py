@@ -70,8 +70,9 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
         for eqn in jaxpr.eqns:
             own = eqn.primitive.refers(eqn.params).places()
             every.update(dict.fromkeys(own))
-            for held in () if own else held_jaxprs(eqn):
-                every.update(dict.fromkeys(shardings_in(held)))
+            if not (own or eqn.primitive.memoize_type):  # the latter holds no programs
+                for held in held_jaxprs(eqn):
+                    every.update(dict.fromkeys(shardings_in(held)))
         found = jaxpr.memo["shardings"] = tuple(every)
     return found
 
