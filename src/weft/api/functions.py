@@ -84,6 +84,21 @@ class FlatFun:
         return unflatten(self.out_tree, outs)
 
 
+def flatten_call(
+    op: str,
+    fun: Callable,
+    args: tuple,
+    kwargs: dict | None = None,
+    has_aux: bool = False,
+    structs: bool = False,
+) -> tuple[FlatFun, list, list[ShapedArray]]:
+    """A function on flat lists, the leaves of the arguments of a call of it, and their types."""
+    check_callable(op, fun)
+    leaves, in_tree = flatten((args, kwargs or {}))
+    avals = avals_of(op, leaves, in_tree, fun, structs)
+    return FlatFun(fun, in_tree, op, has_aux), leaves, avals
+
+
 def strip_tangent(x: Any) -> Any:
     """A value of the function that is being differentiated, without its tangent."""
     return x.primal if type(x) is JVPTracer and x.owner is current.trace else x

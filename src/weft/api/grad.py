@@ -1,19 +1,19 @@
 """Derivatives of functions on pytrees: `grad`, `vjp`, `jvp`, `linearize` and what is made of them.
 
-Each function flattens, runs its flat counterpart in transforms/, and unflattens. Jacobians are in
-api/jacobians.py.
+Each function flattens its arguments, calls what transforms/ has of the name, and unflattens.
+Jacobians are in api/jacobians.py.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import dtypes
-from weft.api.functions import FlatFun, avals_of, check_callable
+from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Zero
@@ -80,7 +80,7 @@ class Derivative:
         ]
 
 
-def linearized(
+def linearize_leaves(
     flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> tuple[list, Derivative, list]:
     """(outputs, derivative, residuals) of a flat function at values of the given types."""
@@ -90,8 +90,24 @@ def linearized(
     return outs, Derivative(jaxpr, avals, moved, out_avals, out_moved), residuals
 
 
-def split_args(fun: Callable, argnums: Any, args: tuple, op: str) -> tuple[Callable, tuple, Any]:
-    """`fun` of the chosen arguments alone, those, and argnums with negatives resolved."""
+class ChosenArguments(NamedTuple):
+    """A function of those positional arguments alone that it is differentiated in."""
+
+    flat: FlatFun
+    leaves: list
+    avals: list[ShapedArray]
+    argnums: int | tuple[int, ...]  # an int for one argument, which then stands by itself
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """What has a leaf for each leaf of the arguments, as their pytree."""
+        args = unflatten(self.flat.in_tree, leaves)[0]
+        return args[0] if isinstance(self.argnums, int) else args
+
+
+def choose_arguments(
+    op: str, fun: Callable, argnums: Any, args: tuple, kwargs: dict, has_aux: bool
+) -> ChosenArguments:
+    """`fun` with the arguments of a call filled in but for those that `argnums` names."""
     count = len(args)
     single = isinstance(argnums, int | np.integer)
     chosen = (int(argnums),) if single else tuple(int(i) for i in argnums)
@@ -105,14 +121,17 @@ def split_args(fun: Callable, argnums: Any, args: tuple, op: str) -> tuple[Calla
     if len(set(chosen)) != len(chosen):
         raise ValueError(f"{op}: argnums must be distinct; got {argnums}.")
 
-    def partial(*picked: Any, **kwargs: Any) -> Any:
+    def partial(*picked: Any) -> Any:
         whole = list(args)
         for i, x in zip(chosen, picked, strict=True):
             whole[i] = x
         return fun(*whole, **kwargs)
 
     partial.__name__ = fun_name(fun)
-    return partial, tuple(args[i] for i in chosen), chosen[0] if single else chosen
+    leaves, in_tree = flatten((tuple(args[i] for i in chosen), {}))
+    avals = avals_of(op, leaves, in_tree, fun)
+    flat = FlatFun(partial, in_tree, op, has_aux)
+    return ChosenArguments(flat, leaves, avals, chosen[0] if single else chosen)
 
 
 def check_argnums(op: str, argnums: Any) -> None:
@@ -138,28 +157,23 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+    return make_value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
 
-def _value_and_grad(
+def make_value_and_grad(
     op: str, fun: Callable, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
 ) -> Callable[..., Any]:
     check_callable(op, fun, wraps=True)
     check_argnums(op, argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        partial, picked, chosen = split_args(fun, argnums, args, op)
-        with_kwargs = functools.partial(partial, **kwargs) if kwargs else partial
-        leaves, in_tree = flatten((picked, {}))
-        flat = FlatFun(with_kwargs, in_tree, op, has_aux)
-        avals = avals_of(op, leaves, in_tree, fun)
-        check_inputs(op, fun, avals, in_tree, chosen, holomorphic, allow_int)
-        outs, derivative, residuals = linearized(flat, leaves, avals)
+        chosen = choose_arguments(op, fun, argnums, args, kwargs, has_aux)
+        check_inputs(fun, chosen, holomorphic, allow_int)
+        flat = chosen.flat
+        outs, derivative, residuals = linearize_leaves(flat, chosen.leaves, chosen.avals)
         check_scalar_output(op, fun, derivative.out_avals, flat.out_tree, holomorphic)
         one = literal(1, derivative.out_avals[0].dtype)
-        gradient = unflatten(in_tree, derivative.pull(residuals, [one]))[0]
-        if isinstance(chosen, int):
-            gradient = gradient[0]
+        gradient = chosen.unflatten(derivative.pull(residuals, [one]))
         value = flat.result(outs)
         return ((value, flat.aux) if has_aux else value), gradient
 
@@ -180,26 +194,22 @@ def weak_full(x: Any, aval: ShapedArray) -> Any:
 
 
 def check_inputs(
-    op: str,
-    fun: Callable,
-    avals: Sequence[ShapedArray],
-    tree: PyTreeDef,
-    chosen: Any,
-    holomorphic: bool,
-    allow_int: bool,
+    fun: Callable, chosen: ChosenArguments, holomorphic: bool, allow_int: bool
 ) -> None:
     """Raise where an input has a dtype that cannot be differentiated as asked."""
-    for i, a in enumerate(avals):
+    op, tree = chosen.flat.op, chosen.flat.in_tree
+    for i, a in enumerate(chosen.avals):
         if holomorphic and not dtypes.is_complex(a.dtype):
             problem = "with holomorphic=True inputs must be complex"
-        elif dtypes.is_complex(a.dtype) and not holomorphic and op in ("jacfwd",):
+        elif dtypes.is_complex(a.dtype) and not holomorphic and op == "jacfwd":
             problem = "inputs must be real; complex ones need holomorphic=True"
         elif not dtypes.is_inexact(a.dtype) and not allow_int and not holomorphic:
             problem = "inputs must be floating-point or complex"
         else:
             continue
         path = flatten_with_path(unflatten(tree, range(tree.num_leaves))[0])[0][i][0]
-        which = chosen if isinstance(chosen, int) else chosen[path[0].idx]
+        nums = chosen.argnums
+        which = nums if isinstance(nums, int) else nums[path[0].idx]
         where = f"argument {which}{keystr(tuple(path[1:]))} of {fun_name(fun)}"
         hint = " Hint: x.astype(float), or allow_int=True." if not holomorphic else ""
         raise DtypeError(f"{op}: {problem}; got {a} as {where}.{hint}")
@@ -258,7 +268,7 @@ def grad(
     >>> grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
-    with_value = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+    with_value = make_value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -279,18 +289,15 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
     >>> f_vjp(1.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
-    check_callable("vjp", fun)
-    leaves, in_tree = flatten((primals, {}))
-    flat = FlatFun(fun, in_tree, "vjp", has_aux)
-    avals = avals_of("vjp", leaves, in_tree, fun)
-    outs, derivative, residuals = linearized(flat, leaves, avals)
+    flat, leaves, avals = flatten_call("vjp", fun, primals, has_aux=has_aux)
+    outs, derivative, residuals = linearize_leaves(flat, leaves, avals)
     out_tree = flat.out_tree
 
     def pullback(residuals: Sequence[Any], *cts: Any) -> tuple:
         if len(cts) != 1:
             raise TypeError(f"vjp: the pullback takes one argument; got {len(cts)}.")
         given = tangent_leaves("vjp", "cotangents", cts[0], out_tree, derivative.out_avals)
-        return unflatten(in_tree, derivative.pull(residuals, given))[0]
+        return unflatten(flat.in_tree, derivative.pull(residuals, given))[0]
 
     pullback.__name__ = f"vjp({fun_name(fun)})"
     f_vjp = Partial(pullback, residuals)
@@ -343,17 +350,14 @@ def jvp(
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    check_callable("jvp", fun)
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
             raise TypeError(
                 f"jvp: {name} must be a tuple or list with one entry for each argument; "
                 f"got {type(given).__name__}. Hint: jvp(f, (x,), (t,))."
             )
-    leaves, in_tree = flatten((tuple(primals), {}))
-    flat = FlatFun(fun, in_tree, "jvp", has_aux)
-    avals = avals_of("jvp", leaves, in_tree, fun)
-    dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), in_tree, avals)
+    flat, leaves, avals = flatten_call("jvp", fun, tuple(primals), has_aux=has_aux)
+    dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), flat.in_tree, avals)
     outs, out_dots = jvp_flat(flat, leaves, dots)
     value, tangent = flat.result(outs), flat.result([tangent_value(t) for t in out_dots])
     return (value, tangent, flat.aux) if has_aux else (value, tangent)
@@ -375,15 +379,12 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> f_jvp(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
-    check_callable("linearize", fun)
-    leaves, in_tree = flatten((primals, {}))
-    flat = FlatFun(fun, in_tree, "linearize", has_aux)
-    avals = avals_of("linearize", leaves, in_tree, fun)
-    outs, derivative, residuals = linearized(flat, leaves, avals)
+    flat, leaves, avals = flatten_call("linearize", fun, primals, has_aux=has_aux)
+    outs, derivative, residuals = linearize_leaves(flat, leaves, avals)
     out_tree = flat.out_tree
 
     def pushforward(residuals: Sequence[Any], *tangents: Any) -> Any:
-        given = tangent_leaves("linearize", "tangents", (tangents, {}), in_tree, avals)
+        given = tangent_leaves("linearize", "tangents", (tangents, {}), flat.in_tree, avals)
         return unflatten(out_tree, derivative.push(residuals, given))
 
     pushforward.__name__ = f"linearize({fun_name(fun)})"
@@ -402,10 +403,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
     >>> linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
-    check_callable("linear_transpose", fun)
-    leaves, in_tree = flatten((primals, {}))
-    flat = FlatFun(fun, in_tree, "linear_transpose")
-    avals = avals_of("linear_transpose", leaves, in_tree, fun, structs=True)
+    flat, _, avals = flatten_call("linear_transpose", fun, primals, structs=True)
     jaxpr, consts = stage_function(flat, avals, fun_name(fun))
     out_tree, out_avals = flat.out_tree, jaxpr.out_avals
 
@@ -425,6 +423,6 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
                 )
         grads = backward(jaxpr, consts, [Linear(a) for a in avals], cts)
         result = [match_weak(instantiate(g), a) for g, a in zip(grads, avals, strict=True)]
-        return unflatten(in_tree, result)[0]
+        return unflatten(flat.in_tree, result)[0]
 
     return transposed

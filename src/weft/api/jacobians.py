@@ -12,8 +12,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.functions import FlatFun, avals_of, check_callable
-from weft.api.grad import check_argnums, check_inputs, linearized, split_args
+from weft.api.functions import check_callable
+from weft.api.grad import (
+    ChosenArguments,
+    check_argnums,
+    check_inputs,
+    choose_arguments,
+    linearize_leaves,
+)
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Zero
 from weft.core.source import boundary
@@ -21,7 +27,6 @@ from weft.errors import DtypeError
 from weft.primitives.elementwise import eq, sub
 from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, transpose, zeros
 from weft.primitives.slicing import slice_in_dim
-from weft.pytrees import flatten, unflatten
 from weft.transforms.batch import Axis, batch_to_front
 from weft.transforms.jvp import jvp as jvp_flat
 
@@ -65,38 +70,7 @@ def jacfwd(
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    check_callable("jacfwd", fun, wraps=True)
-    check_argnums("jacfwd", argnums)
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        partial, picked, chosen = split_args(fun, argnums, args, "jacfwd")
-        leaves, in_tree = flatten((picked, {}))
-        avals = avals_of("jacfwd", leaves, in_tree, fun)
-        check_inputs("jacfwd", fun, avals, in_tree, chosen, holomorphic, False)
-        flat = FlatFun(functools.partial(partial, **kwargs), in_tree, "jacfwd", has_aux)
-        rows, spans = basis(avals)
-
-        def push(*tangents: Any) -> list:
-            outs, dots = jvp_flat(flat, leaves, tangents)
-            return [
-                zeros(typeof(x)) if type(t) is Zero else t for x, t in zip(outs, dots, strict=True)
-            ]
-
-        stacked = batch_to_front(push, rows, [0] * len(rows), Axis(spans[-1][1] if spans else 0))
-        tree = []
-        for dots in stacked:
-            ndim = typeof(dots).ndim
-            columns = transpose(dots, (*range(1, ndim), 0))
-            blocks = [
-                reshape(slice_in_dim(columns, *s, axis=-1), (*columns.shape[:-1], *a.shape))
-                for s, a in zip(spans, avals, strict=True)
-            ]
-            block = unflatten(in_tree, blocks)[0]
-            tree.append(block[0] if isinstance(chosen, int) else block)
-        result = unflatten(flat.out_tree, tree)
-        return (result, flat.aux) if has_aux else result
-
-    return boundary(wrapped, fun)
+    return make_jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False, forward_blocks)
 
 
 def jacrev(
@@ -114,41 +88,77 @@ def jacrev(
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    check_callable("jacrev", fun, wraps=True)
-    check_argnums("jacrev", argnums)
+    blocks = functools.partial(reverse_blocks, holomorphic=holomorphic)
+    return make_jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int, blocks)
+
+
+def make_jacobian(
+    op: str,
+    fun: Callable,
+    argnums: Any,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    compute_blocks: Callable[[ChosenArguments], list[list]],
+) -> Callable[..., Any]:
+    """The function that `compute_blocks` gives the Jacobian of: for each output, one per input."""
+    check_callable(op, fun, wraps=True)
+    check_argnums(op, argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        partial, picked, chosen = split_args(fun, argnums, args, "jacrev")
-        leaves, in_tree = flatten((picked, {}))
-        avals = avals_of("jacrev", leaves, in_tree, fun)
-        check_inputs("jacrev", fun, avals, in_tree, chosen, holomorphic, allow_int)
-        flat = FlatFun(functools.partial(partial, **kwargs), in_tree, "jacrev", has_aux)
-        _, derivative, residuals = linearized(flat, leaves, avals)
-        out_avals = derivative.out_avals
-        for a in out_avals:
-            check_output("jacrev", fun, a, holomorphic)
-        rows, spans = basis(out_avals)
-
-        def pull(*cts: Any) -> list:
-            grads = derivative.pull(residuals, cts)
-            return [
-                zeros(a) if not m else g
-                for g, m, a in zip(grads, derivative.moved, avals, strict=True)
-            ]
-
-        stacked = batch_to_front(pull, rows, [0] * len(rows), Axis(spans[-1][1] if spans else 0))
-        tree = []
-        for span, a in zip(spans, out_avals, strict=True):
-            blocks = [reshape(slice_in_dim(g, *span), (*a.shape, *g.shape[1:])) for g in stacked]
-            block = unflatten(in_tree, blocks)[0]
-            tree.append(block[0] if isinstance(chosen, int) else block)
-        result = unflatten(flat.out_tree, tree)
-        return (result, flat.aux) if has_aux else result
+        chosen = choose_arguments(op, fun, argnums, args, kwargs, has_aux)
+        check_inputs(fun, chosen, holomorphic, allow_int)
+        rows = compute_blocks(chosen)
+        result = chosen.flat.result([chosen.unflatten(blocks) for blocks in rows])
+        return (result, chosen.flat.aux) if has_aux else result
 
     return boundary(wrapped, fun)
 
 
-def check_output(op: str, fun: Callable, aval: ShapedArray, holomorphic: bool) -> None:
+def forward_blocks(chosen: ChosenArguments) -> list[list]:
+    """The blocks of a Jacobian by forward mode."""
+    flat, leaves, avals, _ = chosen
+    rows, spans = basis(avals)
+
+    def push(*tangents: Any) -> list:
+        outs, dots = jvp_flat(flat, leaves, tangents)
+        return [zeros(typeof(x)) if type(t) is Zero else t for x, t in zip(outs, dots, strict=True)]
+
+    out = []
+    for dots in batch_to_front(push, rows, [0] * len(rows), Axis(sum(a.size for a in avals))):
+        columns = transpose(dots, (*range(1, typeof(dots).ndim), 0))
+        out.append(
+            [
+                reshape(slice_in_dim(columns, *s, axis=-1), (*columns.shape[:-1], *a.shape))
+                for s, a in zip(spans, avals, strict=True)
+            ]
+        )
+    return out
+
+
+def reverse_blocks(chosen: ChosenArguments, holomorphic: bool) -> list[list]:
+    """The blocks of a Jacobian by reverse mode."""
+    flat, leaves, avals, _ = chosen
+    _, derivative, residuals = linearize_leaves(flat, leaves, avals)
+    out_avals = derivative.out_avals
+    for a in out_avals:
+        check_output(flat.op, a, holomorphic)
+    rows, spans = basis(out_avals)
+
+    def pull(*cts: Any) -> list:
+        grads = derivative.pull(residuals, cts)
+        triples = zip(grads, derivative.moved, avals, strict=True)
+        return [g if moved else zeros(a) for g, moved, a in triples]
+
+    axis = Axis(sum(a.size for a in out_avals))
+    stacked = batch_to_front(pull, rows, [0] * len(rows), axis)
+    return [
+        [reshape(slice_in_dim(g, *span), (*a.shape, *g.shape[1:])) for g in stacked]
+        for span, a in zip(spans, out_avals, strict=True)
+    ]
+
+
+def check_output(op: str, aval: ShapedArray, holomorphic: bool) -> None:
     """Raise where a result's dtype does not fit the derivative asked for."""
     if holomorphic and not dtypes.is_complex(aval.dtype):
         raise DtypeError(f"{op}: with holomorphic=True results must be complex; got {aval}.")
