@@ -20,7 +20,7 @@ import weft
 from weft.errors import JaxRuntimeError
 from weft.mesh import client
 from weft.parallel import distributed
-from weft.parallel.clusters import Place, detected, from_variables
+from weft.parallel.clusters import Place, detect_cluster, read_variables
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEMBER = Path(__file__).with_name("member.py")
@@ -270,7 +270,7 @@ def test_a_process_that_is_lost_as_they_join_leaves_nothing(monkeypatch):
         def wait_at_barrier(self, *args):
             raise JaxRuntimeError("DEADLINE_EXCEEDED: Barrier timed out.\n\nmore")
 
-    monkeypatch.setattr(distributed, "connected", lambda *args: Client())
+    monkeypatch.setattr(distributed, "connect", lambda *args: Client())
     monkeypatch.setattr(distributed, "has_clients", lambda: False)
     text = r"all 2 processes must begin within 4 s; got DEADLINE_EXCEEDED: Barrier timed out\.$"
     with pytest.raises(RuntimeError, match=r"^distributed\.initialize: " + text):
@@ -330,19 +330,19 @@ OMPI = {
     ],
 )
 def test_clusters_are_known_by_their_variables(environ, place):
-    assert detected(None, environ) == place
-    assert detected("deactivate", environ) == Place()
+    assert detect_cluster(None, environ) == place
+    assert detect_cluster("deactivate", environ) == Place()
 
 
 def test_a_cluster_by_name():
     both = {**SLURM, "SLURM_STEP_NODELIST": "alone", **OMPI}
-    assert detected(None, both).size == 6 and detected("ompi", both).size == 4
+    assert detect_cluster(None, both).size == 6 and detect_cluster("ompi", both).size == 4
     with pytest.raises(RuntimeError, match=r"environment must be that of slurm; got none"):
-        detected("slurm", OMPI)
+        detect_cluster("slurm", OMPI)
     with pytest.raises(ValueError, match=r"must be one of slurm, ompi, .*; got 'abacus'\."):
-        detected("abacus", {})
+        detect_cluster("abacus", {})
     with pytest.raises(ValueError, match=r"SLURM_JOB_ID must be an integer; got 'x'\."):
-        detected(None, {"SLURM_JOB_ID": "x"})
+        detect_cluster(None, {"SLURM_JOB_ID": "x"})
 
 
 def test_variables_come_before_clusters():
@@ -354,5 +354,5 @@ def test_variables_come_before_clusters():
         "JAX_PROCESS_ID": "1",
         "JAX_LOCAL_DEVICE_IDS": "0,2",
     }
-    assert from_variables(environ) == Place("a:12", 4, 1, (0, 2))
-    assert Place(size=9).filled(from_variables(environ)).size == 9
+    assert read_variables(environ) == Place("a:12", 4, 1, (0, 2))
+    assert Place(size=9).fill(read_variables(environ)).size == 9

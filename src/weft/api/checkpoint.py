@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
+from weft.api.functions import argument_names, avals_of, check_callable, flatten_call
 from weft.api.jit import JitFunction, resolve
 from weft.control.remat import Name, name_p, remat_p
 from weft.core.aval import ShapedArray
@@ -64,33 +64,24 @@ def checkpoint(
             "that Python code needs the values of."
         )
     if fun is None:
-        return functools.partial(
-            checkpoint,
-            prevent_cse=prevent_cse,
-            policy=policy,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-        )
+        statics: dict[str, Any] = {
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
+        }
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, **statics)
     check_callable("checkpoint", fun, wraps=True)
     if policy is not None:
         check_callable("checkpoint policy", policy)
     static = resolve(fun, static_argnums, static_argnames, "static_argnums")
     made = Checkpointed(fun, *static, (), (), JitSpec(fun_name(fun)), None, False)
     barrier = prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
+    fixed = {"prevent_cse": barrier, "differentiated": False, "policy": policy}
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if config.disable_jit:
             return made.fun(*args, **kwargs)
         program, leaves = made.program(args, kwargs)
-        outs = remat_p.bind(
-            *program.consts,
-            *leaves,
-            jaxpr=program.jaxpr,
-            prevent_cse=barrier,
-            differentiated=False,
-            policy=policy,
-        )
-        return program.result(outs)
+        return program.result(remat_p.bind(*program.consts, *leaves, jaxpr=program.jaxpr, **fixed))
 
     return boundary(wrapped, fun)
 
@@ -124,24 +115,21 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shap
 
     The arguments come first, then values in the order in which they are computed.
     """
-    check_callable("saved_residuals", fun)
-    leaves, in_tree = flatten((args, kwargs))
-    avals = avals_of("saved_residuals", leaves, in_tree, fun, structs=True)
-    flat = FlatFun(fun, in_tree, "saved_residuals")
+    flat, _, avals = flatten_call("saved_residuals", fun, args, kwargs, structs=True)
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
     jaxpr, _ = stage_function(lambda *xs: linearize(flat, xs, moved)[2], avals, fun_name(fun))
     jaxpr = inline_calls(dce_jaxpr(jaxpr)[0])
-    names = zip(jaxpr.invars, argument_names(fun, in_tree), strict=True)
+    names = zip(jaxpr.invars, argument_names(fun, flat.in_tree), strict=True)
     rows: list[tuple[Any, str]] = [(v, f"from the argument {name}") for v, name in names]
     rows += [(v, "from a constant") for v in jaxpr.constvars]
-    rows += [(v, provenance(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars]
+    rows += [(v, describe_origin(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars]
     literals = [a for a in jaxpr.outvars if type(a) is Literal]
     kept = {v for v in jaxpr.outvars if type(v) is not Literal}
     found = [(v.aval, text) for v, text in rows if v in kept]
     return found + [(a.aval, "from a literal") for a in literals]
 
 
-def provenance(eqn: Eqn) -> str:
+def describe_origin(eqn: Eqn) -> str:
     """Where the results of an equation are from: `output of sin from model.py:12:4 (loss)`."""
     if isinstance(eqn.primitive, Name):
         what = f"named {eqn.params['name']!r}"

@@ -22,7 +22,7 @@ from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.primitives.elementwise import neg
 from weft.primitives.layout import instantiate, zeros
-from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.pytrees import PyTreeDef, flatten, structure, unflatten
 from weft.transforms.jvp import jvp
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward_jaxpr
@@ -68,27 +68,16 @@ def custom_linear_solve(
     for f in (matvec, solve, *([] if transpose_solve is None else [transpose_solve])):
         check_callable(op, f)
     leaves, tree = flatten(b)
-    args_tree = flatten((b,))[1]
-    avals = avals_of(op, leaves, flatten(((b,), {}))[1], matvec)
-    product = stage_body(op, matvec, args_tree, avals)
+    avals = avals_of(op, leaves, structure(((b,), {})), matvec)
+    product = stage_body(op, matvec, structure((b,)), avals)
     check_like(op, "matvec", product.out_tree, product.out_avals, tree, avals)
-
-    def staged_solver(name: str, solver: Callable, system: Callable) -> Body:
-        body = stage_body(op, functools.partial(solver, system), args_tree, avals)
-        x_tree = solution_tree(op, name, body.out_tree, has_aux)
-        check_like(op, name, x_tree, body.out_avals[: x_tree.num_leaves], tree, avals)
-        return body
-
-    forward = staged_solver("solve", solve, matvec)
+    forward = stage_solver("solve", solve, matvec, tree, avals, has_aux)
     vecmat, backward = None, None
     if transpose_solve is not None or symmetric:
         vecmat = product.jaxpr if symmetric else transpose_of(product)
-
-        def transposed(ct: Any) -> Any:
-            cts, ct_tree = flatten(ct)
-            return unflatten(ct_tree, vecmat(*product.consts, *cts))
-
-        backward = staged_solver("transpose_solve", transpose_solve or solve, transposed)
+        transposed = lambda ct: unflatten(tree, vecmat(*product.consts, *flatten(ct)[0]))
+        solver = transpose_solve or solve
+        backward = stage_solver("transpose_solve", solver, transposed, tree, avals, has_aux)
     parts = (
         product.consts,
         product.consts if backward else [],
@@ -105,6 +94,23 @@ def custom_linear_solve(
         counts=tuple(map(len, parts)),
     )
     return unflatten(forward.out_tree, outs)
+
+
+def stage_solver(
+    name: str,
+    solver: Callable,
+    system: Callable,
+    tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    has_aux: bool,
+) -> Body:
+    """A solver of custom_linear_solve, staged as a function of the right-hand side."""
+    op = "custom_linear_solve"
+    args_tree = structure((unflatten(tree, range(tree.num_leaves)),))
+    body = stage_body(op, functools.partial(solver, system), args_tree, avals)
+    x_tree = solution_tree(op, name, body.out_tree, has_aux)
+    check_like(op, name, x_tree, body.out_avals[: x_tree.num_leaves], tree, avals)
+    return body
 
 
 def transpose_of(product: Body) -> Jaxpr:
@@ -152,12 +158,11 @@ def custom_root(
     for fun in (f, solve, tangent_solve):
         check_callable(op, fun)
     leaves, tree = flatten(initial_guess)
-    args_tree = flatten((initial_guess,))[1]
-    avals = avals_of(op, leaves, flatten(((initial_guess,), {}))[1], f)
+    args_tree = structure((initial_guess,))
+    avals = avals_of(op, leaves, structure(((initial_guess,), {})), f)
     solver = stage_body(op, functools.partial(solve, f), args_tree, avals)
-    n = len(leaves)
     x_tree = solution_tree(op, "solve", solver.out_tree, has_aux)
-    x_avals = solver.out_avals[:n]
+    x_avals = solver.out_avals[: len(leaves)]
     check_like(op, "solve", x_tree, x_avals, tree, x_avals)
     for aval in x_avals:
         if not dtypes.is_inexact(aval.dtype):
@@ -171,14 +176,14 @@ def custom_root(
     def tangent_system(x: Any, y: Any) -> Any:
         return tangent_solve(derivative_map(equation, flatten(x)[0]), y)
 
-    dx = stage_body(op, tangent_system, flatten((initial_guess,) * 2)[1], x_avals * 2)
+    dx = stage_body(op, tangent_system, structure((initial_guess,) * 2), x_avals * 2)
     check_like(op, "tangent_solve", dx.out_tree, dx.out_avals, tree, x_avals)
 
-    root = implicit(solver, equation, dx)
+    root = make_implicit(solver, equation, dx)
     return unflatten(solver.out_tree, root(equation.consts, solver.consts, dx.consts, leaves))
 
 
-def implicit(solver: Body, equation: Body, tangents: Body) -> Callable:
+def make_implicit(solver: Body, equation: Body, tangents: Body) -> Callable:
     """The solver as a function of what the three close over, with its derivative."""
     n, x_avals = len(equation.out_avals), solver.out_avals
 

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.bodies import as_arrays, cast_to, check_carry, promoted_carry, stage_body
+from weft.api.bodies import Body, as_arrays, cast_to, check_carry, promoted_carry, stage_body
 from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
@@ -67,13 +67,30 @@ def scan(
     check_callable("scan", f)
     carry, carry_tree = flatten(init)
     xs_leaves, xs_tree = flatten(xs)
-    avals = avals_of("scan", carry, structure(((init,), {})), f)
-    x_avals = avals_of("scan", xs_leaves, structure(((init, xs), {})), f)
+    avals = avals_of("scan", [*carry, *xs_leaves], structure(((init, xs), {})), f)
+    avals, x_avals = avals[: len(carry)], avals[len(carry) :]
     length = scan_length("scan", x_avals, xs_tree, length)
     if config.disable_jit and length:
         return scan_in_python(f, init, xs, length, reverse)
     x_avals = [mapped_aval(a, 0) for a in x_avals]
-    args_tree = structure((init, xs))
+    body, avals, y_tree = stage_scan(f, structure((init, xs)), carry_tree, avals, x_avals)
+    params = {
+        "length": length,
+        "reverse": bool(reverse),
+        "unroll": steps_per_turn(unroll, length),
+        "_split_transpose": bool(_split_transpose),
+    }
+    outs = bind_scan(body.jaxpr, body.consts, cast_to(carry, avals), xs_leaves, params)
+    return unflatten(carry_tree, outs[: len(avals)]), unflatten(y_tree, outs[len(avals) :])
+
+
+def stage_scan(
+    f: Callable, args_tree: PyTreeDef, carry_tree: PyTreeDef, avals: list, x_avals: list
+) -> tuple[Body, list[ShapedArray], PyTreeDef]:
+    """The body, staged; the types that the carry starts with; the structure of y.
+
+    A weakly typed carry takes the dtype that the body gives it.
+    """
     while True:
         body = stage_body("scan", f, args_tree, [*avals, *x_avals])
         out_carry_tree, y_tree = pair_trees(f, body.out_tree)
@@ -83,14 +100,7 @@ def scan(
             break
         avals = promoted
     check_carry("scan", f, (carry_tree, avals), (out_carry_tree, body.out_avals[:n]))
-    params = {
-        "length": length,
-        "reverse": bool(reverse),
-        "unroll": steps_per_turn(unroll, length),
-        "_split_transpose": bool(_split_transpose),
-    }
-    outs = bind_scan(body.jaxpr, body.consts, cast_to(carry, avals), xs_leaves, params)
-    return unflatten(carry_tree, outs[:n]), unflatten(y_tree, outs[n:])
+    return body, avals, y_tree
 
 
 def scan_length(op: str, avals: Sequence[ShapedArray], tree: PyTreeDef, length: int | None) -> int:
@@ -158,14 +168,14 @@ def scan_in_python(f: Callable, carry: Any, xs: Any, length: int, reverse: bool)
     """The loop step by step, which jit's absence leaves to Python."""
     carry, ys = as_arrays(carry), []
     for i in reversed(range(length)) if reverse else range(length):
-        carry, y = f(carry, element(xs, i))
+        carry, y = f(carry, index_leaves(xs, i))
         ys.append(y)
     if reverse:
         ys.reverse()
     return carry, tree_map(lambda *leaves: stack(leaves), *ys)
 
 
-def element(xs: Any, i: int) -> Any:
+def index_leaves(xs: Any, i: int) -> Any:
     """The leaves of `xs` at a place along their first axis."""
     return tree_map(lambda x: index_in_dim(x, i, keepdims=False), xs)
 
@@ -174,7 +184,8 @@ def element(xs: Any, i: int) -> Any:
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each element along the first axis of arrays, one after another.
 
-    Less memory than `vmap`, and slower; `batch_size` elements at a time lie between the two.
+    It takes less memory than `vmap`, and more time; `batch_size` elements at a time are computed by
+    `vmap`.
 
     >>> import weft.numpy as jnp
     >>> from weft import lax
@@ -190,20 +201,21 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if size is not None and size <= 0:
         raise ValueError(f"map: batch_size must be positive; got {batch_size}.")
     if config.disable_jit and length:
-        ys = [f(element(xs, i)) for i in range(length)]
+        ys = [f(index_leaves(xs, i)) for i in range(length)]
         return tree_map(lambda *parts: stack(parts), *ys)
     jaxpr, consts, out_tree = stage_body(
         "map", f, structure((xs,)), [mapped_aval(a, 0) for a in avals]
     )
     if size is None:
-        return unflatten(out_tree, each(jaxpr, consts, leaves, length))
+        ys = scan_without_carry(jaxpr, consts, leaves, length)
+        return unflatten(out_tree, ys)
     dims = (None,) * len(consts) + (0,) * len(leaves)
     count, rest = divmod(length, size)
     done: list = []
     if count or not rest:
-        chunks = [chunked(x, count, size) for x in leaves]
+        chunks = [split_chunks(x, count, size) for x in leaves]
         batched, _ = batch_jaxpr(jaxpr, Axis(size), dims, True)
-        done = [collapse(y, 0, 2) for y in each(batched, consts, chunks, count)]
+        done = [collapse(y, 0, 2) for y in scan_without_carry(batched, consts, chunks, count)]
     if rest:
         batched, _ = batch_jaxpr(jaxpr, Axis(rest), dims, True)
         left = [slice_in_dim(x, length - rest, length) for x in leaves]
@@ -212,12 +224,12 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     return unflatten(out_tree, done)
 
 
-def each(jaxpr: Jaxpr, consts: Sequence[Any], xs: Sequence[Any], length: int) -> list:
+def scan_without_carry(jaxpr: Jaxpr, consts: Sequence[Any], xs: Sequence[Any], length: int) -> list:
     """A scan that carries nothing."""
     return bind_scan(jaxpr, consts, [], xs, {"length": length, "reverse": False, "unroll": 1})
 
 
-def chunked(x: Any, count: int, size: int) -> Any:
+def split_chunks(x: Any, count: int, size: int) -> Any:
     """The first `count * size` elements of `x` in chunks of `size`."""
     return reshape(slice_in_dim(x, 0, count * size), (count, size, *typeof(x).shape[1:]))
 

@@ -76,26 +76,31 @@ def shard_map(
     @functools.wraps(f)
     @boundary
     def on_devices(*args: Any) -> Any:
-        grid = mesh_for(mesh)
-        manual = manual_axes(grid, axis_names)
-        leaves, tree = flatten((args, {}))
-        avals = avals_of("shard_map", leaves, tree, f)
-        names = functools.partial(argument_origins, f, tree)
-        specs = spread("in_specs", in_specs, args, grid, manual)
-        params = {"mesh": grid, "manual_axes": manual, "check_vma": bool(check_vma)}
-        inner = part_avals(avals, specs, names, params)
-        with shard_map_p.scope(params):
-            jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
-        placeholder = unflatten(out_tree, range(out_tree.num_leaves))
-        made = spread("out_specs", out_specs, placeholder, grid, manual)
-        check_results(f, jaxpr, made, out_tree, len(consts), names, params)
-        given = (*[PartitionSpec()] * len(consts), *specs)
-        outs = shard_map_p.bind(
-            *consts, *leaves, jaxpr=jaxpr, in_specs=given, out_specs=tuple(made), **params
-        )
-        return unflatten(out_tree, outs)
+        used = mesh_for(mesh)
+        manual = manual_axes(used, axis_names)
+        params = {"mesh": used, "manual_axes": manual, "check_vma": bool(check_vma)}
+        return bind_shard_map(f, args, in_specs, out_specs, params)
 
     return on_devices
+
+
+def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, params: dict) -> Any:
+    """Stage a function at the types of the parts of its arguments, and bind the primitive."""
+    leaves, tree = flatten((args, {}))
+    avals = avals_of("shard_map", leaves, tree, f)
+    names = functools.partial(argument_origins, f, tree)
+    specs = broadcast_specs("in_specs", in_specs, args, params)
+    inner = part_avals(avals, specs, names, params)
+    with shard_map_p.scope(params):
+        jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
+    placeholder = unflatten(out_tree, range(out_tree.num_leaves))
+    of_results = broadcast_specs("out_specs", out_specs, placeholder, params)
+    check_results(f, jaxpr, of_results, out_tree, len(consts), names, params)
+    given = (*[PartitionSpec()] * len(consts), *specs)
+    outs = shard_map_p.bind(
+        *consts, *leaves, jaxpr=jaxpr, in_specs=given, out_specs=tuple(of_results), **params
+    )
+    return unflatten(out_tree, outs)
 
 
 def mesh_for(mesh: Any) -> Mesh:
@@ -133,18 +138,15 @@ def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
     return tuple(n for n in free if not names or n in names)
 
 
-def spread(what: str, specs: Any, full: Any, mesh: Mesh, manual: tuple) -> list:
+def broadcast_specs(what: str, specs: Any, full: Any, params: dict) -> list:
     """The spec of each leaf of a pytree, of which `specs` is a prefix."""
     if isinstance(specs, list) and isinstance(full, tuple):
         specs = tuple(specs)
+    mesh, manual = params["mesh"], params["manual_axes"]
     is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
+    whole = "the arguments" if what == "in_specs" else "the result"
     found = broadcast_prefix(
-        specs,
-        full,
-        is_spec,
-        op="shard_map",
-        prefix_name=what,
-        full_name="the arguments" if what == "in_specs" else "the result",
+        specs, full, is_spec, op="shard_map", prefix_name=what, full_name=whole
     )
     for spec in found:
         if not isinstance(spec, PartitionSpec):
@@ -214,20 +216,20 @@ def check_results(
             raise ValueError(
                 f"shard_map: out_specs must name the axes along which a result differs between "
                 f"devices; got {spec} for {aval}, {where}, which differs along {listed}: "
-                f"{why(jaxpr, jaxpr.outvars[i], over[0], n_consts, names)}. Hint: "
+                f"{explain_varying(jaxpr, jaxpr.outvars[i], over[0], n_consts, names)}. Hint: "
                 f"P({over[0]!r}) to have all of them, lax.psum(x, {over[0]!r}) to add them up, or "
                 "check_vma=False if they are the same."
             )
 
 
-def why(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
+def explain_varying(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
     """Where it comes from that a value differs along an axis: the result, and what began it."""
     if isinstance(atom, Literal):
         return "it is a constant"
     makers = {v: e for e in jaxpr.eqns for v in e.outvars}
     eqn = makers.get(atom)
     made = "" if eqn is None else f"{made_by(eqn.source, eqn.primitive.name)} of "
-    first = next((v for v in sources(atom, makers, name) if v not in makers), None)
+    first = next((v for v in iter_sources(atom, makers, name) if v not in makers), None)
     if first is None:
         return f"{made}what `axis_index` gave"
     place = next(i for i, v in enumerate(jaxpr.invars) if v is first) - n_consts
@@ -236,7 +238,7 @@ def why(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
     return f"{made}{names()[place]}, which in_specs split over {name!r}"
 
 
-def sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
+def iter_sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
     """A variable and those that it is made of, as far as they differ along an axis."""
     seen, todo = {atom}, [atom]
     while todo:
@@ -254,10 +256,10 @@ def sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
 
 @boundary
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Have a pytree of arrays lie on devices as `shardings` says, within a compiled program.
+    """Give a pytree of arrays the shardings `shardings`, within a compiled program.
 
     `shardings` is a pytree prefix of shardings, or of specs over the mesh in scope. The compiler
-    plans the rest of the program, and the communication, around it. Cotangents are laid alike.
+    plans the rest of the program, and the communication, around it. Cotangents get the same.
 
     >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))
@@ -266,23 +268,23 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> twice(jnp.arange(3.0)).sharding.mesh is mesh
     True
     """
-    return laid("with_sharding_constraint", "shardings", x, shardings)
+    return constrain_tree("with_sharding_constraint", "shardings", x, shardings)
 
 
 @boundary
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """A pytree of arrays, laid on devices as `out_shardings` says; see with_sharding_constraint.
+    """A pytree of arrays with the shardings `out_shardings`; see with_sharding_constraint.
 
     >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> reshard(jnp.arange(3.0), weft.NamedSharding(mesh, weft.P("x"))).sharding.spec
     P('x',)
     """
-    return laid("reshard", "out_shardings", xs, out_shardings)
+    return constrain_tree("reshard", "out_shardings", xs, out_shardings)
 
 
-def laid(op: str, what: str, x: Any, shardings: Any) -> Any:
-    """A pytree of values, laid on devices as `shardings`, the argument `what` of `op`, says."""
+def constrain_tree(op: str, what: str, x: Any, shardings: Any) -> Any:
+    """A pytree of values with the shardings that the argument `what` of `op` says."""
     leaves, tree = flatten(x)
     avals_of(op, leaves, flatten(((x,), {}))[1], lambda x: x)
     prefix_of(op, what, shardings)

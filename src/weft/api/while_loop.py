@@ -64,7 +64,7 @@ def while_loop(
 
     Forward and reverse mode both go through it. Reverse mode needs the states that the loop went
     through, last first, and computes them again from a few that it stores. With K = `checkpoints`
-    states stored (64 if nothing is said), a loop of up to (K+1)(K+2)/2 steps costs two walks more,
+    states stored (64 by default), a loop of up to (K+1)(K+2)/2 steps costs two walks more,
     one of up to about K**3/6 three. Each state is as large as the parts of `init_val` that the
     derivative depends on.
 
@@ -86,13 +86,20 @@ def while_loop(
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
-    bound = natural("max_steps", max_steps, 0)
-    slots = natural("checkpoints", checkpoints, 1)
+    bound = check_count("max_steps", max_steps, 0)
+    slots = check_count("checkpoints", checkpoints, 1)
     if config.disable_jit:
         try:
             return while_in_python(cond_fun, body_fun, init_val, bound)
         except TracerBoolConversionError:  # under vmap there is no one truth
             pass
+    return bind_loop(cond_fun, body_fun, init_val, bound, slots)
+
+
+def bind_loop(
+    cond_fun: Callable, body_fun: Callable, init_val: Any, bound: int | None, slots: int | None
+) -> Any:
+    """`while_loop` with its arguments checked: stage both functions and bind the primitive."""
     init, tree = flatten(init_val)
     avals = avals_of("while_loop", init, structure(((init_val,), {})), body_fun)
     body, avals = stage_carry("while_loop", body_fun, (init_val,), tree, avals)
@@ -100,24 +107,24 @@ def while_loop(
     check_predicate(cond_fun, cond)
     (until, once), consts = (cond.jaxpr, body.jaxpr), [cond.consts, body.consts]
     if varying := cond.out_avals[0].varying:
-        (until, once), consts, avals = apart(varying, [until, once], consts, avals)
+        (until, once), consts, avals = vary_loop(varying, [until, once], consts, avals)
     start = cast_to(init, avals)
     if bound is not None:
         start.append(COUNT.dtype.type(0))
-        until, once = bounded(until, bound), counting(once, ())
+        until, once = bound_steps(until, bound), counting(once, ())
         slots = slots or max(bound - 1, 1)
     params = {"checkpoints": slots}
     outs = bind_while(until, once, consts[0], consts[1], start, params)
     return unflatten(tree, outs[: len(avals)])
 
 
-def apart(
+def vary_loop(
     varying: Any,
     programs: list[Jaxpr],
     consts: list[list],
     carry: list[ShapedArray],
 ) -> tuple[list[Jaxpr], list[list], list[ShapedArray]]:
-    """A loop that devices of a mesh may leave at different steps: all in it is each one's own.
+    """A loop that devices of a mesh may leave at different steps: every value in it varies.
 
     `programs` take their own consts, then the carry, or more, and the last gives the carry.
     """
@@ -133,7 +140,7 @@ def apart(
     return [*others, body], own, carry
 
 
-def natural(name: str, n: Any, least: int) -> int | None:
+def check_count(name: str, n: Any, least: int) -> int | None:
     """An integer that is known now and not less than `least`, or None."""
     if n is None:
         return None
@@ -195,7 +202,7 @@ def check_predicate(cond_fun: Callable, cond: Body) -> None:
 
 
 @memo_jaxpr
-def bounded(cond: Jaxpr, bound: int) -> Jaxpr:
+def bound_steps(cond: Jaxpr, bound: int) -> Jaxpr:
     """A predicate that also wants the last of the carry, a counter, below a bound."""
     i, below, both = Var(COUNT), Var(TRUTH), Var(TRUTH)
     eqns = [
@@ -256,17 +263,17 @@ def fori_loop(
     n = len(body.consts)
     jaxpr, consts = body.jaxpr, body.consts
     if varying := join_varying((typeof(lower), typeof(upper))):
-        [jaxpr], [consts], avals = apart(varying, [jaxpr], [consts], avals)
+        [jaxpr], [consts], avals = vary_loop(varying, [jaxpr], [consts], avals)
         lower, upper = (varying.cast(current.trace, x) for x in (lower, upper))
     start = cast_to(init, avals)
     if known:
         length = max(int(upper) - int(lower), 0)
         unroll = steps_per_turn(False if unroll is None else unroll, length)
         params = {"length": length, "reverse": False, "unroll": unroll}
-        outs = bind_scan(with_index(jaxpr, n), consts, [lower, *start], [], params)
+        outs = bind_scan(add_index(jaxpr, n), consts, [lower, *start], [], params)
         return unflatten(tree, outs[1:])
-    jaxpr = with_bound(jaxpr, n, typeof(upper))
-    outs = bind_while(below_bound(jaxpr), jaxpr, [], consts, [lower, upper, *start], {})
+    jaxpr = add_bound(jaxpr, n, typeof(upper))
+    outs = bind_while(make_bound_test(jaxpr), jaxpr, [], consts, [lower, upper, *start], {})
     return unflatten(tree, outs[2:])
 
 
@@ -312,7 +319,7 @@ def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:
 
 
 @memo_jaxpr
-def with_index(body: Jaxpr, n: int) -> Jaxpr:
+def add_index(body: Jaxpr, n: int) -> Jaxpr:
     """A body (n consts, i, carry) -> carry that also gives i + 1."""
     i = body.invars[n]
     after, one = Var(i.aval), Literal(literal(1, i.aval.dtype))
@@ -321,16 +328,16 @@ def with_index(body: Jaxpr, n: int) -> Jaxpr:
 
 
 @memo_jaxpr
-def with_bound(body: Jaxpr, n: int, aval: ShapedArray) -> Jaxpr:
-    """As `with_index`, with the upper bound, of type `aval`, second in the carry."""
-    body = with_index(body, n)
+def add_bound(body: Jaxpr, n: int, aval: ShapedArray) -> Jaxpr:
+    """As `add_index`, with the upper bound, of type `aval`, second in the carry."""
+    body = add_index(body, n)
     bound, (after, *outvars) = Var(aval), body.outvars
     invars = [*body.invars[: n + 1], bound, *body.invars[n + 1 :]]
     return body.replace(invars=invars, outvars=[after, bound, *outvars])
 
 
 @memo_jaxpr
-def below_bound(body: Jaxpr) -> Jaxpr:
+def make_bound_test(body: Jaxpr) -> Jaxpr:
     """The predicate that the first of the carry of a body is below the second."""
     carry, pred = [Var(a) for a in body.out_avals], Var(TRUTH)
     return Jaxpr((), carry, [pred], [Eqn(lt_p, carry[:2], {}, [pred])])

@@ -21,19 +21,19 @@ class Place(NamedTuple):
     rank: int | None = None
     local_devices: tuple[int, ...] | None = None
 
-    def filled(self, other: Place) -> Place:
+    def fill(self, other: Place) -> Place:
         """What is not known here, from another place."""
         return self._replace(
             **{n: x for n, x in other._asdict().items() if getattr(self, n) is None}
         )
 
 
-def port_for(job: int) -> int:
+def choose_port(job: int) -> int:
     """A port that all processes of a job agree on, of the last 4096."""
     return 65536 - 2**12 + job % 2**12
 
 
-def number(environ: Environment, name: str) -> int | None:
+def read_number(environ: Environment, name: str) -> int | None:
     """A variable that holds an integer."""
     text = environ.get(name)
     if text is None or text.strip() == "":
@@ -46,7 +46,7 @@ def number(environ: Environment, name: str) -> int | None:
         ) from None
 
 
-def from_variables(environ: Environment) -> Place:
+def read_variables(environ: Environment) -> Place:
     """What WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES and so on say, or JAX_ and the same."""
     known: dict[str, str] = {}
     for prefix in ("JAX_", "WEFT_"):
@@ -59,22 +59,22 @@ def from_variables(environ: Environment) -> Place:
     devices = known.get("LOCAL_DEVICE_IDS")
     return Place(
         address,
-        number(known, "NUM_PROCESSES"),
-        number(known, "PROCESS_ID"),
+        read_number(known, "NUM_PROCESSES"),
+        read_number(known, "PROCESS_ID"),
         tuple(map(int, devices.split(","))) if devices else None,
     )
 
 
 def slurm(environ: Environment) -> Place | None:
     """A step of Slurm; each process uses the one GPU that has its local number."""
-    job, nodes = number(environ, "SLURM_JOB_ID"), environ.get("SLURM_STEP_NODELIST")
+    job, nodes = read_number(environ, "SLURM_JOB_ID"), environ.get("SLURM_STEP_NODELIST")
     if job is None or not nodes or "SLURM_PROCID" not in environ:
         return None
-    local = number(environ, "SLURM_LOCALID")
+    local = read_number(environ, "SLURM_LOCALID")
     return Place(
-        f"{first_node(nodes)}:{port_for(job)}",
-        number(environ, "SLURM_NTASKS"),
-        number(environ, "SLURM_PROCID"),
+        f"{first_node(nodes)}:{choose_port(job)}",
+        read_number(environ, "SLURM_NTASKS"),
+        read_number(environ, "SLURM_PROCID"),
         None if local is None else (local,),
     )
 
@@ -87,37 +87,39 @@ def first_node(nodes: str) -> str:
 
 def open_mpi(environ: Environment) -> Place | None:
     """Processes started by Open MPI's mpirun; where it does not say its address, on one host."""
-    size, local_size = (number(environ, f"OMPI_COMM_WORLD_{n}") for n in ("SIZE", "LOCAL_SIZE"))
+    size, local_size = (
+        read_number(environ, f"OMPI_COMM_WORLD_{n}") for n in ("SIZE", "LOCAL_SIZE")
+    )
     if size is None:
         return None
     address = None
     job, _, uri = environ.get("OMPI_MCA_orte_hnp_uri", "").partition(";")
     hosts = re.search(r"tcp://\[?([^,:\]]+)", uri)
     if hosts:
-        address = f"{hosts[1]}:{port_for(int(job.split('.')[0]))}"
+        address = f"{hosts[1]}:{choose_port(int(job.split('.')[0]))}"
     elif size == local_size:
         job = environ.get("PMIX_NAMESPACE", "")
-        address = f"127.0.0.1:{port_for(zlib.crc32(job.encode()))}"
-    local = number(environ, "OMPI_COMM_WORLD_LOCAL_RANK")
-    rank = number(environ, "OMPI_COMM_WORLD_RANK")
+        address = f"127.0.0.1:{choose_port(zlib.crc32(job.encode()))}"
+    local = read_number(environ, "OMPI_COMM_WORLD_LOCAL_RANK")
+    rank = read_number(environ, "OMPI_COMM_WORLD_RANK")
     return Place(address, size, rank, None if local is None else (local,))
 
 
 def pmi(environ: Environment) -> Place | None:
     """Processes started by MPICH's mpiexec or its kin; the coordinator's address is to be given."""
-    size, rank = number(environ, "PMI_SIZE"), number(environ, "PMI_RANK")
+    size, rank = read_number(environ, "PMI_SIZE"), read_number(environ, "PMI_RANK")
     if size is None or rank is None:
         return None
     address = None
-    if size == number(environ, "MPI_LOCALNRANKS"):
+    if size == read_number(environ, "MPI_LOCALNRANKS"):
         job = environ.get("PMI_PORT", "")
-        address = f"127.0.0.1:{port_for(zlib.crc32(job.encode()))}" if job else None
+        address = f"127.0.0.1:{choose_port(zlib.crc32(job.encode()))}" if job else None
     return Place(address, size, rank)
 
 
 def kubernetes(environ: Environment) -> Place | None:
     """A pod of an indexed job; the number of pods and the address are variables to be set."""
-    rank = number(environ, "JOB_COMPLETION_INDEX")
+    rank = read_number(environ, "JOB_COMPLETION_INDEX")
     if "KUBERNETES_SERVICE_HOST" not in environ or rank is None:
         return None
     return Place(rank=rank)
@@ -126,7 +128,7 @@ def kubernetes(environ: Environment) -> Place | None:
 def tpu_pod(environ: Environment) -> Place | None:
     """A worker of a TPU pod slice."""
     hosts = [h for h in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if h]
-    rank = number(environ, "TPU_WORKER_ID")
+    rank = read_number(environ, "TPU_WORKER_ID")
     if len(hosts) < 2 or rank is None:
         return None
     return Place(f"{hosts[0]}:8476", len(hosts), rank)
@@ -141,7 +143,7 @@ DETECTORS: dict[str, Callable[[Environment], Place | None]] = {
 }
 
 
-def detected(method: str | None, environ: Environment) -> Place:
+def detect_cluster(method: str | None, environ: Environment) -> Place:
     """What starts the processes says: the cluster that `method` names, or the first that is."""
     if method == "deactivate":
         return Place()

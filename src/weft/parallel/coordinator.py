@@ -13,7 +13,7 @@ import time
 from jaxlib import _jax
 
 
-def listening(bind: str, port: str) -> tuple[socket.socket, str]:
+def listen(bind: str, port: str) -> tuple[socket.socket, str]:
     """A socket that all processes are to call, and its address; `bind` empty: all addresses."""
     error: Exception | None = None
     for address in [bind] if bind else [f"[::]:{port}", f"0.0.0.0:{port}"]:  # no IPv6, perhaps
@@ -31,7 +31,7 @@ def listening(bind: str, port: str) -> tuple[socket.socket, str]:
     raise error or OSError("no address")
 
 
-def all_called(server: socket.socket, size: int, seconds: float) -> str:
+def await_calls(server: socket.socket, size: int, seconds: float) -> str:
     """Wait for the calls of all processes, and answer them: with nothing, or with what is wrong."""
     end = time.monotonic() + seconds
     calls: dict[int, socket.socket] = {}
@@ -68,13 +68,13 @@ def serve(port: str, bind: str, size: int, heartbeat: int, register: int, leave:
     Times are in seconds. What is printed is for process 0.
     """
     try:
-        server, address = listening(bind, port)
+        server, address = listen(bind, port)
     except OSError as error:
         print(f"refused {error}", flush=True)
         return
     print("listening", flush=True)
     with server:
-        if all_called(server, size, register):
+        if await_calls(server, size, register):
             return
     service = _jax.get_distributed_runtime_service(
         address,

@@ -24,7 +24,7 @@ from jaxlib import _jax
 from weft.errors import JaxRuntimeError, ProcessFailureError
 from weft.mesh.client import ProcessGroup, all_devices, has_clients, set_process_group
 from weft.parallel import coordinator
-from weft.parallel.clusters import Place, detected, from_variables
+from weft.parallel.clusters import Place, detect_cluster, read_variables
 from weft.util import Logger
 
 logger = Logger("weft.distributed")
@@ -35,9 +35,9 @@ ALIVE, GONE, LEFT = "weft/alive/", "weft/gone/", "weft/left/"
 class Member:
     """This process's part in the whole: its connection, and the coordinator if it is the first."""
 
-    def __init__(self, client: Any, serving: Any, rank: int, size: int, leave: int, watch: Watch):
+    def __init__(self, client: Any, rank: int, size: int, leave: int, watch: Watch):
         self.client = client
-        self.serving = serving
+        self.serving: Any = None  # the coordinator's process
         self.rank = rank
         self.size = size
         self.leave_timeout = leave
@@ -83,33 +83,40 @@ def initialize(
     given = (local_device_ids,) if isinstance(local_device_ids, int) else local_device_ids
     devices = None if given is None else tuple(given)
     place = Place(coordinator_address, num_processes, process_id, devices)
-    place = place.filled(from_variables(os.environ))
+    place = place.fill(read_variables(os.environ))
     if None in place[:3]:
-        place = place.filled(detected(cluster_detection_method, os.environ))
-    address, size, rank = complete(place)
+        place = place.fill(detect_cluster(cluster_detection_method, os.environ))
+    address, size, rank = check_place(place)
     partition = slice_index if partition_index is None else partition_index
-    client = serving = None
-    watch = Watch(client, rank, size, heartbeat_timeout_seconds, address)
+    watch = Watch(None, rank, size, heartbeat_timeout_seconds, address)
+    member = Member(None, rank, size, shutdown_timeout_seconds, watch)
     if size > 1:
-        if has_clients():
-            raise RuntimeError(
-                f"{op}: must be called before devices are used; got a call after they were. "
-                "Hint: call it first thing after `import weft`."
-            )
         times = (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds)
-        if rank == 0:
-            bind = coordinator_bind_address or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
-            serving = start_coordinator(address, bind, size, *times)
-        try:
-            client = watch.client = connected(address, rank, size, *times)
-            watch.begin(initialization_timeout)
-        except RuntimeError:
-            if serving is not None:
-                serving.communicate(b"done\n")  # it has nothing to wait for
-            raise
-        set_process_group(ProcessGroup(client, rank, size, place.local_devices, partition))
+        bind = coordinator_bind_address or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
+        join_processes(member, bind, times)
+        group = ProcessGroup(member.client, rank, size, place.local_devices, partition)
+        set_process_group(group)
         atexit.register(leave_at_exit)
-    _member.append(Member(client, serving, rank, size, shutdown_timeout_seconds, watch))
+    _member.append(member)
+
+
+def join_processes(member: Member, bind: str, times: tuple[int, int, int]) -> None:
+    """Connect to the coordinator, which process 0 starts first, and begin to watch."""
+    if has_clients():
+        raise RuntimeError(
+            "distributed.initialize: must be called before devices are used; got a call after they "
+            "were. Hint: call it first thing after `import weft`."
+        )
+    watch, size = member.watch, member.size
+    if member.rank == 0:
+        member.serving = start_coordinator(watch.address, bind, size, *times)
+    try:
+        member.client = watch.client = connect(watch.address, member.rank, size, *times)
+        watch.begin(times[0])
+    except RuntimeError:
+        if member.serving is not None:
+            member.serving.communicate(b"done\n")  # it has nothing to wait for
+        raise
 
 
 def is_initialized() -> bool:
@@ -150,7 +157,7 @@ def shutdown() -> None:
                 member.serving.stdin.close()
 
 
-def complete(place: Place) -> tuple[str, int, int]:
+def check_place(place: Place) -> tuple[str, int, int]:
     """The address, number of processes and rank; an error that says which of them are unknown."""
     address, size, rank, _ = place
     names = ("coordinator_address", "num_processes", "process_id")
@@ -183,7 +190,7 @@ def start_coordinator(
 ) -> subprocess.Popen:
     """The process that keeps the list of processes, which process 0 starts."""
     port = address.rpartition(":")[2]
-    times = [str(int(t)) for t in (backstop(heartbeat), start, leave)]
+    times = [str(int(t)) for t in (engine_timeout(heartbeat), start, leave)]
     serving = subprocess.Popen(
         [sys.executable, "-P", coordinator.__file__, port, bind, str(size), *times],
         stdin=subprocess.PIPE,
@@ -204,14 +211,14 @@ def start_coordinator(
     return serving
 
 
-def backstop(heartbeat: float) -> int:
+def engine_timeout(heartbeat: float) -> int:
     """When the engine itself ends the processes, because one is lost; Watch should come before."""
     return int(2 * heartbeat + 30)
 
 
-def connected(address: str, rank: int, size: int, start: int, heartbeat: int, leave: int) -> Any:
+def connect(address: str, rank: int, size: int, start: int, heartbeat: int, leave: int) -> Any:
     """The engine's connection to the coordinator, made when all processes are there."""
-    wrong = called(address, rank, size, start)
+    wrong = call_coordinator(address, rank, size, start)
     try:
         if wrong:
             raise JaxRuntimeError(wrong)
@@ -219,7 +226,7 @@ def connected(address: str, rank: int, size: int, start: int, heartbeat: int, le
             address,
             rank,
             init_timeout=int(start),
-            heartbeat_timeout=backstop(heartbeat),
+            heartbeat_timeout=engine_timeout(heartbeat),
             shutdown_timeout=int(leave),
             shutdown_on_destruction=False,
             use_compression=True,
@@ -234,7 +241,7 @@ def connected(address: str, rank: int, size: int, start: int, heartbeat: int, le
     return client
 
 
-def called(address: str, rank: int, size: int, seconds: float) -> str:
+def call_coordinator(address: str, rank: int, size: int, seconds: float) -> str:
     """Call the coordinator, and wait until all have; what went wrong, else nothing."""
     host, _, port = address.rpartition(":")
     end = time.monotonic() + seconds
@@ -384,7 +391,7 @@ class Watch(threading.Thread):
 def raise_in_main_thread(error: Exception, raised: threading.Event) -> None:
     """Raise an error in the main thread at its next step, and set `raised` when it comes to it."""
 
-    class Here(type(error)):  # type: ignore[misc]
+    class RaisedError(type(error)):  # type: ignore[misc]
         """The error: Python makes it where it is raised."""
 
         def __init__(self) -> None:
@@ -392,11 +399,11 @@ def raise_in_main_thread(error: Exception, raised: threading.Event) -> None:
             self.__dict__.update(vars(error))
             raised.set()
 
-    Here.__name__, Here.__qualname__ = type(error).__name__, type(error).__qualname__
-    Here.__module__ = type(error).__module__
+    RaisedError.__name__, RaisedError.__qualname__ = type(error).__name__, type(error).__qualname__
+    RaisedError.__module__ = type(error).__module__
     thread = threading.main_thread().ident
     set_error = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    set_error(ctypes.c_ulong(thread or 0), ctypes.py_object(Here))
+    set_error(ctypes.c_ulong(thread or 0), ctypes.py_object(RaisedError))
 
 
 def leave_at_exit() -> None:
@@ -406,7 +413,7 @@ def leave_at_exit() -> None:
     member = _member[-1]
     watch, failure = member.watch, getattr(sys, "last_value", None)
     watch.leaving = True
-    if failure is not None and of_engine(failure):
+    if failure is not None and is_engine_error(failure):
         # a broken computation is what the loss of another process looks like at first
         watch.failed.wait(watch.patience)
     if failure is not None and not watch.gone:
@@ -419,7 +426,7 @@ def leave_at_exit() -> None:
         logger.error("%s", error)
 
 
-def of_engine(error: BaseException) -> bool:
+def is_engine_error(error: BaseException) -> bool:
     """Whether an error is the engine's: some come as ValueError, but begin with a status code."""
     coded = re.match("[A-Z_]+: ", str(error)) is not None
     return isinstance(error, JaxRuntimeError) or type(error) is ValueError and coded
@@ -431,7 +438,7 @@ def naming_failures() -> Iterator[None]:
     try:
         yield
     except (JaxRuntimeError, ValueError) as error:
-        watch = _member[-1].watch if _member and of_engine(error) else None
+        watch = _member[-1].watch if _member and is_engine_error(error) else None
         if watch is None or not watch.failed.wait(watch.patience):
             raise
         raise watch.error() from error
