@@ -2,11 +2,16 @@
 
 Values: NumPy. jvp and second derivatives: central differences in float64. Transpose: inner
 products, <ct, J t> = <J' ct, t>. Batching: loop and stack. Staged: eager.
+
+A row's values at all dtypes and shapes are one compiled program, and so are all its choices of mapped
+operands, since compiling is what the suite spends its time on. `pytest --all` runs them one by one,
+and every shape at every dtype.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +19,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.conftest import ALL
 from tests.primitives.cases import CHECKS, SHORT, Case, all_cases, random_array
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
@@ -50,6 +56,11 @@ def derivative_dtypes(case: Case) -> list[Any]:
     names = case.dtypes.split()
     found = [np.float64] if {"f32", "f64"} & set(names) else []
     return found + ([np.complex128] if {"c64", "c128"} & set(names) else [])
+
+
+def in_one_program(case: Case, fun: Callable, *args: Any) -> Any:
+    """fun(*args), compiled as one program; rows that cannot be staged run as they are."""
+    return fun(*args) if ALL or "jit" in case.skip.split() else weft.jit(fun)(*args)
 
 
 def unit(dtype: Any) -> float:
@@ -117,17 +128,27 @@ def inner(xs: Any, ys: Any) -> tuple[float, float]:
 
 @rows("value")
 def test_value(case):
-    for name in case.dtypes.split():
-        dtype = np.dtype(SHORT[name])
-        with config.scope(enable_x64=dtype.itemsize >= 8 and name != "c64"):
-            for shapes in (None, *case.also):
-                check_value(case, dtype, shapes)
+    """Every dtype at the row's shapes and every other shape at the first dtype."""
+    names = case.dtypes.split()
+    points = [
+        (np.dtype(SHORT[name]), name, shapes)
+        for name in names
+        for shapes in (None, *case.also)
+        if ALL or name == names[0] or shapes is None
+    ]
+    for wide in (False, True):
+        some = [(d, s) for d, n, s in points if wide == (d.itemsize >= 8 and n != "c64")]
+        with config.scope(enable_x64=wide):
+            every = [case.arrays(*point) for point in some]
+            found = in_one_program(case, lambda every: [case.apply(*xs) for xs in every], every)
+            for (dtype, _), xs, outs in zip(some, every, found, strict=True):
+                check_value(case, dtype, xs, outs)
+            if some and some[0] == (points[0][0], None):  # as it runs by itself
+                check_value(case, some[0][0], every[0], case.apply(*every[0]))
 
 
-def check_value(case: Case, dtype: np.dtype, shapes: Any) -> None:
-    xs = case.arrays(dtype, shapes)
+def check_value(case: Case, dtype: np.dtype, xs: list, outs: list) -> None:
     where = f"{case.id} at {[str(typeof(x)) for x in xs]}"
-    outs = case.apply(*xs)
     wants = case.expected(*xs)
     assert len(outs) == len(wants), where
     jaxpr, _ = stage(case.apply, [typeof(x) for x in xs])
@@ -174,16 +195,23 @@ def test_jvp(case):
     for dtype in derivative_dtypes(case):
         with config.scope(enable_x64=True):
             xs = case.arrays(dtype)
-            ts = tangents_for(case, xs)
-            outs, dots = jvp(case.apply, xs, ts)
-            for y, want in zip(outs, case.apply(*xs), strict=True):
-                assert_close(y, want, 1e-12, "the primal result")
-            check_dots(case, outs, dots, central_difference(case.apply, xs, ts))
-            for k, t in enumerate(ts):  # one operand at a time: others stand still
-                if len(ts) > 1 and not isinstance(t, Zero):
-                    alone = [t if i == k else Zero(typeof(x)) for i, x in enumerate(xs)]
-                    outs, dots = jvp(case.apply, xs, alone)
-                    check_dots(case, outs, dots, central_difference(case.apply, xs, alone))
+            directions = one_by_one(tangents_for(case, xs), xs)
+            for ts in directions:
+                outs, dots = jvp(case.apply, xs, ts)
+                if ts is directions[0]:
+                    for y, want in zip(outs, case.apply(*xs), strict=True):
+                        assert_close(y, want, 1e-12, "the primal result")
+                check_dots(case, outs, dots, central_difference(case.apply, xs, ts))
+
+
+def one_by_one(ts: list, xs: list) -> list[list]:
+    """The tangents together, and where several operands move, each while the others stand still."""
+    single = [
+        [t if i == k else Zero(typeof(x)) for i, x in enumerate(xs)]
+        for k, t in enumerate(ts)
+        if len(ts) > 1 and not isinstance(t, Zero)
+    ]
+    return [ts, *single]
 
 
 def check_dots(case: Case, outs: list, dots: list, wants: list) -> None:
@@ -201,16 +229,18 @@ def test_transpose(case):
     for dtype in derivative_dtypes(case):
         with config.scope(enable_x64=True):
             xs = case.arrays(dtype)
-            rng = case.rng("cotangents")
-            ts = tangents_for(case, xs)
-            check_transpose(case, xs, ts, [True] * len(xs), rng)
-            for k in range(len(xs)):
-                if len(xs) > 1 and not isinstance(ts[k], Zero):
-                    check_transpose(case, xs, ts, [i == k for i in range(len(xs))], rng)
+            directions = one_by_one(tangents_for(case, xs), xs)
+            for ts in directions:
+                cts, dots, grads, given = both_ways(case, xs, ts)
+                (forward, size), (back, _) = inner(cts, dots), inner(grads, given)
+                where = f"{case.id}: <ct, Jt> {forward}, <J'ct, t> {back}"
+                assert abs(forward - back) <= 1e-12 * size, where
 
 
-def check_transpose(case: Case, xs: list, ts: list, wanted: list, rng: Any) -> None:
-    moved = [m and w for m, w in zip(case.moved(xs), wanted, strict=True)]
+def both_ways(case: Case, xs: list, ts: list) -> tuple:
+    """Random cotangents ct and J t, which are like the results; J'ct and t, like the operands."""
+    rng = case.rng("cotangents")
+    moved = [not isinstance(t, Zero) for t in ts]
     outs, jaxpr, residuals, out_moved = linearize(case.apply, xs, moved)
     given = [t for t, m in zip(ts, moved, strict=True) if m]
     ys = [y for y, m in zip(outs, out_moved, strict=True) if m]
@@ -220,8 +250,7 @@ def check_transpose(case: Case, xs: list, ts: list, wanted: list, rng: Any) -> N
     for v, g in zip(jaxpr.invars, grads, strict=True):
         aval = g.aval if isinstance(g, Zero) else typeof(g)
         assert aval.strong() == v.aval.strong(), f"{case.id}: cotangent {aval} of {v.aval}"
-    (forward, size), (back, _) = inner(cts, dots), inner(grads, given)
-    assert abs(forward - back) <= 1e-12 * size, f"{case.id}: <ct, Jt> {forward}, <J'ct, t> {back}"
+    return cts, dots, grads, given
 
 
 def weft_eval(jaxpr: Any, residuals: list, args: list) -> list:
@@ -254,7 +283,10 @@ def test_second_order(case):
 
 @rows("batch")
 def test_batch(case):
-    """Every choice of mapped operands and axes gives what a loop over the axis gives."""
+    """Every choice of mapped operands and axes gives what a loop over the axis gives.
+
+    An axis of size 0 works too, and gives the right types.
+    """
     dtype = SHORT[case.dtypes.split()[0]]
     size = 4
     with config.scope(enable_x64=np.dtype(dtype).itemsize == 8 and np.dtype(dtype).kind != "c"):
@@ -262,18 +294,32 @@ def test_batch(case):
         operands = case.operands()
         stacks = [[a.array(rng, dtype) for _ in range(size)] for a in operands]
         shared = [s[0] for s in stacks]
-        for dims in batch_dims(operands):
-            args = [shared[i] if d is None else np.stack(stacks[i], d) for i, d in enumerate(dims)]
-            outs = batch_to_front(case.apply, args, dims, Axis(size))
+        choices = batch_dims(operands)
+        arguments = [
+            [shared[i] if d is None else np.stack(stacks[i], d) for i, d in enumerate(dims)]
+            for dims in choices
+        ]
+        sizes = [size] * len(choices)
+        if operands:
+            arguments.append([np.zeros((0, *x.shape), x.dtype) for x in shared])
+            choices.append((0,) * len(operands))
+            sizes.append(0)
+
+        def batched(arguments: list) -> list:
+            each = zip(arguments, choices, sizes, strict=True)
+            return [batch_to_front(case.apply, xs, dims, Axis(n)) for xs, dims, n in each]
+
+        found = in_one_program(case, batched, arguments)
+        for outs, dims, n in zip(found, choices, sizes, strict=True):
             each = [
                 case.apply(*[shared[i] if d is None else stacks[i][k] for i, d in enumerate(dims)])
-                for k in range(size)
+                for k in range(max(n, 1))
             ]
-            for n, y in enumerate(outs):
-                want = np.stack([np.asarray(outs[n]) for outs in each])
+            for j, y in enumerate(outs):
+                want = np.stack([np.asarray(outs[j]) for outs in each])[:n]
                 assert y.dtype == want.dtype
                 tol = case.tol * unit(want.dtype)
-                assert_close(y, want, tol, f"{case.id}: batch {dims}, result {n}")
+                assert_close(y, want, tol, f"{case.id}: batch {dims} of {n}, result {j}")
 
 
 def batch_dims(operands: list) -> list[tuple]:
@@ -283,20 +329,6 @@ def batch_dims(operands: list) -> list[tuple]:
     if len(every) <= 20:
         return every
     return [d for d in every if sum(x is not None for x in d) in (1, len(d))][:40]
-
-
-@rows("batch")
-def test_batch_of_none(case):
-    """A mapped axis of size 0 works, and gives the right types."""
-    dtype = SHORT[case.dtypes.split()[0]]
-    xs = case.arrays(dtype)
-    if not xs:
-        pytest.skip("nothing to map")
-    empty = [np.zeros((0, *x.shape), x.dtype) for x in xs]
-    outs = batch_to_front(case.apply, empty, [0] * len(xs), Axis(0))
-    for y, one in zip(outs, case.apply(*xs), strict=True):
-        assert y.shape == (0, *one.shape)
-        assert y.dtype == one.dtype
 
 
 @rows("jit")
