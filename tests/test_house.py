@@ -1,9 +1,13 @@
-"""The house checks itself: layers, hidden imports, sizes, names, documentation, the short walk."""
+"""The package checks itself: layers, hidden imports, sizes, names, documentation, the short walk."""
 
 import ast
+import collections
 import functools
+import importlib
+import json
 import pathlib
 import sys
+import types
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,6 +24,9 @@ ORDER = """
 util errors options pytrees dtypes core passes mesh watch xla primitives transforms control parallel
 api lax numpy random scipy nn top example_libraries debug experimental interpreters extend cache
 """.split()  # noqa: SIM905
+
+# What is still to be mended; each list only becomes shorter.
+EXCEPTED = json.loads((pathlib.Path(__file__).parent / "golden" / "excepted.json").read_text())
 
 # The order of folders is not yet kept here.
 CROOKED = {
@@ -75,7 +82,7 @@ def test_files_import_only_downward():
             for name in imported(node):
                 lower = ORDER.index(folder(name)) <= ORDER.index(folder(mine))
                 if not lower and (mine, name) not in CROOKED:
-                    wrong.append(f"{mine} imports {name}, which comes later in the house")
+                    wrong.append(f"{mine} imports {name}, of a later folder")
     assert not wrong, "\n".join(wrong)
 
 
@@ -97,47 +104,153 @@ def test_imports_have_no_cycle():
             visit(name, ())
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_name)
-def test_no_import_is_hidden_in_a_function(file):
-    for function in functions(file):
-        for node in ast.walk(function):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                names = (
-                    [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
-                )
-                for name in names:
-                    own = (name or "weft").split(".")[0] == "weft"
-                    assert not own, f"{file.name}:{node.lineno} hides an import of {name}"
+def test_no_import_is_hidden_in_a_function():
+    hidden = []
+    for file in FILES:
+        for node in [n for f in functions(file) for n in ast.walk(f)]:
+            is_import = isinstance(node, ast.Import)
+            if is_import or isinstance(node, ast.ImportFrom):
+                names = [a.name for a in node.names] if is_import else [node.module or "weft"]
+                own = [name for name in names if name.split(".")[0] == "weft"]
+                hidden += [f"{module_name(file)}:{node.lineno} hides {name}" for name in own]
+    assert not hidden, "\n".join(hidden)
 
 
 def count_lines(*folders: str) -> int:
-    files = [f for f in FILES if f.relative_to(ROOT).parts[0] in folders]
+    """Physical lines of some folders, or of everything."""
+    files = [f for f in FILES if not folders or f.relative_to(ROOT).parts[0] in folders]
     return sum(len(f.read_text().splitlines()) for f in files)
 
 
-def test_sizes():
+RULES = {
+    "abstract_eval", "lower", "jvp", "transpose", "batch", "bodies", "impl", "staged",
+    "partial_eval", "jet",
+}  # fmt: skip
+
+
+def test_files_and_functions_are_short():
     over = []
     for file in FILES:
         lines = len(file.read_text().splitlines())
         if lines > 800:
-            over.append(f"{module_name(file)}: {lines} lines, budget 800")
+            over.append(f"{module_name(file)}: {lines} lines, at most 800")
         for f in functions(file):
-            size = f.end_lineno - f.lineno + 1
-            if size > 75:
-                over.append(f"{module_name(file)}.{f.name}: {size} lines, budget 75")
+            size, most = f.end_lineno - f.lineno + 1, 75 if f.name in RULES else 60
+            if size > most and f.name not in EXCEPTED["long functions"]:
+                over.append(f"{module_name(file)}.{f.name}: {size} lines, at most {most}")
     assert not over, "\n".join(over)
-    assert count_lines("core", "transforms") <= 4000
-    assert count_lines("xla") <= 4000
-    assert count_lines("control") <= 4100
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_name)
-def test_every_file_says_what_it_is(file):
-    text = file.read_text()
-    if text.strip():
-        assert ast.get_docstring(parsed(file)), f"{module_name(file)} has no docstring"
-    for word in ("TODO", "FIXME", "XXX"):
-        assert word not in text, f"{module_name(file)} holds a {word}"
+# Physical lines. A design note that says what was tried instead raises one.
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 4100, (): 66500}
+
+
+@pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
+def test_folders_are_small(folders):
+    lines, most = count_lines(*folders), BUDGETS[folders]
+    assert lines <= most, f"{' and '.join(folders) or 'the package'}: {lines} lines, at most {most}"
+
+
+def test_every_file_says_what_it_is():
+    wrong = []
+    for file in FILES:
+        text = file.read_text()
+        if text.strip() and not ast.get_docstring(parsed(file)):
+            wrong.append(f"{module_name(file)} has no docstring")
+        words = [word for word in ("TODO", "FIXME", "XXX") if word in text]
+        wrong += [f"{module_name(file)} holds a {word}" for word in words]
+    assert not wrong, "\n".join(wrong)
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def names_of(file: pathlib.Path) -> tuple[list[str], set[str]]:
+    """The names of a file's functions, and which names it lists in `__all__`."""
+    body = parsed(file).body
+    lists = [
+        {c.value for c in ast.walk(node) if isinstance(c, ast.Constant)}
+        for node in body
+        if isinstance(node, ast.Assign | ast.AugAssign) and "__all__" in ast.unparse(node)
+    ]
+    return [n.name for n in body if isinstance(n, ast.FunctionDef)], set().union(*lists)
+
+
+def test_names_of_functions_are_unique_in_their_folder():
+    """Public modules may have the same names: `scipy.stats.norm.pdf` and `scipy.stats.t.pdf`."""
+    homes = collections.defaultdict(list)
+    for file in FILES:
+        names, public = names_of(file)
+        for name in set(names):
+            if not (name.startswith("__") and name.endswith("__")):
+                homes[str(file.parent.relative_to(ROOT)), name].append((file.name, name in public))
+    wrong = [
+        f"{where}: {name} is in {', '.join(f for f, _ in files)}"
+        for (where, name), files in sorted(homes.items())
+        if len(files) > 1 and not all(p for _, p in files)
+        if f"{where}/{name}" not in EXCEPTED["in several files of a folder"]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+# A name of one word says what a function does: it is a verb, or a term of the field.
+NO_VERBS = """
+above absent across added alike alone along always among apart around at below beside between beyond
+brief corner down drawn each elsewhere every flat grown held inside kept known laid later like made
+near next nothing other outside over plus proper said same shown slid slowly spread strong swept
+together toward truth twice under unbound unchanged up upon verdict whole widely wider within without
+worst
+""".split()  # noqa: SIM905
+VERBS = set("embed feed fed need seed bring listen happen broadcasting string ring open".split())
+
+
+def says_what_it_does(name: str) -> bool:
+    return "_" in name or name in VERBS or not (
+        name in NO_VERBS or name.endswith(("ed", "ing", "en"))
+    )  # fmt: skip
+
+
+def test_no_function_is_named_by_an_adjective():
+    wrong = []
+    for file in FILES:
+        names, public = names_of(file)
+        for name in set(names) - public - set(EXCEPTED["adjectives"]):
+            if not says_what_it_does(name.strip("_")):
+                wrong.append(f"{module_name(file)}.{name}: a verb and its noun (join_varying)")
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_words_that_say_what_a_function_does():
+    assert all(map(says_what_it_does, ("join_varying", "batched_at_front", "sin", "embed", "widen_to")))
+    assert not any(map(says_what_it_does, ("joined", "along", "making", "written", "truth")))
+
+
+# --- what users see -----------------------------------------------------------------------------
+
+
+def public_modules() -> dict[str, types.ModuleType]:
+    """The modules that users import: those beside the folders, and what is listed by those."""
+    found: dict[str, types.ModuleType] = {}
+    files = [f.stem for f in ROOT.glob("*.py") if f.stem not in ("util", "options", "pytrees")]
+    todo = [weft, *(importlib.import_module(f"weft.{f}") for f in files if f != "__init__")]
+    while todo:
+        module = todo.pop()
+        if found.setdefault(module.__name__, module) is module and module not in todo:
+            for name in getattr(module, "__all__", ()):
+                x = getattr(module, name)
+                if isinstance(x, types.ModuleType) and x.__name__.startswith("weft."):
+                    todo += [x] if x.__name__ not in found else []
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(public_modules()))
+def test_completion_offers_what_is_public(name):
+    module = public_modules()[name]
+    if name in EXCEPTED["modules that show helpers"]:
+        pytest.skip("its helpers are still to be hidden")
+    special = lambda n: n.startswith("__") and n.endswith("__")
+    shown = {n for n in dir(module) if not special(n)}
+    assert shown == {n for n in module.__all__ if not special(n)}
 
 
 def public_objects() -> Iterator[tuple[str, object]]:
@@ -191,6 +304,9 @@ def test_every_primitive_class_is_documented_and_overrides_no_final_method():
         assert (cls.__doc__ or "").strip(), f"{cls.__name__} has no docstring"
         own = set(vars(cls)) if cls is not Primitive else set()
         assert not final & own, f"{cls.__name__} overrides {final & own}"
+
+
+# --- the walk -----------------------------------------------------------------------------------
 
 
 def test_a_cold_jit_is_a_short_walk():
