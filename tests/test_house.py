@@ -1,4 +1,4 @@
-"""The package checks itself: layers, hidden imports, sizes, names, documentation, the short walk."""
+"""The package checks itself: layers, imports, sizes, names, documentation, the short walk."""
 
 import ast
 import collections
@@ -198,8 +198,8 @@ NO_VERBS = """
 above absent across added alike alone along always among apart around at below beside between beyond
 brief corner down drawn each elsewhere every flat grown held inside kept known laid later like made
 near next nothing other outside over plus proper said same shown slid slowly spread strong swept
-together toward truth twice under unbound unchanged up upon verdict whole widely wider within without
-worst
+together toward truth twice under unbound unchanged up upon verdict whole widely wider
+within without worst
 """.split()  # noqa: SIM905
 VERBS = "embed feed fed need seed bring listen happen broadcasting string ring open".split()  # noqa: SIM905
 

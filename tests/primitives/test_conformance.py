@@ -3,9 +3,9 @@
 Values: NumPy. jvp and second derivatives: central differences in float64. Transpose: inner
 products, <ct, J t> = <J' ct, t>. Batching: loop and stack. Staged: eager.
 
-A row's values at all dtypes and shapes are one compiled program, and so are all its choices of mapped
-operands, since compiling is what the suite spends its time on. `pytest --all` runs them one by one,
-and every shape at every dtype.
+A row's values at all dtypes and shapes are one compiled program, and so are all its choices of
+mapped operands: compiling is what the suite spends its time on. `pytest --all` runs them one by
+one, and every shape at every dtype.
 """
 
 from __future__ import annotations
