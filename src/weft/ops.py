@@ -20,7 +20,7 @@ from weft.numpy.fused import fused
 from weft.numpy.grids import index_exp as index
 from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
-from weft.primitives.reduction import highest, lowest
+from weft.primitives.reduction import highest_value, lowest_value
 from weft.util import list_public
 
 __all__ = [
@@ -43,8 +43,8 @@ __dir__ = list_public(__name__)
 REDUCTIONS: dict[str, tuple[str, Callable, Callable[[np.dtype], Any]]] = {
     "segment_sum": ("add", reductions.sum, lambda dtype: 0),
     "segment_prod": ("multiply", reductions.prod, lambda dtype: 1),
-    "segment_max": ("max", reductions.max, lambda dtype: lowest(dtypes.real_dtype(dtype))),
-    "segment_min": ("min", reductions.min, lambda dtype: highest(dtypes.real_dtype(dtype))),
+    "segment_max": ("max", reductions.max, lambda dtype: lowest_value(dtypes.real_dtype(dtype))),
+    "segment_min": ("min", reductions.min, lambda dtype: highest_value(dtypes.real_dtype(dtype))),
 }
 
 

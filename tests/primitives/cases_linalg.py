@@ -13,7 +13,14 @@ import scipy.linalg
 
 from tests.primitives.cases import Arg, Case
 from weft.primitives import eigen, factorizations, linalg, small
-from weft.primitives.matrices import adjoint, identity_like, product, times_columns
+from weft.primitives.matrices import (
+    adjoint,
+    identity_like,
+    product,
+    scale_columns,
+    slice_columns,
+    slice_rows,
+)
 
 DTYPES = "f32 f64 c64 c128"
 REAL = "f32 f64"
@@ -124,7 +131,7 @@ def eigh_parts(x: Any, subset: Any = None) -> list:
     v, w = eigen.eigh_p.bind(
         positive(x), lower=True, sort_eigenvalues=True, subset_by_index=subset, algorithm=None
     )
-    return [w, product(times_columns(v, w.astype(v.dtype)), adjoint(v))]
+    return [w, product(scale_columns(v, w.astype(v.dtype)), adjoint(v))]
 
 
 def eigh_reference(x: np.ndarray, subset: Any = None) -> list:
@@ -141,10 +148,10 @@ def svd_parts(full: bool = False, subset: Any = None) -> Any:
             x, full_matrices=full, compute_uv=True, subset_by_index=subset, algorithm=None
         )
         k = s.shape[-1]
-        u, more = eigen.columns(u, 0, k), eigen.columns(u, k, None)
+        u, more = slice_columns(u, 0, k), slice_columns(u, k, None)
         return [
             s,
-            product(u, eigen.rows(vh, 0, k)),
+            product(u, slice_rows(vh, 0, k)),
             *([product(more, adjoint(more))] if full else []),
         ]
 

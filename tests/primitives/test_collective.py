@@ -712,7 +712,7 @@ def test_varying_is_interned_by_the_set_of_its_names():
 
 
 def test_threads_that_make_the_same_varying_at_once_get_one(monkeypatch):
-    ordered, quicker = collective.in_scope_order, []
+    ordered, quicker = collective.order_by_scope, []
 
     def slow(names):  # another thread makes it meanwhile
         if not quicker:

@@ -30,7 +30,7 @@ from weft.primitives.collective import (
 )
 from weft.primitives.collective import psum as sum_copies
 from weft.primitives.collective import pvary as vary
-from weft.primitives.copies import Groups, name_text, named_axis, size_of
+from weft.primitives.copies import Groups, count_copies, name_text, named_axis
 from weft.primitives.elementwise import div
 from weft.primitives.families import normalize_axis
 from weft.primitives.layout import (
@@ -530,4 +530,4 @@ def axis_size(axis_name: AxisName) -> int:
     Array([0.5, 0.5], dtype=float32)
     """
     names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
-    return size_of("axis_size", tuple(names))
+    return count_copies("axis_size", tuple(names))

@@ -35,7 +35,7 @@ from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.distributed import is_initialized
 from weft.parallel.pmap import axis_of, mesh_of, xla_pmap_p
-from weft.primitives.layout import moved_to_front
+from weft.primitives.layout import move_to_front
 from weft.primitives.slicing import index_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.transforms.batch import in_scope, mapped_aval
@@ -232,7 +232,7 @@ class Spread:
         mapping = self.mapping(fun, len(dynamic))
         leaves, in_tree, dims, size = mapping.read_arguments(dynamic, kwargs)
         leaves = [
-            x if d is None else moved_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
+            x if d is None else move_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
         ]
         avals = [
             typeof(x) if d is None else mapped_aval(typeof(x), 0)

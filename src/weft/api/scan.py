@@ -18,7 +18,7 @@ from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError, TracerError
 from weft.options import config
-from weft.primitives.cumulative import running
+from weft.primitives.cumulative import reduce_running
 from weft.primitives.families import normalize_axis
 from weft.primitives.layout import collapse, reshape, rev
 from weft.primitives.slicing import concatenate, index_in_dim, slice_in_dim, stack
@@ -278,5 +278,5 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     flip = (lambda x, d: rev(x, (d,))) if reverse else (lambda x, d: x)
     xs = [flip(x, d) for x, d in zip(leaves, axes, strict=True)]
-    ys = running(combine, xs, axes)
+    ys = reduce_running(combine, xs, axes)
     return unflatten(tree, [flip(y, d) for y, d in zip(ys, axes, strict=True)])

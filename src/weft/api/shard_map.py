@@ -23,7 +23,7 @@ from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
 from weft.parallel.constraint import constrained
 from weft.parallel.shard_map import inner_aval, named_in, parts, shard_map_p
-from weft.primitives.collective import names_along
+from weft.primitives.collective import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, structure, unflatten
 from weft.util import fun_name
 
@@ -210,7 +210,7 @@ def check_results(
                 f"for {aval}, {where}. Hint: return x[None] to give it an axis, or P() where all "
                 "devices have the same."
             )
-        over = [n for n in names_along(aval.varying) if n in manual and n not in named_in(spec)]
+        over = [n for n in axes_of_varying(aval.varying) if n in manual and n not in named_in(spec)]
         if over:
             listed = ", ".join(map(repr, over))
             raise ValueError(
@@ -246,7 +246,7 @@ def iter_sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
         yield var
         eqn = makers.get(var)
         for a in () if eqn is None else eqn.invars:
-            if isinstance(a, Var) and a not in seen and name in names_along(a.aval.varying):
+            if isinstance(a, Var) and a not in seen and name in axes_of_varying(a.aval.varying):
                 seen.add(a)
                 todo.append(a)
 

@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Body, Effect, Primitive, Zero
 from weft.errors import MissingRule
-from weft.primitives.layout import batched_at_front, expand_dims, moved_to_front
+from weft.primitives.layout import batched_at_front, expand_dims, move_to_front
 from weft.transforms.batch import unmapped_aval
 from weft.xla.array import put
 
@@ -148,7 +148,7 @@ class PureCallback(HostCall):
             "legacy_vectorized": lambda x: x,
         }[method]
         args = [
-            fill(x) if d is None else moved_to_front(x, d) for x, d in zip(args, dims, strict=True)
+            fill(x) if d is None else move_to_front(x, d) for x, d in zip(args, dims, strict=True)
         ]
         avals = tuple([unmapped_aval(a, axis.size, 0) for a in params["result_avals"]])
         outs = self.bind(*args, **{**params, "result_avals": avals})

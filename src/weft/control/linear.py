@@ -15,7 +15,7 @@ from weft.core.aval import typeof
 from weft.core.primitive import Body, Linear, Zero, moving
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
-from weft.primitives.elementwise import difference
+from weft.primitives.elementwise import subtract_tangents
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import unchecked
@@ -74,7 +74,7 @@ class LinearSolve(Holder):
             given = [t for t in const_dots[0] if type(t) is not Zero]
             changes = iter(derivative(*consts[0], *x, *given))
             dots = [
-                difference(t, next(changes)) if m else t
+                subtract_tangents(t, next(changes)) if m else t
                 for t, m in zip(dots, out_moved, strict=True)
             ]
         if all(type(t) is Zero for t in dots):

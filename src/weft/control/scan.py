@@ -28,7 +28,7 @@ from weft.core.primitive import Body, Linear, Zero, moving, solved_for, tangents
 from weft.core.trace import Tracer, use
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.dot import sum_of_products
-from weft.primitives.layout import batched_at_front, instantiate, moved_to_front, zeros
+from weft.primitives.layout import batched_at_front, instantiate, move_to_front, zeros
 from weft.primitives.slicing import lower_slice
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.check import threaded_jaxpr, unfailed
@@ -82,7 +82,7 @@ class Scan(Holder, SeriesRule, SavingRule):
         consts, carry, xs = groups(args, params)
         const_dims, carry_dims, x_dims = groups(dims, params)
         # the mapped axis of xs comes after the one that is walked along
-        xs = [moved_to_front(x, 1) if d == 0 else x for x, d in zip(xs, x_dims, strict=True)]
+        xs = [move_to_front(x, 1) if d == 0 else x for x, d in zip(xs, x_dims, strict=True)]
         x_dims = [d if d is None else max(d - 1, 0) for d in x_dims]
         body, carry_mapped, out_dims = batch_body(
             params["jaxpr"], *counts(params), axis, (*const_dims, *carry_dims, *x_dims)

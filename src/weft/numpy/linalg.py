@@ -46,7 +46,7 @@ from weft.numpy.ufuncs import sqrt
 from weft.primitives import eigen, factorizations
 from weft.primitives import linalg as systems
 from weft.primitives.layout import convert, reshape
-from weft.primitives.matrices import adjoint, as_column, check_matrix, swap
+from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
 from weft.util import list_public
 
 __all__ = [
@@ -125,7 +125,7 @@ def least(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
             "lstsq: operands must be of shapes (m, n) and (m,) or (m, k); "
             f"got {a.aval}, {b.aval}. Hint: weft.vmap(jnp.linalg.lstsq) for a batch."
         )
-    columns = as_column(b) if b.ndim == 1 else b
+    columns = to_column(b) if b.ndim == 1 else b
     cutoff = epsilon_of(a) * builtins.max(*a.shape) if rcond is None else rcond
     cutoff = where(as_array(cutoff) < 0, epsilon_of(a), cutoff)
     x, s = least_squares(a, columns, cutoff, False)

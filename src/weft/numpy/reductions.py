@@ -260,12 +260,12 @@ def nan_extremum_by(reduce: Callable, bound: Callable) -> Callable:
 max = make_extremum(
     "max",
     "The largest element over `axis`; NaN where there is one.",
-    extremum_by(reduction.reduce_max, ops.max, reduction.lowest),
+    extremum_by(reduction.reduce_max, ops.max, reduction.lowest_value),
 )
 min = make_extremum(
     "min",
     "The smallest element over `axis`; NaN where there is one.",
-    extremum_by(reduction.reduce_min, ops.min, reduction.highest),
+    extremum_by(reduction.reduce_min, ops.min, reduction.highest_value),
 )
 amax, amin = max, min
 minmax = make_extremum(
@@ -276,12 +276,12 @@ minmax = make_extremum(
 nanmax = make_extremum(
     "nanmax",
     "The largest element over `axis` that is not NaN; NaN where all are.",
-    nan_extremum_by(max, reduction.lowest),
+    nan_extremum_by(max, reduction.lowest_value),
 )
 nanmin = make_extremum(
     "nanmin",
     "The smallest element over `axis` that is not NaN; NaN where all are.",
-    nan_extremum_by(min, reduction.highest),
+    nan_extremum_by(min, reduction.highest_value),
 )
 
 
@@ -355,13 +355,13 @@ argmin = make_position(
 nanargmax = make_position(
     "nanargmax",
     reduction.argmax,
-    reduction.lowest,
+    reduction.lowest_value,
     "The index of the largest element along `axis` that is not NaN; -1 where all are.",
 )
 nanargmin = make_position(
     "nanargmin",
     reduction.argmin,
-    reduction.highest,
+    reduction.highest_value,
     "The index of the smallest element along `axis` that is not NaN; -1 where all are.",
 )
 

@@ -24,7 +24,7 @@ from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes, operand
 from weft.numpy.reductions import any, cumsum, max, prod, square_size, sum
 from weft.numpy.sorting import argsort, sort
 from weft.numpy.ufuncs import log, sign
-from weft.primitives.eigen import eigh, reciprocal_where, svd
+from weft.primitives.eigen import eigh, invert_where, svd
 from weft.primitives.factorizations import geqrf, lu, lu_solve
 from weft.primitives.layout import (
     broadcast_in_dim,
@@ -37,15 +37,15 @@ from weft.primitives.layout import (
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
     adjoint,
-    as_column,
     check_matrix,
     identity_like,
-    on_diagonal,
+    mask_diagonal,
     product,
+    scale_columns,
+    scale_rows,
     swap,
     take_rows,
-    times_columns,
-    times_rows,
+    to_column,
 )
 from weft.primitives.small import det_small, is_small, solve_small
 from weft.xla.lapack import LETTERS
@@ -76,7 +76,7 @@ def right_side(
             f"{op}: operands must be of shapes (..., n, n) and (n,) or (..., n, k); "
             f"got {a.aval}, {b.aval}.{hint}"
         )
-    return a, as_column(b) if vector else b, vector
+    return a, to_column(b) if vector else b, vector
 
 
 def together(op: str, *xs: Any) -> list:
@@ -188,11 +188,11 @@ def adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) -> Any:
     scale = convert(where(scale == 0, 1, scale), pivot.dtype)
     shape = factors.shape
     filled = broadcast_in_dim(where(zero, scale, pivot), shape, range(len(shape) - 1))
-    upper = where(on_diagonal(shape), filled, factors)
+    upper = where(mask_diagonal(shape), filled, factors)
     y = take_rows(identity_like(factors), permutation)
     y = triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
     y = triangular_solve(upper, y, left_side=True)
-    chosen = as_column(convert(first, pivot.dtype))
+    chosen = to_column(convert(first, pivot.dtype))
     column = triangular_solve(upper, chosen, left_side=True)
     singular = (scale**2)[..., None] * column * sum(chosen * y, -2, keepdims=True)
     others = prod(where(first, 1, pivot), -1) * parity
@@ -243,7 +243,7 @@ def hermitian_svd(a: Any) -> tuple[Any, Any, Any]:
     # The larger first: columns are put in order by their transposes' rows.
     descending = argsort(-size)
     order = lambda x: swap(take_rows(swap(x), descending))
-    s, turned = -sort(-size), times_columns(v, convert(where(w < 0, -1, 1), v.dtype))
+    s, turned = -sort(-size), scale_columns(v, convert(where(w < 0, -1, 1), v.dtype))
     return order(v), s, adjoint(order(turned))
 
 
@@ -267,14 +267,14 @@ def least_squares(a: Any, b: Any, cutoff: Any, hermitian: bool) -> tuple[Any, An
     Singular values up to `cutoff` times the largest are taken for 0.
     """
     u, s, vh = decomposed(a, hermitian)
-    inverted = reciprocal_where(s, kept_values(s, cutoff))
+    inverted = invert_where(s, kept_values(s, cutoff))
     return pseudo_product(u, inverted, vh, b), s
 
 
 def pseudo_product(u: Any, inverted: Any, vh: Any, b: Any) -> Any:
     """V diag(inverted) U^H b."""
     right = adjoint(u) if b is None else product(adjoint(u), b)
-    return product(adjoint(vh), times_rows(convert(inverted, right.dtype), right))
+    return product(adjoint(vh), scale_rows(convert(inverted, right.dtype), right))
 
 
 @least_squares.defjvp
@@ -283,7 +283,7 @@ def least_squares_tangent(hermitian: bool, primals: tuple, tangents: tuple) -> t
     (a, b, cutoff), (da, db, _) = primals, tangents
     u, s, vh = decomposed(a, hermitian)
     kept = kept_values(s, cutoff)
-    inverted = reciprocal_where(s, kept)
+    inverted = invert_where(s, kept)
     x = pseudo_product(u, inverted, vh, b)
     solved = lambda y: pseudo_product(u, inverted, vh, y)
     adjoint_solved = lambda y: pseudo_product(adjoint(vh), inverted, adjoint(u), y)
@@ -291,7 +291,7 @@ def least_squares_tangent(hermitian: bool, primals: tuple, tangents: tuple) -> t
     moved = -product(da, x) if db is None else db - product(da, x)
     dx = solved(moved + adjoint_solved(product(adjoint(da), rest)))
     outside = product(adjoint(da), adjoint_solved(x))
-    within = product(adjoint(vh), times_rows(convert(kept, a.dtype), product(vh, outside)))
+    within = product(adjoint(vh), scale_rows(convert(kept, a.dtype), product(vh, outside)))
     ds = real(sum(swap(product(adjoint(u), da)) * adjoint(vh), -2))
     return (x, s), (dx + outside - within, ds)
 
@@ -299,7 +299,7 @@ def least_squares_tangent(hermitian: bool, primals: tuple, tangents: tuple) -> t
 def identity_like_rows(a: Any) -> Any:
     """Identity matrices with as many rows as a."""
     m = a.shape[-2]
-    return convert(on_diagonal((*a.shape[:-2], m, m)), a.dtype)
+    return convert(mask_diagonal((*a.shape[:-2], m, m)), a.dtype)
 
 
 def residual(a: Any, x: Any, b: Any) -> Any:

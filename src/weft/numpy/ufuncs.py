@@ -187,7 +187,7 @@ def lexicographic(strict: Primitive, last: Primitive) -> Callable[[Any, Any], li
     """A comparison of complex numbers: by real part, and where those tie by imaginary part."""
 
     def compare(x: Any, y: Any) -> list:
-        x, y = ops.match(x, y)
+        x, y = ops.match_numbers(x, y)
         a, b = real_part(x), real_part(y)
         (tie,) = last.bind(imaginary_part(x), imaginary_part(y))
         (less_,) = strict.bind(a, b)

@@ -24,7 +24,7 @@ from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.shard_map import write_manual
 from weft.primitives.constant import stage_whole
-from weft.primitives.layout import moved_to_front, reduce_sum, reshape
+from weft.primitives.layout import move_to_front, reduce_sum, reshape
 from weft.transforms.batch import Axis, in_scope, unmapped_aval
 
 
@@ -93,7 +93,7 @@ class Pmap(Call):
         # the axis of devices stays in front of what it maps
         mapped = params["mapped_invars"]
         args = [
-            moved_to_front(x, 1) if m and d == 0 else x
+            move_to_front(x, 1) if m and d == 0 else x
             for x, d, m in zip(args, dims, mapped, strict=True)
         ]
         inner = [d and d - 1 if m else d for d, m in zip(dims, mapped, strict=True)]

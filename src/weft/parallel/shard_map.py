@@ -19,7 +19,7 @@ from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import with_entry
-from weft.primitives.collective import Varying, names_along, psum_p
+from weft.primitives.collective import Varying, axes_of_varying, psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
@@ -146,7 +146,7 @@ def residuals_over(
     """
     specs = []
     for aval in early.out_avals[n_known:]:
-        differs = names_along(aval.varying)
+        differs = axes_of_varying(aval.varying)
         names = [n for n in axes if n in differs or not tracked]
         specs.append(PartitionSpec(tuple(names)) if names else PartitionSpec())
     fresh = iter(specs)

@@ -12,7 +12,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
 from weft.primitives.families import Discrete
-from weft.primitives.layout import moved_to_front
+from weft.primitives.layout import move_to_front
 
 
 def define_integer_op(name: str, op: str, operands: int, doc: str) -> Elementwise:
@@ -96,7 +96,7 @@ class BitcastConvertType(Discrete):
     def batch(self, axis, args, dims, *, new_dtype):
         (x,), (d,) = args, dims
         if d == typeof(x).ndim - 1:  # the last axis may come or go
-            x, d = moved_to_front(x, d), 0
+            x, d = move_to_front(x, d), 0
         return self.bind(x, new_dtype=new_dtype), [d]
 
 

@@ -62,22 +62,22 @@ def lower_channelwise(
         each = x.shape[numbers.lhs_spec[0]] == params["batch_group_count"] == sizes[0]
         if not each or results > FEW_TAPS:
             return None
-        return lower_staged(hlo, kernels_of_batches, lhs, rhs, out, params)
+        return lower_staged(hlo, convolve_each_batch, lhs, rhs, out, params)
     if sizes[:2] != [groups, 1]:
         return None
     one_axis = groups == 1 and len(sizes) == 3
     if taps <= (FEW_TAPS_OF_ONE_AXIS if one_axis else FEW_TAPS):
-        return lower_staged(hlo, sum_of_slices, lhs, rhs, out, params)
+        return lower_staged(hlo, sum_slices, lhs, rhs, out, params)
     steps = (params[p] for p in ("window_strides", "lhs_dilation", "rhs_dilation"))
     if groups > 1 or any(n > 1 for step in steps for n in step) or results * taps < MANY_PRODUCTS:
         return None
     if results <= FEW_RESULTS and (results == 1 or results * x.size <= FEW_PRODUCTS):
-        return lower_staged(hlo, one_by_one, lhs, rhs, out, params)
+        return lower_staged(hlo, convolve_each_result, lhs, rhs, out, params)
     jaxpr, _ = stage(lambda x, k: [all_finite(x, k)], [x, k])
     (finite,) = lower_jaxpr(hlo, jaxpr, [lhs, rhs])
 
     def blocks() -> list:
-        return lower_staged(hlo, product_of_blocks, lhs, rhs, out, {**params, "prim": prim})
+        return lower_staged(hlo, multiply_blocks, lhs, rhs, out, {**params, "prim": prim})
 
     index = hlo.convert(finite, np.dtype(np.int32))
     return hlo.case(index, [lambda: plain(lhs, rhs, out), blocks], [out])
@@ -101,7 +101,7 @@ def lower_staged(
     return lower_jaxpr(hlo, jaxpr, [lhs, rhs])
 
 
-def canonical(fun: Callable) -> Callable:
+def canonicalize_layout(fun: Callable) -> Callable:
     """A convolution of x (batch, feature, spatial) and k (feature, spatial) for any layout."""
 
     def call(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
@@ -120,8 +120,8 @@ def all_finite(x: Any, k: Any) -> Any:
     return is_finite(add(total, other))
 
 
-@canonical
-def sum_of_slices(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+@canonicalize_layout
+def sum_slices(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     """The sum over the elements of the kernel of each times a slice of x."""
     strides, dilations = params["window_strides"], params["rhs_dilation"]
     total = None
@@ -136,8 +136,8 @@ def sum_of_slices(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     return total
 
 
-@canonical
-def one_by_one(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+@canonicalize_layout
+def convolve_each_result(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     """Each element of the result by itself, a product of the kernel and a window of x."""
     n, size, windows = shape[0], math.prod(k.shape), k.shape[1:]
     k = reshape(k, (size,))
@@ -149,7 +149,7 @@ def one_by_one(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     return reshape(slicing.concatenate([expand_dims(y, (1,)) for y in outs], 1), shape)
 
 
-def kernels_of_batches(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+def convolve_each_batch(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     """Each batch by a kernel of its own, features summed: the cotangent of a kernel per feature."""
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     k = transpose(k, [rhs_spec[lhs_spec.index(a)] for a in range(x.ndim)])
@@ -174,8 +174,8 @@ def block_size(n: int) -> int:
     return 16 if n < 64 else 32 if n < 512 else 64
 
 
-@canonical
-def product_of_blocks(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
+@canonicalize_layout
+def multiply_blocks(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
     """Neighbours along the kernel's longest axis taken together, so that matrices are multiplied.
 
     The axis is the last one in what follows; what is computed there has no axis of features.
@@ -185,12 +185,12 @@ def product_of_blocks(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> A
     k = transpose(reshape(k, k.shape[1:]), order)
     x = transpose(reshape(x, (x.shape[0], *x.shape[2:])), (0, *(a + 1 for a in order)))
     sizes = [shape[a + 2] for a in order]
-    combine = stacks_in_pairs if k.shape[-1] > sizes[-1] and x.shape[0] == 1 else blocks_in_turn
+    combine = convolve_in_pairs if k.shape[-1] > sizes[-1] and x.shape[0] == 1 else convolve_in_turn
     y = combine(x, k, sizes, params)
     return expand_dims(transpose(y, inverse_permutation((0, *(a + 1 for a in order)))), (1,))
 
 
-def blocks_in_turn(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
+def convolve_in_turn(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
     """A convolution over blocks of b, as features, for results no shorter than the kernel.
 
     out[q b + t] = sum over u, s of x[(q + u) b + s] * w[u, s, t], with w[u, s, t] = k[u b + s - t].
@@ -198,22 +198,22 @@ def blocks_in_turn(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
     n, size, lead = k.shape[-1], sizes[-1], k.shape[:-1]
     b = block_size(n)
     turns, rows = -(-size // b), -(-(n - 1) // b) + 1
-    x = in_blocks(x, turns + rows - 1, b)
+    x = split_blocks(x, turns + rows - 1, b)
     # rows of rows * b + 1 elements, read as rows one shorter: each starts one further to the right
     wide = rows * b + 1
-    k = lengthened(k, wide)
+    k = pad_last(k, wide)
     rank = len(lead)
     w = broadcast_in_dim(k, (*lead, b, wide), (*range(rank), rank + 1))
     w = reshape(w, (*lead, b * wide))
     w = slicing.slice_in_dim(w, 0, b * (wide - 1), 1, rank)
     w = reshape(w, (*lead, b, rows, b))
     w = transpose(w, (*range(rank), rank + 1, rank + 2, rank))  # what XLA has a fast kernel for
-    y = over_blocks(x, w, params)
+    y = convolve_blocks(x, w, params)
     y = reshape(y, (*y.shape[:-2], turns * b))
     return slicing.slice_in_dim(y, 0, size, 1, y.ndim - 1)
 
 
-def stacks_in_pairs(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
+def convolve_in_pairs(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
     """Products of blocks of b of x and of the kernel, for results shorter than the kernel.
 
     out[u b + s - t] = sum over v of x[(u + v) b + s] * k[v b + t], summed over s and t.
@@ -221,33 +221,33 @@ def stacks_in_pairs(x: Any, k: Any, sizes: list[int], params: dict) -> Any:
     n, size, lead = k.shape[-1], sizes[-1], tuple(sizes[:-1])
     b = block_size(size)
     turns, rows = -(-(size - 1) // b) + 1, -(-n // b)
-    x = in_blocks(x, turns + rows - 1, b)
+    x = split_blocks(x, turns + rows - 1, b)
     x = expand_dims(reshape(x, x.shape[1:]), (x.ndim - 1,))
     x = transpose(x, (x.ndim - 2, *range(x.ndim - 2), x.ndim - 1))  # s, spatial, 1
-    k = expand_dims(in_blocks(k, rows, b), (k.ndim,))  # spatial, 1, t
-    y = over_blocks(x, k, params)  # s, lead, u, t
+    k = expand_dims(split_blocks(k, rows, b), (k.ndim,))  # spatial, 1, t
+    y = convolve_blocks(x, k, params)  # s, lead, u, t
     rank = len(lead)
     y = transpose(y, (*range(1, rank + 1), rank + 2, rank + 1, 0))  # lead, t, u, s
     y = reshape(y, (*lead, b * turns * b))
     # rows of turns * b elements, read as rows one longer: each starts one further to the right
     wide = turns * b + 1
-    y = reshape(lengthened(y, b * wide), (*lead, b, wide))
+    y = reshape(pad_last(y, b * wide), (*lead, b, wide))
     y = slicing.slice_in_dim(reduce_sum(y, (rank,)), 0, size, 1, rank)
     return expand_dims(y, (0,))
 
 
-def lengthened(x: Any, size: int) -> Any:
+def pad_last(x: Any, size: int) -> Any:
     """x with zeros at the end of its last axis."""
     config = [(0, 0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1], 0)]
     return slicing.pad(x, literal(0, x.dtype), config)
 
 
-def in_blocks(x: Any, count: int, b: int) -> Any:
+def split_blocks(x: Any, count: int, b: int) -> Any:
     """x with its last axis as `count` blocks of b."""
-    return reshape(lengthened(x, count * b), (*x.shape[:-1], count, b))
+    return reshape(pad_last(x, count * b), (*x.shape[:-1], count, b))
 
 
-def over_blocks(x: Any, k: Any, params: dict) -> Any:
+def convolve_blocks(x: Any, k: Any, params: dict) -> Any:
     """The convolution of x (batch, spatial, features) with k (spatial, in, out)."""
     prim, rank = params["prim"], x.ndim - 2
     image = (0, rank + 1, *range(1, rank + 1))

@@ -24,20 +24,20 @@ from weft.primitives.copies import (
     Groups,
     Name,
     all_reduce,
-    arranged,
-    cut,
+    arrange,
+    axis_names,
     device_rows,
-    fetched,
+    fetch_copies,
     gather_devices,
     i64_matrix,
-    merged,
-    moved,
+    merge_dims,
+    move_dim,
     name_text,
     named_axis,
-    names_of,
-    of_device,
     own_index,
     replica_groups,
+    split_dim,
+    write_for_device,
 )
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from weft.primitives.elementwise import add, add_p, div, eq, mul, select
@@ -54,7 +54,7 @@ from weft.primitives.layout import (
     convert,
     iota,
     literal,
-    moved_to_front,
+    move_to_front,
     reduce_sum,
     reshape,
     zeros,
@@ -86,7 +86,7 @@ class Varying:
         found = cls._interned.get(key)
         if found is None and key:
             new = object.__new__(cls)
-            new.names = in_scope_order(names)
+            new.names = order_by_scope(names)
             found = cls._interned.setdefault(key, new)  # another thread's, if it was quicker
         return found
 
@@ -118,21 +118,21 @@ class Varying:
         return Varying.of, (self.names,)
 
 
-def in_scope_order(names: Iterable[Name]) -> tuple[Name, ...]:
+def order_by_scope(names: Iterable[Name]) -> tuple[Name, ...]:
     """Each name once, in the order of the axes in scope."""
     scope = [axis.name for axis in named_axes.value]
     place = {name: i for i, name in enumerate(scope)}
     return tuple(sorted(dict.fromkeys(names), key=lambda n: place.get(n, len(scope))))
 
 
-def names_along(varying: Varying | None) -> tuple[Name, ...]:
+def axes_of_varying(varying: Varying | None) -> tuple[Name, ...]:
     """The axes that it names; none of None."""
     return () if varying is None else varying.names
 
 
 def varying_names(x: Any) -> tuple[Name, ...]:
     """The axes of a mesh along which a value may differ."""
-    return names_along(typeof(x).varying)
+    return axes_of_varying(typeof(x).varying)
 
 
 # --- the family ---------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class Collective(Primitive):
     hidden: tuple[str, ...] = ()  # parameters that are not printed
 
     def refers(self, params):
-        return References(uses=names_of(params))
+        return References(uses=axis_names(params))
 
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if k not in self.hidden}
@@ -168,7 +168,7 @@ class Collective(Primitive):
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
-        names = names_of(params)
+        names = axis_names(params)
         if axis.name not in names:
             return self.beside(x, d, params)
         if len(names) > 1:
@@ -188,29 +188,29 @@ class Collective(Primitive):
         # in even groups: one more axis in front, which counts them
         order = [i for group in groups for i in group]
         count, each = len(groups), len(groups[0])
-        x = cut(arranged(x, order, 0), 0, count)
+        x = split_dim(arrange(x, order, 0), 0, count)
         out, d = self.along(x, 1, each, self.shifted(params, 0))
         if d is None:
             shape = typeof(out).shape
             kept = [i for i in range(len(shape) + 1) if i != 1]
             out = broadcast_in_dim(out, (count, each, *shape[1:]), kept)
         else:
-            out = moved(out, d, 1)
-        return arranged(merged(out, 0), inverse_permutation(order), 0)
+            out = move_dim(out, d, 1)
+        return arrange(merge_dims(out, 0), inverse_permutation(order), 0)
 
     def batch_one_of(self, axis, x, d, names, params):
         """With a mapped axis that is one of several named: fetch all copies, and keep one's own."""
-        y, sizes, rest = all_copies(self.name, axis, x, d, names)
+        y, sizes, rest = gather_copies(self.name, axis, x, d, names)
         out = self.whole(y, math.prod(sizes), params)
         at = names.index(axis.name)
         before, after = math.prod(sizes[:at]), math.prod(sizes[at + 1 :])
         shape = typeof(out).shape[1:]
-        out = moved(reshape(out, (before, axis.size, after, *shape)), 1, 2)
+        out = move_dim(reshape(out, (before, axis.size, after, *shape)), 1, 2)
         out = reshape(out, (before * after, axis.size, *shape))
         return [dynamic_index_in_dim(out, copy_index(rest), 0, keepdims=False)], [0]
 
 
-def all_copies(op: str, axis: Any, x: Any, d: int | None, names: Sequence[Name]) -> tuple:
+def gather_copies(op: str, axis: Any, x: Any, d: int | None, names: Sequence[Name]) -> tuple:
     """The operand in all copies along `names`, of which `axis` is mapped, in front of `x`.
 
     Also the sizes of the axes, and the names of those that are not mapped.
@@ -221,7 +221,7 @@ def all_copies(op: str, axis: Any, x: Any, d: int | None, names: Sequence[Name])
     before, after = math.prod(sizes[:at]), math.prod(sizes[at + 1 :])
     y = all_gather(batched_at_front(x, d, axis.size), rest, before * after)
     shape = typeof(y).shape[2:]
-    y = moved(reshape(y, (before, after, axis.size, *shape)), 2, 1)
+    y = move_dim(reshape(y, (before, after, axis.size, *shape)), 2, 1)
     return reshape(y, (math.prod(sizes), *shape)), sizes, rest
 
 
@@ -248,7 +248,7 @@ class AllReduce(Collective):
     def refers(self, params):
         axes = params["axes"]
         whole = params["axis_index_groups"] is None
-        return References(uses=names_of(params), drops=axes if whole else ())
+        return References(uses=axis_names(params), drops=axes if whole else ())
 
     def lower(self, hlo, x, *, axes, axis_index_groups):
         groups = replica_groups(hlo, self.name, axes, axis_index_groups)
@@ -258,10 +258,10 @@ class AllReduce(Collective):
         groups = params["axis_index_groups"]
         if groups is None or len({len(g) for g in groups}) == 1:
             return super().whole(x, size, params)
-        parts = [self.along(arranged(x, g, 0), 0, len(g), params)[0] for g in groups]
+        parts = [self.along(arrange(x, g, 0), 0, len(g), params)[0] for g in groups]
         found = concatenate([batched_at_front(y, None, 1) for y in parts], 0)
         place = {i: k for k, g in enumerate(groups) for i in g}
-        return arranged(found, [place[i] for i in range(size)], 0)
+        return arrange(found, [place[i] for i in range(size)], 0)
 
     def batch_one_of(self, axis, x, d, names, params):
         if params["axis_index_groups"] is not None:
@@ -323,7 +323,7 @@ class AllExtremum(AllReduce):
             return super().lower(hlo, x, axes=axes, axis_index_groups=axis_index_groups)
         # the engine reduces no complex numbers this way
         rows = device_rows(hlo, self.name, axes)
-        y = fetched(hlo, x, rows, axis_index_groups, self.reduction.identity(x.aval.dtype))
+        y = fetch_copies(hlo, x, rows, axis_index_groups, self.reduction.identity(x.aval.dtype))
         return self.reduction.lower(hlo, y, axes=(0,))
 
     def jvp(self, primals, tangents, *, axes, axis_index_groups):
@@ -397,7 +397,7 @@ pvary_p = Pvary()
 def pvary(x: Any, names: Sequence[Name]) -> Any:
     """`x` as a value that may differ along axes of a mesh."""
     have = varying_names(x)
-    axes = tuple(n for n in in_scope_order(names) if n not in have)
+    axes = tuple(n for n in order_by_scope(names) if n not in have)
     return pvary_p.bind(x, axes=axes)[0] if axes else x
 
 
@@ -443,8 +443,8 @@ class AllGather(Collective, LinearPrimitive):
 
     def along(self, x, d, size, params):
         k = params["all_gather_dimension"]
-        x = moved(x, d, k)
-        return (merged(x, k) if params["tiled"] else x), None
+        x = move_dim(x, d, k)
+        return (merge_dims(x, k) if params["tiled"] else x), None
 
     def shifted(self, params, d):
         k = params["all_gather_dimension"]
@@ -458,7 +458,7 @@ class AllGather(Collective, LinearPrimitive):
     def batch_one_of(self, axis, x, d, names, params):
         if params["axis_index_groups"] is not None:
             return super().batch_one_of(axis, x, d, names, params)
-        y, sizes, _ = all_copies(self.name, axis, x, d, names)
+        y, sizes, _ = gather_copies(self.name, axis, x, d, names)
         out, d = self.along(y, 0, math.prod(sizes), params)
         return [out], [d]
 
@@ -553,7 +553,7 @@ class ReduceScatter(Collective, LinearPrimitive):
     def along(self, x, d, size, params):
         total = reduce_sum(x, (d,))
         k = params["scatter_dimension"]
-        return (cut(total, k, size) if params["tiled"] else total), k
+        return (split_dim(total, k, size) if params["tiled"] else total), k
 
     def shifted(self, params, d):
         k = params["scatter_dimension"]
@@ -607,7 +607,7 @@ class AllToAll(Collective, LinearPrimitive):
             self.abstract_eval(x.aval, **params),
             channel_handle=CHANNEL,
             concat_dimension=f"{params['concat_axis']} : i64",
-            replica_groups=replica_groups(hlo, self.name, names_of(params), groups),
+            replica_groups=replica_groups(hlo, self.name, axis_names(params), groups),
             split_count=f"{params['axis_size']} : i64",
             split_dimension=f"{params['split_axis']} : i64",
         )
@@ -617,9 +617,10 @@ class AllToAll(Collective, LinearPrimitive):
 
     def along(self, x, d, size, params):
         split, concat = params["split_axis"], params["concat_axis"]
-        x = cut(moved_to_front(x, d), split + 1, size)  # the sender, ..., the receiver, part, ...
-        x = moved(x, split + 1, 0)  # the receiver, the sender, ...
-        return merged(moved(x, 1, concat + 1), concat + 1), 0
+        # the sender, ..., the receiver, part, ...
+        x = split_dim(move_to_front(x, d), split + 1, size)
+        x = move_dim(x, split + 1, 0)  # the receiver, the sender, ...
+        return merge_dims(move_dim(x, 1, concat + 1), concat + 1), 0
 
     def shifted(self, params, d):
         changed = {k: params[k] + (d <= params[k]) for k in ("split_axis", "concat_axis")}
@@ -661,7 +662,7 @@ class Ppermute(Collective, LinearPrimitive):
         sources = [-1] * size
         for i, j in params["perm"]:
             sources[j] = i
-        return arranged(x, sources, d), d
+        return arrange(x, sources, d), d
 
 
 ppermute_p = Ppermute()
@@ -681,7 +682,7 @@ class Pbroadcast(Collective, LinearPrimitive):
         return [x]
 
     def lower(self, hlo, x, *, axis_name, source):
-        names = names_of({"axis_name": axis_name})
+        names = axis_names({"axis_name": axis_name})
         rows = device_rows(hlo, self.name, names)
         aval = x.aval.strong()
         here = hlo.compare("EQ", own_index(hlo, rows), hlo.constant(source, ShapedArray((), INT)))
@@ -693,7 +694,7 @@ class Pbroadcast(Collective, LinearPrimitive):
 
     def transpose(self, cts, x, *, axis_name, source):
         ct = cts[0]
-        names = names_of({"axis_name": axis_name})
+        names = axis_names({"axis_name": axis_name})
         # the sum stays varying: all but the source take nothing from it
         total = pvary(psum(ct, names), varying_names(ct))
         here = eq(copy_index(names), literal(source, INT))
@@ -742,7 +743,7 @@ class AxisIndex(Discrete):
             (found,) = hlo.like("remainder", row, number(rows.shape[1]))
             return hlo.convert(found, INT)
 
-        return [of_device(hlo, index)]
+        return [write_for_device(hlo, index)]
 
     def batch(self, axis, args, dims, *, axis_name, tracked):
         return [iota(INT, axis.size)], [0]

@@ -31,7 +31,7 @@ from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
     convert,
-    moved_to_front,
+    move_to_front,
     reshape,
     rev,
     transpose,
@@ -204,19 +204,19 @@ class ConvGeneralDilated(Bilinear):
         (lhs, rhs), (i, j), numbers = args, dims, params["dimension_numbers"]
         features, batches = params["feature_group_count"], params["batch_group_count"]
         if j is None:
-            lhs = merged(lhs, i, numbers.lhs_spec[0], batches)
+            lhs = merge_mapped(lhs, i, numbers.lhs_spec[0], batches)
             (out,) = self.bind(lhs, rhs, **params)
-            return unmerged(out, numbers.out_spec[0], axis.size)
+            return split_mapped(out, numbers.out_spec[0], axis.size)
         if i is None:
-            rhs = merged(rhs, j, numbers.rhs_spec[0], features * batches)
+            rhs = merge_mapped(rhs, j, numbers.rhs_spec[0], features * batches)
             (out,) = self.bind(lhs, rhs, **params)
-            return unmerged(out, numbers.out_spec[1], axis.size, features * batches)
+            return split_mapped(out, numbers.out_spec[1], axis.size, features * batches)
         grouped = "batch_group_count" if batches > 1 else "feature_group_count"
-        lhs = merged(lhs, i, numbers.lhs_spec[0 if batches > 1 else 1])
-        rhs = merged(rhs, j, numbers.rhs_spec[0])
+        lhs = merge_mapped(lhs, i, numbers.lhs_spec[0 if batches > 1 else 1])
+        rhs = merge_mapped(rhs, j, numbers.rhs_spec[0])
         params[grouped] *= axis.size
         (out,) = self.bind(lhs, rhs, **params)
-        return unmerged(out, numbers.out_spec[1], axis.size)
+        return split_mapped(out, numbers.out_spec[1], axis.size)
 
     def empty_type(self, args: Any, dims: Any, params: dict) -> ShapedArray:
         """The type of the result where the mapped axis has size 0."""
@@ -333,7 +333,7 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
     groups = params["feature_group_count"] * batches
     o, i, *spatial = rhs_spec
     windows = [typeof(rhs).shape[a] for a in spatial]
-    rhs = rev(moved_group(rhs, o, i, groups), spatial)
+    rhs = rev(move_group(rhs, o, i, groups), spatial)
     padding = []
     for n, m, k, (lo, _), s, ld, rd in zip(
         [shape[a] for a in lhs_spec[2:]],
@@ -354,7 +354,7 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
         "batch_group_count": 1,
     }
     (g,) = conv_general_dilated_p.bind(ct, rhs, **params)
-    return moved_group(g, lhs_spec[1], lhs_spec[0], batches)
+    return move_group(g, lhs_spec[1], lhs_spec[0], batches)
 
 
 def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
@@ -385,7 +385,7 @@ def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
     return conv_general_dilated_p.bind(lhs, ct, **params)[0]
 
 
-def moved_group(x: Any, source: int, target: int, groups: int) -> Any:
+def move_group(x: Any, source: int, target: int, groups: int) -> Any:
     """`x` with the outer part of axis `source`, of size `groups`, as the outer part of `target`."""
     if groups == 1:
         return x
@@ -399,9 +399,9 @@ def moved_group(x: Any, source: int, target: int, groups: int) -> Any:
     return reshape(transpose(reshape(x, parts), rest), out)
 
 
-def merged(x: Any, mapped: int, into: int, groups: int = 1) -> Any:
+def merge_mapped(x: Any, mapped: int, into: int, groups: int = 1) -> Any:
     """`x` with its mapped axis joined to axis `into` of an element, within each of its groups."""
-    x = moved_to_front(x, mapped)
+    x = move_to_front(x, mapped)
     size, *shape = typeof(x).shape
     parts = (size, *shape[:into], groups, shape[into] // groups, *shape[into + 1 :])
     order = [*range(1, into + 2), 0, *range(into + 2, len(parts))]
@@ -411,14 +411,14 @@ def merged(x: Any, mapped: int, into: int, groups: int = 1) -> Any:
     return reshape(transpose(reshape(x, parts), order), shape)
 
 
-def unmerged(x: Any, into: int, size: int, groups: int = 1) -> tuple[list, list]:
-    """The inverse of `merged`: the array, and where its mapped axis is, as a batch rule returns."""
+def split_mapped(x: Any, into: int, size: int, groups: int = 1) -> tuple[list, list]:
+    """The inverse of `merge_mapped`: the array, and where its mapped axis is, as in batch rules."""
     shape = typeof(x).shape
     each = shape[into] // size
     if groups == 1:
         return [reshape(x, (*shape[:into], size, each, *shape[into + 1 :]))], [into]
     x = reshape(x, (*shape[:into], groups, size, each // groups, *shape[into + 1 :]))
-    x = moved_to_front(x, into + 1)
+    x = move_to_front(x, into + 1)
     return [reshape(x, (size, *shape[:into], each, *shape[into + 1 :]))], [0]
 
 

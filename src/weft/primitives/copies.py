@@ -34,10 +34,10 @@ def named_axis(op: str, name: Name) -> Any:
     for axis in reversed(named_axes.value):
         if axis.name == name:
             return axis
-    raise UnboundAxisError(unbound(op, name, [(a.name, a.size) for a in named_axes.value]))
+    raise UnboundAxisError(describe_unbound(op, name, [(a.name, a.size) for a in named_axes.value]))
 
 
-def unbound(op: str, name: Name, scope: Sequence[tuple[Name, int]]) -> str:
+def describe_unbound(op: str, name: Name, scope: Sequence[tuple[Name, int]]) -> str:
     """What to say of an axis that is not in scope."""
     given = ", ".join(f"{n!r} (size {size})" for n, size in scope if n is not None)
     return (
@@ -46,13 +46,13 @@ def unbound(op: str, name: Name, scope: Sequence[tuple[Name, int]]) -> str:
     )
 
 
-def names_of(params: dict) -> tuple[Name, ...]:
+def axis_names(params: dict) -> tuple[Name, ...]:
     """The axes that an application is along."""
     names = params["axes"] if "axes" in params else params["axis_name"]
     return names if type(names) is tuple else (names,)
 
 
-def size_of(op: str, names: Sequence[Name]) -> int:
+def count_copies(op: str, names: Sequence[Name]) -> int:
     """How many copies there are along axes in scope."""
     return math.prod(named_axis(op, n).size for n in names)
 
@@ -68,14 +68,14 @@ def name_text(names: Any) -> str:
 FEW = 8  # slices and zeros, up to so many, cost less than a gather
 
 
-def arranged(x: Any, places: Sequence[int], dim: int) -> Any:
+def arrange(x: Any, places: Sequence[int], dim: int) -> Any:
     """out[k] = x[places[k]] along `dim`; zeros where places[k] is negative."""
     aval = typeof(x)
     if list(places) == list(range(aval.shape[dim])):
         return x
-    runs = in_runs(places)
+    runs = find_runs(places)
     if len(runs) > FEW:
-        return gathered(x, places, dim)
+        return gather_places(x, places, dim)
     parts = []
     for start, count in runs:
         if start >= 0:
@@ -86,7 +86,7 @@ def arranged(x: Any, places: Sequence[int], dim: int) -> Any:
     return concatenate(parts, dim) if len(parts) > 1 else parts[0]
 
 
-def in_runs(places: Sequence[int]) -> list[tuple[int, int]]:
+def find_runs(places: Sequence[int]) -> list[tuple[int, int]]:
     """Places as (first, count) of runs that ascend by one, or stay negative."""
     runs: list[tuple[int, int]] = []
     for p in places:
@@ -98,8 +98,8 @@ def in_runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def gathered(x: Any, places: Sequence[int], dim: int) -> Any:
-    """`arranged`, for many runs."""
+def gather_places(x: Any, places: Sequence[int], dim: int) -> Any:
+    """`arrange`, for many runs."""
     shape = typeof(x).shape
     found = gather(
         x,
@@ -116,20 +116,20 @@ def gathered(x: Any, places: Sequence[int], dim: int) -> Any:
     return found
 
 
-def moved(x: Any, source: int, target: int) -> Any:
+def move_dim(x: Any, source: int, target: int) -> Any:
     """`x` with its axis `source` at place `target`."""
     order = [i for i in range(typeof(x).ndim) if i != source]
     order.insert(target, source)
     return transpose(x, order)
 
 
-def merged(x: Any, dim: int) -> Any:
+def merge_dims(x: Any, dim: int) -> Any:
     """`x` with axes `dim` and `dim + 1` as one."""
     shape = typeof(x).shape
     return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
 
-def cut(x: Any, dim: int, count: int) -> Any:
+def split_dim(x: Any, dim: int, count: int) -> Any:
     """`x` with axis `dim` as two, the first of size `count`."""
     shape = typeof(x).shape
     return reshape(x, (*shape[:dim], count, shape[dim] // count, *shape[dim + 1 :]))
@@ -146,7 +146,7 @@ def device_rows(hlo: Any, op: str, names: Sequence[Name]) -> np.ndarray:
     place = {name: i for i, (name, _) in enumerate(mesh)}
     for name in names:
         if name not in place:
-            raise UnboundAxisError(unbound(op, name, mesh))
+            raise UnboundAxisError(describe_unbound(op, name, mesh))
     sizes = [size for _, size in mesh]
     ids = np.arange(math.prod(sizes)).reshape(sizes)
     along = [place[name] for name in names]
@@ -205,7 +205,7 @@ def gather_devices(
     )
 
 
-def of_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
+def write_for_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
     """The int32 that `write` makes of the device's number.
 
     It is the same along the axes that the compiler splits over; a device has a number only where
@@ -236,7 +236,8 @@ def own_index(hlo: Any, rows: np.ndarray) -> Any:
     """Where a device stands in its row of devices that take part together."""
     place = np.zeros(rows.size, INT)
     place[rows] = np.arange(rows.shape[1], dtype=INT)
-    return of_device(hlo, lambda device: look_up(hlo, place, Expr(hlo, device)).reshape(()).value)
+    write = lambda device: look_up(hlo, place, Expr(hlo, device)).reshape(()).value
+    return write_for_device(hlo, write)
 
 
 def look_up(hlo: Any, table: np.ndarray, at: Expr) -> Expr:
@@ -244,7 +245,7 @@ def look_up(hlo: Any, table: np.ndarray, at: Expr) -> Expr:
     return Expr(hlo, hlo.constant(table, ShapedArray(table.shape, INT))).slice_at([at], (1,))
 
 
-def fetched(hlo: Any, x: Any, rows: np.ndarray, groups: Groups | None, nothing: Any) -> Any:
+def fetch_copies(hlo: Any, x: Any, rows: np.ndarray, groups: Groups | None, nothing: Any) -> Any:
     """The operands of all devices of a row, in front; with groups, `nothing` for other groups'."""
     count = rows.shape[1]
     (y,) = gather_devices(hlo, x, i64_matrix(rows), count)

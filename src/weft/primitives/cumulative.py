@@ -29,7 +29,7 @@ from weft.primitives.elementwise import (
     min,
     min_p,
     mul,
-    named,
+    name_function,
     real,
     select,
     sub,
@@ -37,7 +37,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.families import LinearPrimitive, check_axes, check_kind
 from weft.primitives.layout import literal, rev
-from weft.primitives.reduction import highest, lowest, times
+from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
 from weft.xla.lower import lower_jaxpr
@@ -85,7 +85,7 @@ class Cumulative(Primitive):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, axis=axis, reverse=reverse)
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
-        _, dot = running(self.step, pair, (axis, axis))
+        _, dot = reduce_running(self.step, pair, (axis, axis))
         return [out], [rev(dot, (axis,)) if reverse else dot]
 
     def batch(self, mapped, args, dims, *, axis, reverse):
@@ -102,7 +102,7 @@ class CumulativeSum(Cumulative, LinearPrimitive):
         return self.bind(cts[0], axis=axis, reverse=not reverse)
 
 
-def running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
+def reduce_running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
     """The running reduction of arrays, each along its axis: of neighbours in pairs, then between.
 
     `combine(lefts, rights)` is associative; it is applied 2 log2(n) times to 2 n elements in all.
@@ -115,15 +115,15 @@ def running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
         pairs = zip(arrays, axes, strict=True)
         return [slice_in_dim(x, start, stop, step, axis) for x, axis in pairs]
 
-    odd = running(combine, combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2)), axes)
+    odd = reduce_running(combine, combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2)), axes)
     even = part(xs, 0, 1)
     if n > 2:
         later = combine(part(odd, 0, (n - 1) // 2), part(xs, 2, n, 2))
         even = [concatenate(pair, axis) for *pair, axis in zip(even, later, axes, strict=True)]
-    return [interleaved(*each) for each in zip(even, odd, axes, strict=True)]
+    return [interleave(*each) for each in zip(even, odd, axes, strict=True)]
 
 
-def interleaved(x: Any, y: Any, axis: int) -> Any:
+def interleave(x: Any, y: Any, axis: int) -> Any:
     """The elements of x and y in turn along an axis; x has as many as y, or one more."""
     n, m, dtype = typeof(x).shape[axis], typeof(y).shape[axis], typeof(x).dtype
     zero = dtype.type(-0.0 if dtypes.is_inexact(dtype) else 0)  # -0 + x is x, also for x = -0
@@ -249,7 +249,7 @@ class RunningLoops:
 # --- the members ----------------------------------------------------------------------------
 
 
-def step_of(prim: Primitive) -> Callable:
+def derive_step(prim: Primitive) -> Callable:
     """How pairs (value, tangent) combine by a primitive of two operands."""
 
     def step(xs: Sequence[Any], ys: Sequence[Any]) -> list:
@@ -266,10 +266,10 @@ def log_of_sum(x: Any, y: Any) -> Any:
         top, low = select(larger, x, y), select(larger, y, x)
     else:
         top, low = max(x, y), min(x, y)
-    return add(top, log1p(exp(difference(low, top))))
+    return add(top, log1p(exp(subtract_infinities(low, top))))
 
 
-def difference(x: Any, y: Any) -> Any:
+def subtract_infinities(x: Any, y: Any) -> Any:
     """x - y, which is 0 also for equal infinities."""
     return select(eq(x, y), literal(0, typeof(x).dtype), sub(x, y))
 
@@ -285,8 +285,8 @@ logaddexp_p = Costly(
     "logaddexp",
     lower_log_of_sum,
     [
-        lambda t, z, x, y: mul(t, exp(difference(x, z))),
-        lambda t, z, x, y: mul(t, exp(difference(y, z))),
+        lambda t, z, x, y: mul(t, exp(subtract_infinities(x, z))),
+        lambda t, z, x, y: mul(t, exp(subtract_infinities(y, z))),
     ],
     takes="inexact",
     doc="log(exp(x) + exp(y)), exact where exp overflows; infinities of one sign give themselves.",
@@ -297,34 +297,49 @@ cumsum_p = CumulativeSum(
     "cumsum", add, lambda dtype: 0, None, "number", "out[i] = x[0] + ... + x[i] along `axis`."
 )
 cumprod_p = Cumulative(
-    "cumprod", mul, lambda dtype: 1, times, "number", "out[i] = x[0] * ... * x[i] along `axis`."
+    "cumprod",
+    mul,
+    lambda dtype: 1,
+    multiply_pairs,
+    "number",
+    "out[i] = x[0] * ... * x[i] along `axis`.",
 )
 cummax_p = Cumulative(
-    "cummax", max, lowest, step_of(max_p), "number", "The maximum of x[0] ... x[i] along `axis`."
+    "cummax",
+    max,
+    lowest_value,
+    derive_step(max_p),
+    "number",
+    "The maximum of x[0] ... x[i] along `axis`.",
 )
 cummin_p = Cumulative(
-    "cummin", min, highest, step_of(min_p), "number", "The minimum of x[0] ... x[i] along `axis`."
+    "cummin",
+    min,
+    highest_value,
+    derive_step(min_p),
+    "number",
+    "The minimum of x[0] ... x[i] along `axis`.",
 )
 cummax_p.elements = cummin_p.elements = "chosen"
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
     logaddexp,
     lambda dtype: -np.inf,
-    step_of(logaddexp_p),
+    derive_step(logaddexp_p),
     "inexact",
     "out[i] = log(exp(x[0]) + ... + exp(x[i])) along `axis`.",
 )
 
 
-def cumulative(prim: Cumulative) -> Callable[..., Any]:
+def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
     """The function of a running reduction."""
 
     def fun(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))[0]
 
-    return named(fun, prim)
+    return name_function(fun, prim)
 
 
 cumsum, cumprod, cummax, cummin, cumlogsumexp = map(
-    cumulative, (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
+    define_cumulative, (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 )

@@ -19,13 +19,13 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
-from weft.primitives.elementwise import add, bitwise_and, convolved, le, lt, select, sub
+from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
 from weft.primitives.families import shift_axes
 from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
     convert,
-    moved_to_front,
+    move_to_front,
     transpose,
     zeros,
 )
@@ -77,7 +77,7 @@ class DotAlgorithm(NamedTuple):
     allow_imprecise_accumulation: bool = False
 
 
-def _algorithm(kind: str, accumulate: str, operations: int = 1, fast: bool = False) -> Any:
+def _define_algorithm(kind: str, accumulate: str, operations: int = 1, fast: bool = False) -> Any:
     return DotAlgorithm(kind, kind, accumulate, 1, 1, operations, fast)
 
 
@@ -88,21 +88,21 @@ class DotAlgorithmPreset(enum.Enum):
     """
 
     DEFAULT = None
-    ANY_F8_ANY_F8_F32 = _algorithm("any", "float32")
-    ANY_F8_ANY_F8_F32_FAST_ACCUM = _algorithm("any", "float32", fast=True)
-    ANY_F8_ANY_F8_ANY = _algorithm("any", "any")
-    ANY_F8_ANY_F8_ANY_FAST_ACCUM = _algorithm("any", "any", fast=True)
-    F16_F16_F16 = _algorithm("float16", "float16")
-    F16_F16_F32 = _algorithm("float16", "float32")
-    BF16_BF16_BF16 = _algorithm("bfloat16", "bfloat16")
-    BF16_BF16_F32 = _algorithm("bfloat16", "float32")
-    BF16_BF16_F32_X3 = _algorithm("bfloat16", "float32", 3)
-    BF16_BF16_F32_X6 = _algorithm("bfloat16", "float32", 6)
-    BF16_BF16_F32_X9 = _algorithm("bfloat16", "float32", 9)
-    TF32_TF32_F32 = _algorithm("tf32", "float32")
-    TF32_TF32_F32_X3 = _algorithm("tf32", "float32", 3)
-    F32_F32_F32 = _algorithm("float32", "float32")
-    F64_F64_F64 = _algorithm("float64", "float64")
+    ANY_F8_ANY_F8_F32 = _define_algorithm("any", "float32")
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = _define_algorithm("any", "float32", fast=True)
+    ANY_F8_ANY_F8_ANY = _define_algorithm("any", "any")
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = _define_algorithm("any", "any", fast=True)
+    F16_F16_F16 = _define_algorithm("float16", "float16")
+    F16_F16_F32 = _define_algorithm("float16", "float32")
+    BF16_BF16_BF16 = _define_algorithm("bfloat16", "bfloat16")
+    BF16_BF16_F32 = _define_algorithm("bfloat16", "float32")
+    BF16_BF16_F32_X3 = _define_algorithm("bfloat16", "float32", 3)
+    BF16_BF16_F32_X6 = _define_algorithm("bfloat16", "float32", 6)
+    BF16_BF16_F32_X9 = _define_algorithm("bfloat16", "float32", 9)
+    TF32_TF32_F32 = _define_algorithm("tf32", "float32")
+    TF32_TF32_F32_X3 = _define_algorithm("tf32", "float32", 3)
+    F32_F32_F32 = _define_algorithm("float32", "float32")
+    F64_F64_F64 = _define_algorithm("float64", "float64")
 
     def __repr__(self) -> str:
         return f"DotAlgorithmPreset.{self.name}"
@@ -115,10 +115,10 @@ _BF16, _F32 = np.dtype("bfloat16"), np.dtype("float32")
 _PRESETS = DotAlgorithmPreset.__members__
 # What XLA:CPU computes; other algorithms it would refuse in the middle of compiling.
 _ON_CPU = (
-    _algorithm("float16", "float16"),
-    *(_algorithm("bfloat16", "float32", passes) for passes in (1, 3, 6)),
-    _algorithm("float32", "float32"),
-    _algorithm("float64", "float64"),
+    _define_algorithm("float16", "float16"),
+    *(_define_algorithm("bfloat16", "float32", passes) for passes in (1, 3, 6)),
+    _define_algorithm("float32", "float32"),
+    _define_algorithm("float64", "float64"),
 )
 
 PrecisionLike = (
@@ -167,7 +167,7 @@ def precision_config(precision: Any) -> str:
     return f"[{', '.join(f'#stablehlo<precision {p.name}>' for p in pair)}]"
 
 
-def swapped(precision: Any) -> Any:
+def swap_precision(precision: Any) -> Any:
     """The precision of the product with its operands exchanged."""
     return precision[::-1] if type(precision) is tuple else precision
 
@@ -225,7 +225,7 @@ class Bilinear(Primitive):
         return [out], [dots[0] if len(dots) == 1 else add(*dots)]
 
     def series(self, k, xs, ys, **params):
-        return [convolved(lambda x, y: self.bind(x, y, **params)[0], k, *xs)]
+        return [convolve_terms(lambda x, y: self.bind(x, y, **params)[0], k, *xs)]
 
 
 class DotGeneral(Bilinear):
@@ -283,13 +283,13 @@ class DotGeneral(Bilinear):
         (ct,) = cts
         left = isinstance(lhs, Linear)
         x, other = (lhs, rhs) if left else (rhs, lhs)
-        numbers, ct_first, permutation = transposed_product(
+        numbers, ct_first, permutation = plan_transpose(
             dimension_numbers, left, x.aval.ndim, typeof(other).ndim
         )
         (g,) = self.bind(
             *((ct, other) if ct_first else (other, ct)),
             dimension_numbers=numbers,
-            precision=precision if left == ct_first else swapped(precision),
+            precision=precision if left == ct_first else swap_precision(precision),
             **params,
         )
         if permutation is not None:
@@ -338,7 +338,7 @@ def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any
 
 
 @functools.cache
-def transposed_product(
+def plan_transpose(
     numbers: tuple, left: bool, rank: int, other_rank: int
 ) -> tuple[tuple, bool, tuple[int, ...] | None]:
     """How the product of a cotangent with the other operand gives the cotangent of an operand.
@@ -439,14 +439,14 @@ def dot_general(
     return dot_general_p.bind(
         lhs,
         rhs,
-        dimension_numbers=((indices(lc), indices(rc)), (indices(lb), indices(rb))),
+        dimension_numbers=((index_tuple(lc), index_tuple(rc)), (index_tuple(lb), index_tuple(rb))),
         precision=canonical_precision("dot_general", precision),
         preferred_element_type=preferred_element_type,
         out_sharding=None,
     )[0]
 
 
-def indices(axes: Sequence[int]) -> tuple[int, ...]:
+def index_tuple(axes: Sequence[int]) -> tuple[int, ...]:
     """Axes as a tuple of ints."""
     return tuple(map(operator.index, axes))
 
@@ -534,9 +534,9 @@ def ragged_dot_general(
     axes of `lhs` outside the ragged one: batch axes, and those of its kind before it.
     """
     (contracting, batch), ragged, group = ragged_dot_dimension_numbers
-    (lc, rc), (lb, rb) = map(indices, contracting), map(indices, batch)
+    (lc, rc), (lb, rb) = map(index_tuple, contracting), map(index_tuple, batch)
     x, y, sizes = typeof(lhs), typeof(rhs), typeof(group_sizes)
-    (ragged,), group = indices(ragged), indices(group)
+    (ragged,), group = index_tuple(ragged), index_tuple(group)
     if ragged in lb:
         return dot_general(lhs, rhs, ((lc, rc), (lb, rb)), precision, preferred_element_type)
     kind = lc if ragged in lc else [a for a in range(x.ndim) if a not in lc and a not in lb]
@@ -562,7 +562,7 @@ def ragged_dot_general(
     lc, lb = [a + 1 for a in lc], [a + 1 for a in lb]
     numbers = (((0, *lc), (*group, *rc)) if group else (lc, rc)), (lb, rb)
     out = dot_general(lhs, rhs, numbers, precision, preferred_element_type)
-    return out if group else moved_to_front(out, len(lb))
+    return out if group else move_to_front(out, len(lb))
 
 
 def split_groups(x: Any, sizes: Any, ragged: int, outer: Sequence[int]) -> Any:

@@ -98,7 +98,7 @@ class DynamicSlice(Primitive):
         nums = GatherDimensionNumbers(
             offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes
         )
-        indices, index_dim = index_vectors(axis, starts, start_dims)
+        indices, index_dim = stack_starts(axis, starts, start_dims)
         return gather_p.batch(
             axis,
             (x, indices),
@@ -164,7 +164,7 @@ class DynamicUpdateSlice(Primitive):
             update = batched_at_front(update, update_d, axis.size)
             return self.bind(x, update, zero_like(starts), *starts), [0]
         axes = tuple(range(len(starts)))
-        indices, index_dim = index_vectors(axis, starts, start_dims)
+        indices, index_dim = stack_starts(axis, starts, start_dims)
         return scatter_p.batch(
             axis,
             (x, indices, update),
@@ -202,7 +202,7 @@ def check_starts_inside(trace: Any, x: Any, starts: Sequence[Any], window: Seque
         trace.check_indices(typeof(x).shape, vector, window, range(len(starts)))
 
 
-def index_vectors(axis: Any, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+def stack_starts(axis: Any, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
     """The mapped scalars `starts` as vectors of indices, and the mapped axis."""
     rows = [batched_at_front(i, d, axis.size) for i, d in zip(starts, dims, strict=True)]
     return stack(rows, 1), 0
@@ -213,7 +213,7 @@ def zero_like(starts: Sequence[Any]) -> Any:
     return literal(0, typeof(starts[0]).dtype) if starts else 0
 
 
-def dynamic_starts(
+def normalize_starts(
     op: str, x: Any, start_indices: Any, allow_negative: bool | Sequence[bool]
 ) -> list:
     """One index for each axis, in one dtype where only Python numbers differ, none negative."""
@@ -228,13 +228,14 @@ def dynamic_starts(
     if isinstance(allow_negative, bool):
         allow_negative = [allow_negative] * len(shape)
     starts = [
-        start_index(i, n, wrap) for i, n, wrap in zip(starts, shape, allow_negative, strict=True)
+        normalize_start(i, n, wrap)
+        for i, n, wrap in zip(starts, shape, allow_negative, strict=True)
     ]
     found = [typeof(i).dtype for i in starts if type(i) is not int]
     return [literal(i, found[0]) if type(i) is int and found else i for i in starts]
 
 
-def start_index(i: Any, size: int, wrap: bool) -> Any:
+def normalize_start(i: Any, size: int, wrap: bool) -> Any:
     """An index into an axis of `size`, negative ones counted from its end if `wrap`."""
     if isinstance(i, int | np.integer):
         return int(i) + size if wrap and i < 0 else int(i)
@@ -256,7 +257,7 @@ def dynamic_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
     """A slice of static size at a place known when the program runs, kept inside `operand`."""
-    starts = dynamic_starts("dynamic_slice", operand, start_indices, allow_negative_indices)
+    starts = normalize_starts("dynamic_slice", operand, start_indices, allow_negative_indices)
     sizes = tuple(map(operator.index, slice_sizes))
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)[0]
 
@@ -269,7 +270,8 @@ def dynamic_update_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
     """`operand` with a slice replaced, at a place known when the program runs, kept inside."""
-    starts = dynamic_starts("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    op = "dynamic_update_slice"
+    starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
     if type(update) in _NUMBERS:
         update = literal(update, typeof(operand).dtype)
     return dynamic_update_slice_p.bind(operand, update, *starts)[0]

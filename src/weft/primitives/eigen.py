@@ -45,18 +45,18 @@ from weft.primitives.matrices import (
     adjoint,
     call_routine,
     check_matrix,
-    columns,
     conjugate,
     diagonal,
     imaginary_diagonal,
-    on_diagonal,
-    pairs,
+    mask_diagonal,
+    pair_elements,
     product,
-    rows,
-    shaped,
-    symmetrized,
-    times_columns,
-    times_rows,
+    scale_columns,
+    scale_rows,
+    slice_columns,
+    slice_rows,
+    symmetrize,
+    type_like,
 )
 from weft.primitives.reduction import argmax
 from weft.primitives.slicing import concatenate, slice_in_dim
@@ -105,7 +105,7 @@ def check_choice(op: str, choice: Any, kind: type, *known: Any) -> None:
         )
 
 
-def reciprocal_where(x: Any, kept: Any) -> Any:
+def invert_where(x: Any, kept: Any) -> Any:
     """1 / x where `kept`, else 0; safe to differentiate where x is 0 there."""
     one = full_like(x, 1)
     return select(kept, div(one, select(kept, x, one)), full_like(x, 0))
@@ -128,8 +128,8 @@ class Eigh(MatrixPrimitive):
     def abstract_eval(self, x, *, subset_by_index, **params):
         check_matrix(self.name, x, square=True)
         n = subset_size(self.name, subset_by_index, x.shape[-1])
-        vectors = shaped(x, (*x.shape[:-1], n))
-        return [vectors, shaped(x, (*x.shape[:-2], n), dtypes.real_dtype(x.dtype))]
+        vectors = type_like(x, (*x.shape[:-1], n))
+        return [vectors, type_like(x, (*x.shape[:-2], n), dtypes.real_dtype(x.dtype))]
 
     def write(self, hlo, outs, x, *, lower, subset_by_index, **params):
         batch, n = x.aval.shape[:-2], x.aval.shape[-1]
@@ -145,8 +145,8 @@ class Eigh(MatrixPrimitive):
         v, w = self.bind(x, subset_by_index=None, **params)
         inner = product(adjoint(v), t, v)
         dw = diagonal(inner)
-        gap = sub(*pairs(w))
-        gap = select(on_diagonal(typeof(gap).shape), full_like(gap, np.inf), gap)
+        gap = sub(*pair_elements(w))
+        gap = select(mask_diagonal(typeof(gap).shape), full_like(gap, np.inf), gap)
         dv = product(v, div(inner, convert(gap, typeof(inner).dtype)))
         dw = real(dw) if dtypes.is_complex(typeof(dw).dtype) else dw
         if subset_by_index is None:
@@ -203,7 +203,7 @@ def eigh(
     check_matrix("eigh", typeof(x, "eigh"), square=True)
     check_choice("eigh", implementation, EighImplementation, EighImplementation.QR)
     v, w = eigh_p.bind(
-        symmetrized(x) if symmetrize_input else x,
+        symmetrize(x) if symmetrize_input else x,
         lower=bool(lower),
         sort_eigenvalues=bool(sort_eigenvalues),
         subset_by_index=subset_param(subset_by_index),
@@ -226,7 +226,12 @@ class Tridiagonal(MatrixPrimitive):
         check_matrix(self.name, x, square=True)
         *batch, n = x.shape[:-1]
         part, below = dtypes.real_dtype(x.dtype), (*batch, max(n - 1, 0))
-        return [x, shaped(x, (*batch, n), part), shaped(x, below, part), shaped(x, below)]
+        return [
+            x,
+            type_like(x, (*batch, n), part),
+            type_like(x, below, part),
+            type_like(x, below),
+        ]
 
     def write(self, hlo, outs, x, *, lower):
         uplo = char("L" if lower else "U")
@@ -264,10 +269,10 @@ class Eig(MatrixPrimitive):
     def abstract_eval(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **params):
         check_matrix(self.name, x, square=True)
         kind = dtypes.complex_dtype(x.dtype)
-        vectors = [shaped(x, x.shape, kind)] * (
+        vectors = [type_like(x, x.shape, kind)] * (
             compute_left_eigenvectors + compute_right_eigenvectors
         )
-        return [shaped(x, x.shape[:-1], kind), *vectors]
+        return [type_like(x, x.shape[:-1], kind), *vectors]
 
     def write(self, hlo, outs, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
         values, real_x = outs[0].strong(), not dtypes.is_complex(x.aval.dtype)
@@ -299,17 +304,17 @@ class Eig(MatrixPrimitive):
         w, *vectors = self.bind(x, **params)
         t = convert(t, typeof(w).dtype)
         v = vectors[-1]
-        inner = solve(v, product(t, v))
+        inner = solve_general(v, product(t, v))
         dots = [diagonal(inner)]
         if left:
             u = vectors[0]
-            dots.append(vector_tangent(u, conjugate(w), solve(u, product(adjoint(t), u))))
+            dots.append(vector_tangent(u, conjugate(w), solve_general(u, product(adjoint(t), u))))
         if right:
             dots.append(vector_tangent(v, w, inner))
         return [w, *vectors[: left + right]], dots
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve_general(a: Any, b: Any) -> Any:
     """a^-1 b."""
     factors, _, permutation = lu(a)
     return lu_solve(factors, permutation, b)
@@ -317,9 +322,9 @@ def solve(a: Any, b: Any) -> Any:
 
 def vector_tangent(v: Any, w: Any, inner: Any) -> Any:
     """How eigenvectors of x move where `inner` is V^-1 dx V: of norm 1, largest component real."""
-    gap = sub(*pairs(w))
-    apart = bitwise_not(on_diagonal(typeof(gap).shape))
-    dv = product(v, mul(inner, reciprocal_where(gap, apart)))
+    gap = sub(*pair_elements(w))
+    apart = bitwise_not(mask_diagonal(typeof(gap).shape))
+    dv = product(v, mul(inner, invert_where(gap, apart)))
     axis = typeof(v).ndim - 2
     length = reduce_sum(real(mul(conjugate(v), dv)), (axis,))
     place = argmax(abs(v), axis, np.int32)
@@ -328,7 +333,7 @@ def vector_tangent(v: Any, w: Any, inner: Any) -> Any:
     there, rate = (
         reduce_sum(select(largest, y, full_like(y, 0)), (axis,)) for y in (real(v), imag(dv))
     )
-    return sub(dv, times_columns(v, complex(length, div(rate, there))))
+    return sub(dv, scale_columns(v, complex(length, div(rate, there))))
 
 
 eig_p = Eig()
@@ -380,7 +385,7 @@ class Hessenberg(MatrixPrimitive):
 
     def abstract_eval(self, x):
         check_matrix(self.name, x, square=True)
-        return [x, shaped(x, (*x.shape[:-2], max(x.shape[-1] - 1, 0)))]
+        return [x, type_like(x, (*x.shape[:-2], max(x.shape[-1] - 1, 0)))]
 
     def write(self, hlo, outs, x):
         bounds = {"low": "1 : i32", "high": f"{x.aval.shape[-1]} : i32"}
@@ -471,11 +476,11 @@ class Svd(MatrixPrimitive):
         check_matrix(self.name, x)
         *batch, m, n = x.shape
         k = subset_size(self.name, subset_by_index, min(m, n))
-        s = shaped(x, (*batch, k), dtypes.real_dtype(x.dtype))
+        s = type_like(x, (*batch, k), dtypes.real_dtype(x.dtype))
         if not compute_uv:
             return [s]
         left, right = (m, n) if full_matrices else (k, k)
-        return [s, shaped(x, (*batch, m, left)), shaped(x, (*batch, right, n))]
+        return [s, type_like(x, (*batch, m, left)), type_like(x, (*batch, right, n))]
 
     def write(self, hlo, outs, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         *batch, m, n = x.aval.shape
@@ -519,31 +524,31 @@ def lower_subset(hlo: Any, outs: Sequence[Any], start: int, stop: int) -> list:
 def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:
     """How singular values and vectors move with the matrix."""
     k, kind = typeof(s).shape[-1], typeof(u).dtype
-    more_u, more_v = columns(u, k, None), adjoint(rows(vh, k, None))
-    u, v = columns(u, 0, k), adjoint(rows(vh, 0, k))
+    more_u, more_v = slice_columns(u, k, None), adjoint(slice_rows(vh, k, None))
+    u, v = slice_columns(u, 0, k), adjoint(slice_rows(vh, 0, k))
     right, left = product(t, v), product(adjoint(t), u)
     inner = product(adjoint(u), right)
     ds = diagonal(real(inner) if dtypes.is_complex(kind) else inner)
     # s[j]^2 - s[i]^2 as a product, which does not cancel
-    gap = mul(sub(*pairs(s)), add(*pairs(s)))
-    turn = convert(reciprocal_where(gap, ne(gap, full_like(gap, 0))), kind)
+    gap = mul(sub(*pair_elements(s)), add(*pair_elements(s)))
+    turn = convert(invert_where(gap, ne(gap, full_like(gap, 0))), kind)
     scale = convert(s, kind)
-    inverse = convert(reciprocal_where(s, ne(s, full_like(s, 0))), kind)
-    by_columns, by_rows = times_columns(inner, scale), times_rows(scale, inner)
+    inverse = convert(invert_where(s, ne(s, full_like(s, 0))), kind)
+    by_columns, by_rows = scale_columns(inner, scale), scale_rows(scale, inner)
     in_u = mul(turn, add(by_columns, adjoint(by_columns)))
     in_v = mul(turn, add(by_rows, adjoint(by_rows)))
     if dtypes.is_complex(kind):  # the phase that both may turn by is given to U
-        in_u = add(in_u, times_columns(imaginary_diagonal(inner), inverse))
+        in_u = add(in_u, scale_columns(imaginary_diagonal(inner), inverse))
     du, dv = product(u, in_u), product(v, in_v)
     if typeof(u).shape[-2] > k:
-        du = add(du, times_columns(sub(right, product(u, inner)), inverse))
+        du = add(du, scale_columns(sub(right, product(u, inner)), inverse))
     if typeof(v).shape[-2] > k:
-        dv = add(dv, times_columns(sub(left, product(v, adjoint(inner))), inverse))
-    du, dv = following(u, du, more_u), following(v, dv, more_v)
+        dv = add(dv, scale_columns(sub(left, product(v, adjoint(inner))), inverse))
+    du, dv = follow_columns(u, du, more_u), follow_columns(v, dv, more_v)
     return [ds, du, adjoint(dv)]
 
 
-def following(u: Any, du: Any, more: Any) -> Any:
+def follow_columns(u: Any, du: Any, more: Any) -> Any:
     """du, and how `more` columns of a unitary matrix move to stay orthogonal to u."""
     if not typeof(more).shape[-1]:
         return du
@@ -554,7 +559,8 @@ def following(u: Any, du: Any, more: Any) -> Any:
 def cut_values(ys: Sequence[Any], start: int, stop: int) -> list:
     """Some singular values of [s, U, V^H], and their vectors."""
     s, u, vh = ys
-    return [slice_in_dim(s, start, stop, axis=-1), columns(u, start, stop), rows(vh, start, stop)]
+    s = slice_in_dim(s, start, stop, axis=-1)
+    return [s, slice_columns(u, start, stop), slice_rows(vh, start, stop)]
 
 
 svd_p = Svd()

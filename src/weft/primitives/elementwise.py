@@ -175,18 +175,18 @@ def sum_term(k: int, xs: Sequence, ys: Sequence, turn: Callable = lambda y: y) -
 
 def product_term(k: int, xs: Sequence, ys: Sequence) -> list:
     """Term k of x * y, by Cauchy's sum."""
-    return [spread_term(convolved(mul, k, *xs), ys)]
+    return [spread_term(convolve_terms(mul, k, *xs), ys)]
 
 
 def quotient_term(k: int, xs: Sequence, ys: Sequence) -> list:
     """Term k of z = x / y, of z y = x: what of x_k the terms of z below k leave, over y_0."""
     (x, y), (z,) = xs, ys
-    below = convolved(mul, k, z, y, k - 1)
+    below = convolve_terms(mul, k, z, y, k - 1)
     left = x[k] if below is None else neg(below) if x[k] is None else sub(x[k], below)
     return [None if left is None else spread_term(div(left, y[0]), ys)]
 
 
-def convolved(product: Callable, k: int, x: Any, y: Any, most: int | None = None) -> Any:
+def convolve_terms(product: Callable, k: int, x: Any, y: Any, most: int | None = None) -> Any:
     """The sum of product(x_j, y_(k-j)) up to j = k or `most`; None where all are zero."""
     total = None
     for j in reversed(range((k if most is None else most) + 1)):  # what needs most comes first
@@ -216,7 +216,7 @@ def no_derivative(op: str, operand: str) -> Callable:
     return deriv
 
 
-def fixed(op: str, x: Any) -> Any:
+def hold(op: str, x: Any) -> Any:
     """The operand that a product holds while it is linear in the other."""
     if type(x) is Linear:
         raise not_linear(op, (x, x))
@@ -228,7 +228,7 @@ def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
     return shape if dim is None else shape[:dim] + shape[dim + 1 :]
 
 
-def match(x: Any, y: Any) -> tuple[Any, Any]:
+def match_numbers(x: Any, y: Any) -> tuple[Any, Any]:
     """Where an operand is a Python number, give it the other's dtype; of two, the higher kind."""
     if type(y) in _NUMBERS:
         if type(x) not in _NUMBERS:
@@ -247,7 +247,7 @@ def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
     def fun(x: Any) -> Any:
         return current.trace.process(prim, (x,), {})[0]
 
-    return named(fun, prim, name)
+    return name_function(fun, prim, name)
 
 
 def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
@@ -255,13 +255,13 @@ def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
 
     def fun(x: Any, y: Any) -> Any:
         if type(x) in _NUMBERS or type(y) in _NUMBERS:
-            x, y = match(x, y)
+            x, y = match_numbers(x, y)
         return current.trace.process(prim, (x, y), {})[0]
 
-    return named(fun, prim, name)
+    return name_function(fun, prim, name)
 
 
-def named(fun: Callable, prim: Primitive, name: str = "") -> Callable:
+def name_function(fun: Callable, prim: Primitive, name: str = "") -> Callable:
     """`fun` with the name and documentation of a primitive."""
     fun.__name__ = fun.__qualname__ = name or prim.name
     fun.__doc__ = prim.__doc__
@@ -288,7 +288,10 @@ mul_p = Elementwise(
     "mul",
     "multiply",
     [lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)],
-    [lambda ct, x, y: mul(ct, fixed("mul", y)), lambda ct, x, y: mul(fixed("mul", x), ct)],
+    [
+        lambda ct, x, y: mul(ct, hold("mul", y)),
+        lambda ct, x, y: mul(hold("mul", x), ct),
+    ],
     doc="x * y.",
 )
 
@@ -311,7 +314,7 @@ div_p = Quotient(
     # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand; negated first, so that the
     # transposes for x and y both start with ct/y
     [lambda t, z, x, y: div(t, y), lambda t, z, x, y: div(mul(neg(t), z), y)],
-    [lambda ct, x, y: div(ct, fixed("div", y)), None],
+    [lambda ct, x, y: div(ct, hold("div", y)), None],
     doc="x / y; of integers, rounded towards zero. Integer division by zero is -1.",
 )
 rem_p = Elementwise(
@@ -698,7 +701,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """Elementwise `on_true if pred else on_false`. Both are computed; only one's gradient flows."""
-    on_true, on_false = match(on_true, on_false)
+    on_true, on_false = match_numbers(on_true, on_false)
     return select_n_p.bind(pred, on_false, on_true)[0]
 
 
@@ -722,7 +725,7 @@ clamp_p = Elementwise(
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
     """x held between two bounds, scalars or of its shape."""
-    min, max = match(min, x)[0], match(max, x)[0]
+    min, max = match_numbers(min, x)[0], match_numbers(max, x)[0]
     return clamp_p.bind(min, x, max)[0]
 
 
@@ -745,7 +748,7 @@ for _prim in (
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """x * y; in `out_dtype`, which the operands are converted to first, where one is given."""
     if type(x) in _NUMBERS or type(y) in _NUMBERS:
-        x, y = match(x, y)
+        x, y = match_numbers(x, y)
     if out_dtype is not None:
         dtype = dtypes.canonicalize(out_dtype)
         x, y = convert(x, dtype), convert(y, dtype)
@@ -765,6 +768,6 @@ real, imag = map(unary_op, (real_p, imag_p))
 complex = binary_op(complex_p)
 
 
-def difference(x: Any, y: Any) -> Any:
+def subtract_tangents(x: Any, y: Any) -> Any:
     """x - y, where x may be Zero."""
     return neg(y) if type(x) is Zero else sub(x, y)

@@ -22,16 +22,16 @@ from weft.primitives.matrices import (
     MatrixPrimitive,
     adjoint,
     check_matrix,
-    columns,
     identity_like,
     imaginary_diagonal,
     lower_part,
     lower_triangle,
     product,
-    rows,
-    shaped,
+    slice_columns,
+    slice_rows,
     swap,
     take_rows,
+    type_like,
     upper_part,
 )
 from weft.primitives.slicing import concatenate
@@ -56,7 +56,10 @@ class Lu(MatrixPrimitive):
     def abstract_eval(self, x):
         check_matrix(self.name, x)
         *batch, m, n = x.shape
-        pivots, order = shaped(x, (*batch, min(m, n)), np.int32), shaped(x, (*batch, m), np.int32)
+        pivots, order = (
+            type_like(x, (*batch, min(m, n)), np.int32),
+            type_like(x, (*batch, m), np.int32),
+        )
         return [x, pivots, order]
 
     def write(self, hlo, outs, x):
@@ -79,10 +82,10 @@ class Lu(MatrixPrimitive):
         *_, m, n = typeof(y).shape
         k = min(m, n)
         # Square L and U: the columns, or rows, that they lack are those of the identity.
-        corner = columns(y, 0, k)
+        corner = slice_columns(y, 0, k)
         left = add(lower_part(corner, -1), identity_like(corner))
-        left = grown(left, m - k, right=True)
-        right = grown(upper_part(rows(y, 0, k)), n - k, right=False)
+        left = grow_by_identity(left, m - k, right=True)
+        right = grow_by_identity(upper_part(slice_rows(y, 0, k)), n - k, right=False)
         inner = triangular_solve(
             left, take_rows(t, order), left_side=True, lower=True, unit_diagonal=True
         )
@@ -91,14 +94,14 @@ class Lu(MatrixPrimitive):
         return outs, [dot, *zero_tangents(outs[1:])]
 
 
-def grown(x: Any, by: int, right: bool) -> Any:
+def grow_by_identity(x: Any, by: int, right: bool) -> Any:
     """x with `by` more columns on its right (or rows below), those of a square identity."""
     if not by:
         return x
     shape = typeof(x).shape
     size = shape[-2] if right else shape[-1]
     square = full_like(x, 0, shape=(*shape[:-2], size, size))
-    part = (columns if right else rows)(identity_like(square), size - by, size)
+    part = (slice_columns if right else slice_rows)(identity_like(square), size - by, size)
     return concatenate([x, part], len(shape) - 1 if right else len(shape) - 2)
 
 
@@ -138,7 +141,7 @@ class LuPivotsToPermutation(Discrete, MatrixPrimitive):
                 f"{self.name}: pivots must be vectors, no longer than the permutation; "
                 f"got {pivots} for size {permutation_size}."
             )
-        return [shaped(pivots, (*pivots.shape[:-1], permutation_size))]
+        return [type_like(pivots, (*pivots.shape[:-1], permutation_size))]
 
     def write(self, hlo, outs, pivots, *, permutation_size):
         return [lower_permutation(hlo, pivots, outs[0])]
@@ -303,7 +306,7 @@ class Geqrf(MatrixPrimitive):
 
     def abstract_eval(self, x):
         check_matrix(self.name, x)
-        return [x, shaped(x, (*x.shape[:-2], min(x.shape[-2:])))]
+        return [x, type_like(x, (*x.shape[:-2], min(x.shape[-2:])))]
 
     def write(self, hlo, outs, x):
         name = target("geqrf", x.aval.dtype)
@@ -337,8 +340,8 @@ class Qr(MatrixPrimitive):
         check_matrix(self.name, x)
         *batch, m, n = x.shape
         k = m if full_matrices else min(m, n)
-        outs = [shaped(x, (*batch, m, k)), shaped(x, (*batch, k, n))]
-        return [*outs, shaped(x, (*batch, n), np.int32)] if pivoting else outs
+        outs = [type_like(x, (*batch, m, k)), type_like(x, (*batch, k, n))]
+        return [*outs, type_like(x, (*batch, n), np.int32)] if pivoting else outs
 
     def write(self, hlo, outs, x, *, pivoting, full_matrices, use_magma):
         q, r, *order = outs
@@ -376,9 +379,9 @@ class Qr(MatrixPrimitive):
             t = swap(take_rows(swap(t), order[0]))
         *_, m, n = typeof(t).shape
         k = min(m, n)
-        moved = triangular_solve(columns(rows(r, 0, k), 0, k), columns(t, 0, k))
+        moved = triangular_solve(slice_columns(slice_rows(r, 0, k), 0, k), slice_columns(t, 0, k))
         inner = product(adjoint(q), moved)
-        top = rows(inner, 0, k)
+        top = slice_rows(inner, 0, k)
         below = lower_part(top, -1)
         turn = sub(below, adjoint(below))
         if dtypes.is_complex(typeof(turn).dtype):
@@ -386,13 +389,13 @@ class Qr(MatrixPrimitive):
         if typeof(q).shape[-1] == k < m:
             dq = add(moved, product(q, sub(turn, top)))
         else:
-            turn = skew_completed(turn, rows(inner, k, None)) if m > k else turn
+            turn = complete_skew(turn, slice_rows(inner, k, None)) if m > k else turn
             dq = product(q, turn)
         dr = upper_part(sub(product(adjoint(q), t), product(turn, r)))
         return outs, [dq, dr, *zero_tangents(order)]
 
 
-def skew_completed(x: Any, below: Any) -> Any:
+def complete_skew(x: Any, below: Any) -> Any:
     """[[x, -below^H], [below, 0]]: a skew-Hermitian matrix from its first columns."""
     right = neg(adjoint(below))
     corner = full_like(below, 0, shape=(*typeof(below).shape[:-1], typeof(below).shape[-2]))

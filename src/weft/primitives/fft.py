@@ -18,7 +18,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import conj, mul
 from weft.primitives.families import LinearPrimitive
-from weft.primitives.layout import broadcast_in_dim, convert, moved_to_front
+from weft.primitives.layout import broadcast_in_dim, convert, move_to_front
 from weft.xla.hlo import i64s
 
 
@@ -85,15 +85,15 @@ class FFT(LinearPrimitive):
         size, dtype = math.prod(fft_lengths), typeof(ct).dtype
         counts = occurrences(fft_lengths[-1], dtypes.real_dtype(dtype))
         if fft_type == FftType.RFFT:
-            ct = times(conj(ct), size / counts)
+            ct = scale_last(conj(ct), size / counts)
             return self.bind(ct, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
         (g,) = self.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
-        return [conj(times(g, counts / size))]
+        return [conj(scale_last(g, counts / size))]
 
     def batch(self, axis, args, dims, *, fft_type, fft_lengths):
         (x,), (d,) = args, dims
         if d >= typeof(x).ndim - len(fft_lengths):
-            x, d = moved_to_front(x, d), 0
+            x, d = move_to_front(x, d), 0
         return self.bind(x, fft_type=fft_type, fft_lengths=fft_lengths), [d]
 
 
@@ -106,7 +106,7 @@ def occurrences(n: int, dtype: np.dtype) -> np.ndarray:
     return np.where((k == 0) | (2 * k == n), 1, 2).astype(dtype)
 
 
-def times(x: Any, factors: np.ndarray) -> Any:
+def scale_last(x: Any, factors: np.ndarray) -> Any:
     """x, complex, times real factors along its last axis."""
     aval = typeof(x)
     return mul(x, broadcast_in_dim(factors.astype(aval.dtype), aval.shape, (aval.ndim - 1,)))
@@ -126,7 +126,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     >>> lax.fft(jnp.ones(4), "rfft", (4,))
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
-    kind = fft_type_of(fft_type)
+    kind = parse_fft_type(fft_type)
     lengths = tuple(map(operator.index, fft_lengths))
     dtype = typeof(x).dtype
     if not dtypes.is_inexact(dtype):
@@ -137,7 +137,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)[0] if lengths else x
 
 
-def fft_type_of(given: Any) -> FftType:
+def parse_fft_type(given: Any) -> FftType:
     """A FftType, of itself or its name."""
     if isinstance(given, FftType):
         return given

@@ -54,7 +54,7 @@ from weft.primitives.layout import (
     full,
     instantiate,
     literal,
-    moved_to_front,
+    move_to_front,
     reshape,
     zeros,
 )
@@ -287,14 +287,14 @@ class Gather(Primitive):
         (x, indices), (d, index_d), nums = args, dims, dimension_numbers
         if index_d is None:
             return self.batch_operand(axis, x, indices, d, nums, slice_sizes, params)
-        indices = moved_to_front(indices, index_d)
+        indices = move_to_front(indices, index_d)
         offsets = shift_axes(nums.offset_dims)
         index_batching = shift_axes(nums.start_indices_batching_dims)
         if d is None:
             nums = nums._replace(offset_dims=offsets, start_indices_batching_dims=index_batching)
             params |= {"indices_are_sorted": False, "unique_indices": False}
         else:
-            x = moved_to_front(x, d)
+            x = move_to_front(x, d)
             nums = GatherDimensionNumbers(
                 offsets,
                 shift_axes(nums.collapsed_slice_dims),
@@ -382,7 +382,7 @@ def gather(
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """The elements of `src` at positions idxs[k] (wrapped around) on axes[k], all of rank 1."""
     shape = typeof(src).shape
-    indices = stack([wrapped(i, shape[a]) for i, a in zip(idxs, axes, strict=True)], 1)
+    indices = stack([wrap_index(i, shape[a]) for i, a in zip(idxs, axes, strict=True)], 1)
     sizes = [1 if d in axes else n for d, n in enumerate(shape)]
     dims = GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape) - len(axes) + 1)),
@@ -392,7 +392,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     return gather(src, indices, dims, sizes)
 
 
-def wrapped(index: Any, size: int) -> Any:
+def wrap_index(index: Any, size: int) -> Any:
     """index modulo size."""
     left = rem(index, size)
     return select(lt(left, 0), add(left, size), left)
@@ -497,7 +497,7 @@ class Scatter(Primitive):
         if index_d is None:
             windows = (0, *windows)
         else:
-            indices = moved_to_front(indices, index_d)
+            indices = move_to_front(indices, index_d)
             batching, index_batching = (0, *batching), (0, *shift_axes(index_batching))
         nums = ScatterDimensionNumbers(
             windows,
@@ -532,7 +532,7 @@ def gather_windows(x: Any, indices: Any, updates: ShapedArray, params: dict, **f
     )
 
 
-def added(x: Any, indices: Any, updates: Any, params: dict) -> Any:
+def add_at(x: Any, indices: Any, updates: Any, params: dict) -> Any:
     """The scatter_add with the params of another scatter."""
     shared = {k: v for k, v in params.items() if not k.startswith("update_")}
     return scatter_add(x, indices, updates, shared.pop("dimension_numbers"), **shared)
@@ -570,7 +570,7 @@ class ScatterPut(Scatter):
 
         def put(x: Any, updates: Any) -> Any:
             zero = literal(0, typeof(x).dtype)
-            return added(select(stays, x, zero), indices, select(left, updates, zero), params)
+            return add_at(select(stays, x, zero), indices, select(left, updates, zero), params)
 
         return [put(x, updates)], [put(t, update_t)]
 
@@ -626,7 +626,7 @@ class ScatterMul(Scatter):
                     f"{typeof(indices)} that may repeat. Hint: unique_indices=True"
                 )
             windows = gather_windows(x, indices, typeof(updates), params)
-            parts.append(added(zeros(typeof(x)), indices, mul(windows, update_t), params))
+            parts.append(add_at(zeros(typeof(x)), indices, mul(windows, update_t), params))
         if not parts:
             return outs, zero_tangents(outs)
         return outs, [functools.reduce(add, parts)]
@@ -651,7 +651,7 @@ class ScatterExtremum(Scatter):
         stays = eq(x, out)
         won = eq(updates, gather_windows(out, indices, typeof(updates), params))
         ones = full(typeof(updates).shape, 1, aval.dtype)
-        winners = added(
+        winners = add_at(
             select(stays, full(aval.shape, 1, aval.dtype), zero),
             indices,
             select(won, ones, zero),
@@ -660,7 +660,7 @@ class ScatterExtremum(Scatter):
         share = div(one, maximum(winners, one))  # none wins where out is NaN
         dot = mul(select(stays, instantiate(t), zero), share)
         if type(update_t) is not Zero:
-            moved = added(zeros(aval), indices, select(won, update_t, zero), params)
+            moved = add_at(zeros(aval), indices, select(won, update_t, zero), params)
             dot = add(dot, mul(moved, share))
         return [out], [dot]
 
@@ -684,13 +684,13 @@ def update_ids(indices: Any, updates: ShapedArray, params: dict) -> Any:
 
 
 @functools.cache
-def combining_jaxpr(combine: Primitive, dtype: np.dtype) -> Jaxpr:
+def stage_combiner(combine: Primitive, dtype: np.dtype) -> Jaxpr:
     """The program of one element that a scatter's parameters show."""
     cell = ShapedArray((), dtype)
     return stage(lambda a, b: combine.bind(a, b), [cell, cell])[0]
 
 
-def scatter_function(prim: Scatter, what: str) -> Callable[..., Any]:
+def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
     """The function of a member of the scatter family; `what` becomes of `operand`."""
 
     def fun(
@@ -706,7 +706,7 @@ def scatter_function(prim: Scatter, what: str) -> Callable[..., Any]:
         dtype = typeof(operand).dtype
         if type(updates) in _NUMBERS:
             updates = literal(updates, dtype)
-        program = None if prim.combine is None else combining_jaxpr(prim.combine, dtype)
+        program = None if prim.combine is None else stage_combiner(prim.combine, dtype)
         dims = ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers])
         return prim.bind(
             operand,
@@ -725,12 +725,12 @@ def scatter_function(prim: Scatter, what: str) -> Callable[..., Any]:
     return fun
 
 
-scatter = scatter_function(scatter_p, "windows replaced by `updates`")
-scatter_add = scatter_function(scatter_add_p, "`updates` added")
-scatter_sub = scatter_function(scatter_sub_p, "`updates` subtracted")
-scatter_mul = scatter_function(scatter_mul_p, "elements multiplied by `updates`")
-scatter_min = scatter_function(scatter_min_p, "the smaller of elements and `updates`")
-scatter_max = scatter_function(scatter_max_p, "the larger of elements and `updates`")
+scatter = define_scatter(scatter_p, "windows replaced by `updates`")
+scatter_add = define_scatter(scatter_add_p, "`updates` added")
+scatter_sub = define_scatter(scatter_sub_p, "`updates` subtracted")
+scatter_mul = define_scatter(scatter_mul_p, "elements multiplied by `updates`")
+scatter_min = define_scatter(scatter_min_p, "the smaller of elements and `updates`")
+scatter_max = define_scatter(scatter_max_p, "the larger of elements and `updates`")
 
 # The programs of scatter_apply by their text, so that equal functions share kernels and types.
 _APPLIED: dict[str, Jaxpr] = {}

@@ -59,10 +59,10 @@ def literal(x: Any, dtype: np.dtype) -> Any:
             return float(x)
         if kind is int and -0x80000000 <= x <= 0x7FFFFFFF:
             return x
-    return checked_literal(x, dtype, kind)
+    return convert_literal(x, dtype, kind)
 
 
-def checked_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
+def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
     """`literal`, but for the commonest cases; `kind` is the Python type that stands for `dtype`."""
     rank = _RANK.get(type(x))
     if rank is None:  # a NumPy scalar
@@ -81,7 +81,7 @@ def checked_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
     return dtype.type(x) if kind is None else kind(x)
 
 
-def moved_to_front(x: Any, dim: int | None) -> Any:
+def move_to_front(x: Any, dim: int | None) -> Any:
     """`x` with its mapped axis `dim` in front."""
     if not dim:
         return x
@@ -93,7 +93,7 @@ def batched_at_front(x: Any, dim: int | None, size: int) -> Any:
     if dim is None:
         shape = typeof(x).shape
         return broadcast_in_dim(x, (size, *shape), tuple(range(1, len(shape) + 1)))
-    return moved_to_front(x, dim)
+    return move_to_front(x, dim)
 
 
 class LeadingBatch(Primitive):
@@ -400,7 +400,7 @@ class Reshape(LinearPrimitive):
         return [reshape(cts[0], x.aval.shape)]
 
     def batch(self, axis, args, dims, *, new_sizes, dimensions, sharding):
-        return [reshape(moved_to_front(args[0], dims[0]), (axis.size, *new_sizes))], [0]
+        return [reshape(move_to_front(args[0], dims[0]), (axis.size, *new_sizes))], [0]
 
 
 reshape_p = Reshape()

@@ -16,14 +16,14 @@ from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives.dot import Precision, dimension_text, precision_config
-from weft.primitives.elementwise import add, difference, mul
+from weft.primitives.elementwise import add, mul, subtract_tangents
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_equal_dtypes, zero_tangents
 from weft.primitives.layout import (
     LeadingBatch,
     expand_dims,
     literal,
-    moved_to_front,
+    move_to_front,
     reshape,
     squeeze,
     transpose,
@@ -38,9 +38,9 @@ from weft.primitives.matrices import (
     lower_swap,
     lower_triangle,
     product,
+    scale_rows,
     swap,
-    symmetrized,
-    times_rows,
+    symmetrize,
     upper_part,
 )
 from weft.primitives.slicing import pad
@@ -84,10 +84,10 @@ class Cholesky(MatrixPrimitive):
         (t,) = tangents
         inner = triangular_solve(y, t, left_side=True, lower=True)
         inner = triangular_solve(y, inner, lower=True, transpose_a=True, conjugate_a=True)
-        return [y], [product(y, halved_triangle(inner))]
+        return [y], [product(y, halve_triangle(inner))]
 
 
-def halved_triangle(x: Any) -> Any:
+def halve_triangle(x: Any) -> Any:
     """The lower triangle of x, half of its diagonal."""
     return mul(add(lower_part(x), lower_part(x, -1)), 0.5)
 
@@ -108,7 +108,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
      [1. 2.]]
     """
     check_matrix("cholesky", typeof(x, "cholesky"), square=True)
-    return cholesky_p.bind(symmetrized(x) if symmetrize_input else x)[0]
+    return cholesky_p.bind(symmetrize(x) if symmetrize_input else x)[0]
 
 
 class CholeskyUpdate(MatrixPrimitive):
@@ -147,15 +147,15 @@ class CholeskyUpdate(MatrixPrimitive):
         if not isinstance(dr, Zero):
             half.append(product(swap(r), upper_part(dr)))
         if not isinstance(dw, Zero):
-            half.append(outer(w, dw))
+            half.append(outer_product(w, dw))
         moved = half[0] if len(half) == 1 else add(*half)
         inner = add(moved, swap(moved))
         inner = triangular_solve(y, inner, left_side=True, transpose_a=True)
         inner = triangular_solve(y, inner)
-        return [y], [product(swap(halved_triangle(swap(inner))), y)]
+        return [y], [product(swap(halve_triangle(swap(inner))), y)]
 
 
-def outer(x: Any, y: Any) -> Any:
+def outer_product(x: Any, y: Any) -> Any:
     """x y^T for vectors."""
     n = typeof(x).ndim
     return product(expand_dims(x, (n,)), expand_dims(y, (n - 1,)))
@@ -333,7 +333,7 @@ class TriangularSolve(MatrixPrimitive):
             da = lower_part(da, -offset) if below else upper_part(da, offset)
             da = swap(da) if params["transpose_a"] else da
             da = conjugate(da) if params["conjugate_a"] else da
-            moved = difference(db, product(da, x) if left else product(x, da))
+            moved = subtract_tangents(db, product(da, x) if left else product(x, da))
         return [x], self.bind(a, moved, **params)
 
     def transpose(self, cts, a, b, *, transpose_a, **params):
@@ -347,7 +347,7 @@ class TriangularSolve(MatrixPrimitive):
         (a, b), (i, j) = args, dims
         if i is not None:
             return super().batch(axis, args, dims, left_side=left_side, **params)
-        b = moved_to_front(b, j)
+        b = move_to_front(b, j)
         shape = typeof(b).shape[1:]
         at = len(shape) - 1 if left_side else len(shape) - 2  # the axis of columns, or rows
         order = (*range(1, at + 1), 0, *range(at + 1, len(shape) + 1))
@@ -437,18 +437,18 @@ class TridiagonalSolve(MatrixPrimitive):
         moved = tangents[3]
         for dot, shift in zip(tangents[:3], (-1, 0, 1), strict=True):
             if not isinstance(dot, Zero):
-                moved = difference(moved, times_rows(dot, shifted(x, shift, -2)))
+                moved = subtract_tangents(moved, scale_rows(dot, shift_elements(x, shift, -2)))
         return [x], self.bind(*diagonals, moved, **params)
 
     def transpose(self, cts, dl, d, du, b, **params):
         """Linear in b; in t^T the outer diagonals have changed places."""
         if any(isinstance(x, Linear) for x in (dl, d, du)):
             raise not_linear(self.name, (dl, d, du, b))
-        above, below = shifted(du, -1, -1), shifted(dl, 1, -1)
+        above, below = shift_elements(du, -1, -1), shift_elements(dl, 1, -1)
         return [None, None, None, *self.bind(above, d, below, cts[0], **params)]
 
 
-def shifted(x: Any, by: int, axis: int) -> Any:
+def shift_elements(x: Any, by: int, axis: int) -> Any:
     """x[i + by] at i along an axis, 0 where there is none."""
     n, axis = typeof(x).shape[axis], typeof(x).ndim + axis
     if by == 0 or n == 0:

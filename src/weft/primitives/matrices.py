@@ -70,7 +70,7 @@ def check_matrix(
         raise ShapeError(f"{op}: the operand must hold {wanted}; got {x}.")
 
 
-def shaped(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
+def type_like(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
     """A type that is weak as `like` is."""
     return ShapedArray(shape, like.dtype if dtype is None else dtype, like.weak_type)
 
@@ -94,7 +94,7 @@ def adjoint(x: Any) -> Any:
     return conjugate(swap(x))
 
 
-def symmetrized(x: Any) -> Any:
+def symmetrize(x: Any) -> Any:
     """(x + x^H) / 2."""
     return div(add(x, adjoint(x)), 2)
 
@@ -105,7 +105,7 @@ def product(x: Any, y: Any, *more: Any) -> Any:
     return product(out, *more) if more else out
 
 
-def at_or_below(shape: Sequence[int], offset: int) -> Any:
+def mask_below(shape: Sequence[int], offset: int) -> Any:
     """Which elements of a matrix are at or below the diagonal `offset`, spread over a batch."""
     rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
     mask = ge(add(rows, offset), columns)
@@ -114,15 +114,15 @@ def at_or_below(shape: Sequence[int], offset: int) -> Any:
 
 def lower_part(x: Any, offset: int = 0) -> Any:
     """x with zeros above the diagonal `offset`."""
-    return select(at_or_below(typeof(x).shape, offset), x, full_like(x, 0))
+    return select(mask_below(typeof(x).shape, offset), x, full_like(x, 0))
 
 
 def upper_part(x: Any, offset: int = 0) -> Any:
     """x with zeros below the diagonal `offset`."""
-    return select(at_or_below(typeof(x).shape, offset - 1), full_like(x, 0), x)
+    return select(mask_below(typeof(x).shape, offset - 1), full_like(x, 0), x)
 
 
-def on_diagonal(shape: Sequence[int]) -> Any:
+def mask_diagonal(shape: Sequence[int]) -> Any:
     """Which elements of a matrix are on the diagonal, spread over a batch."""
     rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
     return broadcast_in_dim(eq(rows, columns), shape, (len(shape) - 2, len(shape) - 1))
@@ -131,27 +131,27 @@ def on_diagonal(shape: Sequence[int]) -> Any:
 def identity_like(x: Any) -> Any:
     """Identity matrices of the type of x."""
     aval = typeof(x)
-    return convert(on_diagonal(aval.shape), aval.dtype, aval.weak_type)
+    return convert(mask_diagonal(aval.shape), aval.dtype, aval.weak_type)
 
 
 def diagonal(x: Any) -> Any:
     """The diagonals of square matrices, as vectors."""
-    kept = select(on_diagonal(typeof(x).shape), x, full_like(x, 0))
+    kept = select(mask_diagonal(typeof(x).shape), x, full_like(x, 0))
     return reduce_sum(kept, (typeof(x).ndim - 1,))
 
 
-def times_rows(v: Any, x: Any) -> Any:
+def scale_rows(v: Any, x: Any) -> Any:
     """diag(v) x: each row of a matrix times an element of a vector."""
     return mul(broadcast_in_dim(v, typeof(x).shape, range(typeof(v).ndim)), x)
 
 
-def times_columns(x: Any, v: Any) -> Any:
+def scale_columns(x: Any, v: Any) -> Any:
     """x diag(v): each column of a matrix times an element of a vector."""
     n = typeof(x).ndim
     return mul(x, broadcast_in_dim(v, typeof(x).shape, (*range(n - 2), n - 1)))
 
 
-def pairs(v: Any) -> tuple[Any, Any]:
+def pair_elements(v: Any) -> tuple[Any, Any]:
     """For vectors, the matrices whose elements (i, j) are v[j], and v[i]."""
     shape = typeof(v).shape
     n = len(shape)
@@ -163,7 +163,7 @@ def imaginary_diagonal(x: Any) -> Any:
     """i times the imaginary part of the diagonal of square complex matrices, as matrices."""
     part = imag(x)
     none = full_like(part, 0)
-    return complex(none, select(on_diagonal(typeof(part).shape), part, none))
+    return complex(none, select(mask_diagonal(typeof(part).shape), part, none))
 
 
 def take_rows(x: Any, order: Any) -> Any:
@@ -181,7 +181,7 @@ def take_rows(x: Any, order: Any) -> Any:
     )
     return gather(
         x,
-        as_column(order),
+        to_column(order),
         numbers,
         (1,) * (len(shape) - 1) + shape[-1:],
         unique_indices=True,
@@ -189,17 +189,17 @@ def take_rows(x: Any, order: Any) -> Any:
     )
 
 
-def as_column(v: Any) -> Any:
+def to_column(v: Any) -> Any:
     """Vectors as matrices of one column."""
     return expand_dims(v, (typeof(v).ndim,))
 
 
-def rows(x: Any, start: int | None, stop: int | None) -> Any:
+def slice_rows(x: Any, start: int | None, stop: int | None) -> Any:
     """Some rows of matrices."""
     return slice_in_dim(x, start, stop, axis=-2)
 
 
-def columns(x: Any, start: int | None, stop: int | None) -> Any:
+def slice_columns(x: Any, start: int | None, stop: int | None) -> Any:
     """Some columns of matrices."""
     return slice_in_dim(x, start, stop, axis=-1)
 

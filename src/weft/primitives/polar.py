@@ -30,8 +30,8 @@ from weft.primitives.matrices import (
     check_matrix,
     identity_like,
     product,
-    rows,
-    symmetrized,
+    slice_rows,
+    symmetrize,
 )
 from weft.primitives.reduction import reduce_max
 from weft.primitives.slicing import concatenate
@@ -55,13 +55,13 @@ def weights(tolerance: float) -> Iterator[tuple[float, float, float]]:
         low = min(low * (a + b * square) / (1 + c * square), 1.0)
 
 
-def iterated(u: Any, a: float, b: float, c: float) -> Any:
+def step_halley(u: Any, a: float, b: float, c: float) -> Any:
     """One step: u (a I + b u^H u) (I + c u^H u)^-1."""
     if c > 100:  # u^H u would lose what is small
         stacked = concatenate([mul(u, math.sqrt(c)), identity_square(u)], typeof(u).ndim - 2)
         q, _ = qr(stacked, full_matrices=False)
         m = typeof(u).shape[-2]
-        turned = product(rows(q, 0, m), adjoint(rows(q, m, None)))
+        turned = product(slice_rows(q, 0, m), adjoint(slice_rows(q, m, None)))
         return add(mul(u, b / c), mul(turned, (a - b / c) / math.sqrt(c)))
     gram = product(adjoint(u), u)
     factor = cholesky(add(identity_like(gram), mul(gram, c)), symmetrize_input=False)
@@ -82,7 +82,7 @@ def norm(x: Any, axis: int) -> Any:
     return reduce_max(sums, (typeof(sums).ndim - 1,))
 
 
-def scaled(x: Any, factor: Any) -> Any:
+def scale_matrices(x: Any, factor: Any) -> Any:
     """Matrices over a number each."""
     kind = convert(factor, typeof(x).dtype)
     return div(x, broadcast_in_dim(kind, typeof(x).shape, range(typeof(kind).ndim)))
@@ -130,13 +130,13 @@ def qdwh(
     )
     size = sqrt(mul(norm(x, -1), norm(x, -2)))
     one = full_like(size, 1)
-    u = scaled(x, select(le(size, full_like(size, 0)), one, size))
+    u = scale_matrices(x, select(le(size, full_like(size, 0)), one, size))
     for a, b, c in steps[:count]:
-        u = iterated(u, a, b, c)
+        u = step_halley(u, a, b, c)
     # Where U is done, U U^H U is U; the last step squares the error.
     cube = product(u, adjoint(u), u)
     moved = norm(sub(cube, u), -1)
     furthest = reduce_max(moved, tuple(range(typeof(moved).ndim)))
     u = sub(mul(u, 1.5), mul(cube, 0.5))
-    h = symmetrized(product(adjoint(u), x))
+    h = symmetrize(product(adjoint(u), x))
     return u, h, np.int32(count), le(furthest, math.sqrt(tolerance))

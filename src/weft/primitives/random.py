@@ -18,7 +18,15 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.elementwise import Costly, Elementwise, match, mul, neg, square, unary_op
+from weft.primitives.elementwise import (
+    Costly,
+    Elementwise,
+    match_numbers,
+    mul,
+    neg,
+    square,
+    unary_op,
+)
 from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
 from weft.primitives.families import check_shape
 from weft.primitives.layout import Identity, LeadingBatch, literal
@@ -418,7 +426,7 @@ def rng_bit_generator(
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
     """Numbers from [a, b), other ones each time: XLA's stateful generator makes them."""
-    a, b = match(a, b)
+    a, b = match_numbers(a, b)
     if isinstance(a, float | int):
         a, b = literal(float(a), np.dtype(np.float32)), literal(float(b), np.dtype(np.float32))
     return rng_uniform_p.bind(a, b, shape=tuple(map(operator.index, shape)))[0]

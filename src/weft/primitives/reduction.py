@@ -32,7 +32,7 @@ from weft.primitives.elementwise import (
     min_p,
     mul,
     mul_p,
-    named,
+    name_function,
     or_p,
     xor_p,
 )
@@ -73,17 +73,17 @@ def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
     return broadcast_in_dim(y, shape, tuple(i for i in range(len(shape)) if i not in axes))
 
 
-def lowest(dtype: np.dtype) -> Any:
+def lowest_value(dtype: np.dtype) -> Any:
     """The least value of a dtype: -inf where there is one. The identity of max."""
-    return _extreme(dtype, -1)
+    return _extreme_value(dtype, -1)
 
 
-def highest(dtype: np.dtype) -> Any:
+def highest_value(dtype: np.dtype) -> Any:
     """The greatest value of a dtype: inf where there is one. The identity of min."""
-    return _extreme(dtype, 1)
+    return _extreme_value(dtype, 1)
 
 
-def _extreme(dtype: np.dtype, side: int) -> Any:
+def _extreme_value(dtype: np.dtype, side: int) -> Any:
     if dtypes.is_bool(dtype):
         return side > 0
     if dtypes.is_complex(dtype):
@@ -100,7 +100,7 @@ def _extreme(dtype: np.dtype, side: int) -> Any:
 
 def all_ones(dtype: np.dtype) -> Any:
     """The value with every bit set. The identity of and."""
-    return -1 if dtypes.is_signed(dtype) else highest(dtype)
+    return -1 if dtypes.is_signed(dtype) else highest_value(dtype)
 
 
 class Reduction(OverAxes, Discrete):
@@ -161,17 +161,17 @@ class Product(Reduction):
         shape = typeof(out).shape
         if typeof(x).size == 0:
             return [out], [zeros(typeof(out))]
-        _, dot = reduce_in_pairs(times, joined(axes, x, t), 0)
+        _, dot = reduce_in_pairs(multiply_pairs, join_axes(axes, x, t), 0)
         return [out], [reshape(dot, shape)]
 
 
-def times(xs: Sequence[Any], ys: Sequence[Any]) -> list:
+def multiply_pairs(xs: Sequence[Any], ys: Sequence[Any]) -> list:
     """The product of two numbers with their tangents."""
     (x, dx), (y, dy) = xs, ys
     return [mul(x, y), add(mul(dx, y), mul(x, dy))]
 
 
-def joined(axes: Sequence[int], *arrays: Any) -> list:
+def join_axes(axes: Sequence[int], *arrays: Any) -> list:
     """Each array with `axes` made one axis, in front."""
     shape = typeof(arrays[0]).shape
     order = (*axes, *(i for i in range(len(shape)) if i not in axes))
@@ -196,10 +196,10 @@ def reduce_in_pairs(combine: Callable, xs: Sequence[Any], axis: int) -> list:
 
 
 reduce_max_p = Extremum(
-    "reduce_max", max_p, lowest, "any", "The maximum over `axes`; NaN where there is one."
+    "reduce_max", max_p, lowest_value, "any", "The maximum over `axes`; NaN where there is one."
 )
 reduce_min_p = Extremum(
-    "reduce_min", min_p, highest, "any", "The minimum over `axes`; NaN where there is one."
+    "reduce_min", min_p, highest_value, "any", "The minimum over `axes`; NaN where there is one."
 )
 reduce_prod_p = Product("reduce_prod", mul_p, lambda dtype: 1, "number")
 reduce_and_p = Reduction("reduce_and", and_p, all_ones, "bool or integer")
@@ -207,18 +207,19 @@ reduce_or_p = Reduction("reduce_or", or_p, lambda dtype: 0, "bool or integer")
 reduce_xor_p = Reduction("reduce_xor", xor_p, lambda dtype: 0, "bool or integer")
 
 
-def reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
+def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.bind(x, axes=axes)[0]`."""
 
     def fun(operand: Any, axes: Sequence[int]) -> Any:
         axes = tuple(map(operator.index, axes))
         return prim.bind(operand, axes=axes)[0] if axes else operand
 
-    return named(fun, prim)
+    return name_function(fun, prim)
 
 
-reduce_max, reduce_min, reduce_prod = map(reducer, (reduce_max_p, reduce_min_p, reduce_prod_p))
-reduce_and, reduce_or, reduce_xor = map(reducer, (reduce_and_p, reduce_or_p, reduce_xor_p))
+reduce_max, reduce_min = define_reducer(reduce_max_p), define_reducer(reduce_min_p)
+reduce_prod = define_reducer(reduce_prod_p)
+reduce_and, reduce_or, reduce_xor = map(define_reducer, (reduce_and_p, reduce_or_p, reduce_xor_p))
 
 
 # --- the place of an extremum ---------------------------------------------------------------
@@ -334,33 +335,33 @@ class Reduce(HoldsProgram):
     name = "reduce"
 
     def abstract_eval(self, *avals, jaxpr, dimensions):
-        xs, _ = halves(avals)
+        xs, _ = split_halves(avals)
         check_equal_shapes(self.name, xs)
         check_axes(self.name, dimensions, xs[0].ndim)
         shape = drop_axes(xs[0].shape, dimensions)
         return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
 
     def lower(self, hlo, *args, jaxpr, dimensions):
-        xs, inits = halves(args)
+        xs, inits = split_halves(args)
         return lower_reduce(
             hlo, xs, inits, dimensions, lambda *cells: lower_jaxpr(hlo, jaxpr, cells)
         )
 
     def jvp(self, primals, tangents, *, jaxpr, dimensions):
-        xs, inits = halves(primals)
+        xs, inits = split_halves(primals)
         outs = self.bind(*primals, jaxpr=jaxpr, dimensions=dimensions)
-        combine, with_dots = with_tangents(jaxpr, [typeof(x) for x in xs])
-        dots, init_dots = halves(tangents)
+        combine, with_dots = lift_to_tangents(jaxpr, [typeof(x) for x in xs])
+        dots, init_dots = split_halves(tangents)
         pairs = with_dots(xs, dots)
         shape = typeof(outs[0]).shape
         total = [broadcast_in_dim(y, (1, *shape), ()) for y in with_dots(inits, init_dots)]
         if typeof(xs[0]).size:
-            total = combine(total, reduce_in_pairs(combine, joined(dimensions, *pairs), 0))
+            total = combine(total, reduce_in_pairs(combine, join_axes(dimensions, *pairs), 0))
         moved = [dtypes.is_inexact(typeof(y).dtype) for y in outs]
         return outs, tangents_of(outs, [reshape(t, shape) for t in total[len(xs) :]], moved)
 
     def batch(self, axis, args, dims, *, jaxpr, dimensions):
-        (xs, inits), (x_dims, init_dims) = halves(args), halves(dims)
+        (xs, inits), (x_dims, init_dims) = split_halves(args), split_halves(dims)
         xs = [batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
         moved = tuple(a + 1 for a in dimensions)
         if all(d is None for d in init_dims):
@@ -372,17 +373,17 @@ class Reduce(HoldsProgram):
             for i, d in zip(inits, init_dims, strict=True)
         ]
         if typeof(xs[0]).size:
-            reduced = reduce_in_pairs(lambda a, b: jaxpr(*a, *b), joined(moved, *xs), 0)
+            reduced = reduce_in_pairs(lambda a, b: jaxpr(*a, *b), join_axes(moved, *xs), 0)
             outs = jaxpr(*outs, *reduced)
         return [reshape(y, shape) for y in outs], [0] * len(outs)
 
 
-def halves(xs: Sequence[Any]) -> tuple[list, list]:
+def split_halves(xs: Sequence[Any]) -> tuple[list, list]:
     """The first half of a list and the second."""
     return list(xs[: len(xs) // 2]), list(xs[len(xs) // 2 :])
 
 
-def with_tangents(jaxpr: Jaxpr, avals: Sequence[ShapedArray]) -> tuple[Callable, Callable]:
+def lift_to_tangents(jaxpr: Jaxpr, avals: Sequence[ShapedArray]) -> tuple[Callable, Callable]:
     """A program (a..., b...) -> c... made one on lists of numbers and then their tangents.
 
     Returned are that function of two such lists, and the function that makes a list of values and
@@ -465,7 +466,7 @@ MONOIDS = (
 )
 
 
-def reducer_jaxpr(op: str, computation: Callable, avals: Sequence[ShapedArray], tree: Any) -> Jaxpr:
+def stage_reducer(op: str, computation: Callable, avals: Sequence[ShapedArray], tree: Any) -> Jaxpr:
     """The program of a user's function of two scalars (or two trees of them), checked."""
     n = len(avals)
 
@@ -494,7 +495,7 @@ def reducer_jaxpr(op: str, computation: Callable, avals: Sequence[ShapedArray], 
     return jaxpr
 
 
-def monoid_of(jaxpr: Jaxpr) -> Monoid | None:
+def find_monoid(jaxpr: Jaxpr) -> Monoid | None:
     """The monoid that a program of two scalars is, if it is one."""
     while len(jaxpr.eqns) == 1 and len(jaxpr.invars) == 2:
         (eqn,) = jaxpr.eqns
@@ -508,14 +509,14 @@ def monoid_of(jaxpr: Jaxpr) -> Monoid | None:
     return None
 
 
-def monoids_of(jaxpr: Jaxpr) -> list[Monoid]:
+def find_monoids(jaxpr: Jaxpr) -> list[Monoid]:
     """For a program of n + n scalars that combines each pair apart, its monoids; else nothing."""
     n = len(jaxpr.outvars)
     makers = {v: e for e in jaxpr.eqns for v in e.outvars}
     found = []
     for x, y, out in zip(jaxpr.invars[:n], jaxpr.invars[n:], jaxpr.outvars, strict=True):
         eqn = None if type(out) is Literal else makers.get(out)
-        monoid = None if eqn is None else monoid_of(Jaxpr((), [x, y], [out], [eqn]))
+        monoid = None if eqn is None else find_monoid(Jaxpr((), [x, y], [out], [eqn]))
         if monoid is None:
             return []
         found.append(monoid)
@@ -566,8 +567,8 @@ def reduce(
         raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
     dimensions = tuple(map(operator.index, dimensions))
-    jaxpr = reducer_jaxpr("reduce", computation, [typeof(x) for x in xs], tree)
-    monoids = monoids_of(jaxpr)
+    jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
+    monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:
         return unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
     outs = []

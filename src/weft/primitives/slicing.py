@@ -35,7 +35,7 @@ from weft.primitives.layout import (
     full,
     instantiate,
     literal,
-    moved_to_front,
+    move_to_front,
     reduce_sum,
     reshape,
     squeeze,
@@ -214,7 +214,7 @@ class Pad(LinearTogether):
         if is_linear(x):
             back = pad(ct, zero, [(-low, -high, 0) for low, high, _ in padding_config])
             steps = [interior + 1 for _, _, interior in padding_config]
-            x_ct = strided(back, steps)
+            x_ct = take_strided(back, steps)
         if is_linear(padding_value):
             # masked, not sum(ct) - sum(x_ct), which cancels
             padded = padding_mask(typeof(x), padding_config)
@@ -253,7 +253,7 @@ def padding_mask(aval: ShapedArray, config: Sequence[tuple[int, int, int]]) -> A
     return pad(full(aval.shape, False, np.dtype(bool)), True, config)
 
 
-def strided(x: Any, steps: Sequence[int]) -> Any:
+def take_strided(x: Any, steps: Sequence[int]) -> Any:
     """Every steps[k]-th element along axis k."""
     if all(s == 1 for s in steps):
         return x
@@ -438,7 +438,7 @@ class Unstack(LinearPrimitive):
         return [stack([instantiate(ct) for ct in cts], axis)]
 
     def batch(self, mapped, args, dims, *, axis):
-        outs = self.bind(moved_to_front(args[0], dims[0]), axis=axis + 1)
+        outs = self.bind(move_to_front(args[0], dims[0]), axis=axis + 1)
         return outs, [0] * len(outs)
 
 

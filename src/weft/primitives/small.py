@@ -15,7 +15,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
-from weft.primitives.elementwise import add, difference, mul, rem, sub
+from weft.primitives.elementwise import add, mul, rem, sub, subtract_tangents
 from weft.primitives.expr import Expr, concatenate_exprs
 from weft.primitives.families import check_equal_dtypes
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
@@ -23,11 +23,11 @@ from weft.primitives.matrices import (
     NAN,
     MatrixPrimitive,
     check_matrix,
-    columns,
     product,
-    rows,
-    shaped,
+    slice_columns,
+    slice_rows,
     swap,
+    type_like,
 )
 from weft.primitives.slicing import concatenate
 
@@ -86,7 +86,7 @@ def join_elements(x: Sequence[Sequence[Expr]]) -> Any:
 # --- eliminations ---------------------------------------------------------------------------
 
 
-def eliminate(a: list[list[Expr]], steps: int) -> list[Expr]:
+def eliminate_columns(a: list[list[Expr]], steps: int) -> list[Expr]:
     """Factor in place with partial pivoting, as LAPACK's getrf; the pivots (int32) are returned.
 
     As many columns as there are `steps` are eliminated; what stands right of them moves along.
@@ -128,7 +128,7 @@ def pivot_rows(a: list[list[Expr]], k: int) -> Expr:
 def write_lu(hlo: Any, x: Any) -> tuple[Any, Any]:
     """Write the LU factors of small matrices in one matrix, and the pivots."""
     a = split_elements(hlo, x)
-    pivots = eliminate(a, min(x.aval.shape[-2:]))
+    pivots = eliminate_columns(a, min(x.aval.shape[-2:]))
     return join_elements(a), stack_parts(pivots, x.aval.ndim - 2).value
 
 
@@ -175,11 +175,11 @@ def write_triangular(
     if conjugate_a:
         e = [[c.conjugate() for c in row] for row in e]
     axis = -2 if left_side else -1
-    x = substitute(e, split_lines(hlo, b, axis), lower, unit_diagonal)
+    x = solve_triangle(e, split_lines(hlo, b, axis), lower, unit_diagonal)
     return stack_parts(x, b.aval.ndim + axis).value
 
 
-def substitute(e: list[list[Expr]], b: list[Expr], lower: bool, unit: bool = False) -> list[Expr]:
+def solve_triangle(e: list[list], b: list[Expr], lower: bool, unit: bool = False) -> list[Expr]:
     """The rows of x for which e x = b, for triangular e."""
     n = len(b)
     x: list[Any] = [None] * n
@@ -219,8 +219,8 @@ class SmallSolve(MatrixPrimitive):
         n = len(e)
         for row, line in zip(e, split_lines(hlo, b, -2), strict=True):
             row.append(line)
-        eliminate(e, n)
-        x = substitute(e, [row[n] for row in e], lower=False)
+        eliminate_columns(e, n)
+        x = solve_triangle(e, [row[n] for row in e], lower=False)
         return [stack_parts(x, b.aval.ndim - 2).value]
 
     def jvp(self, primals, tangents):
@@ -229,7 +229,7 @@ class SmallSolve(MatrixPrimitive):
         (x,) = self.bind(*primals)
         moved = db
         if not isinstance(da, Zero):
-            moved = difference(db, product(da, x))
+            moved = subtract_tangents(db, product(da, x))
         return [x], self.bind(a, moved)
 
     def transpose(self, cts, a, b):
@@ -264,7 +264,7 @@ class SmallDet(MatrixPrimitive):
     def abstract_eval(self, a):
         check_matrix(self.name, a, square=True)
         check_size(self.name, a)
-        return [shaped(a, a.shape[:-2])]
+        return [type_like(a, a.shape[:-2])]
 
     def lower(self, hlo, a):
         (out,) = self.type_of((a.aval,), {})
@@ -273,7 +273,7 @@ class SmallDet(MatrixPrimitive):
         # The last two rows need no pivot: a d - b c is as exact as what elimination makes of it.
         e = split_elements(hlo, a)
         n = len(e)
-        pivots = eliminate(e, n - 2)
+        pivots = eliminate_columns(e, n - 2)
         det = e[-2][-2] * e[-1][-1] - e[-2][-1] * e[-1][-2] if n > 1 else e[0][0]
         for k, pivot in enumerate(pivots):
             head = e[k][k]
@@ -303,11 +303,11 @@ def cofactors(a: Any) -> Any:
     n = typeof(a).shape[-1]
     if n < 2:
         return full_like(a, 1)
-    around = twice(twice(a, -2), -1)
+    around = repeat_lines(repeat_lines(a, -2), -1)
 
     def moved(i: int, j: int) -> Any:
         """a[(r + i) mod n, (c + j) mod n] at (r, c)."""
-        return columns(rows(around, i, i + n), j, j + n)
+        return slice_columns(slice_rows(around, i, i + n), j, j + n)
 
     if n == 2:
         out = moved(1, 1)
@@ -319,15 +319,15 @@ def cofactors(a: Any) -> Any:
             inner = sub(mul(moved(2, j), moved(3, k)), mul(moved(2, k), moved(3, j)))
             term = mul(moved(1, i), inner)
             out = term if out is None else add(out, term)
-    return out if n == 3 else mul(out, checkered(a))
+    return out if n == 3 else mul(out, checkered_signs(a))
 
 
-def twice(a: Any, axis: int) -> Any:
+def repeat_lines(a: Any, axis: int) -> Any:
     """Matrices with their rows (axis -2) or columns (axis -1) written twice."""
     return concatenate([a, a], typeof(a).ndim + axis)
 
 
-def checkered(a: Any) -> Any:
+def checkered_signs(a: Any) -> Any:
     """1 and -1 by turns, as the squares of a chess board, in the type of a."""
     shape = typeof(a).shape
     places = add(*(broadcasted_iota(np.int32, shape, len(shape) - k) for k in (1, 2)))

@@ -26,7 +26,7 @@ from weft.primitives.elementwise import (
     eq,
     integer_pow,
     mul,
-    named,
+    name_function,
     neg,
     one_minus_square,
     select,
@@ -118,7 +118,7 @@ def tuned_op(prim: Transcendental) -> Callable:
         params = {} if accuracy is None else {"accuracy": accuracy}
         return current.trace.process(prim, (x,), params)[0]
 
-    return named(fun, prim)
+    return name_function(fun, prim)
 
 
 # --- exponentials and logarithms ------------------------------------------------------------

@@ -19,7 +19,17 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.elementwise import add, add_p, eq, ge_p, le_p, max_p, min_p, named, select
+from weft.primitives.elementwise import (
+    add,
+    add_p,
+    eq,
+    ge_p,
+    le_p,
+    max_p,
+    min_p,
+    name_function,
+    select,
+)
 from weft.primitives.expr import Expr
 from weft.primitives.families import (
     LinearPrimitive,
@@ -31,14 +41,14 @@ from weft.primitives.families import (
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, full, literal
 from weft.primitives.reduction import (
     HoldsProgram,
-    halves,
-    highest,
+    find_monoid,
+    highest_value,
     is_identity,
-    lowest,
-    monoid_of,
-    reducer_jaxpr,
+    lift_to_tangents,
+    lowest_value,
+    split_halves,
+    stage_reducer,
     starting_values,
-    with_tangents,
 )
 from weft.primitives.slicing import pad, padding_mask, slice
 from weft.pytrees import flatten, unflatten
@@ -130,7 +140,7 @@ def window_shape(op: str, shape: Sequence[int], **params: Any) -> tuple[int, ...
     return reduce_window_shape_tuple(shape, **params)
 
 
-def at_mapped(params: dict, at: int) -> dict:
+def insert_window_axis(params: dict, at: int) -> dict:
     """The parameters with a mapped axis at `at`, over which no window reaches."""
     return {
         k: (*v[:at], (0, 0) if k == "padding" else 1, *v[at:]) if isinstance(v, tuple) else v
@@ -201,27 +211,27 @@ class ReduceWindow(HoldsProgram):
     name = "reduce_window"
 
     def abstract_eval(self, *avals, jaxpr, consts, **params):
-        xs, _ = halves(avals)
+        xs, _ = split_halves(avals)
         check_equal_shapes(self.name, xs)
         shape = window_shape(self.name, xs[0].shape, **params)
         return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
 
     def lower(self, hlo, *args, jaxpr, consts, **params):
-        xs, inits = halves(args)
+        xs, inits = split_halves(args)
         return lower_windows(hlo, xs, inits, lambda *cells: lower_jaxpr(hlo, jaxpr, cells), params)
 
     def jvp(self, primals, tangents, *, jaxpr, consts, **params):
         outs = self.bind(*primals, jaxpr=jaxpr, consts=consts, **params)
-        (xs, inits), (dots, init_dots) = halves(primals), halves(tangents)
-        combine, listed = with_tangents(jaxpr, [typeof(x) for x in xs])
+        (xs, inits), (dots, init_dots) = split_halves(primals), split_halves(tangents)
+        combine, listed = lift_to_tangents(jaxpr, [typeof(x) for x in xs])
         total = fold_windows(combine, listed(xs, dots), listed(inits, init_dots), params)
         moved = [dtypes.is_inexact(typeof(y).dtype) for y in outs]
         return outs, tangents_of(outs, total[len(xs) :], moved)
 
     def batch(self, axis, args, dims, *, jaxpr, consts, **params):
-        (xs, inits), (x_dims, init_dims) = halves(args), halves(dims)
+        (xs, inits), (x_dims, init_dims) = split_halves(args), split_halves(dims)
         xs = [batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
-        params = at_mapped(params, 0)
+        params = insert_window_axis(params, 0)
         if all(d is None for d in init_dims):
             outs = self.bind(*xs, *inits, jaxpr=jaxpr, consts=consts, **params)
         else:
@@ -269,7 +279,7 @@ class WindowReduction(Primitive):
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
-        return self.bind(x, **at_mapped(params, d)), [d]
+        return self.bind(x, **insert_window_axis(params, d)), [d]
 
 
 class WindowSum(WindowReduction, LinearPrimitive):
@@ -316,16 +326,16 @@ class WindowExtremum(WindowReduction):
 
 
 reduce_window_sum_p = WindowSum("reduce_window_sum", add_p, lambda dtype: 0, "number")
-reduce_window_max_p = WindowExtremum("reduce_window_max", max_p, lowest, "any")
-reduce_window_min_p = WindowExtremum("reduce_window_min", min_p, highest, "any")
+reduce_window_max_p = WindowExtremum("reduce_window_max", max_p, lowest_value, "any")
+reduce_window_min_p = WindowExtremum("reduce_window_min", min_p, highest_value, "any")
 
 
 # --- one element of each window -------------------------------------------------------------
 
 
-def worst(select_prim: Primitive, dtype: np.dtype) -> Any:
+def worst_value(select_prim: Primitive, dtype: np.dtype) -> Any:
     """The value that a selection by ge or le never takes before another."""
-    return lowest(dtype) if select_prim is ge_p else highest(dtype)
+    return lowest_value(dtype) if select_prim is ge_p else highest_value(dtype)
 
 
 class SelectAndGatherAdd(Primitive):
@@ -345,7 +355,7 @@ class SelectAndGatherAdd(Primitive):
     def lower(self, hlo, tangents, operand, *, select_prim, **params):
         dtype = operand.aval.dtype
         cells = [ShapedArray((), dtype), ShapedArray((), tangents.aval.dtype)]
-        inits = [hlo.constant(worst(select_prim, dtype), cells[0]), hlo.constant(0, cells[1])]
+        inits = [hlo.constant(worst_value(select_prim, dtype), cells[0]), hlo.constant(0, cells[1])]
 
         def choose(x: Any, t: Any, y: Any, u: Any) -> list:
             (keep,) = select_prim.lower(hlo, x, y)
@@ -372,7 +382,7 @@ class SelectAndGatherAdd(Primitive):
 
     def batch(self, axis, args, dims, **params):
         args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        return self.bind(*args, **at_mapped(params, 0)), [0]
+        return self.bind(*args, **insert_window_axis(params, 0)), [0]
 
 
 class SelectAndScatterAdd(Primitive):
@@ -385,13 +395,15 @@ class SelectAndScatterAdd(Primitive):
     name = "select_and_scatter_add"
 
     def abstract_eval(self, source, operand, *, select_prim, **params):
-        check_pair(self.name, source, operand, places(self.name, operand.shape, params))
+        check_pair(
+            self.name, source, operand, count_window_places(self.name, operand.shape, params)
+        )
         return [ShapedArray(operand.shape, source.dtype)]
 
     def lower(self, hlo, source, operand, *, select_prim, **params):
         if hlo.platform == "cpu" and math.prod(params["window_dimensions"]) <= _FEW:
             avals = [source.aval.strong(), operand.aval.strong()]
-            jaxpr, _ = stage(lambda s, x: [scattered_places(s, x, select_prim, params)], avals)
+            jaxpr, _ = stage(lambda s, x: [scatter_by_places(s, x, select_prim, params)], avals)
             return lower_jaxpr(hlo, jaxpr, [source, operand])
         cell = ShapedArray((), operand.aval.dtype)
         return lower_scatter(
@@ -399,7 +411,7 @@ class SelectAndScatterAdd(Primitive):
             operand,
             source,
             hlo.constant(0, cell),
-            hlo.constant(worst(select_prim, cell.dtype), cell),
+            hlo.constant(worst_value(select_prim, cell.dtype), cell),
             lambda x, y: select_prim.lower(hlo, x, y),
             lambda x, y: add_p.lower(hlo, x, y),
             params,
@@ -420,12 +432,12 @@ class SelectAndScatterAdd(Primitive):
 _FEW = 32  # up to as many places in a window, adding them one by one is 1.3 to 20 times faster
 
 
-def scattered_places(source: Any, operand: Any, select_prim: Primitive, params: dict) -> Any:
+def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params: dict) -> Any:
     """`select_and_scatter_add` by whole arrays, one for each place in a window."""
     dtype = typeof(operand).dtype
     ones = (1,) * len(params["padding"])
     undilated = {"base_dilation": ones, "window_dilation": ones, **params}
-    fill = literal(worst(select_prim, dtype), dtype)
+    fill = literal(worst_value(select_prim, dtype), dtype)
     best, *rest = window_elements(operand, fill, undilated)
     chosen = full(typeof(best).shape, 0, np.dtype(np.int32))
     for k, x in enumerate(rest, 1):
@@ -460,7 +472,9 @@ class SelectAndScatter(HoldsProgram):
     program = "scatter_jaxpr"
 
     def abstract_eval(self, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
-        check_pair(self.name, source, operand, places(self.name, operand.shape, params))
+        check_pair(
+            self.name, source, operand, count_window_places(self.name, operand.shape, params)
+        )
         return [ShapedArray(operand.shape, source.dtype)]
 
     def lower(self, hlo, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
@@ -481,7 +495,7 @@ class SelectAndScatter(HoldsProgram):
             raise ShapeError(f"{self.name}: init_value must not be mapped.")
         operand = batched_at_front(operand, d, axis.size)
         source = batched_at_front(source, source_d, axis.size)
-        return self.bind(operand, source, init, **at_mapped(params, 0)), [0]
+        return self.bind(operand, source, init, **insert_window_axis(params, 0)), [0]
 
 
 def check_pair(op: str, x: ShapedArray, operand: ShapedArray, shape: Sequence[int]) -> None:
@@ -493,7 +507,7 @@ def check_pair(op: str, x: ShapedArray, operand: ShapedArray, shape: Sequence[in
         )
 
 
-def places(op: str, shape: Sequence[int], params: dict) -> tuple[int, ...]:
+def count_window_places(op: str, shape: Sequence[int], params: dict) -> tuple[int, ...]:
     """The number of places of an undilated window on each axis, among other parameters."""
     names = ("window_dimensions", "window_strides", "padding")
     return window_shape(op, shape, **{k: params[k] for k in names})
@@ -593,8 +607,8 @@ def reduce_window(
     avals = [typeof(x) for x in xs]
     window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     params = window_params("reduce_window", avals[0].shape, *window)
-    jaxpr = reducer_jaxpr("reduce_window", computation, avals, tree)
-    found = monoid_of(jaxpr)
+    jaxpr = stage_reducer("reduce_window", computation, avals, tree)
+    found = find_monoid(jaxpr)
     for prim in (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p):
         known = found is not None and prim.combine is found.combine
         if known and is_identity(inits[0], prim.identity(avals[0].dtype)):
@@ -603,7 +617,7 @@ def reduce_window(
     return unflatten(tree, outs)
 
 
-def window_reducer(prim: WindowReduction) -> Callable[..., Any]:
+def define_window_reducer(prim: WindowReduction) -> Callable[..., Any]:
     """The function of a window reduction."""
 
     def fun(
@@ -617,12 +631,12 @@ def window_reducer(prim: WindowReduction) -> Callable[..., Any]:
         window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
         return prim.bind(operand, **window_params(prim.name, typeof(operand).shape, *window))[0]
 
-    return named(fun, prim)
+    return name_function(fun, prim)
 
 
-reduce_window_sum = window_reducer(reduce_window_sum_p)
-reduce_window_max = window_reducer(reduce_window_max_p)
-reduce_window_min = window_reducer(reduce_window_min_p)
+reduce_window_sum = define_window_reducer(reduce_window_sum_p)
+reduce_window_max = define_window_reducer(reduce_window_max_p)
+reduce_window_min = define_window_reducer(reduce_window_min_p)
 
 
 def select_and_gather_add(
@@ -686,7 +700,7 @@ def select_and_scatter(
         )
     leaves, tree = flatten(source)
     (init,) = starting_values("select_and_scatter", leaves, init_value, tree)
-    combined = reducer_jaxpr("select_and_scatter", scatter, [typeof(source)], tree)
+    combined = stage_reducer("select_and_scatter", scatter, [typeof(source)], tree)
     return select_and_scatter_p.bind(
         operand, source, init, select_jaxpr=chosen, scatter_jaxpr=combined, **params
     )[0]

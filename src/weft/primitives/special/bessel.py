@@ -10,7 +10,7 @@ from weft.primitives.special import tables
 from weft.primitives.special.formula import choose, series, sign, sqrt, where
 
 
-def on_intervals(x: Expr, near: Expr, middle: tuple, far: tuple) -> Expr:
+def join_intervals(x: Expr, near: Expr, middle: tuple, far: tuple) -> Expr:
     """`near` to 4, a series to 10, and a series in 1 / x over sqrt(x) beyond; of x >= 0."""
     inverse = 1 / where(x > 10, x, 10.0)
     beyond = series(inverse, far) * sqrt(inverse)
@@ -20,11 +20,11 @@ def on_intervals(x: Expr, near: Expr, middle: tuple, far: tuple) -> Expr:
 def i0e(x: Expr) -> Expr:
     """exp(-|x|) I0(x)."""
     x = abs(x)
-    return on_intervals(x, series(x, tables.I0E_1), tables.I0E_2, tables.I0E_3)
+    return join_intervals(x, series(x, tables.I0E_1), tables.I0E_2, tables.I0E_3)
 
 
 def i1e(x: Expr) -> Expr:
     """exp(-|x|) I1(x)."""
     y = abs(x)
     near = y * series(y, tables.I1E_1)
-    return sign(x) * on_intervals(y, near, tables.I1E_2, tables.I1E_3)
+    return sign(x) * join_intervals(y, near, tables.I1E_2, tables.I1E_3)

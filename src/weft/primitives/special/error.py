@@ -14,13 +14,13 @@ from weft.primitives.special.formula import (
     choose,
     equal,
     exp,
-    halves,
-    largest,
     log,
     log1p,
+    maximum,
     polynomial,
     series,
     sign,
+    split_bits,
     sqrt,
     where,
 )
@@ -28,7 +28,7 @@ from weft.primitives.special.formula import (
 
 def exp_square(x: Expr, factor: float) -> Expr:
     """exp(factor x**2), factor 1, -1 or -1/2, without rounding the square."""
-    high, low = halves(x)
+    high, low = split_bits(x)
     out = exp(high * high * factor)
     rest = (x + high) * low * factor  # small; a product of two exp the compiler would make one
     more = out * (rest * polynomial(rest, (1, 1 / 2, 1 / 6, 1 / 24)))
@@ -44,25 +44,25 @@ def erfcx(x: Expr) -> Expr:
 def scaled_erfc(x: Expr) -> Expr:
     """exp(x**2) erfc(x)."""
     up = erfcx(abs(x))
-    return where(x < 0, 2 * exp_square(bounded(abs(x)), 1.0) - up, up)
+    return where(x < 0, 2 * exp_square(bound_square(abs(x)), 1.0) - up, up)
 
 
-def erf(x: Expr) -> Expr:
+def write_erf(x: Expr) -> Expr:
     """The error function."""
     y = abs(x)
-    far = sign(x) * (1 - exp_square(bounded(y), -1.0) * erfcx(y))
+    far = sign(x) * (1 - exp_square(bound_square(y), -1.0) * erfcx(y))
     return where(y < 1, x * series(x * x, tables.ERF), far)
 
 
-def bounded(x: Expr) -> Expr:
+def bound_square(x: Expr) -> Expr:
     """x >= 0, cut where exp(-x**2) is long 0, so that the parts of a square are finite."""
     return where(x > 100, 100.0, x)
 
 
-def erfc(x: Expr) -> Expr:
+def write_erfc(x: Expr) -> Expr:
     """1 - erf(x)."""
     y = abs(x)
-    tail = exp_square(bounded(y), -1.0) * erfcx(y)
+    tail = exp_square(bound_square(y), -1.0) * erfcx(y)
     near = 1 - x * series(x * x, tables.ERF)
     return choose(tail, (x < 0, 2 - tail), (y < 0.5, near))
 
@@ -71,7 +71,7 @@ def normal_cdf(x: Expr) -> Expr:
     """The distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2."""
     y = abs(x)
     z = y * math.sqrt(0.5)
-    tail = 0.5 * exp_square(bounded(y), -0.5) * erfcx(z)
+    tail = 0.5 * exp_square(bound_square(y), -0.5) * erfcx(z)
     near = 0.5 + 0.5 * (x * math.sqrt(0.5)) * series(z * z, tables.ERF)
     return choose(tail, (x > 0, 1 - tail), (z < 0.5, near))
 
@@ -81,7 +81,7 @@ def log_normal_cdf(x: Expr) -> Expr:
     y = abs(x)
     z = y * math.sqrt(0.5)
     scaled = 0.5 * erfcx(z)
-    upper = log1p(-(exp_square(bounded(y), -0.5) * scaled))
+    upper = log1p(-(exp_square(bound_square(y), -0.5) * scaled))
     lower = log(scaled) - 0.5 * x * x
     return where(x > 0, upper, where(equal(y, math.inf), -math.inf, lower))
 
@@ -130,7 +130,7 @@ def normal_quantile(p: Expr) -> Expr:
 def dawson(x: Expr) -> Expr:
     """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x."""
     y = abs(x)
-    inverse = 1 / largest(y, 1.0)
+    inverse = 1 / maximum(y, 1.0)
     far = series(inverse * inverse, tables.DAWSON_4) * inverse
     up = choose(far, (y < 6, series(y, tables.DAWSON_3)), (y < 3, series(y, tables.DAWSON_2)))
     return where(y < 1.224744, x * series(x * x, tables.DAWSON_1), sign(x) * up)

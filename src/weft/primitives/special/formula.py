@@ -22,14 +22,14 @@ from weft.primitives.special.tables import SIN_PI
 _NO_DOUBLES = ("METAL", "metal", "mps")  # platforms that have no float64
 
 
-def function(op: str) -> Callable[[Expr], Expr]:
+def define_function(op: str) -> Callable[[Expr], Expr]:
     """A function of one operand that StableHLO has."""
     return lambda x: x.apply(op)
 
 
-exp, expm1, log = map(function, ("exponential", "exponential_minus_one", "log"))
-sqrt, sin, cos, floor = map(function, ("sqrt", "sine", "cosine", "floor"))
-sign, nearest = map(function, ("sign", "round_nearest_even"))
+exp, expm1, log = map(define_function, ("exponential", "exponential_minus_one", "log"))
+sqrt, sin, cos, floor = map(define_function, ("sqrt", "sine", "cosine", "floor"))
+sign, nearest = map(define_function, ("sign", "round_nearest_even"))
 
 
 def log1p(x: Expr) -> Expr:
@@ -51,12 +51,12 @@ def is_nan(x: Expr) -> Expr:
     return x.compare("NE", x)
 
 
-def least(x: Expr, y: Any) -> Expr:
+def minimum(x: Expr, y: Any) -> Expr:
     """The smaller."""
     return x.apply("minimum", y)
 
 
-def largest(x: Expr, y: Any) -> Expr:
+def maximum(x: Expr, y: Any) -> Expr:
     """The larger."""
     return x.apply("maximum", y)
 
@@ -64,7 +64,7 @@ def largest(x: Expr, y: Any) -> Expr:
 def where(condition: Expr, x: Any, y: Any) -> Any:
     """x where the condition holds, else y; of numbers, Reals or Pairs."""
     if isinstance(x, Pair) or isinstance(y, Pair):
-        x, y = as_pair(x), as_pair(y)
+        x, y = to_pair(x), to_pair(y)
         alike = type(x.lo) is float and type(y.lo) is float and x.lo == y.lo
         lo = x.lo if alike else where(condition, x.lo, y.lo)
         return Pair(where(condition, x.hi, y.hi), lo)
@@ -192,9 +192,9 @@ class Pair:
         self.hi, self.lo = hi, lo
 
     def __add__(self, other: Any) -> Pair:
-        other = as_pair(other)
+        other = to_pair(other)
         hi, lo = exact_sum(self.hi, other.hi)
-        return renormalized(hi, plus(lo, plus(self.lo, other.lo)))
+        return renormalize(hi, add_parts(lo, add_parts(self.lo, other.lo)))
 
     __radd__ = __add__
 
@@ -202,36 +202,37 @@ class Pair:
         return Pair(-self.hi, -self.lo)
 
     def __sub__(self, other: Any) -> Pair:
-        return self + -as_pair(other)
+        return self + -to_pair(other)
 
     def __rsub__(self, other: Any) -> Pair:
         return -self + other
 
     def __mul__(self, other: Any) -> Pair:
-        other = as_pair(other)
+        other = to_pair(other)
         hi, lo = exact_product(self.hi, other.hi)
-        return renormalized(hi, plus(lo, plus(times(self.hi, other.lo), times(self.lo, other.hi))))
+        cross = add_parts(multiply_parts(self.hi, other.lo), multiply_parts(self.lo, other.hi))
+        return renormalize(hi, add_parts(lo, cross))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Pair:
-        other = as_pair(other)
+        other = to_pair(other)
         first = self.hi / other.hi
-        if not doubled(self.hi, other.hi):
+        if not is_doubled(self.hi, other.hi):
             return Pair(first, 0.0)
         rest = self - other * first
-        return renormalized(first, rest.hi / other.hi)
+        return renormalize(first, rest.hi / other.hi)
 
     def __rtruediv__(self, other: Any) -> Pair:
-        return as_pair(other) / self
+        return to_pair(other) / self
 
     @property
     def value(self) -> Expr:
         """The nearest float."""
-        return plus(self.hi, self.lo)
+        return add_parts(self.hi, self.lo)
 
 
-def as_pair(x: Any) -> Pair:
+def to_pair(x: Any) -> Pair:
     """A number, an Expr or a Pair as a Pair; a Fraction has its second part."""
     if isinstance(x, Pair):
         return x
@@ -240,25 +241,25 @@ def as_pair(x: Any) -> Pair:
     return Pair(x, 0.0)
 
 
-def doubled(*parts: Any) -> bool:
+def is_doubled(*parts: Any) -> bool:
     """Whether pairs of these have second parts: whether no wider dtype is computed in."""
     real = next(x for x in parts if isinstance(x, Expr))
     return real.eps <= float(real.finfo.eps)
 
 
-def plus(x: Any, y: Any) -> Any:
+def add_parts(x: Any, y: Any) -> Any:
     """x + y, where a second part may be none."""
     return y if type(x) is float and x == 0 else x if type(y) is float and y == 0 else x + y
 
 
-def times(x: Any, y: Any) -> Any:
+def multiply_parts(x: Any, y: Any) -> Any:
     """x * y, where a second part may be none."""
     return 0.0 if any(type(v) is float and v == 0 for v in (x, y)) else x * y
 
 
-def renormalized(x: Any, y: Any) -> Pair:
+def renormalize(x: Any, y: Any) -> Pair:
     """x + y as a pair, |x| >= |y|."""
-    if type(y) is float and y == 0 or not doubled(x, y):
+    if type(y) is float and y == 0 or not is_doubled(x, y):
         return Pair(x, 0.0)
     hi = x + y
     return Pair(hi, y - (hi - x))
@@ -267,13 +268,13 @@ def renormalized(x: Any, y: Any) -> Pair:
 def exact_sum(x: Any, y: Any) -> tuple[Any, Any]:
     """x + y and its rounding error (Knuth)."""
     hi = x + y
-    if not doubled(x, y):
+    if not is_doubled(x, y):
         return hi, 0.0
     part = hi - x
     return hi, (x - (hi - part)) + (y - part)
 
 
-def halves(x: Any) -> tuple[Any, Any]:
+def split_bits(x: Any) -> tuple[Any, Any]:
     """x as a sum of two floats of half as many bits, cut by bits: no compiler can spoil that."""
     if not isinstance(x, Expr):
         top = np.array(x, np.float64).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)
@@ -287,9 +288,9 @@ def halves(x: Any) -> tuple[Any, Any]:
 def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
     """x * y and its rounding error (Dekker 1971)."""
     hi = x * y
-    if not doubled(x, y):
+    if not is_doubled(x, y):
         return hi, 0.0
-    (a, b), (c, d) = halves(x), halves(y)
+    (a, b), (c, d) = split_bits(x), split_bits(y)
     return hi, ((a * c - hi) + a * d + b * c) + b * d
 
 
@@ -311,20 +312,20 @@ def log_pair(x: Any) -> Pair:
 
     2 artanh((m - 1) / (m + 1)) + e log 2 of m 2**e, m between sqrt(1/2) and sqrt(2).
     """
-    x = as_pair(x)
-    if not doubled(x.hi):
+    x = to_pair(x)
+    if not is_doubled(x.hi):
         near = x.hi if type(x.lo) is float else x.hi + x.lo
         return Pair(log(near), 0.0)
     m, e = split_exponent(x)
-    top = renormalized(*exact_sum(m.hi - 1, m.lo))
+    top = renormalize(*exact_sum(m.hi - 1, m.lo))
     s = top / (top + 2)
     squared = s * s
-    out = as_pair(polynomial(squared.hi, [1 / (2 * k + 1) for k in range(6, 16)]))
+    out = to_pair(polynomial(squared.hi, [1 / (2 * k + 1) for k in range(6, 16)]))
     for k in range(5, 0, -1):
         out = out * squared + Fraction(1, 2 * k + 1)
     out = (out * squared) * s + s
     out = Pair(out.hi * 2, out.lo * 2)
-    return (as_pair(e) * _LN2_LOW + out) + e * float(_LN2_HIGH)
+    return (to_pair(e) * _LN2_LOW + out) + e * float(_LN2_HIGH)
 
 
 def split_exponent(x: Pair) -> tuple[Pair, Expr]:
@@ -335,7 +336,7 @@ def split_exponent(x: Pair) -> tuple[Pair, Expr]:
     exponent = (hi.bitcast(bits) - root).apply("shift_right_arithmetic", mantissa)
     scale = (bias - exponent).apply("shift_left", mantissa).bitcast(hi.dtype)
     e = exponent.convert(hi.dtype)
-    return Pair(hi * scale, times(x.lo, scale)), e
+    return Pair(hi * scale, multiply_parts(x.lo, scale)), e
 
 
 # --- lowerings ------------------------------------------------------------------------------

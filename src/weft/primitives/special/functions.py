@@ -20,7 +20,7 @@ from weft.primitives.elementwise import (
     binary_op,
     gt,
     integer_pow,
-    match,
+    match_numbers,
     mul,
     neg,
     no_derivative,
@@ -61,7 +61,7 @@ erf_p = define_special(
 )
 erfc_p = define_special(
     "erfc",
-    formula(error_formulas.erfc, wide=False),
+    formula(error_formulas.write_erfc, wide=False),
     "1 - erf(x), exact to rounding where it is small.",
     lambda t, y, x: mul(t, mul(-_SLOPE, exp(neg(square(x))))),
 )
@@ -82,13 +82,13 @@ lgamma_p = define_special(
 )
 digamma_p = define_special(
     "digamma",
-    formula(gammas.digamma),
+    formula(gammas.write_digamma),
     "The derivative of log gamma(x); NaN at 0 and the negative integers.",
     lambda t, y, x: mul(t, polygamma(literal(1, typeof(x).dtype), x)),
 )
 polygamma_p = define_special(
     "polygamma",
-    formula(gammas.polygamma),
+    formula(gammas.write_polygamma),
     "The derivative of order m of digamma at x, m a whole number.",
     "m",
     lambda t, z, m, x: mul(t, polygamma(add(m, literal(1, typeof(m).dtype)), x)),
@@ -180,7 +180,7 @@ regularized_incomplete_beta_p = define_special(
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function I(x; a, b)."""
-    return regularized_incomplete_beta_p.bind(match(a, x)[0], match(b, x)[0], x)[0]
+    return regularized_incomplete_beta_p.bind(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 
 
 erf, erfc, erf_inv, lgamma, digamma = map(unary_op, (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))

@@ -15,26 +15,26 @@ from weft.primitives.special import tables
 from weft.primitives.special.error import erfcx
 from weft.primitives.special.formula import (
     Pair,
-    as_pair,
     choose,
     cos_pi,
-    doubled,
     equal,
     exp,
     exp_pair,
     expm1,
     floor,
+    is_doubled,
     is_odd,
-    largest,
     log,
     log1p,
     log_pair,
+    maximum,
     polynomial,
     repeat,
     series,
     sign,
     sin_pi,
     sqrt,
+    to_pair,
     where,
 )
 
@@ -69,7 +69,7 @@ def log_gamma_far(x: Pair) -> Pair:
 
 def gamma_parts(x: Any) -> tuple[Pair, Pair]:
     """(e, d) with gamma(x) = exp(e) / d, for x > 0; d is 1 from 10 on, below x (x+1) ... (x+9)."""
-    x = as_pair(x)
+    x = to_pair(x)
     small = x.hi < 10
     held = where(small, x, 1.0)
     u = held * (held + 9)
@@ -81,7 +81,7 @@ def gamma_parts(x: Any) -> tuple[Pair, Pair]:
 
 def positive_gamma(x: Any) -> Expr:
     """gamma(x) of a float or a pair > 0; inf where it is too large."""
-    x = as_pair(x)
+    x = to_pair(x)
     top = 180.0 if x.hi.finfo.max > 1e100 else 40.0
     exponent, divisor = gamma_parts(where(x.hi < top, x, top))
     return exp_pair(exponent) / divisor.value
@@ -141,7 +141,7 @@ def log_gamma_1p(a: Expr) -> Expr:
     return a * (a - 1) * where(a < 0.5, series(x, tables.LGAMMA_1), series(x, tables.LGAMMA_2))
 
 
-def digamma(x: Expr) -> Expr:
+def write_digamma(x: Expr) -> Expr:
     """The derivative of log gamma; relatively exact at its positive zero."""
     low = x < 1
     y = where(low, abs(x) + 1, x)
@@ -211,13 +211,13 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
     )
 
 
-def polygamma(m: Expr, x: Expr) -> Expr:
+def write_polygamma(m: Expr, x: Expr) -> Expr:
     """The derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x); NaN for other m."""
     good = (m >= 0) & equal(floor(m), m)
     n = where(good, m, 1.0)
-    size = positive_gamma(as_pair(n) + 1) * hurwitz(n + 1, x)
+    size = positive_gamma(to_pair(n) + 1) * hurwitz(n + 1, x)
     signed = where(is_odd(n), size, -size)
-    return choose(signed, (equal(m, 0), digamma(x)), (~good, math.nan))
+    return choose(signed, (equal(m, 0), write_digamma(x)), (~good, math.nan))
 
 
 # --- beta -----------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def polygamma(m: Expr, x: Expr) -> Expr:
 def inverse_beta_parts(a: Expr, b: Expr) -> tuple[Pair, Pair]:
     """(e, d) with gamma(a + b) / (gamma(a) gamma(b)) = exp(e) d, for positive a and b."""
     (ea, da), (eb, db) = gamma_parts(a), gamma_parts(b)
-    en, dn = gamma_parts(as_pair(a) + b)
+    en, dn = gamma_parts(to_pair(a) + b)
     return (en - ea) - eb, da * db / dn
 
 
@@ -235,7 +235,7 @@ def inverse_beta_parts(a: Expr, b: Expr) -> tuple[Pair, Pair]:
 
 def gamma_density(a: Expr, x: Expr) -> Expr:
     """x**a exp(-x) / gamma(a + 1)."""
-    exponent, divisor = gamma_parts(as_pair(a) + 1)
+    exponent, divisor = gamma_parts(to_pair(a) + 1)
     return exp_pair(a * log_pair(x) - x - exponent) * divisor.value
 
 
@@ -259,12 +259,12 @@ def temme_coefficients(rows: int, columns: int) -> list[list[float]]:
 _TEMME = temme_coefficients(8, 20)
 
 
-def proper(a: Expr, x: Expr) -> Expr:
+def is_proper(a: Expr, x: Expr) -> Expr:
     """Where both arguments are positive and finite."""
     return (a > 0) & (a < math.inf) & (x > 0) & (x < math.inf)
 
 
-def in_series(a: Expr, x: Expr) -> Expr:
+def uses_series(a: Expr, x: Expr) -> Expr:
     """Where the power series is what converges fast; elsewhere the continued fraction does."""
     return (x <= 1) | (x <= a)
 
@@ -295,13 +295,13 @@ def fraction_value(a: Expr, x: Expr, active: Expr) -> Expr:
     return repeat(step, [c, d, d], active)[2]
 
 
-def temme(a: Expr, x: Expr) -> tuple[Expr, Expr]:
+def temme_tail(a: Expr, x: Expr) -> tuple[Expr, Expr]:
     """(above, tail): Q(a, x) where x > a, else P(a, x), uniformly in x near a large a."""
-    if doubled(x):
-        deviance = as_pair(x) - a - a * log_pair(as_pair(x) / a)
+    if is_doubled(x):
+        deviance = to_pair(x) - a - a * log_pair(to_pair(x) / a)
     else:
-        deviance = as_pair(x - a - a * log1p((x - a) / a))
-    size = largest(deviance.value, 0.0)
+        deviance = to_pair(x - a - a * log1p((x - a) / a))
+    size = maximum(deviance.value, 0.0)
     above = x >= a
     eta = sqrt(2 * size / a)
     eta = where(above, eta, -eta)
@@ -323,7 +323,7 @@ def small_upper(a: Expr, x: Expr) -> Expr:
     return -expm1(exponent) - exp(exponent) * (a * total)
 
 
-def with_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr:
+def fix_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr:
     """`out`, but for the ends: `at_low` for x = 0 or a = inf, `at_high` for x = inf or a = 0.
 
     NaN where an argument is negative or NaN, both are 0, or both are inf.
@@ -340,22 +340,22 @@ def with_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Exp
 
 def incomplete_gamma(a: Expr, x: Expr, lower: bool) -> Expr:
     """P(a, x), or with `lower` false Q(a, x) = 1 - P(a, x), each from what it is near."""
-    good = proper(a, x)
+    good = is_proper(a, x)
     sa, sx = where(good, a, 1.0), where(good, x, 1.0)
     uniform = (sa > 100) & (abs(sx - sa) < 0.4 * sa)
-    by_series = in_series(sa, sx) & ~uniform
+    by_series = uses_series(sa, sx) & ~uniform
     density = gamma_density(sa, sx)
     p = density * series_sum(sa, sx, by_series)
     q = density * sa * fraction_value(sa, sx, ~by_series & ~uniform)
     ta, tx = where(uniform, sa, 200.0), where(uniform, sx, 200.0)
-    above, tail = temme(ta, tx)
+    above, tail = temme_tail(ta, tx)
     p, q = where(uniform, tail, p), where(uniform, tail, q)
     has_p = where(uniform, ~above, by_series)
     if lower:
-        return with_ends(where(has_p, p, 1 - q), a, x, 0.0, 1.0)
+        return fix_ends(where(has_p, p, 1 - q), a, x, 0.0, 1.0)
     small = (sx <= 1) & (sa < 1)
     out = where(has_p, 1 - p, q)
-    return with_ends(where(small, small_upper(sa, sx), out), a, x, 1.0, 0.0)
+    return fix_ends(where(small, small_upper(sa, sx), out), a, x, 1.0, 0.0)
 
 
 def derivative_sums(a: Expr, x: Expr) -> tuple[Expr, Expr, Expr, Expr]:
@@ -384,7 +384,7 @@ def derivative_sums(a: Expr, x: Expr) -> tuple[Expr, Expr, Expr, Expr]:
         more = (abs(factor - 1) > x.eps) | (abs(change) > abs(slope) * x.eps)
         return [more, c, d, dc, dd, h * factor, slope]
 
-    inside = in_series(a, x)
+    inside = uses_series(a, x)
     _, s, _, ds = repeat(series_step, [one, one, zero, zero], inside)
     bottom = x - a + 1
     d = 1 / where(equal(bottom, 0), 1.0, bottom)
@@ -395,36 +395,36 @@ def derivative_sums(a: Expr, x: Expr) -> tuple[Expr, Expr, Expr, Expr]:
 
 def gamma_derivative(a: Expr, x: Expr) -> Expr:
     """dP/da = -dQ/da."""
-    good = proper(a, x)
+    good = is_proper(a, x)
     sa, sx = where(good, a, 1.0), where(good, x, 1.0)
     s, ds, h, slope = derivative_sums(sa, sx)
     density = gamma_density(sa, sx)
-    by_series = density * (s * (log(sx) - digamma(sa + 1)) + ds)
-    by_fraction = -(density * sa * (h * (log(sx) - digamma(sa) + slope)))
-    return with_ends(where(in_series(sa, sx), by_series, by_fraction), a, x, 0.0, 0.0)
+    by_series = density * (s * (log(sx) - write_digamma(sa + 1)) + ds)
+    by_fraction = -(density * sa * (h * (log(sx) - write_digamma(sa) + slope)))
+    return fix_ends(where(uses_series(sa, sx), by_series, by_fraction), a, x, 0.0, 0.0)
 
 
 def sample_derivative(a: Expr, x: Expr) -> Expr:
     """-(dP/da) / (dP/dx): the density, which may underflow, cancels."""
-    good = proper(a, x)
+    good = is_proper(a, x)
     sa, sx = where(good, a, 1.0), where(good, x, 1.0)
     s, ds, h, slope = derivative_sums(sa, sx)
-    by_series = -(sx / sa * (s * (log(sx) - digamma(sa + 1)) + ds))
-    by_fraction = sx * (h * (log(sx) - digamma(sa) + slope))
-    return with_ends(where(in_series(sa, sx), by_series, by_fraction), a, x, 0.0, 0.0)
+    by_series = -(sx / sa * (s * (log(sx) - write_digamma(sa + 1)) + ds))
+    by_fraction = sx * (h * (log(sx) - write_digamma(sa) + slope))
+    return fix_ends(where(uses_series(sa, sx), by_series, by_fraction), a, x, 0.0, 0.0)
 
 
 # --- incomplete beta ------------------------------------------------------------------------
 
 
-def nonzero(x: Expr) -> Expr:
+def avoid_zero(x: Expr) -> Expr:
     """x, or something tiny where it is 0."""
     return where(equal(x, 0), float(x.finfo.tiny) ** 0.5, x)
 
 
 def beta_fraction(a: Expr, b: Expr, x: Expr) -> Expr:
     """I(x; a, b) a beta(a, b) / (x**a (1-x)**b), by the modified algorithm of Lentz."""
-    d = 1 / nonzero(1 - (a + b) * x / (a + 1))
+    d = 1 / avoid_zero(1 - (a + b) * x / (a + 1))
 
     def step(m: Expr, c: Expr, d: Expr, h: Expr) -> list:
         even = a + 2 * m
@@ -433,8 +433,8 @@ def beta_fraction(a: Expr, b: Expr, x: Expr) -> Expr:
             -((a + m) * (a + b + m) * x / (even * (even + 1))),
         )
         for top in tops:
-            d = 1 / nonzero(1 + top * d)
-            c = nonzero(1 + top / c)
+            d = 1 / avoid_zero(1 + top * d)
+            c = avoid_zero(1 + top / c)
             h = h * (c * d)
         return [abs(c * d - 1) > x.eps / 2, c, d, h]
 
@@ -454,9 +454,9 @@ def beta_series(a: Expr, b: Expr, x: Expr, active: Expr) -> Expr:
 
 def incomplete_beta(a: Expr, b: Expr, x: Expr) -> Expr:
     """The regularized incomplete beta function I(x; a, b), from the nearer end."""
-    good = proper(a, x) & (x < 1) & (b > 0) & (b < math.inf)
+    good = is_proper(a, x) & (x < 1) & (b > 0) & (b < math.inf)
     sa, sb, sx = (where(good, v, other) for v, other in ((a, 1.0), (b, 1.0), (x, 0.5)))
-    rest = 1 - as_pair(sx)
+    rest = 1 - to_pair(sx)
     turned = sx > (sa + 1) / (sa + sb + 2)
     ca, cb = where(turned, sb, sa), where(turned, sa, sb)
     exponent, factor = inverse_beta_parts(sa, sb)

@@ -27,13 +27,13 @@ from weft.primitives import linalg as triangular
 from weft.primitives.factorizations import householder_product, lu_pivots_to_permutation
 from weft.primitives.matrices import (
     adjoint,
-    as_column,
     check_matrix,
-    columns,
     identity_like,
     lower_part,
     product,
-    rows,
+    slice_columns,
+    slice_rows,
+    to_column,
     upper_part,
 )
 from weft.scipy.linalg.functions import complex_matrices
@@ -229,8 +229,8 @@ def lu(
     x = matrices("lu", a)
     m, k = x.shape[-2], min(x.shape[-2:])
     factors, _, order = factorizations.lu(x)
-    left = columns(factors, 0, k)
-    left, right = lower_part(left, -1) + identity_like(left), upper_part(rows(factors, 0, k))
+    left = slice_columns(factors, 0, k)
+    left, right = lower_part(left, -1) + identity_like(left), upper_part(slice_rows(factors, 0, k))
     p = jnp.arange(m)[:, None] == order[..., None, :]
     if permute_l:
         return product(p.astype(left.dtype), left), right
@@ -278,7 +278,7 @@ def qr_multiply(
     a, c = operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
     check_matrix("qr_multiply", a.aval)
     vector, left = c.ndim == 1, mode == "left"
-    c = (as_column(c) if left else c[None]) if vector else c
+    c = (to_column(c) if left else c[None]) if vector else c
     size = min(a.shape[-2:]) if left else a.shape[-2]
     if c.ndim < 2 or c.shape[-2 if left else -1] != size:
         wanted = "rows" if left else "columns"
@@ -490,7 +490,7 @@ def hessenberg(
         return h
     if n < 2:
         return h, identity_like(x)
-    inner = householder_product(columns(rows(reduced, 1, n), 0, n - 1), taus)
+    inner = householder_product(slice_columns(slice_rows(reduced, 1, n), 0, n - 1), taus)
     edges = [(0, 0)] * (x.ndim - 2) + [(1, 0), (1, 0)]
     inner = jnp.pad(inner, edges)
     return h, jnp.where((jnp.arange(n) == 0) & (jnp.arange(n) == 0)[:, None], 1, inner)

@@ -25,11 +25,11 @@ from weft.primitives.eigen import eig, schur, svd
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
     adjoint,
-    as_column,
     check_matrix,
     identity_like,
     product,
     swap,
+    to_column,
     upper_part,
 )
 from weft.util import check_option
@@ -161,7 +161,7 @@ def corner(x: Any, j: Any) -> Any:
 def column_of(x: Any, j: Any) -> Any:
     """Column j, as a matrix."""
     at = (jnp.arange(x.shape[-1]) == j).astype(x.dtype)
-    return as_column(jnp.sum(x * at, -1))
+    return to_column(jnp.sum(x * at, -1))
 
 
 def above(x: Any, j: Any) -> Any:
@@ -242,7 +242,7 @@ def parlett(t: Any, z: Any, values: Any) -> Any:
     def column(j: Any, f: Any) -> Any:
         """(T - t I) y = F t - f t above the diagonal, for f in F where t is in T."""
         right = column_of(t, j)
-        value = entry_of(as_column(values), j)
+        value = entry_of(to_column(values), j)
         gap = eigenvalues - entry_of(right, j)[0]
         left = corner(upper_part(t, 1) + jnp.diag(jnp.where(gap == 0, epsilon_of(t), gap)), j)
         right = above(right, j)

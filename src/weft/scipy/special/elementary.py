@@ -14,13 +14,13 @@ from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
 from weft.primitives.special.formula import (
-    as_pair,
     choose,
     equal,
     expm1,
     log,
     log1p,
     log_pair,
+    to_pair,
     where,
 )
 from weft.scipy.special.definitions import define_function, define_pair, promote_floats
@@ -114,7 +114,7 @@ def divergence(p: Expr, q: Expr) -> Expr:
     """p log(p / q) - p + q, the sum as a pair."""
     inside = (p > 0) & (q > 0) & (p < math.inf) & (q < math.inf)
     sp, sq = where(inside, p, 1.0).exact(), where(inside, q, 1.0).exact()
-    value = (sp * log_pair(as_pair(sp) / sq) - sp + sq).value
+    value = (sp * log_pair(to_pair(sp) / sq) - sp + sq).value
     return choose(
         where(inside, value, math.inf),
         (equal(p, 0) & (q >= 0), q),

@@ -26,19 +26,19 @@ from weft.primitives.special import gamma as gammas
 from weft.primitives.special import tables
 from weft.primitives.special.formula import (
     Pair,
-    as_pair,
     choose,
     cos_pi,
-    doubled,
     equal,
     exp_pair,
     floor,
+    is_doubled,
     is_odd,
     log,
     log_pair,
     nearest,
     series,
     sin_pi,
+    to_pair,
     where,
 )
 from weft.scipy.special.definitions import (
@@ -77,7 +77,7 @@ def signed_log_beta(a: Expr, b: Expr) -> tuple[Expr, Pair]:
     sb = where(whole & swapped, a, b)
     positive = (sa > 0) & (sb > 0)
     high, low = where(sa > sb, sa, sb), where(sa > sb, sb, sa)
-    large = positive & (high > low * (1e10 if doubled(a) else 1e5)) & (high > 1e5)
+    large = positive & (high > low * (1e10 if is_doubled(a) else 1e5)) & (high > 1e5)
     ca, cb = (where(positive & ~large, v, 1.0) for v in (sa, sb))
     exponent, factor = gammas.inverse_beta_parts(ca, cb)
     near = -(exponent + log_pair(factor))
@@ -105,16 +105,16 @@ def beta_of(a: Expr, b: Expr) -> Expr:
 
 def far_from(x: Expr) -> float:
     """Where the logarithm of gamma leaves too few digits for a ratio; powers have them there."""
-    return 1e10 if doubled(x) else 1e7
+    return 1e10 if is_doubled(x) else 1e7
 
 
 def pochhammer(z: Expr, m: Expr) -> Expr:
     """gamma(z + m) / gamma(z), by reflection where an argument is not positive."""
-    top = as_pair(z) + m
+    top = to_pair(z) + m
     up, low = top.value > 0, z > 0
     # reflected arguments are 1 - z, 1 - z - m
     et, dt = gammas.gamma_parts(where(up, top, 1 - top))
-    eb, db = gammas.gamma_parts(where(low, z, 1 - as_pair(z)))
+    eb, db = gammas.gamma_parts(where(low, z, 1 - to_pair(z)))
     sin_low = sin_pi(z)
     sin_up = sin_pi(top.hi) + cos_pi(top.hi) * math.pi * top.lo
     whole = gammas.is_whole(m)
@@ -140,8 +140,8 @@ def combinations(n: Expr, k: Expr) -> Expr:
     """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), 0 for k < 0 or k > n."""
     good = (k >= 0) & (k <= n) & (n >= 0)
     sn, sk = where(good, n, 1.0), where(good, k, 1.0)
-    (en, dn), (ek, dk) = gammas.gamma_parts(as_pair(sn) + 1), gammas.gamma_parts(as_pair(sk) + 1)
-    er, dr = gammas.gamma_parts((as_pair(sn) - sk) + 1)
+    (en, dn), (ek, dk) = gammas.gamma_parts(to_pair(sn) + 1), gammas.gamma_parts(to_pair(sk) + 1)
+    er, dr = gammas.gamma_parts((to_pair(sn) - sk) + 1)
     out = exp_pair(en - ek - er) * (dk * dr / dn).value
     far = (n > far_from(n)) & (k < 30)
     out = where(far, gammas.power(n - (k - 1) * 0.5, k) / gammas.positive_gamma(sk + 1), out)
@@ -151,7 +151,7 @@ def combinations(n: Expr, k: Expr) -> Expr:
 
 def factorial_of(n: Expr) -> Expr:
     """gamma(n + 1), 0 for n < 0; of whole numbers a whole number."""
-    out = gammas.positive_gamma(as_pair(where(n < 0, 1.0, n)) + 1)
+    out = gammas.positive_gamma(to_pair(where(n < 0, 1.0, n)) + 1)
     whole = gammas.is_whole(n) & (out < 2.0**52)
     return where(n < 0, 0.0, where(whole, nearest(out), out))
 
@@ -159,7 +159,7 @@ def factorial_of(n: Expr) -> Expr:
 def riemann(x: Expr) -> Expr:
     """zeta(x), by a series about 1, the sum beyond it, and reflection for negative x."""
     low = x < 0
-    reflected = 1 - as_pair(where(low, x, 0.0))
+    reflected = 1 - to_pair(where(low, x, 0.0))
     y = where(low, reflected.value, x)
     near = series(y, tables.ZETA) / (y - 1)
     up = where(y < 2, near, gammas.hurwitz(where(y < 2, 2.0, y), y.like(1.0)))

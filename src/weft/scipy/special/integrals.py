@@ -15,6 +15,7 @@ from weft.primitives import transcendental as ops
 from weft.primitives.expr import Expr
 from weft.primitives.special import tables
 from weft.primitives.special.formula import (
+    add_parts,
     choose,
     cos,
     cos_pi,
@@ -24,7 +25,6 @@ from weft.primitives.special.formula import (
     floor,
     log,
     log1p,
-    plus,
     repeat,
     series,
     sign,
@@ -32,7 +32,7 @@ from weft.primitives.special.formula import (
     sin_pi,
     where,
 )
-from weft.primitives.special.gamma import digamma
+from weft.primitives.special.gamma import write_digamma
 from weft.scipy.special.definitions import define_pair, define_primitive, promote_floats
 
 _EULER = 0.5772156649015329
@@ -86,7 +86,8 @@ def en(n: Expr, x: Expr) -> Expr:
     def series_step(i: Expr, power: Expr, total: Expr) -> list:
         power = power * (sx / -i)
         pole = equal(i, sn - 1)
-        term = where(pole, power * (digamma(sn) - log(sx)), -power / where(pole, 1.0, i - (sn - 1)))
+        away = -power / where(pole, 1.0, i - (sn - 1))
+        term = where(pole, power * (write_digamma(sn) - log(sx)), away)
         return [(abs(term) > abs(total) * (x.eps / 8)) | (i < sn), power, total + term]
 
     def fraction_step(i: Expr, c: Expr, d: Expr, h: Expr) -> list:
@@ -173,7 +174,7 @@ def fresnel_integral(x: Expr, cosine: bool) -> Expr:
     g = where(first, series(u, tables.FRESNEL_G1), series(u, tables.FRESNEL_G2))
     f, g = f / (y * math.pi), g * inverse / (y * math.pi**2)
     high, low = exact_product(y, y)
-    angle = plus(high - 4 * floor(high * 0.25), low) * 0.5
+    angle = add_parts(high - 4 * floor(high * 0.25), low) * 0.5
     s, c = sin_pi(angle), cos_pi(angle)
     far = 0.5 + (f * s - g * c) if cosine else 0.5 - (f * c + g * s)
     out = where(y < 1.6, near, where(abs(x) < 1e15, far, 0.5))
