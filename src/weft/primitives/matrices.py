@@ -238,8 +238,8 @@ def lower_swap(hlo: Any, x: Any) -> Any:
 def lower_or_nan(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
     """Write results of a routine, with NaN for those of a batch where it says that it failed."""
     good = Expr(hlo, info).compare("EQ", 0)
-    found = [Expr(hlo, y) for y in outs]
-    return [good.broadcast(y.shape).select(y, NAN[y.dtype.kind]).value for y in found]
+    mark = lambda y: good.broadcast(y.shape).select(y, NAN[y.dtype.kind]).value
+    return [mark(Expr(hlo, y)) if y.aval.dtype.kind in NAN else y for y in outs]  # not counts
 
 
 def call_routine(
