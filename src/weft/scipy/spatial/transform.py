@@ -20,7 +20,7 @@ from weft.errors import ShapeError
 from weft.lax import linalg
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
-from weft.tree_util import register_dataclass
+from weft.pytrees import register_dataclass
 from weft.util import list_public
 
 __all__ = ["Rotation", "Slerp"]
@@ -34,17 +34,17 @@ SMALL = 1e-3
 # --- quaternions ------------------------------------------------------------------------------
 
 
-def total(x: Any) -> Any:
+def sum_last(x: Any) -> Any:
     """The sum along the last axis, which is kept."""
     return jnp.sum(x, axis=-1, keepdims=True)
 
 
-def root(x: Any) -> Any:
+def safe_sqrt(x: Any) -> Any:
     """The square root, with derivative 0 at 0."""
     return jnp.where(x == 0, 0, jnp.sqrt(jnp.where(x == 0, 1, x)))
 
 
-def series(x: Any, *coefficients: float) -> Any:
+def evaluate_series(x: Any, *coefficients: float) -> Any:
     """A polynomial, the constant first."""
     out = coefficients[-1]
     for c in coefficients[-2::-1]:
@@ -53,34 +53,23 @@ def series(x: Any, *coefficients: float) -> Any:
 
 
 @fused
-def normalized(q: Any) -> Any:
+def normalize(q: Any) -> Any:
     """A quaternion of length 1; NaN for 0, which is no rotation."""
     q = as_inexact("Rotation", q)
-    return q / jnp.sqrt(total(q * q))
+    return q / jnp.sqrt(sum_last(q * q))
 
 
 @fused
-def composed(p: Any, q: Any) -> Any:
+def compose(p: Any, q: Any) -> Any:
     """The rotation q and then p: Hamilton's product."""
     p, w = jnp.split(p, [3], axis=-1)
     q, s = jnp.split(q, [3], axis=-1)
-    return normalized(jnp.concatenate([w * q + s * p + jnp.cross(p, q), w * s - total(p * q)], -1))
+    return normalize(
+        jnp.concatenate([w * q + s * p + jnp.cross(p, q), w * s - sum_last(p * q)], -1)
+    )
 
 
-@fused
-def conjugated(q: Any) -> Any:
-    """The rotation back."""
-    return q * jnp.array([-1, -1, -1, 1], q.dtype)
-
-
-@fused
-def angle_of(q: Any) -> Any:
-    """How far a rotation turns, from 0 to pi."""
-    return 2 * jnp.arctan2(root(total(q[..., :3] ** 2)), jnp.abs(q[..., 3:]))[..., 0]
-
-
-@fused
-def canonical_of(q: Any) -> Any:
+def choose_canonical(q: Any) -> Any:
     """Of the two quaternions of a rotation that whose last component other than 0 is positive.
 
     The order is w, then x, y, z.
@@ -94,86 +83,8 @@ def canonical_of(q: Any) -> Any:
     return jnp.where(negative[..., None], -q, q)
 
 
-@fused
-def vector_of(q: Any) -> Any:
-    """The rotation vector: the axis, times the angle from 0 to pi."""
-    q = jnp.where(q[..., 3:] < 0, -q, q)
-    v, w = jnp.split(q, [3], axis=-1)
-    square = total(v * v)
-    small = square < SMALL * w * w
-    ratio = jnp.where(small, square, 0) / jnp.where(small, w * w, 1)
-    size = jnp.sqrt(jnp.where(small, 1, square))
-    near = 2 / jnp.where(small, w, 1) * series(ratio, 1, -1 / 3, 1 / 5, -1 / 7, 1 / 9)
-    return v * jnp.where(small, near, 2 * jnp.arctan2(size, w) / size)
-
-
-@fused
-def quaternion_of_vector(v: Any) -> Any:
-    """The quaternion of a rotation vector."""
-    v = as_inexact("Rotation.from_rotvec", v)
-    square = total(v * v)
-    small = square < SMALL
-    angle = jnp.sqrt(jnp.where(small, 1, square))
-    near = jnp.where(small, square, 0) / 4
-    sine = jnp.where(
-        small, series(near, 1 / 2, -1 / 12, 1 / 240, -1 / 10080), jnp.sin(angle / 2) / angle
-    )
-    cosine = jnp.where(
-        small, series(near, 1, -1 / 2, 1 / 24, -1 / 720, 1 / 40320), jnp.cos(angle / 2)
-    )
-    return jnp.concatenate([sine * v, cosine], axis=-1)
-
-
-@fused
-def parameters_of(q: Any) -> Any:
-    """Modified Rodrigues parameters: the axis, times tan(angle / 4)."""
-    q = jnp.where(q[..., 3:] < 0, -q, q)
-    return q[..., :3] / (1 + q[..., 3:])
-
-
-@fused
-def quaternion_of_parameters(v: Any) -> Any:
-    """The quaternion of modified Rodrigues parameters."""
-    v = as_inexact("Rotation.from_mrp", v)
-    square = total(v * v)
-    return jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square)
-
-
-@fused
-def matrix_of(q: Any) -> Any:
-    """The matrix that turns column vectors."""
-    x, y, z, w = (q[..., i] for i in range(4))
-    rows = [
-        [x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), y * y - x * x - z * z + w * w, 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), z * z - x * x - y * y + w * w],
-    ]
-    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-@fused
-def quaternion_of_matrix(m: Any) -> Any:
-    """The quaternion of a matrix, by the largest of its components (Markley, 2008, eq. 3)."""
-    m = as_inexact("Rotation.from_matrix", m)
-    at = lambda i, j: m[..., i, j]
-    trace = at(0, 0) + at(1, 1) + at(2, 2)
-    candidates, sizes = [], []
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        parts = [None] * 3
-        parts[i] = 1 - trace + 2 * at(i, i)
-        parts[j], parts[k] = at(j, i) + at(i, j), at(k, i) + at(i, k)
-        candidates.append(jnp.stack([*parts, at(k, j) - at(j, k)], axis=-1))
-        sizes.append(at(i, i))
-    turn = [at(2, 1) - at(1, 2), at(0, 2) - at(2, 0), at(1, 0) - at(0, 1)]
-    out, best = jnp.stack([*turn, 1 + trace], axis=-1), trace
-    for q, size in zip(candidates, sizes, strict=True):
-        out = jnp.where((size > best)[..., None], q, out)
-        best = jnp.maximum(size, best)
-    return normalized(out)
-
-
 @fused(static=("axes", "extrinsic"))
-def quaternion_of_angles(angles: Any, axes: tuple[int, ...], extrinsic: bool) -> Any:
+def combine_turns(angles: Any, axes: tuple[int, ...], extrinsic: bool) -> Any:
     """The quaternion of rotations about axes, one after the other; angles along the last axis."""
     half = as_inexact("Rotation.from_euler", angles) / 2
     sine, cosine = jnp.sin(half), jnp.cos(half)
@@ -182,13 +93,13 @@ def quaternion_of_angles(angles: Any, axes: tuple[int, ...], extrinsic: bool) ->
         unit = jnp.eye(3, dtype=half.dtype)[axis]
         q = jnp.concatenate([sine[..., i, None] * unit, cosine[..., i, None]], axis=-1)
         if out is not None:
-            q = composed(q, out) if extrinsic else composed(out, q)
+            q = compose(q, out) if extrinsic else compose(out, q)
         out = q
     return out
 
 
 @fused(static=("axes", "extrinsic"))
-def angles_of(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
+def split_turns(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
     """The angles of rotations about three axes that make up a rotation.
 
     Bernardes and Viollet, "Quaternion to Euler angles conversion", 2022. Where only the sum or the
@@ -202,8 +113,8 @@ def angles_of(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
     a, b, c, d = x[3], x[i], x[j], sign * x[k]
     if not proper:
         a, b, c, d = a - c, b + d, c + a, d - b
-    middle = 2 * jnp.arctan2(root(c * c + d * d), root(a * a + b * b))
-    plus, minus = direction(b, a), direction(d, c)
+    middle = 2 * jnp.arctan2(safe_sqrt(c * c + d * d), safe_sqrt(a * a + b * b))
+    plus, minus = angle_of(b, a), angle_of(d, c)
     limit = max(1e-7, 10 * float(dtypes.finfo(q.dtype).eps))
     start, end = middle <= limit, middle >= np.pi - limit
     first, third = plus - minus, plus + minus
@@ -218,23 +129,16 @@ def angles_of(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
     return turns - 2 * np.pi * jnp.round(turns / (2 * np.pi))
 
 
-def direction(y: Any, x: Any) -> Any:
+def angle_of(y: Any, x: Any) -> Any:
     """atan2, with derivative 0 at the origin."""
     origin = (x == 0) & (y == 0)
     return jnp.arctan2(y, jnp.where(origin, 1, x))
 
 
-@fused(static=("inverse",))
-def turned(q: Any, v: Any, inverse: bool) -> Any:
-    """Vectors turned by rotations."""
-    m = matrix_of(conjugated(q) if inverse else q)
-    return jnp.sum(m * v[..., None, :], axis=-1)
-
-
 # --- rotations --------------------------------------------------------------------------------
 
 
-def axes_in(op: str, seq: str, counts: Sequence[int]) -> tuple[tuple[int, ...], bool]:
+def parse_axes(op: str, seq: str, counts: Sequence[int]) -> tuple[tuple[int, ...], bool]:
     """The axes that a text as "xyz" names, and whether they stay (lower case) or turn along."""
     extrinsic = seq.islower()
     known = isinstance(seq, str) and (not set(seq) - set("xyz") or not set(seq) - set("XYZ"))
@@ -247,7 +151,7 @@ def axes_in(op: str, seq: str, counts: Sequence[int]) -> tuple[tuple[int, ...], 
     return axes, extrinsic
 
 
-def vectors(op: str, x: Any, *shape: int) -> Any:
+def check_vectors(op: str, x: Any, *shape: int) -> Any:
     """An array of which the last axes must have the given sizes."""
     x = as_array(x, op)
     if x.shape[-len(shape) :] != shape:
@@ -256,9 +160,9 @@ def vectors(op: str, x: Any, *shape: int) -> Any:
     return x
 
 
-def wrapped(fun: Callable) -> staticmethod:
-    """A function among the methods of a class whose errors show few frames that are ours."""
-    return staticmethod(boundary(fun))
+def constructor(*static: str) -> Callable[[Callable], staticmethod]:
+    """A decorator of functions that make rotations: static methods, each compiled as a whole."""
+    return lambda fun: staticmethod(fused(fun, static=static))
 
 
 @register_dataclass
@@ -276,51 +180,74 @@ class Rotation:
 
     quat: Any
 
-    @wrapped
+    @constructor("scalar_first")
     def from_quat(quat: Any, *, scalar_first: bool = False) -> Rotation:
         """Of quaternions x, y, z, w, or w, x, y, z, of any length but 0."""
-        q = vectors("Rotation.from_quat", quat, 4)
-        return Rotation(normalized(jnp.roll(q, -1, axis=-1) if scalar_first else q))
+        q = check_vectors("Rotation.from_quat", quat, 4)
+        return Rotation(normalize(jnp.roll(q, -1, axis=-1) if scalar_first else q))
 
-    @wrapped
+    @constructor()
     def from_matrix(matrix: Any) -> Rotation:
         """Of orthogonal matrices [..., 3, 3] with determinant 1, which is not checked."""
-        return Rotation(quaternion_of_matrix(vectors("Rotation.from_matrix", matrix, 3, 3)))
+        op = "Rotation.from_matrix"  # by the largest component (Markley, 2008, eq. 3)
+        m = as_inexact(op, check_vectors(op, matrix, 3, 3))
+        at = lambda i, j: m[..., i, j]
+        trace = at(0, 0) + at(1, 1) + at(2, 2)
+        turn = [at(2, 1) - at(1, 2), at(0, 2) - at(2, 0), at(1, 0) - at(0, 1)]
+        out, best = jnp.stack([*turn, 1 + trace], axis=-1), trace
+        for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+            parts = [None] * 3
+            parts[i] = 1 - trace + 2 * at(i, i)
+            parts[j], parts[k] = at(j, i) + at(i, j), at(k, i) + at(i, k)
+            q = jnp.stack([*parts, at(k, j) - at(j, k)], axis=-1)
+            out = jnp.where((at(i, i) > best)[..., None], q, out)
+            best = jnp.maximum(at(i, i), best)
+        return Rotation(normalize(out))
 
-    @wrapped
+    @constructor("degrees")
     def from_rotvec(rotvec: Any, degrees: bool = False) -> Rotation:
         """Of vectors along the axis, as long as the angle, in radians or degrees."""
-        v = vectors("Rotation.from_rotvec", rotvec, 3)
-        return Rotation(quaternion_of_vector(jnp.deg2rad(v) if degrees else v))
+        op = "Rotation.from_rotvec"
+        v = check_vectors(op, rotvec, 3)
+        v = as_inexact(op, jnp.deg2rad(v) if degrees else v)
+        square = sum_last(v * v)
+        small = square < SMALL
+        angle = jnp.sqrt(jnp.where(small, 1, square))
+        near = jnp.where(small, square, 0) / 4
+        sine = evaluate_series(near, 1 / 2, -1 / 12, 1 / 240, -1 / 10080)
+        cosine = evaluate_series(near, 1, -1 / 2, 1 / 24, -1 / 720, 1 / 40320)
+        sine = jnp.where(small, sine, jnp.sin(angle / 2) / angle)
+        cosine = jnp.where(small, cosine, jnp.cos(angle / 2))
+        return Rotation(jnp.concatenate([sine * v, cosine], axis=-1))
 
-    @wrapped
+    @constructor()
     def from_mrp(mrp: Any) -> Rotation:
         """Of modified Rodrigues parameters: the axis, times tan(angle / 4)."""
-        return Rotation(quaternion_of_parameters(vectors("Rotation.from_mrp", mrp, 3)))
+        v = as_inexact("Rotation.from_mrp", check_vectors("Rotation.from_mrp", mrp, 3))
+        square = sum_last(v * v)
+        return Rotation(jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square))
 
-    @wrapped
+    @constructor("seq", "degrees")
     def from_euler(seq: str, angles: Any, degrees: bool = False) -> Rotation:
         """Of up to three rotations about axes one after the other, "xyz" fixed, "XYZ" turned along.
 
         `angles` has one for each axis along its last axis; a number will do for a single axis.
         """
         op = "Rotation.from_euler"
-        axes, extrinsic = axes_in(op, seq, (1, 2, 3))
+        axes, extrinsic = parse_axes(op, seq, (1, 2, 3))
         angles = as_array(angles, op)
         if len(axes) == 1 and not angles.ndim:
             angles = angles[None]
-        angles = vectors(op, angles, len(axes))
-        return Rotation(
-            quaternion_of_angles(jnp.deg2rad(angles) if degrees else angles, axes, extrinsic)
-        )
+        angles = check_vectors(op, angles, len(axes))
+        return Rotation(combine_turns(jnp.deg2rad(angles) if degrees else angles, axes, extrinsic))
 
-    @wrapped
+    @constructor("num", "dtype")
     def identity(num: int | None = None, dtype: Any = float) -> Rotation:
         """The rotation that turns nothing, or a stack of so many."""
         unit = jnp.array([0, 0, 0, 1], dtype)
         return Rotation(unit if num is None else jnp.tile(unit, (num, 1)))
 
-    @wrapped
+    @staticmethod
     def random(random_key: Any, num: int | None = None) -> Rotation:
         """Not available: Rotation.from_quat(random.normal(key, (num, 4))) is uniform."""
         raise NotImplementedError(
@@ -328,11 +255,10 @@ class Rotation:
             "Hint: Rotation.from_quat(random.normal(key, (num, 4)))."
         )
 
-    @wrapped
+    @constructor()
     def concatenate(rotations: Sequence[Rotation]) -> Rotation:
         """A stack of rotations and of stacks of them, one after the other."""
-        quats = [jnp.atleast_2d(r.quat) for r in rotations]
-        return Rotation(jnp.concatenate(quats))
+        return Rotation(jnp.concatenate([jnp.atleast_2d(r.quat) for r in rotations]))
 
     @property
     def single(self) -> bool:
@@ -358,83 +284,95 @@ class Rotation:
     def __mul__(self, other: Rotation) -> Rotation:
         if not isinstance(other, Rotation):
             return NotImplemented
-        return Rotation(composed(self.quat, other.quat))
+        return Rotation(compose(self.quat, other.quat))
 
+    @fused(static=("inverse",))
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
         """Vectors [..., 3] turned, or turned back; their leading axes and the stack's broadcast."""
-        return apply(self.quat, vectors, bool(inverse))
+        v = check_vectors("Rotation.apply", vectors, 3)
+        try:
+            jnp.broadcast_shapes(self.quat.shape[:-1], v.shape[:-1])
+        except ShapeError:
+            raise ShapeError(
+                "Rotation.apply: vectors must be as many as rotations, or one of them single; got "
+                f"{v.aval} for quaternions {self.quat.aval}."
+            ) from None
+        m = (self.inv() if inverse else self).as_matrix()
+        return jnp.sum(m * v[..., None, :], axis=-1)
 
+    @fused(static=("canonical", "scalar_first"))
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
         """The quaternions x, y, z, w, or w, x, y, z; of q and -q `canonical` takes that of w > 0.
 
         Where w is 0, the first of x, y, z that is not 0 is positive.
         """
-        q = canonical_of(self.quat) if canonical else self.quat
+        q = choose_canonical(self.quat) if canonical else self.quat
         return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
+    @fused
     def as_matrix(self) -> Any:
         """The matrices [..., 3, 3] that turn column vectors."""
-        return matrix_of(self.quat)
+        x, y, z, w = (self.quat[..., i] for i in range(4))
+        rows = [
+            [x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), y * y - x * x - z * z + w * w, 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), z * z - x * x - y * y + w * w],
+        ]
+        return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
+    @fused(static=("degrees",))
     def as_rotvec(self, degrees: bool = False) -> Any:
         """Vectors along the axis, as long as the angle, from 0 to pi."""
-        v = vector_of(self.quat)
+        v, w = jnp.split(jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat), [3], axis=-1)
+        square = sum_last(v * v)
+        small = square < SMALL * w * w
+        ratio = jnp.where(small, square, 0) / jnp.where(small, w * w, 1)
+        size = jnp.sqrt(jnp.where(small, 1, square))
+        near = 2 / jnp.where(small, w, 1) * evaluate_series(ratio, 1, -1 / 3, 1 / 5, -1 / 7, 1 / 9)
+        v = v * jnp.where(small, near, 2 * jnp.arctan2(size, w) / size)
         return jnp.rad2deg(v) if degrees else v
 
+    @fused
     def as_mrp(self) -> Any:
         """Modified Rodrigues parameters: the axis, times tan(angle / 4)."""
-        return parameters_of(self.quat)
+        q = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
+        return q[..., :3] / (1 + q[..., 3:])
 
+    @fused(static=("seq", "degrees"))
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
         """Three angles [..., 3] of rotations about axes one after the other, as `from_euler`.
 
         Where only the sum or the difference of the first and the third matters, the third is 0.
         """
-        angles = angles_of(self.quat, *axes_in("Rotation.as_euler", seq, (3,)))
+        angles = split_turns(self.quat, *parse_axes("Rotation.as_euler", seq, (3,)))
         return jnp.rad2deg(angles) if degrees else angles
 
+    @fused
     def inv(self) -> Rotation:
         """The rotation back."""
-        return Rotation(conjugated(self.quat))
+        return Rotation(self.quat * jnp.array([-1, -1, -1, 1], self.quat.dtype))
 
+    @fused
     def magnitude(self) -> Any:
         """The angle, from 0 to pi."""
-        return angle_of(self.quat)
+        q = self.quat
+        return 2 * jnp.arctan2(safe_sqrt(sum_last(q[..., :3] ** 2)), jnp.abs(q[..., 3:]))[..., 0]
 
+    @fused
     def mean(self, weights: Any = None) -> Rotation:
         """The rotation with the least sum of (weighted) squared distances to those of a stack."""
         if self.single:
             raise TypeError("Rotation.mean: needs a stack of rotations; got a single one.")
-        return Rotation(mean_of(self.quat, weights))
-
-
-@boundary
-def apply(q: Any, v: Any, inverse: bool) -> Any:
-    """`Rotation.apply` of quaternions."""
-    op = "Rotation.apply"
-    v = vectors(op, v, 3)
-    try:
-        jnp.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    except ShapeError:
-        raise ShapeError(
-            f"{op}: vectors must be as many as rotations, or one of them single; got {v.aval} for "
-            f"quaternions {q.aval}."
-        ) from None
-    return turned(q, v, inverse)
-
-
-@boundary
-def mean_of(q: Any, weights: Any) -> Any:
-    """The eigenvector of the largest eigenvalue of the sum of q q^T (Markley et al., 2007)."""
-    q = q.reshape(-1, 4)
-    weights = jnp.ones(q.shape[0], q.dtype) if weights is None else as_array(weights, "mean")
-    if weights.shape != (q.shape[0],):
-        raise ShapeError(
-            f"Rotation.mean: weights must be a number for each rotation, {q.shape[0]}; "
-            f"got {weights.aval}."
-        )
-    moments = jnp.sum(weights[:, None, None] * q[:, :, None] * q[:, None, :], axis=0)
-    return linalg.eigh(moments)[0][:, -1]  # eigenvalues ascend
+        q = self.quat.reshape(-1, 4)
+        weights = jnp.ones(q.shape[0], q.dtype) if weights is None else as_array(weights, "mean")
+        if weights.shape != (q.shape[0],):
+            raise ShapeError(
+                f"Rotation.mean: weights must be a number for each rotation, {q.shape[0]}; "
+                f"got {weights.aval}."
+            )
+        # the eigenvector of the largest eigenvalue of the sum of q q^T (Markley et al., 2007)
+        moments = jnp.sum(weights[:, None, None] * q[:, :, None] * q[:, None, :], axis=0)
+        return Rotation(linalg.eigh(moments)[0][:, -1])  # eigenvalues ascend
 
 
 @register_dataclass
@@ -457,7 +395,8 @@ class Slerp:
     rotations: Rotation
     rotvecs: Any
 
-    @wrapped
+    @staticmethod
+    @boundary
     def init(times: Any, rotations: Rotation) -> Slerp:
         """Through a stack of two rotations or more, at times that ascend."""
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) < 2:
@@ -476,19 +415,13 @@ class Slerp:
         starts = rotations[:-1]
         return Slerp(times, steps, starts, (starts.inv() * rotations[1:]).as_rotvec())
 
+    @fused(name="slerp")
     def __call__(self, times: Any) -> Rotation:
         """The rotation at a time, or a stack of those at a vector of times."""
         times = jnp.asarray(times)
         if times.ndim > 1:
             raise ShapeError(f"Slerp: times must be a number or a vector; got {times.aval}.")
-        return Rotation(
-            between(self.times, self.timedelta, self.rotations.quat, self.rotvecs, times)
-        )
-
-
-@fused
-def between(knots: Any, steps: Any, starts: Any, turns: Any, times: Any) -> Any:
-    """The rotations at times between knots."""
-    i = jnp.clip(jnp.searchsorted(knots, times, side="right") - 1, 0, knots.shape[0] - 2)
-    share = (times - knots[i]) / steps[i]
-    return composed(starts[i], quaternion_of_vector(turns[i] * share[..., None]))
+        knots = self.times
+        i = jnp.clip(jnp.searchsorted(knots, times, side="right") - 1, 0, knots.shape[0] - 2)
+        share = (times - knots[i]) / self.timedelta[i]
+        return self.rotations[i] * Rotation.from_rotvec(self.rotvecs[i] * share[..., None])
