@@ -7,6 +7,7 @@ reduces an axis (softmax and its like) is normalization.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
@@ -17,33 +18,83 @@ from weft.primitives.slicing import split
 from weft.primitives.special.functions import erfc
 from weft.primitives.transcendental import logistic
 from weft.scipy.special import elementary
+from weft.util import name_function
 
 tanh = jnp.tanh
 
-
-@fused
-def identity(x: Any) -> Any:
-    """x as it is."""
-    return as_array(x, "identity")
+# --- of x alone -----------------------------------------------------------------------------
 
 
-@fused
-def relu(x: Any) -> Any:
+def define_activation(name: str, apply: Callable, doc: str, floats: bool = False) -> Callable:
+    """A function of one array under its public name; `floats`: of integers made floats first."""
+
+    def fun(x: Any) -> Any:
+        return apply(as_inexact(name, x) if floats else as_array(x, name))
+
+    return fused(name_function(fun, name, doc))
+
+
+identity = define_activation("identity", lambda x: x, "x as it is.")
+relu = define_activation(
+    "relu",
+    lambda x: jnp.where(x <= 0, 0, x),
     """max(x, 0). Its derivative at 0 is 0.
 
     >>> from weft import grad, nn
     >>> print(nn.relu(-2.0), nn.relu(3.0), grad(nn.relu)(0.0))
     0.0 3.0 0.0
-    """
-    x = as_array(x, "relu")
-    return jnp.where(x <= 0, 0, x)
+    """,
+)
+relu6 = define_activation(
+    "relu6",
+    lambda x: jnp.where(x <= 0, 0.0, jnp.where(x >= 6, 6.0, x)),
+    "min(max(x, 0), 6). Its derivatives at 0 and 6 are 0.",
+)
+sigmoid = define_activation("sigmoid", logistic, "1 / (1 + exp(-x)).", floats=True)
+softplus = define_activation(
+    "softplus", lambda x: jnp.logaddexp(x, 0.0), "log(1 + exp(x)), a smooth relu."
+)
+log_sigmoid = define_activation(
+    "log_sigmoid",
+    lambda x: -softplus(-x),
+    "log(sigmoid(x)), exact where that is near 0 or 1.",
+    floats=True,
+)
+silu = swish = define_activation(
+    "silu", lambda x: x * logistic(x), "x * sigmoid(x); also called swish.", floats=True
+)
+mish = define_activation("mish", lambda x: x * jnp.tanh(softplus(x)), "x * tanh(softplus(x)).")
+soft_sign = define_activation("soft_sign", lambda x: x / (jnp.abs(x) + 1), "x / (1 + |x|).")
+selu = define_activation(
+    "selu",
+    lambda x: 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717),
+    "1.0507 * elu(x, 1.6733), which keeps mean 0 and variance 1 (Klambauer et al. 2017).",
+)
+hard_tanh = define_activation(
+    "hard_tanh", lambda x: jnp.where(x > 1, 1, jnp.where(x < -1, -1, x)), "x brought into [-1, 1]."
+)
+hard_sigmoid = define_activation("hard_sigmoid", lambda x: relu6(x + 3.0) / 6, "relu6(x + 3) / 6.")
+hard_silu = hard_swish = define_activation(
+    "hard_silu", lambda x: x * hard_sigmoid(x), "x * hard_sigmoid(x); also called hard swish."
+)
+sparse_plus = define_activation(
+    "sparse_plus",
+    lambda x: jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, 0.25 * jnp.square(x + 1.0))),
+    "0 for x <= -1, x for x >= 1, and (x + 1)**2 / 4 between them.",
+)
+sparse_sigmoid = define_activation(
+    "sparse_sigmoid",
+    lambda x: 0.5 * jnp.clip(x + 1.0, 0.0, 2.0),
+    "The derivative of sparse_plus: (x + 1) / 2 brought into [0, 1].",
+)
+log1mexp = define_activation(
+    "log1mexp",
+    elementary.log1mexp,
+    "log(1 - exp(-x)) for x >= 0, exact at both ends.",
+    floats=True,
+)
 
-
-@fused
-def relu6(x: Any) -> Any:
-    """min(max(x, 0), 6). Its derivatives at 0 and 6 are 0."""
-    x = as_array(x, "relu6")
-    return jnp.where(x <= 0, 0.0, jnp.where(x >= 6, 6.0, x))
+# --- with parameters ------------------------------------------------------------------------
 
 
 @fused
@@ -51,49 +102,6 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x where it is at least 0, else negative_slope * x."""
     x = as_array(x, "leaky_relu")
     return jnp.where(x >= 0, x, negative_slope * x)
-
-
-@fused
-def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
-    return logistic(as_inexact("sigmoid", x))
-
-
-@fused
-def softplus(x: Any) -> Any:
-    """log(1 + exp(x)), a smooth relu."""
-    x = as_array(x, "softplus")
-    return jnp.logaddexp(x, 0.0)
-
-
-@fused
-def log_sigmoid(x: Any) -> Any:
-    """log(sigmoid(x)), exact where that is near 0 or 1."""
-    return -softplus(-as_inexact("log_sigmoid", x))
-
-
-@fused
-def silu(x: Any) -> Any:
-    """x * sigmoid(x); also called swish."""
-    x = as_inexact("silu", x)
-    return x * logistic(x)
-
-
-swish = silu
-
-
-@fused
-def mish(x: Any) -> Any:
-    """x * tanh(softplus(x))."""
-    x = as_array(x, "mish")
-    return x * jnp.tanh(softplus(x))
-
-
-@fused
-def soft_sign(x: Any) -> Any:
-    """x / (1 + |x|)."""
-    x = as_array(x, "soft_sign")
-    return x / (jnp.abs(x) + 1)
 
 
 @fused
@@ -111,9 +119,10 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @fused
-def selu(x: Any) -> Any:
-    """1.0507 * elu(x, 1.6733), which keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
-    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
+    x = as_array(x, "squareplus")
+    return 0.5 * (x + jnp.sqrt(x * x + b))
 
 
 @fused(static=("approximate",))
@@ -128,58 +137,6 @@ def gelu(x: Any, approximate: bool = True) -> Any:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1 + jnp.tanh(inner))
     return 0.5 * x * erfc(-x * math.sqrt(0.5))
-
-
-@fused
-def hard_tanh(x: Any) -> Any:
-    """x brought into [-1, 1]."""
-    x = as_array(x, "hard_tanh")
-    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
-
-
-@fused
-def hard_sigmoid(x: Any) -> Any:
-    """relu6(x + 3) / 6."""
-    x = as_array(x, "hard_sigmoid")
-    return relu6(x + 3.0) / 6
-
-
-@fused
-def hard_silu(x: Any) -> Any:
-    """x * hard_sigmoid(x); also called hard swish."""
-    x = as_array(x, "hard_silu")
-    return x * hard_sigmoid(x)
-
-
-hard_swish = hard_silu
-
-
-@fused
-def squareplus(x: Any, b: Any = 4) -> Any:
-    """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
-    x = as_array(x, "squareplus")
-    return 0.5 * (x + jnp.sqrt(x * x + b))
-
-
-@fused
-def sparse_plus(x: Any) -> Any:
-    """0 for x <= -1, x for x >= 1, and (x + 1)**2 / 4 between them."""
-    x = as_array(x, "sparse_plus")
-    between = 0.25 * jnp.square(x + 1.0)
-    return jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, between))
-
-
-@fused
-def sparse_sigmoid(x: Any) -> Any:
-    """The derivative of sparse_plus: (x + 1) / 2 brought into [0, 1]."""
-    x = as_array(x, "sparse_sigmoid")
-    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
-
-
-@fused
-def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)) for x >= 0, exact at both ends."""
-    return elementary.log1mexp(as_inexact("log1mexp", x))
 
 
 @fused(static=("axis",))

@@ -68,13 +68,13 @@ def dot_product_attention(
     if local_window_size is not None:
         left, right = np.broadcast_to(local_window_size, 2).tolist()
         local_window_size = (left, right)
-    return attention(
+    return attend(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, scale,
         bool(is_causal), local_window_size, bool(return_residual),
     )  # fmt: skip
 
 
-def check(q: Any, k: Any, v: Any, batched: bool) -> None:
+def check_operands(q: Any, k: Any, v: Any, batched: bool) -> None:
     """Raise unless query, key and value fit each other."""
     listed = f"{q.aval}, {k.aval}, {v.aval}"
     if len({q.dtype, k.dtype, v.dtype}) > 1:
@@ -89,7 +89,7 @@ def check(q: Any, k: Any, v: Any, batched: bool) -> None:
         )
 
 
-def lengths_of(name: str, lengths: Any, batch: int) -> Any:
+def check_lengths(name: str, lengths: Any, batch: int) -> Any:
     """Sequence lengths, one for each element of the batch."""
     lengths = as_array(lengths, OP)
     if lengths.shape != (batch,) or not dtypes.is_integer(lengths.dtype):
@@ -97,7 +97,7 @@ def lengths_of(name: str, lengths: Any, batch: int) -> Any:
     return lengths[:, None, None, None]
 
 
-def grouped(x: Any, name: str, full: tuple[int, ...], groups: int) -> Any:
+def group_heads(x: Any, name: str, full: tuple[int, ...], groups: int) -> Any:
     """A bias or mask that broadcasts to `full` (B, N, T, S), as (B, K, T, G, S)."""
     x = as_array(x, OP)
     rank = x.ndim
@@ -109,7 +109,7 @@ def grouped(x: Any, name: str, full: tuple[int, ...], groups: int) -> Any:
     return jnp.swapaxes(x, 2, 3)
 
 
-def counted(
+def combine_masks(
     full: tuple[int, ...], groups: int, mask: Any, q_lengths: Any, kv_lengths: Any,
     causal: bool, window: tuple[int, int] | None,
 ) -> Any:  # fmt: skip
@@ -121,7 +121,7 @@ def counted(
         mask = as_array(mask, OP)
         if not dtypes.is_bool(mask.dtype):
             raise DtypeError(f"{OP}: mask must be bool; got {mask.aval}. Hint: mask != 0.")
-        parts.append(grouped(mask, "mask", full, groups))
+        parts.append(group_heads(mask, "mask", full, groups))
     if causal:
         parts.append(row >= column)
     if window is not None:
@@ -137,7 +137,7 @@ def counted(
 
 
 @fused(static=("scale", "causal", "window", "residual"), name=OP)
-def attention(
+def attend(
     query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths: Any, kv_lengths: Any,
     scale: Any, causal: bool, window: tuple[int, int] | None, residual: bool,
 ) -> Any:  # fmt: skip
@@ -146,21 +146,21 @@ def attention(
     batched = q.ndim != 3
     if not batched:
         q, k, v = (jnp.expand_dims(x, 0) for x in (q, k, v))
-    check(q, k, v, batched)
+    check_operands(q, k, v, batched)
     (b, t, n, h), (_, s, heads, _) = q.shape, k.shape
     groups, full = n // heads, (b, n, t, s)
     wide = np.promote_types(q.dtype, np.float32) if dtypes.is_float(q.dtype) else np.float32
     if q_lengths is not None:
-        q_lengths = lengths_of("query_seq_lengths", q_lengths, b)
+        q_lengths = check_lengths("query_seq_lengths", q_lengths, b)
     if kv_lengths is not None:
-        kv_lengths = lengths_of("key_value_seq_lengths", kv_lengths, b)
+        kv_lengths = check_lengths("key_value_seq_lengths", kv_lengths, b)
 
     dims = (((4,), (3,)), ((0, 2), (0, 2)))
     logits = dot_general(q.reshape(b, t, heads, groups, h), k, dims, preferred_element_type=wide)
     logits = logits * (1 / math.sqrt(h) if scale is None else scale)  # (B, K, T, G, S)
     if bias is not None:
-        logits = logits + grouped(bias, "bias", full, groups).astype(wide)
-    which = counted(full, groups, mask, q_lengths, kv_lengths, causal, window)
+        logits = logits + group_heads(bias, "bias", full, groups).astype(wide)
+    which = combine_masks(full, groups, mask, q_lengths, kv_lengths, causal, window)
     if which is not None:
         logits = jnp.where(which, logits, -0.7 * float(dtypes.finfo(wide).max))
     powers = jnp.exp(logits - jnp.max(logits, -1, keepdims=True))

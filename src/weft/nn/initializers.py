@@ -19,27 +19,11 @@ from weft.numpy.promotion import axes_of
 from weft.util import list_public
 
 __all__ = [
-    "Initializer",
-    "constant",
-    "delta_orthogonal",
-    "glorot_normal",
-    "glorot_uniform",
-    "he_normal",
-    "he_uniform",
-    "kaiming_normal",
-    "kaiming_uniform",
-    "lecun_normal",
-    "lecun_uniform",
-    "normal",
-    "ones",
-    "orthogonal",
-    "truncated_normal",
-    "uniform",
-    "variance_scaling",
-    "xavier_normal",
-    "xavier_uniform",
-    "zeros",
-]
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
+    "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal",
+    "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
+    "xavier_uniform", "zeros",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 Axes = int | Sequence[int]
@@ -64,7 +48,7 @@ def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = 
     return jnp.ones(shape, dtypes.default_float() if dtype is None else dtype)
 
 
-def making(draw: Callable, default: Any) -> Initializer:
+def make_initializer(draw: Callable, default: Any) -> Initializer:
     """The initializer that calls `draw(key, shape, dtype)`, with a default dtype."""
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
@@ -75,18 +59,20 @@ def making(draw: Callable, default: Any) -> Initializer:
     return init
 
 
+def scale_draws(draw: Callable, scale: Any, dtype: Any) -> Initializer:
+    """The initializer whose numbers are `scale` times those of `draw(key, shape, dtype)`."""
+    scaled = lambda key, shape, dtype: draw(key, shape, dtype) * jnp.array(scale, dtype)
+    return make_initializer(scaled, dtype)
+
+
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """Arrays of a value, which may be an array that broadcasts."""
-    return making(lambda key, shape, dtype: jnp.full(shape, value, dtype), dtype)
+    return make_initializer(lambda key, shape, dtype: jnp.full(shape, value, dtype), dtype)
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Numbers in [0, scale)."""
-
-    def draw(key: Any, shape: tuple, dtype: np.dtype) -> Any:
-        return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
-
-    return making(draw, dtype)
+    return scale_draws(random.uniform, scale, dtype)
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -97,26 +83,20 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     >>> initializers.normal(0.1)(random.PRNGKey(0), (2, 3)).shape
     (2, 3)
     """
-
-    def draw(key: Any, shape: tuple, dtype: np.dtype) -> Any:
-        return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
-
-    return making(draw, dtype)
+    return scale_draws(random.normal, stddev, dtype)
 
 
 def truncated_normal(
     stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
     """Normal numbers of a standard deviation, cut off at `lower` and `upper` times it."""
-
-    def draw(key: Any, shape: tuple, dtype: np.dtype) -> Any:
-        x = random.truncated_normal(key, lower, upper, shape, dtype)
-        return x * jnp.array(stddev, dtype)
-
-    return making(draw, dtype)
+    draw = lambda key, *rest: random.truncated_normal(key, lower, upper, *rest)
+    return scale_draws(draw, stddev, dtype)
 
 
-def fans(shape: tuple, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
+def count_fans(
+    shape: tuple, in_axis: Axes, out_axis: Axes, batch_axis: Axes
+) -> tuple[float, float]:
     """How many numbers a unit takes in, and how many units one goes to."""
     if len(shape) < 2:
         raise ShapeError(
@@ -162,24 +142,24 @@ def variance_scaling(
             )
 
     def draw(key: Any, shape: tuple, dtype: np.dtype) -> Any:
-        count = modes[mode](*fans(shape, in_axis, out_axis, batch_axis))
+        count = modes[mode](*count_fans(shape, in_axis, out_axis, batch_axis))
         variance = jnp.array(scale / max(count, 1e-30), dtypes.real_dtype(dtype))
         if distribution == "uniform":
             if dtypes.is_complex(dtype):
-                return disk(key, shape, dtype) * jnp.sqrt(2 * variance)
+                return draw_disk(key, shape, dtype) * jnp.sqrt(2 * variance)
             return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
         if distribution == "normal":
             return random.normal(key, shape, dtype) * jnp.sqrt(variance).astype(dtype)
         if dtypes.is_complex(dtype):
             root = jnp.sqrt(variance) / math.sqrt(1 - 5 * math.exp(-4))
-            return cut_complex(key, shape, dtype) * root
+            return draw_cut_complex(key, shape, dtype) * root
         spread = jnp.sqrt(variance) / jnp.array(CUT, dtype)
         return random.truncated_normal(key, -2, 2, shape, dtype) * spread
 
-    return making(draw, dtype)
+    return make_initializer(draw, dtype)
 
 
-def polar(key: Any, shape: tuple, dtype: np.dtype, radius: Callable) -> Any:
+def draw_polar(key: Any, shape: tuple, dtype: np.dtype, radius: Callable) -> Any:
     """Complex numbers of any angle, whose radius is a function of a uniform number."""
     part = dtypes.real_dtype(dtype)
     first, second = random.split(key)
@@ -188,17 +168,19 @@ def polar(key: Any, shape: tuple, dtype: np.dtype, radius: Callable) -> Any:
     return (r * jnp.exp(1j * angle)).astype(dtype)
 
 
-def disk(key: Any, shape: tuple, dtype: np.dtype) -> Any:
+def draw_disk(key: Any, shape: tuple, dtype: np.dtype) -> Any:
     """Complex numbers of the unit disk, all as likely; of variance 1/2."""
-    return polar(key, shape, dtype, jnp.sqrt)
+    return draw_polar(key, shape, dtype, jnp.sqrt)
 
 
-def cut_complex(key: Any, shape: tuple, dtype: np.dtype) -> Any:
+def draw_cut_complex(key: Any, shape: tuple, dtype: np.dtype) -> Any:
     """Complex normal numbers of variance 1, cut off at radius 2."""
-    return polar(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log1p(-u * (1 - math.exp(-4)))))
+    return draw_polar(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log1p(-u * (1 - math.exp(-4)))))
 
 
-def scaled(scale: float, mode: str, distribution: str, doc: str) -> Callable[..., Initializer]:
+def define_scaled(
+    scale: float, mode: str, distribution: str, doc: str
+) -> Callable[..., Initializer]:
     """A named case of `variance_scaling`."""
 
     def named(
@@ -210,14 +192,16 @@ def scaled(scale: float, mode: str, distribution: str, doc: str) -> Callable[...
     return named
 
 
-glorot_uniform = xavier_uniform = scaled(1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)")
-glorot_normal = xavier_normal = scaled(
+glorot_uniform = xavier_uniform = define_scaled(
+    1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)"
+)
+glorot_normal = xavier_normal = define_scaled(
     1.0, "fan_avg", "truncated_normal", "Glorot and Bengio (2010)"
 )
-lecun_uniform = scaled(1.0, "fan_in", "uniform", "LeCun et al. (1998)")
-lecun_normal = scaled(1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)")
-he_uniform = kaiming_uniform = scaled(2.0, "fan_in", "uniform", "He et al. (2015)")
-he_normal = kaiming_normal = scaled(2.0, "fan_in", "truncated_normal", "He et al. (2015)")
+lecun_uniform = define_scaled(1.0, "fan_in", "uniform", "LeCun et al. (1998)")
+lecun_normal = define_scaled(1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)")
+he_uniform = kaiming_uniform = define_scaled(2.0, "fan_in", "uniform", "He et al. (2015)")
+he_normal = kaiming_normal = define_scaled(2.0, "fan_in", "truncated_normal", "He et al. (2015)")
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
@@ -225,11 +209,11 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
     Axes but `column_axis` make up the rows. Source: Saxe, McClelland and Ganguli (2014).
     """
-    draw = functools.partial(orthonormal, scale=scale, column_axis=column_axis)
-    return making(draw, dtype)
+    draw = functools.partial(draw_orthonormal, scale=scale, column_axis=column_axis)
+    return make_initializer(draw, dtype)
 
 
-def orthonormal(key: Any, shape: tuple, dtype: np.dtype, scale: Any, column_axis: int) -> Any:
+def draw_orthonormal(key: Any, shape: tuple, dtype: np.dtype, scale: Any, column_axis: int) -> Any:
     """An array of which the columns along an axis are orthonormal, times `scale`."""
     if len(shape) < 2:
         raise ShapeError(f"orthogonal: shape must have two axes at least; got {shape}.")
@@ -259,7 +243,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
                 f"than inputs (the one before); got {shape}."
             )
         middle = tuple((n - 1) // 2 for n in shape[:-2])
-        matrix = orthonormal(key, (shape[-1], shape[-1]), dtype, scale, column_axis)
+        matrix = draw_orthonormal(key, (shape[-1], shape[-1]), dtype, scale, column_axis)
         return jnp.zeros(shape, dtype).at[middle].set(matrix[: shape[-2]])
 
-    return making(draw, dtype)
+    return make_initializer(draw, dtype)

@@ -15,7 +15,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_inexact, axis_of
 from weft.numpy.reductions import Axis, check_mask
 from weft.primitives.layout import broadcasted_iota
-from weft.scipy.special.sums import highest, logsumexp
+from weft.scipy.special.sums import largest_real, logsumexp
 from weft.util import check_option
 
 
@@ -25,7 +25,7 @@ def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]
     mask = None if where is None else check_mask(op, where)
     if mask is not None:
         x = jnp.where(mask, x, -jnp.inf)
-    x = x - highest(x, axis)
+    x = x - largest_real(x, axis)
     return x, jnp.exp(x), mask
 
 

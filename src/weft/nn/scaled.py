@@ -54,7 +54,7 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
     )
 
 
-def scaled(x: Any, scales: Any) -> Any:
+def apply_scales(x: Any, scales: Any) -> Any:
     """Elements (..., K) times the scales of their blocks (..., K / block), in float32."""
     blocks = (*scales.shape, x.shape[-1] // scales.shape[-1])
     out = x.astype(jnp.float32).reshape(blocks) * scales.astype(jnp.float32)[..., None]
@@ -88,11 +88,11 @@ def scaled_matmul(
             f"(B, N, K / block); got {', '.join(str(x.aval) for x in arrays)}."
         )
     dtype = dtypes.check_user_dtype(preferred_element_type, "scaled_matmul")
-    x, y = scaled(arrays[0], arrays[2]), scaled(arrays[1], arrays[3])
+    x, y = apply_scales(arrays[0], arrays[2]), apply_scales(arrays[1], arrays[3])
     return dot_general(x, y, (((2,), (2,)), ((0,), (0,)))).astype(dtype)
 
 
-def rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
+def round_blocks(x: Any, axis: int, config: BlockScaleConfig) -> Any:
     """x as the format holds it, in blocks along `axis`; its derivative is that of x."""
     size = x.shape[axis]
     if size % config.block_size:
@@ -102,7 +102,7 @@ def rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
         )
 
     @custom_jvp
-    def held(x: Any) -> Any:
+    def round_values(x: Any) -> Any:
         blocks = jnp.moveaxis(x, axis, -1).astype(jnp.float32)
         shape = blocks.shape
         blocks = blocks.reshape(*shape[:-1], -1, config.block_size)
@@ -118,8 +118,8 @@ def rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
         out = (small.astype(jnp.float32) * scale).reshape(shape)
         return jnp.moveaxis(out, -1, axis).astype(x.dtype)
 
-    held.defjvp(lambda primals, tangents: (held(*primals), tangents[0]))
-    return held(x)
+    round_values.defjvp(lambda primals, tangents: (round_values(*primals), tangents[0]))
+    return round_values(x)
 
 
 def scaled_dot_general(
@@ -152,6 +152,6 @@ def scaled_dot_general(
                 f"scaled_dot_general: with configs, one axis must be contracted; got {contracted}."
             )
         (i,), (j,) = contracted
-        x = rounded(x, axis_of("scaled_dot_general", i, x.ndim), configs[0])
-        y = rounded(y, axis_of("scaled_dot_general", j, y.ndim), configs[1])
+        x = round_blocks(x, axis_of("scaled_dot_general", i, x.ndim), configs[0])
+        y = round_blocks(y, axis_of("scaled_dot_general", j, y.ndim), configs[1])
     return dot_general(x, y, dimension_numbers, preferred_element_type=dtype)
