@@ -21,20 +21,12 @@ from weft.numpy.grids import index_exp as index
 from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
 from weft.primitives.reduction import highest_value, lowest_value
-from weft.util import list_public
+from weft.util import list_public, name_function
 
 __all__ = [
-    "index",
-    "index_add",
-    "index_max",
-    "index_min",
-    "index_mul",
-    "index_update",
-    "segment_max",
-    "segment_min",
-    "segment_prod",
-    "segment_sum",
-]
+    "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max",
+    "segment_min", "segment_prod", "segment_sum",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 
@@ -48,7 +40,7 @@ REDUCTIONS: dict[str, tuple[str, Callable, Callable[[np.dtype], Any]]] = {
 }
 
 
-def segment_reduction(op: str, doc: str) -> Callable:
+def define_segment_reduction(op: str, doc: str) -> Callable:
     """One function of the family."""
 
     def reduction(
@@ -63,14 +55,12 @@ def segment_reduction(op: str, doc: str) -> Callable:
     ) -> Any:
         data, ids = as_array(data, op), as_array(segment_ids, op)
         check_segments(op, data, ids)
-        count = segment_count(op, num_segments, ids)
-        bucket = None if bucket_size is None else natural(op, "bucket_size", bucket_size, 1)
+        count = count_segments(op, num_segments, ids)
+        bucket = None if bucket_size is None else check_natural(op, "bucket_size", bucket_size, 1)
         sorted_ids, unique_ids = bool(indices_are_sorted), bool(unique_indices)
-        return reduced(data, ids, op, count, bucket, sorted_ids, unique_ids, mode or "drop")
+        return reduce_segments(data, ids, op, count, bucket, sorted_ids, unique_ids, mode or "drop")
 
-    reduction.__name__ = reduction.__qualname__ = op
-    reduction.__doc__ = doc
-    return boundary(reduction)
+    return boundary(name_function(reduction, op, doc))
 
 
 def check_segments(op: str, data: Any, ids: Any) -> None:
@@ -97,7 +87,7 @@ def check_segments(op: str, data: Any, ids: Any) -> None:
         )
 
 
-def natural(op: str, name: str, n: Any, least: int) -> int:
+def check_natural(op: str, name: str, n: Any, least: int) -> int:
     """An integer that is known now and not less than `least`."""
     try:
         n = operator.index(n)
@@ -111,10 +101,10 @@ def natural(op: str, name: str, n: Any, least: int) -> int:
     return n
 
 
-def segment_count(op: str, num_segments: Any, ids: Any) -> int:
+def count_segments(op: str, num_segments: Any, ids: Any) -> int:
     """How many segments there are: as many as is said, or one more than the largest number."""
     if num_segments is not None:
-        return natural(op, "num_segments", num_segments, 0)
+        return check_natural(op, "num_segments", num_segments, 0)
     try:
         return int(reductions.max(ids, initial=-1)) + 1 if ids.size else 0
     except TracerError:
@@ -125,16 +115,10 @@ def segment_count(op: str, num_segments: Any, ids: Any) -> int:
 
 
 @fused(static=("op", "count", "bucket", "sorted_ids", "unique_ids", "mode"))
-def reduced(
-    data: Any,
-    ids: Any,
-    op: str,
-    count: int,
-    bucket: int | None,
-    sorted_ids: bool,
-    unique_ids: bool,
-    mode: Any,
-) -> Any:
+def reduce_segments(
+    data: Any, ids: Any, op: str, count: int, bucket: int | None, sorted_ids: bool,
+    unique_ids: bool, mode: Any,
+) -> Any:  # fmt: skip
     """A segment reduction of checked arguments."""
     method, reduce, identity = REDUCTIONS[op]
     how = {
@@ -153,7 +137,7 @@ def reduced(
     return out if bucket is None else reduce(out, axis=0).astype(data.dtype)
 
 
-segment_sum = segment_reduction(
+segment_sum = define_segment_reduction(
     "segment_sum",
     """The sum of the rows of `data` in each segment: out[i] is that of rows with segment_ids == i.
 
@@ -176,7 +160,7 @@ segment_sum = segment_reduction(
     [3. 0. 4.]
     """,
 )
-segment_prod = segment_reduction(
+segment_prod = define_segment_reduction(
     "segment_prod",
     """The product of the rows of `data` in each segment; 1 where there are none. See `segment_sum`.
 
@@ -185,7 +169,7 @@ segment_prod = segment_reduction(
     [6. 1. 4.]
     """,
 )
-segment_max = segment_reduction(
+segment_max = define_segment_reduction(
     "segment_max",
     """The largest of the rows of `data` in each segment, elementwise. See `segment_sum`.
 
@@ -196,7 +180,7 @@ segment_max = segment_reduction(
     [3 4]
     """,
 )
-segment_min = segment_reduction(
+segment_min = define_segment_reduction(
     "segment_min",
     """The smallest of the rows of `data` in each segment, elementwise. See `segment_sum`.
 
@@ -209,7 +193,7 @@ segment_min = segment_reduction(
 )
 
 
-def index_function(name: str, method: str, doc: str) -> Callable:
+def define_index_function(name: str, method: str, doc: str) -> Callable:
     """A function of an array, an index and values, which does what a method of x.at does."""
 
     def fun(
@@ -218,13 +202,12 @@ def index_function(name: str, method: str, doc: str) -> Callable:
         write = getattr(At(as_array(x, name))[idx], method)
         return write(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = f"{doc} The same as x.at[idx].{method}(y); `index[...]` makes an idx of slices."
-    return boundary(fun)
+    doc = f"{doc} The same as x.at[idx].{method}(y); `index[...]` makes an idx of slices."
+    return boundary(name_function(fun, name, doc))
 
 
-index_update = index_function("index_update", "set", "x with y at an index.")
-index_add = index_function("index_add", "add", "x with y added at an index.")
-index_mul = index_function("index_mul", "multiply", "x with y multiplied in at an index.")
-index_min = index_function("index_min", "min", "x with the smaller of it and y at an index.")
-index_max = index_function("index_max", "max", "x with the larger of it and y at an index.")
+index_update = define_index_function("index_update", "set", "x with y at an index.")
+index_add = define_index_function("index_add", "add", "x with y added at an index.")
+index_mul = define_index_function("index_mul", "multiply", "x with y multiplied in at an index.")
+index_min = define_index_function("index_min", "min", "x with the smaller of it and y at an index.")
+index_max = define_index_function("index_max", "max", "x with the larger of it and y at an index.")

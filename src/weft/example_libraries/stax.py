@@ -20,44 +20,15 @@ from weft.nn.initializers import normal as randn
 from weft.nn.initializers import ones, zeros
 from weft.nn.normalization import log_softmax as logsoftmax
 from weft.nn.normalization import softmax, standardize
-from weft.util import list_public
+from weft.util import list_public, name_function
 
 __all__ = [
-    "AvgPool",
-    "BatchNorm",
-    "Conv",
-    "Conv1DTranspose",
-    "ConvTranspose",
-    "Dense",
-    "Dropout",
-    "Elu",
-    "Exp",
-    "FanInConcat",
-    "FanInSum",
-    "FanOut",
-    "Flatten",
-    "Gelu",
-    "GeneralConv",
-    "GeneralConvTranspose",
-    "Identity",
-    "LeakyRelu",
-    "LogSoftmax",
-    "MaxPool",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softmax",
-    "Softplus",
-    "SumPool",
-    "Tanh",
-    "elementwise",
-    "glorot",
-    "logsoftmax",
-    "parallel",
-    "randn",
-    "serial",
-    "shape_dependent",
-]
+    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
+    "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv",
+    "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
+    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "glorot", "logsoftmax",
+    "parallel", "randn", "serial", "shape_dependent",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 Layer = tuple[Callable, Callable]
@@ -91,15 +62,49 @@ def Dense(out_dim: int, W_init: Initializer = glorot(), b_init: Initializer = ra
     return init, apply
 
 
-def GeneralConv(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Padding = "VALID",
-    W_init: Initializer | None = None,
-    b_init: Initializer = randn(1e-6),
-) -> Layer:
+def _define_convolution(name: str, convolve: Callable, shape_of: Callable, doc: str) -> Callable:
+    """A constructor of layers, by a function that convolves and the one for its shapes."""
+
+    def make(
+        dimension_numbers: tuple[str, str, str],
+        out_chan: int,
+        filter_shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        padding: Padding = "VALID",
+        W_init: Initializer | None = None,
+        b_init: Initializer = randn(1e-6),
+    ) -> Layer:
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        if len(filter_shape) != len(rhs_spec) - 2:
+            raise ShapeError(
+                f"Conv: filter_shape must have a size for each spatial axis of {rhs_spec!r}; "
+                f"got {tuple(filter_shape)}."
+            )
+        strides = strides or (1,) * len(filter_shape)
+        W_init = W_init or glorot(rhs_spec.index("I"), rhs_spec.index("O"))
+
+        def init(rng: Any, input_shape: Sequence[int]) -> tuple:
+            sizes = iter(filter_shape)
+            channels = {"O": out_chan, "I": input_shape[lhs_spec.index("C")]}
+            kernel = tuple(channels[c] if c in channels else next(sizes) for c in rhs_spec)
+            shape = shape_of(input_shape, kernel, strides, padding, dimension_numbers)
+            bias = tuple(out_chan if c == "C" else 1 for c in out_spec)
+            W_key, b_key = random.split(rng)
+            return tuple(map(int, shape)), (W_init(W_key, kernel), b_init(b_key, bias))
+
+        def apply(params: tuple, inputs: Any, **kwargs: Any) -> Any:
+            W, b = params
+            return convolve(inputs, W, strides, padding, dimension_numbers=dimension_numbers) + b
+
+        return init, apply
+
+    return name_function(make, name, doc)
+
+
+GeneralConv = _define_convolution(
+    "GeneralConv",
+    lax.conv_general_dilated,
+    lax.conv_general_shape_tuple,
     """A convolution whose inputs, filter and outputs have the axes that three strings name.
 
     >>> from weft import random
@@ -107,61 +112,14 @@ def GeneralConv(
     >>> shape, (W, b) = init(random.PRNGKey(0), (-1, 1, 28, 28))
     >>> shape, W.shape, b.shape
     ((-1, 8, 28, 28), (8, 1, 3, 3), (1, 8, 1, 1))
-    """
-    functions = lax.conv_general_dilated, lax.conv_general_shape_tuple
-    spec = dimension_numbers, out_chan, filter_shape, strides, padding
-    return _convolution(functions, spec, W_init, b_init)
-
-
-def GeneralConvTranspose(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Padding = "VALID",
-    W_init: Initializer | None = None,
-    b_init: Initializer = randn(1e-6),
-) -> Layer:
-    """As `GeneralConv`, a transposed convolution: strides make the outputs larger."""
-    functions = lax.conv_transpose, lax.conv_transpose_shape_tuple
-    spec = dimension_numbers, out_chan, filter_shape, strides, padding
-    return _convolution(functions, spec, W_init, b_init)
-
-
-def _convolution(
-    functions: tuple[Callable, Callable],
-    spec: tuple,
-    W_init: Initializer | None,
-    b_init: Initializer,
-) -> Layer:
-    """The layer of a function that convolves, given with the one for its shapes."""
-    convolve, shape_of = functions
-    dimension_numbers, out_chan, filter_shape, strides, padding = spec
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    if len(filter_shape) != len(rhs_spec) - 2:
-        raise ShapeError(
-            f"Conv: filter_shape must have a size for each spatial axis of {rhs_spec!r}; "
-            f"got {tuple(filter_shape)}."
-        )
-    strides = strides or (1,) * len(filter_shape)
-    W_init = W_init or glorot(rhs_spec.index("I"), rhs_spec.index("O"))
-
-    def init(rng: Any, input_shape: Sequence[int]) -> tuple:
-        sizes = iter(filter_shape)
-        channels = {"O": out_chan, "I": input_shape[lhs_spec.index("C")]}
-        kernel = tuple(channels[c] if c in channels else next(sizes) for c in rhs_spec)
-        shape = shape_of(input_shape, kernel, strides, padding, dimension_numbers)
-        bias = tuple(out_chan if c == "C" else 1 for c in out_spec)
-        W_key, b_key = random.split(rng)
-        return tuple(map(int, shape)), (W_init(W_key, kernel), b_init(b_key, bias))
-
-    def apply(params: tuple, inputs: Any, **kwargs: Any) -> Any:
-        W, b = params
-        return convolve(inputs, W, strides, padding, dimension_numbers=dimension_numbers) + b
-
-    return init, apply
-
-
+    """,
+)
+GeneralConvTranspose = _define_convolution(
+    "GeneralConvTranspose",
+    lax.conv_transpose,
+    lax.conv_transpose_shape_tuple,
+    "As `GeneralConv`, a transposed convolution: strides make the outputs larger.",
+)
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
@@ -229,7 +187,7 @@ Gelu = elementwise(activations.gelu)
 Identity = elementwise(lambda x: x)
 
 
-def _pooling(name: str, reducer: Callable, start: float, mean: bool, doc: str) -> Callable:
+def _define_pooling(name: str, reducer: Callable, start: float, mean: bool, doc: str) -> Callable:
     """A constructor of layers that reduce windows."""
 
     def pool(
@@ -260,14 +218,14 @@ def _pooling(name: str, reducer: Callable, start: float, mean: bool, doc: str) -
 
         return init, apply
 
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = doc
-    return pool
+    return name_function(pool, name, doc)
 
 
-MaxPool = _pooling("MaxPool", lax.max, -math.inf, False, "The largest of each window.")
-SumPool = _pooling("SumPool", lax.add, 0.0, False, "The sum of each window.")
-AvgPool = _pooling("AvgPool", lax.add, 0.0, True, "The mean of each window, without its padding.")
+MaxPool = _define_pooling("MaxPool", lax.max, -math.inf, False, "The largest of each window.")
+SumPool = _define_pooling("SumPool", lax.add, 0.0, False, "The sum of each window.")
+AvgPool = _define_pooling(
+    "AvgPool", lax.add, 0.0, True, "The mean of each window, without its padding."
+)
 
 
 def _flatten_shape(rng: Any, input_shape: Sequence[int]) -> tuple:

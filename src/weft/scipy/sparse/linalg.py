@@ -22,7 +22,7 @@ from weft.lax import linalg
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.dot import Precision
 from weft.pytrees import flatten, unflatten
-from weft.util import check_option, list_public
+from weft.util import check_option, list_public, name_function
 
 __all__ = ["bicgstab", "cg", "gmres"]
 __dir__ = list_public(__name__)
@@ -38,27 +38,27 @@ def dot(x: Vector, y: Vector) -> Any:
     return sum(jnp.vdot(a, b, precision=Precision.HIGHEST) for a, b in zip(x, y, strict=True))
 
 
-def square(x: Vector) -> Any:
+def norm_squared(x: Vector) -> Any:
     """The sum of |x|^2, which is real."""
     return jnp.real(dot(x, x))
 
 
-def plus(x: Vector, step: Any, direction: Vector) -> Vector:
+def add_scaled(x: Vector, step: Any, direction: Vector) -> Vector:
     """x + step * direction."""
     return [a + step.astype(a.dtype) * d for a, d in zip(x, direction, strict=True)]
 
 
-def difference(x: Vector, y: Vector) -> Vector:
+def subtract(x: Vector, y: Vector) -> Vector:
     """x - y."""
     return [a - b for a, b in zip(x, y, strict=True)]
 
 
-def choice(pred: Any, x: Vector, y: Vector) -> Vector:
+def select(pred: Any, x: Vector, y: Vector) -> Vector:
     """x where a condition holds, else y."""
     return [jnp.where(pred, a, b) for a, b in zip(x, y, strict=True)]
 
 
-def quotient(a: Any, b: Any) -> Any:
+def divide_safely(a: Any, b: Any) -> Any:
     """a / b, and 0 where b is 0: a step that would be without end is none."""
     return jnp.where(b == 0, 0, a / jnp.where(b == 0, 1, b))
 
@@ -74,19 +74,19 @@ def conjugate_gradients(
     def body(state: tuple) -> tuple:
         x, r, _, gamma, p, k = state
         step = A(p)
-        alpha = quotient(gamma, jnp.real(dot(p, step)))
-        x, r = plus(x, alpha, p), plus(r, -alpha, step)
+        alpha = divide_safely(gamma, jnp.real(dot(p, step)))
+        x, r = add_scaled(x, alpha, p), add_scaled(r, -alpha, step)
         z = M(r)
         previous, gamma = gamma, jnp.real(dot(r, z))
-        return x, r, square(r), gamma, plus(z, quotient(gamma, previous), p), k + 1
+        return x, r, norm_squared(r), gamma, add_scaled(z, divide_safely(gamma, previous), p), k + 1
 
     def more(state: tuple) -> Any:
         _, _, size, gamma, _, k = state
         return (size > limit**2) & (gamma != 0) & (k < maxiter)
 
-    r = difference(b, A(x))
+    r = subtract(b, A(x))
     z = M(r)
-    x, _, size, *_, k = while_loop(more, body, (x, r, square(r), jnp.real(dot(r, z)), z, 0))
+    x, _, size, *_, k = while_loop(more, body, (x, r, norm_squared(r), jnp.real(dot(r, z)), z, 0))
     return x, size <= limit**2, k
 
 
@@ -102,26 +102,36 @@ def stabilized_gradients(
         x, r, shadow, p, v, rho, alpha, omega, k = state
         previous, rho = rho, dot(shadow, r)
         afresh = (rho == 0) | (omega == 0)
-        shadow, rho = choice(afresh, r, shadow), jnp.where(afresh, dot(r, r), rho)
-        beta = jnp.where(afresh, 0, quotient(rho, previous) * quotient(alpha, omega))
-        p = plus(r, beta, plus(p, -omega, v))
+        shadow, rho = select(afresh, r, shadow), jnp.where(afresh, dot(r, r), rho)
+        beta = jnp.where(afresh, 0, divide_safely(rho, previous) * divide_safely(alpha, omega))
+        p = add_scaled(r, beta, add_scaled(p, -omega, v))
         direction = M(p)
         v = A(direction)
-        alpha = quotient(rho, dot(shadow, v))
-        x, r = plus(x, alpha, direction), plus(r, -alpha, v)
+        alpha = divide_safely(rho, dot(shadow, v))
+        x, r = add_scaled(x, alpha, direction), add_scaled(r, -alpha, v)
         direction = M(r)
         t = A(direction)
-        omega = quotient(dot(t, r), dot(t, t))
-        omega = jnp.where(square(r) <= limit**2, 0, omega)  # half a step was enough
-        return plus(x, omega, direction), plus(r, -omega, t), shadow, p, v, rho, alpha, omega, k + 1
+        omega = divide_safely(dot(t, r), dot(t, t))
+        omega = jnp.where(norm_squared(r) <= limit**2, 0, omega)  # half a step was enough
+        return (
+            add_scaled(x, omega, direction),
+            add_scaled(r, -omega, t),
+            shadow,
+            p,
+            v,
+            rho,
+            alpha,
+            omega,
+            k + 1,
+        )
 
     def more(state: tuple) -> Any:
-        return (square(state[1]) > limit**2) & (state[-1] < maxiter)
+        return (norm_squared(state[1]) > limit**2) & (state[-1] < maxiter)
 
-    r = difference(b, A(x))
+    r = subtract(b, A(x))
     one = jnp.ones_like(dot(r, r))
     x, r, *_, k = while_loop(more, body, (x, r, r, r, r, one, one, 0 * one, 0))
-    return x, square(r) <= limit**2, k
+    return x, norm_squared(r) <= limit**2, k
 
 
 def minimal_residuals(
@@ -142,12 +152,12 @@ def minimal_residuals(
     def body(state: tuple) -> tuple:
         x, r, norm, k = state
         x = krylov_step(A, M, x, r, norm, limit if early else None, restart)
-        r = difference(b, A(x))
-        return x, r, jnp.sqrt(square(r)), k + 1
+        r = subtract(b, A(x))
+        return x, r, jnp.sqrt(norm_squared(r)), k + 1
 
-    r = difference(b, A(x))
+    r = subtract(b, A(x))
     more = lambda state: (state[2] > limit) & (state[3] < maxiter)
-    x, _, norm, k = while_loop(more, body, (x, r, jnp.sqrt(square(r)), 0))
+    x, _, norm, k = while_loop(more, body, (x, r, jnp.sqrt(norm_squared(r)), 0))
     return x, norm <= limit, k
 
 
@@ -166,11 +176,11 @@ def krylov_step(
 
     def body(state: tuple) -> tuple:
         basis, Q, R, _, k = state
-        w, h = orthogonal(A(M([v[k] for v in basis])), basis, k)
+        w, h = orthogonalize(A(M([v[k] for v in basis])), basis, k)
         column = jnp.matmul(Q, h, precision=Precision.HIGHEST)
         a, d = column[k], column[k + 1]
         size = jnp.sqrt(jnp.real(a * jnp.conj(a) + d * jnp.conj(d))).astype(kind)
-        c, s = jnp.where(size == 0, 1, quotient(a, size)), quotient(d, size)
+        c, s = jnp.where(size == 0, 1, divide_safely(a, size)), divide_safely(d, size)
         upper = jnp.conj(c) * Q[k] + jnp.conj(s) * Q[k + 1]
         Q = Q.at[k].set(upper).at[k + 1].set(c * Q[k + 1] - s * Q[k])
         # where A leaves nothing of a direction, an infinite entry keeps the solution out of it
@@ -186,35 +196,37 @@ def krylov_step(
     basis, Q, R, _, k = while_loop(more, body, (basis, Q, R, norm, 0))
     goal = jnp.where(jnp.arange(restart) < k, Q[:restart, 0] * norm, 0)
     y = linalg.triangular_solve(R[:restart], goal[:, None], left_side=True)[:, 0]
-    moves = [contracted(y.astype(v.dtype), v[:restart], 1) for v in basis]
+    moves = [contract(y.astype(v.dtype), v[:restart], 1) for v in basis]
     return [a + d for a, d in zip(x, M(moves), strict=True)]
 
 
-def contracted(x: Any, y: Any, axes: int) -> Any:
+def contract(x: Any, y: Any, axes: int) -> Any:
     """The sum of products over the last axes of x and the first of y, with full precision."""
     return jnp.tensordot(x, y, axes=axes, precision=Precision.HIGHEST)
 
 
-def orthogonal(w: Vector, basis: Vector, k: Any) -> tuple[Vector, Any]:
+def orthogonalize(w: Vector, basis: Vector, k: Any) -> tuple[Vector, Any]:
     """w made orthogonal to a basis and of length 1; and its components, k + 1 being that length.
 
     Twice, which is enough (Giraud et al., 2005). What is then left of rounding alone is nothing.
     """
-    before, h = jnp.sqrt(square(w)), 0
+    before, h = jnp.sqrt(norm_squared(w)), 0
     for _ in range(2):
-        parts = [contracted(jnp.conj(v), a, a.ndim) for v, a in zip(basis, w, strict=True)]
+        parts = [contract(jnp.conj(v), a, a.ndim) for v, a in zip(basis, w, strict=True)]
         part = sum(parts)
-        w = [a - contracted(part.astype(a.dtype), v, 1) for a, v in zip(w, basis, strict=True)]
+        w = [a - contract(part.astype(a.dtype), v, 1) for a, v in zip(w, basis, strict=True)]
         h = h + part
-    norm = jnp.sqrt(square(w))
+    norm = jnp.sqrt(norm_squared(w))
     norm = jnp.where(norm <= jnp.finfo(norm.dtype).eps * before, 0, norm)
-    return [quotient(a, norm.astype(a.dtype)) for a in w], h.at[k + 1].set(norm.astype(h.dtype))
+    return [divide_safely(a, norm.astype(a.dtype)) for a in w], h.at[k + 1].set(
+        norm.astype(h.dtype)
+    )
 
 
 # --- systems ----------------------------------------------------------------------------------
 
 
-def operator_of(op: str, name: str, A: Any) -> tuple[Callable, Callable]:
+def split_operator(op: str, name: str, A: Any) -> tuple[Callable, Callable]:
     """A linear map given as a function, a matrix or an object with `@`; and its transpose.
 
     A function stands for its transpose too: of a preconditioner that will do.
@@ -232,7 +244,7 @@ def operator_of(op: str, name: str, A: Any) -> tuple[Callable, Callable]:
     return functools.partial(times, matrix), functools.partial(times, matrix.T)
 
 
-def matching(op: str, what: str, tree: Any, x: Any, b: Any) -> None:
+def check_structure(op: str, what: str, tree: Any, x: Any, b: Any) -> None:
     """Raise unless a pytree has the structure and the shapes of the right-hand side."""
     leaves, x_tree = flatten(x)
     if x_tree != tree:
@@ -244,18 +256,18 @@ def matching(op: str, what: str, tree: Any, x: Any, b: Any) -> None:
             )
 
 
-def system(
+def prepare_system(
     op: str, A: Any, b: Any, x0: Any, M: Any
 ) -> tuple[Callable, list, list, Any, tuple[Callable, Callable]]:
     """A and b of one dtype, the first guess, the structure, the preconditioner and its transpose.
 
     The guess is a list of leaves, and so is b.
     """
-    matvec, _ = operator_of(op, "A", A)
+    matvec, _ = split_operator(op, "A", A)
     leaves, tree = flatten(b)
     leaves = [as_inexact(op, x) for x in leaves]
     product = eval_shape(matvec, unflatten(tree, leaves))
-    matching(op, "A(b)", tree, product, leaves)
+    check_structure(op, "A(b)", tree, product, leaves)
     leaves = [
         x.astype(jnp.promote_types(x.dtype, y.dtype))
         for x, y in zip(leaves, flatten(product)[0], strict=True)
@@ -265,19 +277,19 @@ def system(
     else:
         guess, guess_tree = flatten(x0)
         guess = [as_array(x, op) for x in guess]
-        matching(op, "x0", tree, unflatten(guess_tree, guess), leaves)
+        check_structure(op, "x0", tree, unflatten(guess_tree, guess), leaves)
         for x, y in zip(guess, leaves, strict=True):
             if dtypes.is_complex(x.dtype) and not dtypes.is_complex(y.dtype):
                 raise DtypeError(f"{op}: x0 must be real as b is; got {x.aval}, {y.aval}.")
         start = [x.astype(y.dtype) for x, y in zip(guess, leaves, strict=True)]
-    return matvec, leaves, start, tree, operator_of(op, "M", M)
+    return matvec, leaves, start, tree, split_operator(op, "M", M)
 
 
-def solved(
+def solve_system(
     op: str, iterate: Callable, args: tuple, tol: Any, atol: Any, maxiter: Any, hermitian: bool
 ) -> tuple[Any, Any]:
     """The solution of a system by an iteration; and 0, or the steps where it did not converge."""
-    matvec, b, start, tree, preconditioners = system(op, *args)
+    matvec, b, start, tree, preconditioners = prepare_system(op, *args)
     tol, atol = as_array(tol, op), as_array(atol, op)
     maxiter = 10 * sum(x.size for x in b) if maxiter is None else maxiter
 
@@ -286,7 +298,7 @@ def solved(
 
         def solve(A: Callable, rhs: Any) -> tuple[Any, Any]:
             rhs = flatten(rhs)[0]
-            limit = jnp.maximum(tol * jnp.sqrt(square(rhs)), atol)
+            limit = jnp.maximum(tol * jnp.sqrt(norm_squared(rhs)), atol)
             out, converged, steps = iterate(flat(A), flat(M), rhs, x, limit, maxiter)
             return unflatten(tree, out), jnp.where(converged, 0, jnp.maximum(steps, 1))
 
@@ -304,17 +316,28 @@ def solved(
     )
 
 
-@boundary
-def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, Any]:
+def define_solver(name: str, iterate: Callable, hermitian: bool, doc: str) -> Callable:
+    """`cg` or `bicgstab`."""
+
+    def solver(
+        A: Any,
+        b: Any,
+        x0: Any = None,
+        *,
+        tol: Any = 1e-5,
+        atol: Any = 0.0,
+        maxiter: int | None = None,
+        M: Any = None,
+    ) -> tuple[Any, Any]:
+        return solve_system(name, iterate, (A, b, x0, M), tol, atol, maxiter, hermitian)
+
+    return boundary(name_function(solver, name, doc))
+
+
+cg = define_solver(
+    "cg",
+    conjugate_gradients,
+    True,
     """(x, info): A x = b by conjugate gradients, for Hermitian positive definite A.
 
     Differentiable in b and in what A depends on, by another solve; nothing goes through the
@@ -335,21 +358,12 @@ def cg(
     >>> x, info = cg(jnp.array([[4.0, 1.0], [1.0, 3.0]]), jnp.array([6.0, 7.0]))
     >>> print(x.round(4), info)
     [1. 2.] 0
-    """
-    return solved("cg", conjugate_gradients, (A, b, x0, M), tol, atol, maxiter, True)
-
-
-@boundary
-def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, Any]:
+    """,
+)
+bicgstab = define_solver(
+    "bicgstab",
+    stabilized_gradients,
+    False,
     """(x, info): A x = b by the stabilized biconjugate gradient method, for any regular A.
 
     Arguments, results and derivatives are those of `cg`. Reverse mode solves with the transpose of
@@ -359,8 +373,8 @@ def bicgstab(
     >>> x, info = bicgstab(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)
     [1. 2.] 0
-    """
-    return solved("bicgstab", stabilized_gradients, (A, b, x0, M), tol, atol, maxiter, False)
+    """,
+)
 
 
 @boundary
@@ -398,4 +412,4 @@ def gmres(
     iterate = functools.partial(
         minimal_residuals, restart=min(restart, size), early=solve_method == "incremental"
     )
-    return solved("gmres", iterate, (A, b, x0, M), tol, atol, maxiter, False)
+    return solve_system("gmres", iterate, (A, b, x0, M), tol, atol, maxiter, False)
