@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 from common import BLUE, RED, arguments, axes, image, progress, save, tiles, verdict
-from sklearn.datasets import load_digits
+from digits_data import split_digits
 
 import weft.numpy as jnp
 from weft import jit, random, value_and_grad, vmap
@@ -80,11 +80,8 @@ def predict(params, pictures):
 
 def load_data(key):
     """Images (n, 8, 8) in [0, 1] and labels: a training and a held-out pair."""
-    digits = load_digits()
-    order = np.asarray(random.permutation(key, len(digits.target)))
-    pictures = (digits.images[order] / 16).astype(np.float32)
-    labels = digits.target[order].astype(np.int32)
-    return (pictures[:-HELD_OUT], labels[:-HELD_OUT]), (pictures[-HELD_OUT:], labels[-HELD_OUT:])
+    prepare = lambda counts: counts.reshape(-1, 8, 8) / 16
+    return split_digits(lambda n: random.permutation(key, n), prepare, HELD_OUT)
 
 
 def train(epochs, key, train_set, held_out):

@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 from common import BLUE, GREY, ORANGE, arguments, axes, progress, save, verdict
-from sklearn.datasets import load_digits
+from digits_data import split_digits
 
 import weft
 import weft.numpy as jnp
@@ -121,11 +121,7 @@ def train(key, train_set, args, devices):
 
 def load_data(key):
     """Images as rows of 64 floats in [0, 1] and their labels: training and held-out pairs."""
-    digits = load_digits()
-    order = np.asarray(random.permutation(key, len(digits.target)))
-    images, labels = (digits.data[order] / 16).astype(np.float32), digits.target[order]
-    both = images, labels.astype(np.int32)
-    return [x[:-HELD_OUT] for x in both], [x[-HELD_OUT:] for x in both]
+    return split_digits(lambda n: random.permutation(key, n), lambda counts: counts / 16, HELD_OUT)
 
 
 def draw(rows, devices, path):

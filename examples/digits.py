@@ -13,7 +13,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 from common import BLUE, GREY, ORANGE, RED, arguments, axes, image, progress, save, verdict
-from sklearn.datasets import load_digits
+from digits_data import split_digits
 
 import weft.numpy as jnp
 from weft import jit, value_and_grad, vmap
@@ -77,11 +77,7 @@ def train_step(state, images, labels):
 
 def load_data(rng):
     """Images as rows of 64 floats in [0, 1] and their labels: training and held-out pairs."""
-    digits = load_digits()
-    order = rng.permutation(len(digits.target))
-    images = (digits.data[order] / 16).astype(np.float32)
-    labels = digits.target[order].astype(np.int32)
-    return (images[:-HELD_OUT], labels[:-HELD_OUT]), (images[-HELD_OUT:], labels[-HELD_OUT:])
+    return split_digits(rng.permutation, lambda counts: counts / 16, HELD_OUT)
 
 
 def evaluate(params, images, labels):

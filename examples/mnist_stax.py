@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 from common import BLUE, GREY, ORANGE, arguments, axes, image, progress, save, tiles, verdict
-from sklearn.datasets import load_digits
+from digits_data import split_digits
 
 import weft.numpy as jnp
 from weft import grad, jit, nn, random
@@ -53,11 +53,9 @@ def update(i, opt_state, batch):
 
 def load_data(key):
     """Images as rows of 64 floats in [0, 1], targets one-hot: a training and a held-out pair."""
-    digits = load_digits()
-    order = np.asarray(random.permutation(key, len(digits.target)))
-    inputs = (digits.data[order] / 16).astype(np.float32)
-    targets = np.asarray(nn.one_hot(digits.target[order], 10))
-    return (inputs[:-HELD_OUT], targets[:-HELD_OUT]), (inputs[-HELD_OUT:], targets[-HELD_OUT:])
+    shuffle = lambda n: random.permutation(key, n)
+    pairs = split_digits(shuffle, lambda counts: counts / 16, HELD_OUT)
+    return [(inputs, np.asarray(nn.one_hot(labels, 10))) for inputs, labels in pairs]
 
 
 def data_stream(key, inputs, targets):

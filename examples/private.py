@@ -14,8 +14,8 @@ import sys
 
 import numpy as np
 from common import BLUE, GREEN, GREY, ORANGE, RED, arguments, axes, progress, save, verdict
+from digits_data import split_digits
 from scipy.special import gammaln, logsumexp
-from sklearn.datasets import load_digits
 
 import weft.numpy as jnp
 from weft import grad, jit, nn, random, vmap
@@ -77,11 +77,8 @@ def noise_for(target, sample_rate, steps):
 
 def load_data(key):
     """(images, labels) for training and held out; pixels from -1 to 1."""
-    digits = load_digits()
-    order = np.asarray(random.permutation(key, len(digits.target)))
-    images = (digits.data[order] / 8 - 1).astype(np.float32)
-    labels = digits.target[order].astype(np.int32)
-    return (images[:-HELD_OUT], labels[:-HELD_OUT]), (images[-HELD_OUT:], labels[-HELD_OUT:])
+    shuffle = lambda n: random.permutation(key, n)
+    return split_digits(shuffle, lambda counts: counts / 8 - 1, HELD_OUT)
 
 
 def init_params(key):

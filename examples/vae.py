@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 from common import BLUE, GREY, ORANGE, arguments, axes, image, progress, save, tiles, verdict
-from sklearn.datasets import load_digits
+from digits_data import split_digits
 
 import weft.numpy as jnp
 from weft import jit, lax, random, value_and_grad, vmap
@@ -118,10 +118,7 @@ def independent_pixels(counts, held_out):
 
 def load_data(key):
     """Counts (n, 64) of inked points from 0 to 16, and labels: training and held-out pairs."""
-    digits = load_digits()
-    order = np.asarray(random.permutation(key, len(digits.target)))
-    counts, labels = digits.data[order].astype(np.float32), digits.target[order]
-    return (counts[:-HELD_OUT], labels[:-HELD_OUT]), (counts[-HELD_OUT:], labels[-HELD_OUT:])
+    return split_digits(lambda n: random.permutation(key, n), lambda counts: counts, HELD_OUT)
 
 
 def plot_training(history, bound, alone, file):
