@@ -31,7 +31,6 @@ EXCEPTED = json.loads((pathlib.Path(__file__).parent / "golden" / "excepted.json
 # The order of folders is not yet kept here.
 CROOKED = {
     ("weft.watch.key_reuse", "weft.xla.array"),
-    ("weft.scipy.spatial.transform", "weft.tree_util"),
 }
 
 # Inside a function these may be imported: heavy, and needed by few programs.

@@ -38,13 +38,13 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     """
     leaves, tree = flatten(pytree)
     arrays = [as_array(x, "ravel_pytree") for x in leaves]
-    flat = raveled(arrays)
+    flat = ravel_arrays(arrays)
     avals = tuple(ShapedArray(x.shape, x.dtype) for x in arrays)
     return flat, Unravel(tree, avals, ShapedArray(flat.shape, flat.dtype))
 
 
 @fused
-def raveled(arrays: Sequence[Any]) -> Any:
+def ravel_arrays(arrays: Sequence[Any]) -> Any:
     """Arrays end to end, in the dtype they promote to."""
     if not arrays:
         return empty((0,), dtypes.default_float())
@@ -56,8 +56,8 @@ def raveled(arrays: Sequence[Any]) -> Any:
 
 
 @fused(static=("avals", "convert_all"))
-def unraveled(flat: Any, avals: tuple[ShapedArray, ...], convert_all: bool) -> list:
-    """The arrays that `raveled` made a vector of."""
+def unravel_arrays(flat: Any, avals: tuple[ShapedArray, ...], convert_all: bool) -> list:
+    """The arrays that `ravel_arrays` made a vector of."""
     sizes = [a.size for a in avals]
     pieces = split(flat, sizes) if len(sizes) > 1 else [flat] * len(sizes)
     shaped = [reshape(p, a.shape) for p, a in zip(pieces, avals, strict=True)]
@@ -103,4 +103,4 @@ class Unravel:
                 f"unravel: the vector must be of the dtype that ravel_pytree made, "
                 f"{self.flat.dtype}; got {x.aval}. Hint: flat.astype(jnp.{self.flat.dtype})."
             )
-        return unflatten(self.tree, unraveled(x, self.avals, not one_dtype))
+        return unflatten(self.tree, unravel_arrays(x, self.avals, not one_dtype))

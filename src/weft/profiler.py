@@ -24,19 +24,10 @@ from weft.mesh.client import client
 from weft.util import fun_name, list_public
 
 __all__ = [
-    "ProfileOptions",
-    "StepTraceAnnotation",
-    "TraceAnnotation",
-    "annotate_function",
-    "device_memory_profile",
-    "register_subprocess",
-    "save_device_memory_profile",
-    "start_server",
-    "start_trace",
-    "stop_server",
-    "stop_trace",
-    "trace",
-]
+    "ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function",
+    "device_memory_profile", "register_subprocess", "save_device_memory_profile", "start_server",
+    "start_trace", "stop_server", "stop_trace", "trace",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 ProfileOptions = _profiler.ProfileOptions

@@ -31,24 +31,11 @@ from weft.mesh.spec import PartitionSpec
 from weft.util import list_public
 
 __all__ = [
-    "AbstractDevice",
-    "AbstractMesh",
-    "AxisType",
-    "Mesh",
-    "NamedSharding",
-    "PartitionSpec",
-    "Sharding",
-    "SingleDeviceSharding",
-    "auto_axes",
-    "explicit_axes",
-    "get_abstract_mesh",
-    "get_mesh",
-    "make_single_device_sharding",
-    "reshard",
-    "set_mesh",
-    "use_abstract_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",
+    "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh",
+    "get_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
     "use_mesh",
-]
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 

@@ -24,21 +24,21 @@ __dir__ = list_public(__name__)
 TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 
 
-def is_moved(x: Any) -> bool:
+def has_derivative(x: Any) -> bool:
     """Whether a leaf has a derivative."""
     return dtypes.is_inexact(typeof(x).dtype)
 
 
-def bits_of(*trees: Any) -> int:
+def smallest_itemsize(*trees: Any) -> int:
     """The size in bytes of the smallest float among the leaves; 8 if there is none."""
-    leaves = [typeof(x).dtype for tree in trees for x in flatten(tree)[0] if is_moved(x)]
+    leaves = [typeof(x).dtype for tree in trees for x in flatten(tree)[0] if has_derivative(x)]
     return min([dtypes.real_dtype(d).itemsize for d in leaves], default=8)
 
 
-def direction(rng: np.random.Generator, x: Any) -> Any:
+def draw_tangent(rng: np.random.Generator, x: Any) -> Any:
     """A random tangent of a leaf."""
     aval = typeof(x)
-    if not is_moved(x):
+    if not has_derivative(x):
         return np.zeros(aval.shape, dtypes.float0)
     out = rng.standard_normal(aval.shape)
     if dtypes.is_complex(aval.dtype):
@@ -46,9 +46,9 @@ def direction(rng: np.random.Generator, x: Any) -> Any:
     return np.asarray(out).astype(aval.dtype)
 
 
-def moved(x: Any, t: Any, by: float) -> Any:
+def move_leaf(x: Any, t: Any, by: float) -> Any:
     """x + by * t, of a leaf, in float64 until it is rounded once."""
-    if not is_moved(x):
+    if not has_derivative(x):
         return x
     wide = np.complex128 if dtypes.is_complex(typeof(x).dtype) else np.float64
     return (np.asarray(x).astype(wide) + by * np.asarray(t).astype(wide)).astype(
@@ -56,15 +56,15 @@ def moved(x: Any, t: Any, by: float) -> Any:
     )
 
 
-def difference(f: Callable, args: tuple, tangents: tuple, eps: float) -> Any:
+def estimate_derivative(f: Callable, args: tuple, tangents: tuple, eps: float) -> Any:
     """(f(args + eps/2 tangents) - f(args - eps/2 tangents)) / eps, leaf by leaf."""
-    high, low = (f(*tree_map(partial(moved, by=s * eps / 2), args, tangents)) for s in (1, -1))
+    high, low = (f(*tree_map(partial(move_leaf, by=s * eps / 2), args, tangents)) for s in (1, -1))
     return tree_map(
-        lambda a, b: (np.asarray(a) - np.asarray(b)) / eps if is_moved(a) else a, high, low
+        lambda a, b: (np.asarray(a) - np.asarray(b)) / eps if has_derivative(a) else a, high, low
     )
 
 
-def agree(got: Any, want: Any, atol: float, rtol: float, message: str) -> None:
+def check_close(got: Any, want: Any, atol: float, rtol: float, message: str) -> None:
     """Raise AssertionError unless two pytrees of arrays are near each other."""
     got_leaves, got_tree = flatten(got)
     want_leaves, want_tree = flatten(want)
@@ -78,7 +78,7 @@ def agree(got: Any, want: Any, atol: float, rtol: float, message: str) -> None:
             )
 
 
-def inner(xs: Any, ys: Any) -> Any:
+def inner_product(xs: Any, ys: Any) -> Any:
     """The sum of products of the leaves of two pytrees."""
     pairs = zip(flatten(xs)[0], flatten(ys)[0], strict=True)
     return sum(
@@ -112,14 +112,12 @@ def check_jvp(
     >>> from weft import jvp, test_util
     >>> test_util.check_jvp(jnp.sin, partial(jvp, jnp.sin), (1.0,), eps=None)
     """
-    args = tuple(args)
-    rng = np.random.default_rng(0)
-    tangents = tree_map(partial(direction, rng), args)
+    tangents = draw_tangents(args := tuple(args), 0)
     out, dot = f_jvp(args, tangents)
-    atol, rtol, eps = settings(atol, rtol, eps, (args, out))
-    agree(out, f(*args), atol, rtol, f"{err_msg}values of f_jvp and f differ")
-    want = difference(f, args, tangents, eps)
-    agree(dot, want, atol, rtol, f"{err_msg}f_jvp and the difference of f differ")
+    atol, rtol, eps = choose_tolerances(atol, rtol, eps, (args, out))
+    check_close(out, f(*args), atol, rtol, f"{err_msg}values of f_jvp and f differ")
+    want = estimate_derivative(f, args, tangents, eps)
+    check_close(dot, want, atol, rtol, f"{err_msg}f_jvp and the difference of f differ")
 
 
 def check_vjp(
@@ -141,29 +139,26 @@ def check_vjp(
     >>> from weft import test_util, vjp
     >>> test_util.check_vjp(jnp.sin, partial(vjp, jnp.sin), (1.0,), eps=None)
     """
-    args = tuple(args)
-    rng = np.random.default_rng(0)
-    out, pull = f_vjp(*args)
-    atol, rtol, eps = settings(atol, rtol, eps, (args, out))
-    agree(out, f(*args), atol, rtol, f"{err_msg}values of f_vjp and f differ")
-    tangents = tree_map(partial(direction, rng), args)
-    dot = difference(f, args, tangents, eps)
-    ct = tree_map(partial(direction, rng), out)
+    out, pull = f_vjp(*(args := tuple(args)))
+    atol, rtol, eps = choose_tolerances(atol, rtol, eps, (args, out))
+    check_close(out, f(*args), atol, rtol, f"{err_msg}values of f_vjp and f differ")
+    tangents, ct = draw_tangents((args, out), 0)
+    dot = estimate_derivative(f, args, tangents, eps)
     cts = pull(ct)
     message = f"{err_msg}f_vjp and the difference of f differ"
-    agree(inner(tangents, cts), inner(dot, ct), atol, rtol, message)
+    check_close(inner_product(tangents, cts), inner_product(dot, ct), atol, rtol, message)
 
 
-def constant_tangents(tree: Any) -> Any:
-    """The same random direction for every value of these types."""
-    return tree_map(partial(direction, np.random.default_rng(1)), tree)
+def draw_tangents(tree: Any, seed: int = 1) -> Any:
+    """Random tangents of the leaves: the same for every value of these types."""
+    return tree_map(partial(draw_tangent, np.random.default_rng(seed)), tree)
 
 
-def settings(
+def choose_tolerances(
     atol: float | None, rtol: float | None, eps: float | None, tree: Any
 ) -> tuple[float, float, float]:
     """Tolerances and step, where None is what fits the dtype of the leaves."""
-    size = bits_of(tree)
+    size = smallest_itemsize(tree)
     fitting = TOLERANCE[size]
     step = {2: 1e-1, 4: 3e-3, 8: 1e-4}[size]
     return (
@@ -205,7 +200,7 @@ def check_grads(
             name = f"{path}jvp: "
             check_jvp(f, partial(jvp, f), args, atol, rtol, eps, name)
             if order > 1:
-                tangents = constant_tangents(args)
+                tangents = draw_tangents(args)
                 check(lambda *args: jvp(f, args, tangents)[1], args, order - 1, name)
         if "rev" in modes:
             name = f"{path}vjp: "
@@ -214,7 +209,7 @@ def check_grads(
 
                 def pulled(*args: Any) -> Any:
                     out, pull = vjp(f, *args)
-                    return pull(constant_tangents(out))
+                    return pull(draw_tangents(out))
 
                 check(pulled, args, order - 1, name)
 

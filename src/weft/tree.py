@@ -24,21 +24,10 @@ from weft.tree_util import tree_unflatten as unflatten
 from weft.util import list_public
 
 __all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "static",
-    "structure",
-    "transpose",
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
+    "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose",
     "unflatten",
-]
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 

@@ -15,14 +15,7 @@ from weft.debug.prompt import breakpoint
 from weft.util import list_public
 
 __all__ = [
-    "DebugEffect",
-    "OrderedDebugEffect",
-    "breakpoint",
-    "callback",
-    "inspect_array_sharding",
-    "log",
-    "print",
-    "visualize_array_sharding",
-    "visualize_sharding",
-]
+    "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log",
+    "print", "visualize_array_sharding", "visualize_sharding",
+]  # fmt: skip
 __dir__ = list_public(__name__)

@@ -91,7 +91,7 @@ def visualize_sharding(
     rows = sorted({place[0] for place in held}) if len(shape) == 2 else [None]
     columns = sorted({place[-1] for place in held})
     labels = [
-        [label(held[(column,) if row is None else (row, column)]) for column in columns]
+        [label_devices(held[(column,) if row is None else (row, column)]) for column in columns]
         for row in rows
     ]
     aspect = shape[1] / max(shape[0], 1) if len(shape) == 2 else 1 / max(shape[0], 1)
@@ -100,16 +100,18 @@ def visualize_sharding(
     inner = max(min_width, width // len(columns)) - 2
     inner = max(inner, *(len(text) for row in labels for text in row))
     height = max(1, int(lines / len(rows)) - 1) if len(shape) == 2 else 1
-    paint = painter(len(rows) * len(columns), color_map) if use_color and on_terminal() else None
-    print(drawn(labels, inner, height, paint))
+    paint = (
+        make_painter(len(rows) * len(columns), color_map) if use_color and on_terminal() else None
+    )
+    print(draw_table(labels, inner, height, paint))
 
 
-def label(devices: Sequence[Any]) -> str:
+def label_devices(devices: Sequence[Any]) -> str:
     """The devices that hold a part, in short."""
     return f"{devices[0].platform.upper()} {','.join(str(d.id) for d in devices)}"
 
 
-def drawn(labels: list[list[str]], inner: int, height: int, paint: Any) -> str:
+def draw_table(labels: list[list[str]], inner: int, height: int, paint: Any) -> str:
     """A table of boxes with these labels."""
     bar = "─" * inner
     rule = lambda left, mid, right: left + mid.join([bar] * len(labels[0])) + right
@@ -132,7 +134,9 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def painter(count: int, color_map: Callable[[float], Color] | None) -> Callable[[int, str], str]:
+def make_painter(
+    count: int, color_map: Callable[[float], Color] | None
+) -> Callable[[int, str], str]:
     """What gives the text of part number `i` of `count` its color."""
 
     def paint(i: int, text: str) -> str:

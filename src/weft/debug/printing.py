@@ -54,7 +54,7 @@ class Shown:
         return self.fun.args[0]  # type: ignore[attr-defined]
 
 
-def show(fun: Callable, args: tuple, kwargs: dict, bind: Callable, partitioned: bool) -> None:
+def bind_call(fun: Callable, args: tuple, kwargs: dict, bind: Callable, partitioned: bool) -> None:
     """Bind a primitive that calls `fun` with the values of these arguments."""
     leaves, in_tree = flatten((args, kwargs))
     kept = {i: x for i, x in enumerate(leaves) if not is_valid_value(x)}
@@ -96,7 +96,7 @@ def _callback(
 ) -> None:
     check_callable("debug.callback", fun)
     prim = ordered_debug_callback_p if ordered else debug_callback_p
-    show(fun, args, kwargs, prim.bind, partitioned)
+    bind_call(fun, args, kwargs, prim.bind, partitioned)
 
 
 def print(
@@ -121,8 +121,8 @@ def print(
     x is 2.0, twice that 4.0
     """
     if fmt is None:
-        return functools.partial(_say, "print", ordered, partitioned, skip_format_check)
-    return _say("print", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
+        return functools.partial(_write, "print", ordered, partitioned, skip_format_check)
+    return _write("print", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
 
 
 def log(
@@ -135,11 +135,11 @@ def log(
 ) -> Any:
     """As `debug.print`, to the logger `weft.debug` at level INFO."""
     if fmt is None:
-        return functools.partial(_say, "log", ordered, partitioned, skip_format_check)
-    return _say("log", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
+        return functools.partial(_write, "log", ordered, partitioned, skip_format_check)
+    return _write("log", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
 
 
-def _say(
+def _write(
     how: str,
     ordered: bool,
     partitioned: bool,
@@ -157,16 +157,16 @@ def _say(
     if not skip_format_check:
         Checker(f"debug.{how}", fmt).vformat(fmt, args, kwargs)
     prim = ordered_debug_print_p if ordered else debug_print_p
-    said = functools.partial(printed if how == "print" else logged, fmt)
-    show(said, args, kwargs, prim.bind, partitioned)
+    said = functools.partial(print_format if how == "print" else log_format, fmt)
+    bind_call(said, args, kwargs, prim.bind, partitioned)
 
 
-def printed(fmt: str, *args: Any, **kwargs: Any) -> None:
+def print_format(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Print a format filled with values."""
     builtins.print(fmt.format(*args, **kwargs))
 
 
-def logged(fmt: str, *args: Any, **kwargs: Any) -> None:
+def log_format(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Log a format filled with values."""
     logger.info("%s", fmt.format(*args, **kwargs))
 

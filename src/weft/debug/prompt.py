@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TextIO
 from weft.control.effects import debug_callback_p, ordered_debug_callback_p
 from weft.core.source import is_own_file
 from weft.core.trace import Tracer
-from weft.debug.printing import show
+from weft.debug.printing import bind_call
 from weft.pytrees import tree_map
 from weft.util import check_option
 
@@ -36,7 +36,7 @@ class Frame(NamedTuple):
     outside: dict[str, Any]  # the globals
 
 
-def frames_above(frame: FrameType | None, filter_frames: bool, num_frames: int | None) -> list:
+def collect_frames(frame: FrameType | None, filter_frames: bool, num_frames: int | None) -> list:
     """The frames from `frame` outwards, the innermost first; weft's own are left out."""
     found: list[Frame] = []
     while frame is not None and (num_frames is None or len(found) < num_frames):
@@ -74,7 +74,7 @@ def breakpoint(
       stdin, stdout: where commands come from and answers go, in place of the terminal.
     """
     check_option("debug.breakpoint", "backend", backend, "cli", None)
-    frames = frames_above(sys._getframe(1), filter_frames, num_frames)
+    frames = collect_frames(sys._getframe(1), filter_frames, num_frames)
     places: list[Any] = []  # where there are values of the program, one place for each
 
     def place(x: Any) -> Any:
@@ -83,17 +83,20 @@ def breakpoint(
         places.append(x)
         return Traced(len(places) - 1)
 
-    frames = [f._replace(names={k: placed(x, place) for k, x in f.names.items()}) for f in frames]
+    frames = [
+        f._replace(names={k: change_leaves(x, place) for k, x in f.names.items()}) for f in frames
+    ]
 
     def prompt(values: list, token: Any) -> None:
         fill = lambda x: values[x.index] if type(x) is Traced else x
         filled = [
-            f._replace(names={k: placed(x, fill) for k, x in f.names.items()}) for f in frames
+            f._replace(names={k: change_leaves(x, fill) for k, x in f.names.items()})
+            for f in frames
         ]
         Prompt(filled, stdin, stdout).run()
 
     prim = ordered_debug_callback_p if ordered else debug_callback_p
-    show(prompt, (places, token), {}, prim.bind, False)
+    bind_call(prompt, (places, token), {}, prim.bind, False)
     return token
 
 
@@ -106,7 +109,7 @@ class Traced:
         self.index = index
 
 
-def placed(x: Any, change: Any) -> Any:
+def change_leaves(x: Any, change: Any) -> Any:
     """A pytree with its leaves changed; what only looks like one is left alone."""
     try:
         return tree_map(change, x)

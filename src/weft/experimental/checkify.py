@@ -26,20 +26,10 @@ from weft.util import list_public
 from weft.xla.array import HOST, put
 
 __all__ = [
-    "Error",
-    "JaxRuntimeError",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "nan_checks",
+    "Error", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error",
+    "checkify", "debug_check", "div_checks", "float_checks", "index_checks", "nan_checks",
     "user_checks",
-]
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 user_checks = frozenset(["user"])

@@ -78,7 +78,7 @@ def jet(
         if not is_valid_value(x):
             raise TypeError(f"jet: primals must be pytrees of arrays or numbers; got {x!r}.")
     values = [as_inexact("jet", x) for x in leaves]
-    terms = [t for x, s in zip(primals, series, strict=True) for t in terms_of(x, s)]
+    terms = [t for x, s in zip(primals, series, strict=True) for t in split_terms(x, s)]
     orders = sorted({len(t) for t in terms})
     if len(orders) > 1:
         raise ShapeError(
@@ -88,19 +88,22 @@ def jet(
     order = orders[0] if orders else 0
     scales = [math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)]
     path = [
-        [over(checked_term(t, x), n) for t, n in zip(ts, scales, strict=True)]
+        [divide_factorial(check_term(t, x), n) for t, n in zip(ts, scales, strict=True)]
         for x, ts in zip(values, terms, strict=True)
     ]
     flat = FlatFun(fun, tree, "jet")
     outs, found = flat_jet(flat, values, path, order)
     lists = [
-        [times(zeros(typeof(y).to_tangent()) if t is None else t, n) for t, n in zip(ts, scales)]
+        [
+            multiply_factorial(zeros(typeof(y).to_tangent()) if t is None else t, n)
+            for t, n in zip(ts, scales)
+        ]
         for y, ts in zip(outs, found, strict=True)
     ]
     return unflatten(flat.out_tree, outs), unflatten(flat.out_tree, lists)
 
 
-def terms_of(primal: Any, series: Any) -> list[list]:
+def split_terms(primal: Any, series: Any) -> list[list]:
     """The terms of each leaf of an argument."""
     tree = structure(primal)
     if isinstance(series, tuple | list) and all(structure(t) == tree for t in series):
@@ -117,7 +120,7 @@ def terms_of(primal: Any, series: Any) -> list[list]:
     return [list(ts) for ts in lists]
 
 
-def checked_term(t: Any, x: Any) -> Any:
+def check_term(t: Any, x: Any) -> Any:
     """A term in the type of its primal; a number goes with any shape."""
     if not is_valid_value(t):
         raise TypeError(f"jet: terms must be arrays or numbers; got {t!r}.")
@@ -132,11 +135,11 @@ def checked_term(t: Any, x: Any) -> Any:
     return term if term.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())
 
 
-def over(x: Any, n: int) -> Any:
+def divide_factorial(x: Any, n: int) -> Any:
     """A term without its factorial."""
     return x if n == 1 else div(x, n)
 
 
-def times(x: Any, n: int) -> Any:
+def multiply_factorial(x: Any, n: int) -> Any:
     """A term with its factorial."""
     return x if n == 1 else mul(x, n)

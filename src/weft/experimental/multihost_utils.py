@@ -30,15 +30,10 @@ from weft.util import list_public
 from weft.xla.array import ArrayImpl, host_view
 
 __all__ = [
-    "ProcessFailureError",
-    "assert_equal",
-    "broadcast_one_to_all",
-    "global_array_to_host_local_array",
-    "host_local_array_to_global_array",
-    "process_allgather",
-    "reached_preemption_sync_point",
-    "sync_global_devices",
-]
+    "ProcessFailureError", "assert_equal", "broadcast_one_to_all",
+    "global_array_to_host_local_array", "host_local_array_to_global_array", "process_allgather",
+    "reached_preemption_sync_point", "sync_global_devices",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 
@@ -60,9 +55,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
             f"process_allgather: an array over several processes must be gathered with tiled=True; "
             f"got {x.aval}. Hint: process_allgather(x, tiled=True)."
         )
-    out = [gathered_whole(x) if many else None for x, many in zip(leaves, over_many, strict=True)]
+    out = [gather_whole(x) if many else None for x, many in zip(leaves, over_many, strict=True)]
     local = [as_host(x) for x, many in zip(leaves, over_many, strict=True) if not many]
-    rows = iter(gathered(local))
+    rows = iter(gather_arrays(local))
     for i, many in enumerate(over_many):
         if not many:
             stacked = next(rows)
@@ -84,7 +79,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     source = process_index() == 0 if is_source is None else is_source
     host = [as_host(x) for x in leaves]
     row = as_bytes(host)
-    sent = across(row if source else np.zeros_like(row), added)
+    sent = combine_rows(row if source else np.zeros_like(row), add_rows)
     return unflatten(tree, from_bytes(sent, host))
 
 
@@ -97,7 +92,10 @@ def sync_global_devices(name: str) -> None:
     row = np.zeros(260, np.uint8)
     row[: len(said)] = np.frombuffer(said, np.uint8)
     row[256:] = np.frombuffer(np.int32(len(said)).tobytes(), np.uint8)
-    names = [bytes(r[: int(r[256:].copy().view(np.int32)[0])]).decode() for r in across(row, kept)]
+    names = [
+        bytes(r[: int(r[256:].copy().view(np.int32)[0])]).decode()
+        for r in combine_rows(row, keep_rows)
+    ]
     other = next((i for i, n in enumerate(names) if n != names[process_index()]), None)
     if other is not None:
         raise AssertionError(
@@ -112,7 +110,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     >>> assert_equal({"steps": 100}, "the number of steps differs")
     """
     named = flatten_with_path(in_tree)[0]
-    every = gathered([as_host(x) for _, x in named])
+    every = gather_arrays([as_host(x) for _, x in named])
     for (path, _), rows in zip(named, every, strict=True):
         for rank, row in enumerate(rows):
             if not np.array_equal(row, rows[0], equal_nan=row.dtype.kind in "fc"):
@@ -135,7 +133,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     leaves, tree = flatten(local_inputs)
     op = "host_local_array_to_global_array"
     out = []
-    for x, spec in zip(leaves, specs_for(op, pspecs, local_inputs), strict=True):
+    for x, spec in zip(leaves, match_specs(op, pspecs, local_inputs), strict=True):
         whole = type(x) is ArrayImpl and not x.is_fully_addressable
         sharding = NamedSharding(global_mesh, spec)
         out.append(x if whole else make_array_from_process_local_data(sharding, as_host(x)))
@@ -152,11 +150,11 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     leaves, tree = flatten(global_inputs)
     op = "global_array_to_host_local_array"
     out = []
-    for x, spec in zip(leaves, specs_for(op, pspecs, global_inputs), strict=True):
+    for x, spec in zip(leaves, match_specs(op, pspecs, global_inputs), strict=True):
         if type(x) is ArrayImpl and x.is_fully_addressable and x.sharding.num_devices == 1:
             x = as_host(x)
         sharding = NamedSharding(global_mesh, spec)
-        whole = laid_out(sharding)(x)
+        whole = lay_out(sharding)(x)
         local = NamedSharding(global_mesh.local_mesh, spec)
         held = {shard.device: shard.data for shard in whole.addressable_shards}
         counts = local._tiles(whole.ndim)[0]
@@ -181,7 +179,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 # --- what they are made of ------------------------------------------------------------------
 
 
-def specs_for(op: str, pspecs: Any, tree: Any) -> list[PartitionSpec]:
+def match_specs(op: str, pspecs: Any, tree: Any) -> list[PartitionSpec]:
     """The spec of each leaf; None says nothing of its axes."""
     specs = broadcast_prefix(
         pspecs,
@@ -214,35 +212,35 @@ def from_bytes(row: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [c.copy().view(x.dtype).reshape(x.shape) for c, x in zip(cut, like, strict=True)]
 
 
-def gathered(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def gather_arrays(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Every process's arrays, stacked."""
-    rows = [from_bytes(row, arrays) for row in across(as_bytes(arrays), kept)]
+    rows = [from_bytes(row, arrays) for row in combine_rows(as_bytes(arrays), keep_rows)]
     return [np.stack(column) for column in zip(*rows, strict=True)] if arrays else []
 
 
-def gathered_whole(x: Any) -> np.ndarray:
+def gather_whole(x: Any) -> np.ndarray:
     """The whole content of an array over the devices of several processes."""
     with naming_failures():
-        return np.asarray(host_view(laid_out(x.sharding.whole)(x)))
+        return np.asarray(host_view(lay_out(x.sharding.whole)(x)))
 
 
-def across(row: np.ndarray, combined: Callable) -> np.ndarray:
+def combine_rows(row: np.ndarray, combined: Callable) -> np.ndarray:
     """`combined` applied to the rows of all processes, in each process."""
     if process_count() == 1:
         return np.asarray(combined(row[None]))
     with naming_failures():
         rows = make_array_from_process_local_data(
-            NamedSharding(one_of_each(), PartitionSpec("processes")), row[None]
+            NamedSharding(make_process_mesh(), PartitionSpec("processes")), row[None]
         )
-        return np.array(host_view(over_processes(combined)(rows)))
+        return np.array(host_view(compile_combination(combined)(rows)))
 
 
-def kept(rows: Any) -> Any:
+def keep_rows(rows: Any) -> Any:
     """The rows themselves."""
     return rows
 
 
-def added(rows: Any) -> Any:
+def add_rows(rows: Any) -> Any:
     """The sum of the rows, all but one of which are zero."""
     return reduce_sum(rows, (0,))
 
@@ -250,7 +248,7 @@ def added(rows: Any) -> Any:
 # These live as long as the processes are joined: a jit for each way to combine and each sharding,
 # made once so that the program is compiled once.
 @functools.cache
-def one_of_each() -> Mesh:
+def make_process_mesh() -> Mesh:
     """A mesh of the first device of each process, in the order of the processes."""
     first: dict[int, Any] = {}
     for device in devices():
@@ -259,12 +257,12 @@ def one_of_each() -> Mesh:
 
 
 @functools.cache
-def over_processes(combined: Callable) -> Callable:
+def compile_combination(combined: Callable) -> Callable:
     """A function of the rows of all processes, whose result each has."""
-    return jit(combined, out_shardings=NamedSharding(one_of_each(), PartitionSpec()))
+    return jit(combined, out_shardings=NamedSharding(make_process_mesh(), PartitionSpec()))
 
 
 @functools.cache
-def laid_out(sharding: Any) -> Callable:
+def lay_out(sharding: Any) -> Callable:
     """The identity, whose result lies as `sharding` says."""
-    return jit(kept, out_shardings=sharding)
+    return jit(keep_rows, out_shardings=sharding)

@@ -109,16 +109,16 @@ def odeint(
     -0.7358
     """
     check_callable("odeint", func)
-    options = [checked_number(k, v) for k, v in (("rtol", rtol), ("atol", atol), ("hmax", hmax))]
-    steps = checked_number("mxstep", mxstep)
-    times = checked_times(t)
+    options = [check_number(k, v) for k, v in (("rtol", rtol), ("atol", atol), ("hmax", hmax))]
+    steps = check_number("mxstep", mxstep)
+    times = check_times(t)
     for path, x in flatten_with_path(args)[0]:
         if not is_valid_value(x):
             raise TypeError(
                 f"odeint: args must be pytrees of arrays or numbers; got {x!r} at args"
                 f"{keystr(path)}. Hint: close over it."
             )
-    start, unravel = raveled_state(y0)
+    start, unravel = ravel_state(y0)
     operands = [as_array(x, "odeint") for x in flatten(args)[0]]
     point = ShapedArray((), times.dtype)
     avals = [*unravel.avals, point, *[ShapedArray(x.shape, x.dtype) for x in operands]]
@@ -130,11 +130,11 @@ def odeint(
     programs, key = programs_of(func), ("equation", body.jaxpr, unravel, tolerances)
     equation = programs.get(key)
     if equation is None:
-        equation = programs.add(key, Equation(raveled_flow(body, unravel, avals), tolerances))
+        equation = programs.add(key, Equation(ravel_flow(body, unravel, avals), tolerances))
     return unravel_each(unravel, equation.solution(start, times, [*body.consts, *operands]))
 
 
-def checked_number(name: str, x: Any) -> float:
+def check_number(name: str, x: Any) -> float:
     """A positive number that is known now."""
     try:
         value = float(x)
@@ -145,7 +145,7 @@ def checked_number(name: str, x: Any) -> float:
     return value
 
 
-def checked_times(t: Any) -> Any:
+def check_times(t: Any) -> Any:
     """The times as a vector of floats; where they are known they must go one way."""
     times = jnp.asarray(t) if isinstance(t, list | tuple) else as_array(t, "odeint")
     if times.ndim != 1 or not times.size:
@@ -164,7 +164,7 @@ def checked_times(t: Any) -> Any:
     return times
 
 
-def raveled_state(y0: Any) -> tuple[Any, Unravel]:
+def ravel_state(y0: Any) -> tuple[Any, Unravel]:
     """The initial value as a vector, and the way back."""
     for path, x in flatten_with_path(y0)[0]:
         if not is_valid_value(x) or not dtypes.is_inexact(typeof(x).dtype):
@@ -193,7 +193,7 @@ def check_slope(func: Callable, unravel: Unravel, body: Body) -> None:
             )
 
 
-def raveled_flow(body: Body, unravel: Unravel, avals: Sequence[ShapedArray]) -> Jaxpr:
+def ravel_flow(body: Body, unravel: Unravel, avals: Sequence[ShapedArray]) -> Jaxpr:
     """The staged function as one of vectors: (y, t, *consts, *args) -> [dy]."""
     count, state = len(body.consts), len(unravel.avals)
 
@@ -284,7 +284,7 @@ class Equation:
 
             count = jnp.zeros((), np.float32 if np.isinf(mxstep) else np.int32)
             _, state = lax.while_loop(going, attempt, (count, state))
-            return state, jnp.where(state[1] >= target, dense(state, target), np.nan)
+            return state, jnp.where(state[1] >= target, interpolate_step(state, target), np.nan)
 
         state = (times[0], times[0], step, y0, y0, first, first, jnp.zeros_like(y0))
         _, ys = lax.scan(advance, state, times[1:])
@@ -314,7 +314,7 @@ class Equation:
             new,
             f,
             slopes[-1],
-            h.astype(dtypes.real_dtype(y.dtype)) * weighted(DENSE, slopes),
+            h.astype(dtypes.real_dtype(y.dtype)) * weigh_slopes(DENSE, slopes),
         )
         kept = [jnp.where(good, a, b) for a, b in zip(after, state, strict=True)]
         return (*kept[:2], length, *kept[3:])
@@ -396,7 +396,7 @@ class Equation:
             a = a + ct
             state = jnp.concatenate([y.astype(dtype), a.astype(dtype), total.astype(dtype)])
             end = equation.solution(state, span, [*fixed, *moving])[1]
-            return (like(end[n : 2 * n], a), like(end[2 * n :], total)), None
+            return (cast_like(end[n : 2 * n], a), cast_like(end[2 * n :], total)), None
 
         spans = jnp.stack([times[1:], times[:-1]], 1)
         adjoint = (jnp.zeros_like(ys[0]), total)
@@ -410,7 +410,7 @@ class Equation:
         return [a + cts[0] if wants_state else None, of_times, *grads]
 
 
-def like(x: Any, y: Any) -> Any:
+def cast_like(x: Any, y: Any) -> Any:
     """`x` in the dtype of `y`; of a complex x that is to be real, the real part."""
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(y.dtype):
         x = x.real
@@ -420,7 +420,7 @@ def like(x: Any, y: Any) -> Any:
 # --- one step -------------------------------------------------------------------------------------
 
 
-def weighted(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
+def weigh_slopes(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
     """The weighted sum of slopes."""
     first, *rest = [w * k for w, k in zip(weights, slopes, strict=True) if w]
     for x in rest:
@@ -433,12 +433,12 @@ def runge_kutta_step(func: Callable, y0: Any, f0: Any, t0: Any, dt: Any) -> tupl
     slopes, y = [f0], y0
     h = dt.astype(dtypes.real_dtype(y0.dtype))
     for node, row in zip(NODES, STAGES, strict=True):
-        y = y0 + h * weighted(row, slopes)
+        y = y0 + h * weigh_slopes(row, slopes)
         slopes.append(func(y, t0 + node * dt))
-    return y, slopes, h * weighted(ERROR, slopes)
+    return y, slopes, h * weigh_slopes(ERROR, slopes)
 
 
-def dense(state: tuple, t: Any) -> Any:
+def interpolate_step(state: tuple, t: Any) -> Any:
     """y at a time within the last step."""
     before, after, _, y0, y1, f0, f1, own = state
     h = after - before

@@ -28,17 +28,15 @@ from weft.numpy.promotion import as_array
 from weft.util import list_public
 
 __all__ = [
-    "get_num_params_in_lstm",
-    "init_lstm_weight",
-    "lstm",
-    "lstm_ref",
-    "swap_lstm_gates",
+    "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates",
     "unpack_lstm_weights",
-]
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 
-def shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Iterator:
+def list_shapes(
+    input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+) -> Iterator:
     """What the weights are, in their order: (which, pseudo-layer, shape)."""
     directions = 2 if bidirectional else 1
     gates, count = 4 * hidden_size, directions * num_layers
@@ -59,7 +57,7 @@ def get_num_params_in_lstm(
     >>> get_num_params_in_lstm(input_size=2, hidden_size=4, num_layers=1, bidirectional=False)
     128
     """
-    sizes = shapes(input_size, hidden_size, num_layers, bidirectional)
+    sizes = list_shapes(input_size, hidden_size, num_layers, bidirectional)
     return sum(math.prod(shape) for _, _, shape in sizes)
 
 
@@ -97,7 +95,7 @@ def unpack_lstm_weights(
         )
     found: dict[str, dict] = {"W_ih": {}, "W_hh": {}, "b_ih": {}, "b_hh": {}}
     start = 0
-    for which, layer, shape in shapes(input_size, hidden_size, num_layers, bidirectional):
+    for which, layer, shape in list_shapes(input_size, hidden_size, num_layers, bidirectional):
         size = math.prod(shape)
         found[which][layer] = weights[start : start + size].reshape(shape)
         start += size
@@ -120,7 +118,7 @@ def swap_lstm_gates(
     sizes = input_size, hidden_size, num_layers, bidirectional
     unpacked = dict(zip(("W_ih", "W_hh", "b_ih", "b_hh"), unpack_lstm_weights(weights, *sizes)))
     parts = []
-    for which, layer, _ in shapes(*sizes):
+    for which, layer, _ in list_shapes(*sizes):
         i, f, g, o = jnp.split(unpacked[which][layer], 4)
         parts += [x.ravel() for x in (i, f, o, g)]
     return jnp.concatenate(parts)
@@ -165,7 +163,7 @@ def lstm(
     """
     sizes = input_size, hidden_size, num_layers, bidirectional
     unpacked = unpack_lstm_weights(weights, *sizes)
-    return _layers(x, h_0, c_0, unpacked, seq_lengths, sizes, dropout, precision)
+    return run_layers(x, h_0, c_0, unpacked, seq_lengths, sizes, dropout, precision)
 
 
 @boundary
@@ -186,19 +184,13 @@ def lstm_ref(
 ) -> tuple[Any, Any, Any]:
     """As `lstm`, of weights that are unpacked."""
     sizes = input_size, hidden_size, num_layers, bidirectional
-    return _layers(x, h_0, c_0, (W_ih, W_hh, b_ih, b_hh), seq_lengths, sizes, dropout, None)
+    return run_layers(x, h_0, c_0, (W_ih, W_hh, b_ih, b_hh), seq_lengths, sizes, dropout, None)
 
 
-def _layers(
-    x: Any,
-    h_0: Any,
-    c_0: Any,
-    unpacked: tuple[dict, dict, dict, dict],
-    seq_lengths: Any,
-    sizes: tuple[int, int, int, bool],
-    dropout: float,
-    precision: Any,
-) -> tuple[Any, Any, Any]:
+def run_layers(
+    x: Any, h_0: Any, c_0: Any, unpacked: tuple[dict, dict, dict, dict], seq_lengths: Any,
+    sizes: tuple[int, int, int, bool], dropout: float, precision: Any,
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Layer upon layer."""
     if dropout:
         raise NotImplementedError(
@@ -227,7 +219,7 @@ def _layers(
         for i in range(layer * directions, (layer + 1) * directions):
             weights = W_ih[i], W_hh[i], b_ih[i] + b_hh[i]
             backward = i % directions == 1
-            end, h = _walk(y, live, h_0[i], c_0[i], *weights, backward, precision)
+            end, h = run_direction(y, live, h_0[i], c_0[i], *weights, backward, precision)
             ends.append(end)
             outs.append(h)
         y = jnp.concatenate(outs, 2)
@@ -235,17 +227,10 @@ def _layers(
     return jnp.moveaxis(y, 0, 1), h_n, c_n
 
 
-def _walk(
-    x: Any,
-    live: Any,
-    h_0: Any,
-    c_0: Any,
-    W_ih: Any,
-    W_hh: Any,
-    bias: Any,
-    backward: bool,
+def run_direction(
+    x: Any, live: Any, h_0: Any, c_0: Any, W_ih: Any, W_hh: Any, bias: Any, backward: bool,
     precision: Any,
-) -> tuple[tuple, Any]:
+) -> tuple[tuple, Any]:  # fmt: skip
     """One pseudo-layer: the state in the end, and h at all times, zero where there is no input."""
     product = functools.partial(jnp.matmul, precision=precision)
     inputs = product(x, W_ih.T) + bias  # of all times at once

@@ -16,7 +16,7 @@ from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, operands
-from weft.scipy.ndimage import weighted_sum
+from weft.scipy.ndimage import sum_weighted
 from weft.util import check_option, list_public
 
 __all__ = ["RegularGridInterpolator"]
@@ -75,7 +75,7 @@ class RegularGridInterpolator:
                     f"{op}: points[{axis}] must be a vector as long as axis {axis} of values; "
                     f"got {p.aval}, {values.aval}."
                 )
-            if descends(axis, p):
+            if check_descending(axis, p):
                 p, values = jnp.flip(p), jnp.flip(values, axis)
             grid.append(p)
         self.grid = tuple(grid)
@@ -89,14 +89,14 @@ class RegularGridInterpolator:
         """
         method = self.method if method is None else method
         check_option("RegularGridInterpolator", "method", method, "linear", "nearest")
-        return evaluate(self.grid, self.values, xi, self.fill_value, method)
+        return evaluate_points(self.grid, self.values, xi, self.fill_value, method)
 
     def __repr__(self) -> str:
         grid = ", ".join(str(p.aval) for p in self.grid)
         return f"RegularGridInterpolator(({grid}), {self.values.aval}, method={self.method!r})"
 
 
-def descends(axis: int, p: Any) -> bool:
+def check_descending(axis: int, p: Any) -> bool:
     """Whether the points of an axis descend; an error where they do neither."""
     if isinstance(p, Tracer) or p.size < 2:
         return False
@@ -110,7 +110,7 @@ def descends(axis: int, p: Any) -> bool:
 
 
 @boundary
-def evaluate(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
+def evaluate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
     """An interpolator at points in any form."""
     if isinstance(xi, tuple | list):
         xi = jnp.stack(jnp.broadcast_arrays(*[jnp.asarray(c) for c in xi]), -1)
@@ -122,12 +122,12 @@ def evaluate(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) ->
             "RegularGridInterpolator: the last axis of xi must have a coordinate for each axis of "
             f"the grid, {len(grid)}; got {xi.aval}."
         )
-    return interpolated(grid, values, xi, fill_value, method=method)
+    return interpolate_points(grid, values, xi, fill_value, method=method)
 
 
 @fused(static=("method",), name="interpolate")
-def interpolated(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
-    """`evaluate` of checked arguments."""
+def interpolate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
+    """`evaluate_points` of checked arguments."""
     extra = values.ndim - len(grid)
     corners, weights, outside, unknown = [], [], [], []
     for axis, points in enumerate(grid):
@@ -141,7 +141,9 @@ def interpolated(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str
         unknown.append(jnp.isnan(x))
         if method == "linear":
             corners.append((low, high))
-            weights.append([jnp.expand_dims(w, axes_after(w, extra)) for w in (1 - share, share)])
+            weights.append(
+                [jnp.expand_dims(w, trailing_axes(w, extra)) for w in (1 - share, share)]
+            )
         else:
             corners.append((jnp.where(share <= 0.5, low, high),))
             weights.append([None])
@@ -152,14 +154,14 @@ def interpolated(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str
     def marked(flags: Sequence[Any], x: Any, out: Any) -> Any:
         """`out` with x where one of the flags of a point holds."""
         flag = functools.reduce(operator.or_, flags)
-        return jnp.where(jnp.expand_dims(flag, axes_after(flag, extra)), x, out)
+        return jnp.where(jnp.expand_dims(flag, trailing_axes(flag, extra)), x, out)
 
-    out = weighted_sum(value, weights)
+    out = sum_weighted(value, weights)
     if fill_value is not None:
         out = marked(outside, fill_value, out)
     return marked(unknown, np.nan, out) if dtypes.is_inexact(out.dtype) else out
 
 
-def axes_after(x: Any, count: int) -> tuple[int, ...]:
+def trailing_axes(x: Any, count: int) -> tuple[int, ...]:
     """Where `expand_dims` puts so many axes after those of x."""
     return tuple(range(x.ndim, x.ndim + count))

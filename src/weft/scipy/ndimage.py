@@ -19,14 +19,14 @@ __all__ = ["map_coordinates"]
 __dir__ = list_public(__name__)
 
 
-def mirrored(i: Any, n: int) -> Any:
+def mirror_index(i: Any, n: int) -> Any:
     """Reflection at the centres of the outermost elements: c b | a b c | b a."""
     period = max(2 * (n - 1), 1)
     i = jnp.mod(i, period)
     return jnp.minimum(i, period - i)
 
 
-def reflected(i: Any, n: int) -> Any:
+def reflect_index(i: Any, n: int) -> Any:
     """Reflection at the outer edges of the outermost elements: b a | a b c | c b."""
     i = jnp.mod(i, 2 * n)
     return jnp.minimum(i, 2 * n - 1 - i)
@@ -37,11 +37,11 @@ EXTENSIONS: dict[str, Callable[[Any, int], Any] | None] = {
     "constant": None,
     "nearest": lambda i, n: jnp.clip(i, 0, n - 1),
     "wrap": lambda i, n: jnp.mod(i, n),
-    "mirror": mirrored,
-    "reflect": reflected,
+    "mirror": mirror_index,
+    "reflect": reflect_index,
     "grid-constant": None,
     "grid-wrap": lambda i, n: jnp.mod(i, n),
-    "grid-mirror": reflected,
+    "grid-mirror": reflect_index,
 }
 
 
@@ -88,16 +88,16 @@ def map_coordinates(
         raise NotImplementedError(f"{op}: order must be 0 or 1; got {order}.")
     if 0 in x.shape and EXTENSIONS[mode] is not None:
         raise ShapeError(f"{op}: input must have elements; got {x.aval}. Hint: mode='constant'.")
-    return mapped(x, points, cval, order=operator.index(order), mode=mode)
+    return map_points(x, points, cval, order=operator.index(order), mode=mode)
 
 
 @fused(static=("order", "mode"), name="map_coordinates")
-def mapped(x: Any, points: list, cval: Any, order: int, mode: str) -> Any:
+def map_points(x: Any, points: list, cval: Any, order: int, mode: str) -> Any:
     """`map_coordinates` of checked arguments."""
     extend = EXTENSIONS[mode]
     neighbours, inside = [], []
     for c, n in zip(points, x.shape, strict=True):
-        steps = neighbours_of(as_inexact("map_coordinates", c), order)
+        steps = find_neighbours(as_inexact("map_coordinates", c), order)
         inside.append([(i >= 0) & (i < n) if extend is None else None for i, _ in steps])
         clipped = EXTENSIONS["nearest"] if extend is None else extend
         neighbours.append([(clipped(i, n), w) for i, w in steps])
@@ -112,13 +112,13 @@ def mapped(x: Any, points: list, cval: Any, order: int, mode: str) -> Any:
             y = jnp.where(flags, y, cval)
         return y
 
-    out = weighted_sum(value, [[w for _, w in pairs] for pairs in neighbours])
+    out = sum_weighted(value, [[w for _, w in pairs] for pairs in neighbours])
     if dtypes.is_integer(x.dtype):  # halves away from 0, as SciPy rounds
         out = jnp.trunc(out + jnp.copysign(0.5, out)) if order else out
     return out.astype(x.dtype)
 
 
-def neighbours_of(c: Any, order: int) -> list[tuple[Any, Any]]:
+def find_neighbours(c: Any, order: int) -> list[tuple[Any, Any]]:
     """(index, weight) for each element that takes part at a coordinate."""
     count = dtypes.default_int()
     if order == 0:
@@ -128,7 +128,7 @@ def neighbours_of(c: Any, order: int) -> list[tuple[Any, Any]]:
     return [(i, 1 - above), (i + 1, above)]
 
 
-def weighted_sum(value: Callable, weights: Sequence[Sequence[Any]]) -> Any:
+def sum_weighted(value: Callable, weights: Sequence[Sequence[Any]]) -> Any:
     """The sum over corners of `value(k, l, ...)` times the weights of these choices, one an axis.
 
     A weight None is 1.

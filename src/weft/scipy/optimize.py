@@ -105,7 +105,7 @@ def minimize(
             f"minimize: x0 must be real; got {x0.aval}. Hint: minimize over real and imaginary "
             "parts, as in lambda xy: fun(xy[0] + 1j * xy[1])."
         )
-    options = settings(method, x0.size, tol, options)
+    options = read_settings(method, x0.size, tol, options)
     value = lambda x: jnp.asarray(fun(x, *args)).astype(x.dtype)
 
     def solve(gradient: Callable, x: Any) -> tuple[Any, OptimizeResults]:
@@ -141,7 +141,7 @@ OPTIONS = {
 }
 
 
-def settings(method: Any, n: int, tol: Any, options: Mapping[str, Any] | None) -> Settings:
+def read_settings(method: Any, n: int, tol: Any, options: Mapping[str, Any] | None) -> Settings:
     """The settings that options of a method say."""
     name = str(method).lower()
     name = "l-bfgs" if name == "l-bfgs-experimental-do-not-rely-on-this" else name
@@ -169,7 +169,7 @@ def product(x: Any, y: Any) -> Any:
     return jnp.dot(x, y, precision=Precision.HIGHEST)
 
 
-def updated_matrix(H: Any, s: Any, y: Any) -> Any:
+def update_matrix(H: Any, s: Any, y: Any) -> Any:
     """The inverse Hessian of BFGS after a step s that moved the gradient by y.
 
     Nocedal and Wright, "Numerical optimization", 2006, eq. 6.17, without products of matrices.
@@ -189,14 +189,14 @@ class Memory(NamedTuple):
     changes: Any
 
 
-def updated_memory(memory: Memory, s: Any, y: Any) -> Memory:
+def update_memory(memory: Memory, s: Any, y: Any) -> Memory:
     """The memory with a step more, and the oldest gone."""
     keep = product(s, y) <= 0
     latest = Memory(*[jnp.roll(old, -1, axis=0).at[-1].set(x) for old, x in zip(memory, (s, y))])
     return Memory(*[jnp.where(keep, old, new) for old, new in zip(memory, latest)])
 
 
-def along_memory(memory: Memory, g: Any) -> Any:
+def apply_memory(memory: Memory, g: Any) -> Any:
     """The inverse Hessian of a memory times g: the two loops of Nocedal and Wright, alg. 7.4."""
     steps, changes = memory
     count = steps.shape[0]
@@ -267,10 +267,10 @@ def line_search(
         worse = ~done & (~enough | ((f >= s.low.f) & (s.low.a > 0) & ~level))
         # the minimum lies on the side of p that its slope goes down to
         ahead = jnp.where(s.bracketed, slope * (s.high.a - s.low.a) < 0, slope < 0)
-        high = chosen(worse, p, chosen(ahead, s.high, s.low))
-        low, g = chosen(worse, s.low, p), jnp.where(worse, s.g, g)
+        high = select_point(worse, p, select_point(ahead, s.high, s.low))
+        low, g = select_point(worse, s.low, p), jnp.where(worse, s.g, g)
         bracketed = s.bracketed | worse | ~ahead
-        a = jnp.where(bracketed, between(low, high), 2 * s.a)
+        a = jnp.where(bracketed, minimize_cubic(low, high), 2 * s.a)
         return Search(low, g, high, bracketed, a, done, s.k + 1)
 
     more = lambda s: ~s.done & (s.k < maxiter)
@@ -278,12 +278,12 @@ def line_search(
     return end.low, end.g, end.k
 
 
-def chosen(pred: Any, x: Point, y: Point) -> Point:
+def select_point(pred: Any, x: Point, y: Point) -> Point:
     """x where a condition holds, else y."""
     return Point(*[jnp.where(pred, a, b) for a, b in zip(x, y, strict=True)])
 
 
-def between(low: Point, high: Point) -> Any:
+def minimize_cubic(low: Point, high: Point) -> Any:
     """The minimum of the cubic through two points, or their middle where it is not well inside.
 
     Nocedal and Wright, eq. 3.59.
@@ -319,10 +319,10 @@ def descend(fun: Callable, x: Any, options: Settings) -> OptimizeResults:
     """Minimize by steps along minus the inverse Hessian times the gradient."""
     n, dtype = x.size, x.dtype
     if options.maxcor is None:
-        model, along, update = jnp.eye(n, dtype=dtype), product, updated_matrix
+        model, along, update = jnp.eye(n, dtype=dtype), product, update_matrix
     else:
         nothing = jnp.zeros((options.maxcor, n), dtype)
-        model, along, update = Memory(nothing, nothing), along_memory, updated_memory
+        model, along, update = Memory(nothing, nothing), apply_memory, update_memory
 
     def body(s: Descent) -> Descent:
         p = -along(s.model, s.g)
@@ -346,7 +346,7 @@ def descend(fun: Callable, x: Any, options: Settings) -> OptimizeResults:
         status = jnp.where(
             ~moved,
             NO_DESCENT,
-            jnp.where((options.ftol > 0) & small, CONVERGED, verdict(f, g, options)),
+            jnp.where((options.ftol > 0) & small, CONVERGED, find_status(f, g, options)),
         )
         return Descent(x, f, g, model, gain, status, s.evaluations + tried, s.k + 1)
 
@@ -358,7 +358,7 @@ def descend(fun: Callable, x: Any, options: Settings) -> OptimizeResults:
 
     f, g = fun(x)
     first = jnp.sqrt(product(g, g)) / 2
-    start = Descent(x, f, g, model, first, verdict(f, g, options), 1, 0)
+    start = Descent(x, f, g, model, first, find_status(f, g, options), 1, 0)
     s = while_loop(more, body, start)
     return OptimizeResults(
         x=s.x,
@@ -373,14 +373,14 @@ def descend(fun: Callable, x: Any, options: Settings) -> OptimizeResults:
     )
 
 
-def verdict(f: Any, g: Any, options: Settings) -> Any:
+def find_status(f: Any, g: Any, options: Settings) -> Any:
     """The status of a place, if no more steps were done."""
     finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
-    status = jnp.where(size_of(g, options.norm) <= options.gtol, CONVERGED, OUT_OF_STEPS)
+    status = jnp.where(vector_norm(g, options.norm) <= options.gtol, CONVERGED, OUT_OF_STEPS)
     return jnp.where(finite, status, NOT_A_NUMBER)
 
 
-def size_of(g: Any, order: Any) -> Any:
+def vector_norm(g: Any, order: Any) -> Any:
     """The norm of a vector of any order."""
     g = jnp.abs(g)
     if order == np.inf:

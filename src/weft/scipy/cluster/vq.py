@@ -41,11 +41,11 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         )
     if not centres.shape[0]:
         raise ShapeError(f"vq: code_book must have a centre at least; got {centres.aval}.")
-    return nearest(x, centres)
+    return find_nearest(x, centres)
 
 
 @fused(name="vq")
-def nearest(x: Any, centres: Any) -> tuple[Any, Any]:
+def find_nearest(x: Any, centres: Any) -> tuple[Any, Any]:
     """`vq` of checked arguments."""
     x, centres = operands("vq", x, centres, inexact=True, shaped=False)
     if x.ndim == 1:

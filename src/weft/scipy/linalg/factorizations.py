@@ -73,7 +73,7 @@ def solve(
         return solution("solve", a, b)
     a, b, vector = right_side("solve", a, b)
     c = triangular.cholesky(a if lower else adjoint(a), symmetrize_input=False)
-    x = factored("solve", c, True, b)
+    x = solve_factored("solve", c, True, b)
     return x[..., 0] if vector else x
 
 
@@ -117,7 +117,7 @@ def solve_triangular(
 # --- Cholesky -------------------------------------------------------------------------------
 
 
-def cholesky_of(a: Any, lower: bool) -> Any:
+def cholesky_factor(a: Any, lower: bool) -> Any:
     """The lower Cholesky factor from the lower triangle, or the upper one from the upper."""
     if lower:
         return triangular.cholesky(a, symmetrize_input=False)
@@ -133,7 +133,7 @@ def cholesky(
     For positive definite a (..., n, n); NaN where it is not. The triangle that is read is the one
     of the result.
     """
-    return cholesky_of(matrices("cholesky", a, square=True), lower)
+    return cholesky_factor(matrices("cholesky", a, square=True), lower)
 
 
 def cho_factor(
@@ -151,18 +151,18 @@ def cho_solve(
 ) -> Any:
     """x for which a x = b, from the `cho_factor` of a (..., n, n), for b (n,) or (..., n, k)."""
     c, lower = c_and_lower
-    return cho_solved(c, b, bool(lower))
+    return cho_solve_arrays(c, b, bool(lower))
 
 
 @fused(static=("lower",), name="cho_solve")
-def cho_solved(c: Any, b: Any, lower: bool) -> Any:
+def cho_solve_arrays(c: Any, b: Any, lower: bool) -> Any:
     """`cho_solve`."""
     c, b, vector = right_side("cho_solve", c, b, HALF_TOO)
-    x = factored("cho_solve", c, lower, b)
+    x = solve_factored("cho_solve", c, lower, b)
     return x[..., 0] if vector else x
 
 
-def factored(op: str, c: Any, lower: bool, b: Any) -> Any:
+def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
     """x for which a x = b, from a Cholesky factor c of a and b (..., n, k)."""
     c, b = together(op, c, b)
     first = {"transpose_a": not lower, "conjugate_a": not lower}
@@ -196,11 +196,11 @@ def lu_solve(
     """
     check_option("lu_solve", "trans", trans, 0, 1, 2)
     factors, pivots = lu_and_piv
-    return lu_solved(factors, pivots, b, trans)
+    return lu_solve_arrays(factors, pivots, b, trans)
 
 
 @fused(static=("trans",), name="lu_solve")
-def lu_solved(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
+def lu_solve_arrays(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
     """`lu_solve`."""
     factors, b, vector = right_side("lu_solve", factors, b)
     pivots = as_array(pivots, "lu_solve")

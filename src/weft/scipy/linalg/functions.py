@@ -43,24 +43,13 @@ PADE = {
     32: ((17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1), 3.925724783138660),
     64: (
         (
-            64764752532480000,
-            32382376266240000,
-            7771770303897600,
-            1187353796428800,
-            129060195264000,
-            10559470521600,
-            670442572800,
-            33522128640,
-            1323241920,
-            40840800,
-            960960,
-            16380,
-            182,
-            1,
+            64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800,
+            129060195264000, 10559470521600, 670442572800, 33522128640, 1323241920, 40840800,
+            960960, 16380, 182, 1,
         ),
         5.371920351148152,
     ),
-}
+}  # fmt: skip
 
 
 @fused(static=("upper_triangular", "max_squarings"))
@@ -82,16 +71,16 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     norm = jnp.max(jnp.sum(jnp.abs(a), -2), -1)
     count = jnp.maximum(jnp.ceil(jnp.log2(norm / limit)), 0)
     scaled = a / jnp.exp2(count).astype(a.dtype)[..., None, None]
-    even, odd = pade_parts(scaled, coefficients)
+    even, odd = evaluate_pade(scaled, coefficients)
     if upper_triangular:
         x = triangular_solve(even - odd, even + odd, left_side=True)
     else:
         x = solve(even - odd, even + odd)
-    x = squared(x, count, int(max_squarings))
+    x = square_repeatedly(x, count, int(max_squarings))
     return jnp.where((count <= max_squarings)[..., None, None], x, math.nan)
 
 
-def pade_parts(a: Any, coefficients: tuple) -> tuple[Any, Any]:
+def evaluate_pade(a: Any, coefficients: tuple) -> tuple[Any, Any]:
     """The even and the odd part of the polynomial with these coefficients."""
     square, power = product(a, a), identity_like(a)
     even, odd = coefficients[0] * power, coefficients[1] * power
@@ -102,7 +91,7 @@ def pade_parts(a: Any, coefficients: tuple) -> tuple[Any, Any]:
     return even, product(a, odd)
 
 
-def squared(x: Any, count: Any, most: int) -> Any:
+def square_repeatedly(x: Any, count: Any, most: int) -> Any:
     """x squared `count` times, as many for each matrix as it wants."""
     last = jnp.max(count)
 
@@ -143,7 +132,7 @@ def complex_schur(a: Any) -> tuple[Any, Any]:
     return t, z
 
 
-def by_columns(n: int, x: Any, column: Callable) -> Any:
+def replace_columns(n: int, x: Any, column: Callable) -> Any:
     """Matrices x (..., n, n) with column j replaced by column(j, x), for one j after the other."""
 
     def step(j: Any, x: Any) -> Any:
@@ -152,24 +141,24 @@ def by_columns(n: int, x: Any, column: Callable) -> Any:
     return fori_loop(0, n, step, x)
 
 
-def corner(x: Any, j: Any) -> Any:
+def embed_corner(x: Any, j: Any) -> Any:
     """x, but beyond its first j rows and columns the identity."""
     inside = jnp.arange(x.shape[-1]) < j
     return jnp.where(inside[:, None] & inside, x, identity_like(x))
 
 
-def column_of(x: Any, j: Any) -> Any:
+def take_column(x: Any, j: Any) -> Any:
     """Column j, as a matrix."""
     at = (jnp.arange(x.shape[-1]) == j).astype(x.dtype)
     return to_column(jnp.sum(x * at, -1))
 
 
-def above(x: Any, j: Any) -> Any:
+def keep_above(x: Any, j: Any) -> Any:
     """Columns with zeros from row j on."""
     return jnp.where((jnp.arange(x.shape[-2]) < j)[:, None], x, 0)
 
 
-def entry_of(x: Any, j: Any) -> Any:
+def take_entry(x: Any, j: Any) -> Any:
     """Row j of columns."""
     at = (jnp.arange(x.shape[-2]) == j)[:, None]
     return jnp.sum(jnp.where(at, x, 0), -2, keepdims=True)
@@ -187,30 +176,30 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     [[2. 0.]
      [0. 3.]]
     """
-    return root(complex_matrices("sqrtm", A))
+    return principal_root(complex_matrices("sqrtm", A))
 
 
 @custom_jvp
-def root(a: Any) -> Any:
+def principal_root(a: Any) -> Any:
     """The principal square roots of complex matrices."""
     t, z = complex_schur(a)
 
     def column(j: Any, x: Any) -> Any:
         """(X + r I) y = t above the diagonal, where r is the root of T's element on it."""
-        right = column_of(t, j)
-        r = jnp.sqrt(entry_of(right, j))
-        left = corner(x + r * identity_like(x), j)
-        y = triangular_solve(left, above(right, j), left_side=True)
+        right = take_column(t, j)
+        r = jnp.sqrt(take_entry(right, j))
+        left = embed_corner(x + r * identity_like(x), j)
+        y = triangular_solve(left, keep_above(right, j), left_side=True)
         return jnp.where((jnp.arange(t.shape[-1]) == j)[:, None], r, y)
 
-    return product(z, by_columns(t.shape[-1], jnp.zeros_like(t), column), adjoint(z))
+    return product(z, replace_columns(t.shape[-1], jnp.zeros_like(t), column), adjoint(z))
 
 
-@root.defjvp
-def root_tangent(primals: tuple, tangents: tuple) -> tuple:
+@principal_root.defjvp
+def principal_root_tangent(primals: tuple, tangents: tuple) -> tuple:
     """X dX + dX X = dA."""
-    x = root(*primals)
-    return x, sylvester(x, x, tangents[0], "schur", 0.0)
+    x = principal_root(*primals)
+    return x, solve_sylvester_arrays(x, x, tangents[0], "schur", 0.0)
 
 
 def funm(A: Any, func: Callable, disp: bool = True) -> Any:
@@ -229,31 +218,31 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
     if a.ndim != 2:
         raise ShapeError(f"funm: A must be one square matrix; got {a.aval}. Hint: weft.vmap.")
     t, z = complex_schur(a)
-    f = parlett(t, z, func(jnp.diagonal(t)).astype(t.dtype))
-    return f if disp else (f, error_estimate(f, t))
+    f = evaluate_parlett(t, z, func(jnp.diagonal(t)).astype(t.dtype))
+    return f if disp else (f, estimate_error(f, t))
 
 
 @fused
-def parlett(t: Any, z: Any, values: Any) -> Any:
+def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
     """Z F Z^H, where F commutes with triangular T (n, n) and has these values on its diagonal."""
     n = t.shape[0]
     eigenvalues = jnp.diagonal(t)
 
     def column(j: Any, f: Any) -> Any:
         """(T - t I) y = F t - f t above the diagonal, for f in F where t is in T."""
-        right = column_of(t, j)
-        value = entry_of(to_column(values), j)
-        gap = eigenvalues - entry_of(right, j)[0]
-        left = corner(upper_part(t, 1) + jnp.diag(jnp.where(gap == 0, epsilon_of(t), gap)), j)
-        right = above(right, j)
-        y = triangular_solve(left, above(product(f, right) - value * right, j), left_side=True)
+        right = take_column(t, j)
+        value = take_entry(to_column(values), j)
+        gap = eigenvalues - take_entry(right, j)[0]
+        left = embed_corner(upper_part(t, 1) + jnp.diag(jnp.where(gap == 0, epsilon_of(t), gap)), j)
+        right = keep_above(right, j)
+        y = triangular_solve(left, keep_above(product(f, right) - value * right, j), left_side=True)
         return jnp.where((jnp.arange(n) == j)[:, None], value, y)
 
-    return product(z, by_columns(n, jnp.zeros_like(t), column), adjoint(z))
+    return product(z, replace_columns(n, jnp.zeros_like(t), column), adjoint(z))
 
 
 @fused
-def error_estimate(f: Any, t: Any) -> Any:
+def estimate_error(f: Any, t: Any) -> Any:
     """How far Parlett's recurrence may be off: the smaller the least gap, the farther."""
     w, eps = jnp.diagonal(t), epsilon_of(t)
     gaps = jnp.abs(w[:, None] - w) + jnp.where(jnp.eye(len(w), dtype=bool), math.inf, 0)
@@ -282,12 +271,12 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
             f"{op}: operands must be of shapes (..., m, m), (..., n, n) and (..., m, n); "
             f"got {a.aval}, {b.aval}, {c.aval}."
         )
-    return sylvester(*together(op, a, b, c), method, float(tol))
+    return solve_sylvester_arrays(*together(op, a, b, c), method, float(tol))
 
 
-def sylvester(a: Any, b: Any, c: Any, method: str, tol: float) -> Any:
+def solve_sylvester_arrays(a: Any, b: Any, c: Any, method: str, tol: float) -> Any:
     """`solve_sylvester` of arrays, with the derivative of the equation."""
-    way = by_schur if method == "schur" else by_eigenvectors
+    way = solve_by_schur if method == "schur" else solve_by_eigenvectors
     return custom_linear_solve(
         lambda x: product(a, x) + product(x, b),
         c,
@@ -296,35 +285,35 @@ def sylvester(a: Any, b: Any, c: Any, method: str, tol: float) -> Any:
     )
 
 
-def by_schur(a: Any, b: Any, c: Any, tol: float) -> Any:
+def solve_by_schur(a: Any, b: Any, c: Any, tol: float) -> Any:
     """Solve A X + X B = C by Schur forms: (R + s I) y = f - Y s, column by column."""
     (r, u), (s, v) = complex_schur(a), complex_schur(b)
     f = product(adjoint(u), c.astype(u.dtype), v)
     n = s.shape[-1]
 
     def step(j: Any, y: Any) -> Any:
-        right = column_of(s, j)
-        left = r + entry_of(right, j) * identity_like(r)
-        new = column_of(f, j) - product(y, above(right, j))
+        right = take_column(s, j)
+        left = r + take_entry(right, j) * identity_like(r)
+        new = take_column(f, j) - product(y, keep_above(right, j))
         new = triangular_solve(left, new, left_side=True)
         return jnp.where(jnp.arange(n) == j, new, y)
 
     y = fori_loop(0, n, step, jnp.zeros_like(f))
     x = product(u, y, adjoint(v))
     sums = jnp.diagonal(r, 0, -2, -1)[..., :, None] + jnp.diagonal(s, 0, -2, -1)[..., None, :]
-    return checked_sums(x, sums, tol, c.dtype)
+    return mark_singular(x, sums, tol, c.dtype)
 
 
-def by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
+def solve_by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
     """Solve A X + X B = C in coordinates in which A and B are diagonal."""
     (w, u), (z, v) = (eig(x, compute_left_eigenvectors=False) for x in (a, b))
     sums = w[..., :, None] + z[..., None, :]
     inner = product(solve(u, c.astype(u.dtype)), v) / sums
     x = product(u, swap(solve(swap(v), swap(inner))))
-    return checked_sums(x, sums, tol, c.dtype)
+    return mark_singular(x, sums, tol, c.dtype)
 
 
-def checked_sums(x: Any, sums: Any, tol: float, dtype: Any) -> Any:
+def mark_singular(x: Any, sums: Any, tol: float, dtype: Any) -> Any:
     """x in the dtype of the equation, NaN where a sum of eigenvalues is too small."""
     x = x if dtypes.is_complex(dtype) else jnp.real(x)
     least = jnp.min(jnp.abs(sums), (-2, -1), keepdims=True, initial=math.inf)
@@ -347,10 +336,10 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     t, z = (x.astype(kind) for x in together("rsf2csf", t, z))
     if t.shape[-1] < 2 or not t.size:
         return t, z
-    return jnp.vectorize(rotated_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
+    return jnp.vectorize(rotate_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
 
 
-def rotated_blocks(t: Any, z: Any) -> tuple[Any, Any]:
+def rotate_blocks(t: Any, z: Any) -> tuple[Any, Any]:
     """`rsf2csf` of one matrix."""
     n, eps = t.shape[0], epsilon_of(t)
 

@@ -22,7 +22,7 @@ from weft.util import check_option
 # --- of vectors -----------------------------------------------------------------------------
 
 
-def vectors(op: str, x: Any, least: int = 1) -> Any:
+def check_vectors(op: str, x: Any, least: int = 1) -> Any:
     """An array of vectors; a number is a vector of one."""
     x = as_array(x, op)
     x = x if x.ndim else jnp.reshape(x, (1,))
@@ -31,14 +31,14 @@ def vectors(op: str, x: Any, least: int = 1) -> Any:
     return x
 
 
-def joined(x: Any, y: Any) -> Any:
+def join_vectors(x: Any, y: Any) -> Any:
     """Vectors one after the other, their leading axes broadcast."""
     lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
     parts = [jnp.broadcast_to(v, (*lead, v.shape[-1])) for v in (x, y)]
     return jnp.concatenate(parts, -1)
 
 
-def places(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+def grid_indices(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """The number of its row, and of its column, for each place of a matrix."""
     return np.ogrid[:m, :n]
 
@@ -55,11 +55,11 @@ def toeplitz(c: Any, r: Any = None) -> Any:
      [2 1 2]
      [3 2 1]]
     """
-    c = vectors("toeplitz", c)
-    r = jnp.conj(c) if r is None else vectors("toeplitz", r)
+    c = check_vectors("toeplitz", c)
+    r = jnp.conj(c) if r is None else check_vectors("toeplitz", r)
     m, n = c.shape[-1], r.shape[-1]
-    i, j = places(m, n)
-    return joined(c[..., ::-1], r[..., 1:])[..., m - 1 - i + j]
+    i, j = grid_indices(m, n)
+    return join_vectors(c[..., ::-1], r[..., 1:])[..., m - 1 - i + j]
 
 
 @fused
@@ -68,32 +68,32 @@ def hankel(c: Any, r: Any = None) -> Any:
 
     r[0] is not read.
     """
-    c = vectors("hankel", c)
-    r = jnp.zeros_like(c) if r is None else vectors("hankel", r)
-    i, j = places(c.shape[-1], r.shape[-1])
-    return joined(c, r[..., 1:])[..., i + j]
+    c = check_vectors("hankel", c)
+    r = jnp.zeros_like(c) if r is None else check_vectors("hankel", r)
+    i, j = grid_indices(c.shape[-1], r.shape[-1])
+    return join_vectors(c, r[..., 1:])[..., i + j]
 
 
 @fused
 def circulant(c: Any) -> Any:
     """Matrices whose columns are c, each one place further around than the one before."""
-    c = vectors("circulant", c)
+    c = check_vectors("circulant", c)
     n = c.shape[-1]
-    i, j = places(n, n)
+    i, j = grid_indices(n, n)
     return c[..., (i - j) % n]
 
 
 @fused
 def companion(a: Any) -> Any:
     """Companion matrices of polynomials a[0] x^n + ... + a[n]: -a[1:] / a[0] above a diagonal."""
-    a = as_inexact("companion", vectors("companion", a, 2))
-    return below_first(-a[..., 1:] / a[..., :1], np.ones(a.shape[-1] - 2))
+    a = as_inexact("companion", check_vectors("companion", a, 2))
+    return combine_first_row(-a[..., 1:] / a[..., :1], np.ones(a.shape[-1] - 2))
 
 
-def below_first(row: Any, below: Any) -> Any:
+def combine_first_row(row: Any, below: Any) -> Any:
     """Matrices with a first row, and what is below the diagonal."""
     n = row.shape[-1]
-    i, j = places(n, n)
+    i, j = grid_indices(n, n)
     below = jnp.asarray(below, row.dtype)[..., None, :] if n > 1 else jnp.zeros((1, 1), row.dtype)
     wide = jnp.concatenate([below, jnp.zeros((*below.shape[:-1], 1), row.dtype)], -1)[..., :n]
     return jnp.where(i == 0, row[..., None, :], jnp.where(i == j + 1, wide, False))
@@ -102,17 +102,17 @@ def below_first(row: Any, below: Any) -> Any:
 @fused
 def leslie(f: Any, s: Any) -> Any:
     """Leslie matrices of populations: births f in the first row, survival s below the diagonal."""
-    f, s = vectors("leslie", f), vectors("leslie", s)
+    f, s = check_vectors("leslie", f), check_vectors("leslie", s)
     if s.shape[-1] != f.shape[-1] - 1:
         raise ShapeError(f"leslie: s must be one element shorter than f; got {f.aval}, {s.aval}.")
     f, s = f.astype(dtypes.result_type(f, s)), s.astype(dtypes.result_type(f, s))
-    return below_first(f, s)
+    return combine_first_row(f, s)
 
 
 @fused(static=("n", "mode"))
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """Matrices C with C @ v = jnp.convolve(a, v, mode) for vectors v of length n."""
-    a, n = vectors("convolution_matrix", a), operator.index(n)
+    a, n = check_vectors("convolution_matrix", a), operator.index(n)
     if n < 1:
         raise ShapeError(f"convolution_matrix: n must be positive; got {n}.")
     m = a.shape[-1]
@@ -122,7 +122,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
             f"convolution_matrix: mode must be 'full', 'valid' or 'same'; got {mode!r}."
         )
     start = {"full": 0, "same": (min(m, n) - 1) // 2, "valid": min(m, n) - 1}[mode]
-    i, j = places(size, n)
+    i, j = grid_indices(size, n)
     k = i + start - j
     return jnp.where((k >= 0) & (k < m), a[..., np.clip(k, 0, m - 1)], False)
 
@@ -130,7 +130,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 @fused
 def fiedler(a: Any) -> Any:
     """Symmetric matrices with |a[i] - a[j]| at (i, j)."""
-    a = vectors("fiedler", a)
+    a = check_vectors("fiedler", a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
@@ -140,12 +140,12 @@ def fiedler_companion(a: Any) -> Any:
 
     Source: Fiedler, "A note on companion matrices" (2003).
     """
-    a = as_inexact("fiedler_companion", vectors("fiedler_companion", a))
+    a = as_inexact("fiedler_companion", check_vectors("fiedler_companion", a))
     a = a / a[..., :1]
     n = a.shape[-1] - 1
     if n == 0:
         return jnp.zeros((0,), a.dtype)
-    i, j = places(n, n)
+    i, j = grid_indices(n, n)
     # Coefficients are left and right of the diagonal in every other row.
     own = ((i == 0) & (j < 2)) | ((i % 2 == 0) & (i > 0) & ((j == i - 1) | (j == i + 1)))
     which = np.where(j < i, j + 2, j + 1)
@@ -161,11 +161,11 @@ def block_diag(*arrs: Any) -> Any:
     [[1. 1. 0.]
      [0. 0. 3.]]
     """
-    return blocks(arrs or (np.zeros((1, 0), np.float32),))
+    return block_diag_arrays(arrs or (np.zeros((1, 0), np.float32),))
 
 
 @fused(name="block_diag")
-def blocks(arrs: tuple) -> Any:
+def block_diag_arrays(arrs: tuple) -> Any:
     """`block_diag`."""
     parts = [jnp.atleast_2d(as_array(a, "block_diag")) for a in arrs]
     for a in parts:
@@ -183,7 +183,7 @@ def blocks(arrs: tuple) -> Any:
 # --- of a size ------------------------------------------------------------------------------
 
 
-def size_of(op: str, n: Any) -> int:
+def check_size(op: str, n: Any) -> int:
     """A number of rows."""
     n = operator.index(n)
     if n < 0:
@@ -191,7 +191,7 @@ def size_of(op: str, n: Any) -> int:
     return n
 
 
-def floats(x: Any) -> Any:
+def as_floats(x: Any) -> Any:
     """Numbers in the default float dtype."""
     return jnp.asarray(np.asarray(x, np.float64), dtypes.default_float())
 
@@ -201,9 +201,9 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
     dft(n) @ x is jnp.fft.fft(x).
     """
-    n = size_of("dft", n)
+    n = check_size("dft", n)
     check_option("dft", "scale", scale, None, "sqrtn", "n")
-    i, j = places(n, n)
+    i, j = grid_indices(n, n)
     x = np.exp(-2j * np.pi * ((i * j) % max(n, 1)) / max(n, 1))
     x = x / {None: 1, "n": max(n, 1), "sqrtn": math.sqrt(max(n, 1))}[scale]
     return jnp.asarray(x, dtypes.complex_dtype(dtypes.default_float()) if dtype is None else dtype)
@@ -222,29 +222,29 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
-    n = size_of("helmert", n)
-    i, j = places(n, n)
+    n = check_size("helmert", n)
+    i, j = grid_indices(n, n)
     x = np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(np.maximum(i * (i + 1), 1))
     x[:1] = 1 / math.sqrt(max(n, 1))
-    return floats(x if full else x[1:])
+    return as_floats(x if full else x[1:])
 
 
 def hilbert(n: int) -> Any:
     """The Hilbert matrix: 1 / (i + j + 1) at (i, j)."""
-    i, j = places(*[size_of("hilbert", n)] * 2)
-    return floats(1 / (i + j + 1))
+    i, j = grid_indices(*[check_size("hilbert", n)] * 2)
+    return as_floats(1 / (i + j + 1))
 
 
 def invhilbert(n: int) -> Any:
     """The inverse of the Hilbert matrix, whose elements are integers."""
-    n = size_of("invhilbert", n)
+    n = check_size("invhilbert", n)
     comb = math.comb
 
     def element(i: int, j: int) -> int:
         size = (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
         return -size if (i + j) % 2 else size
 
-    return floats([[element(i, j) for j in range(n)] for i in range(n)]).reshape(n, n)
+    return as_floats([[element(i, j) for j in range(n)] for i in range(n)]).reshape(n, n)
 
 
 def pascal(n: int, kind: str | None = None) -> Any:
@@ -252,20 +252,20 @@ def pascal(n: int, kind: str | None = None) -> Any:
 
     `kind` is "symmetric", the default, "lower" for comb(i, j), or "upper" for its transpose.
     """
-    return triangle_of_pascal("pascal", n, kind, 1)
+    return pascal_matrix("pascal", n, kind, 1)
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:
     """The inverse of the Pascal matrix of the kind."""
-    return triangle_of_pascal("invpascal", n, kind, -1)
+    return pascal_matrix("invpascal", n, kind, -1)
 
 
-def triangle_of_pascal(op: str, n: int, kind: str | None, sign: int) -> Any:
+def pascal_matrix(op: str, n: int, kind: str | None, sign: int) -> Any:
     """Pascal's matrices and, where `sign` is -1, their inverses."""
-    n = size_of(op, n)
+    n = check_size(op, n)
     check_option(op, "kind", kind, "symmetric", "lower", "upper", None)
     x = np.array([[sign ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)], object)
     x = x.reshape(n, n)
     if kind in (None, "symmetric"):
         x = x @ x.T if sign > 0 else x.T @ x
-    return floats(x.T if kind == "upper" else x)
+    return as_floats(x.T if kind == "upper" else x)

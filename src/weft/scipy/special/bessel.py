@@ -19,7 +19,7 @@ from weft.scipy.special.definitions import (
 )
 
 
-def grown(part: Expr, x: Expr) -> Expr:
+def undo_scaling(part: Expr, x: Expr) -> Expr:
     """exp(|x|) times what has been scaled down by it, though exp alone may overflow."""
     half = exp(abs(x) * 0.5)
     return part * half * half
@@ -27,13 +27,13 @@ def grown(part: Expr, x: Expr) -> Expr:
 
 i0_p = define_primitive(
     "bessel_i0",
-    lambda x: grown(bessel_formulas.i0e(x), x),
+    lambda x: undo_scaling(bessel_formulas.i0e(x), x),
     [lambda t, y, x: t * i1_p.bind(x)[0]],
     "The modified Bessel function of order 0.",
 )
 i1_p = define_primitive(
     "bessel_i1",
-    lambda x: grown(bessel_formulas.i1e(x), x),
+    lambda x: undo_scaling(bessel_formulas.i1e(x), x),
     [lambda t, y, x: t * select(x == 0, 0.5, i0_p.bind(x)[0] - y / select(x == 0, 1, x))],
     "The modified Bessel function of order 1.",
 )
@@ -43,7 +43,7 @@ i0e = define_function("i0e", lambda x: special.bessel_i0e(x), "exp(-|x|) i0(x)."
 i1e = define_function("i1e", lambda x: special.bessel_i1e(x), "exp(-|x|) i1(x).")
 
 
-def miller(z: Expr, *, v: int, n_iter: int) -> Expr:
+def recur_down(z: Expr, *, v: int, n_iter: int) -> Expr:
     """J_v(z) by Miller's backward recurrence from the order `n_iter`, rescaled as it grows."""
     y = abs(z)
     safe = where(equal(y, 0), 1.0, y)
@@ -62,11 +62,11 @@ def miller(z: Expr, *, v: int, n_iter: int) -> Expr:
 
 
 jn_p = define_primitive(
-    "bessel_jn", miller, [lambda t, y, z, **how: t * jn_slope(z, **how)], "J_v(z)."
+    "bessel_jn", recur_down, [lambda t, y, z, **how: t * jn_derivative(z, **how)], "J_v(z)."
 )
 
 
-def jn_slope(z: Any, *, v: int, n_iter: int) -> Any:
+def jn_derivative(z: Any, *, v: int, n_iter: int) -> Any:
     """The derivative of J_v: (J_(v-1) - J_(v+1)) / 2, -J_1 of J_0."""
     below = jn_p.bind(z, v=abs(v - 1), n_iter=n_iter)[0]
     above = jn_p.bind(z, v=v + 1, n_iter=n_iter)[0]

@@ -28,7 +28,7 @@ from weft.scipy.special.definitions import define_function, define_pair, promote
 INF = math.inf
 
 
-def ratio(x: Any, y: Any) -> Any:
+def divide_or_zero(x: Any, y: Any) -> Any:
     """x / y, and 0 where x is."""
     none = x == 0
     return select(none, x * 0, x / pick(none, 1, y))
@@ -37,7 +37,7 @@ def ratio(x: Any, y: Any) -> Any:
 xlogy_p, xlogy = define_pair(
     "xlogy",
     lambda x, y: choose(x * log(y), (equal(x, 0), 0.0)),
-    [lambda t, z, x, y: t * ops.log(y), lambda t, z, x, y: t * ratio(x, y)],
+    [lambda t, z, x, y: t * ops.log(y), lambda t, z, x, y: t * divide_or_zero(x, y)],
     """x log y, which is 0 where x is 0.
 
     >>> from weft.scipy import special
@@ -50,7 +50,7 @@ xlogy_p, xlogy = define_pair(
 xlog1py_p, xlog1py = define_pair(
     "xlog1py",
     lambda x, y: choose(x * log1p(y), (equal(x, 0), 0.0)),
-    [lambda t, z, x, y: t * ops.log1p(y), lambda t, z, x, y: t * ratio(x, 1 + y)],
+    [lambda t, z, x, y: t * ops.log1p(y), lambda t, z, x, y: t * divide_or_zero(x, 1 + y)],
     "x log(1 + y), which is 0 where x is 0.",
     wide=False,
     takes="inexact",
@@ -70,7 +70,7 @@ logit_p, logit = define_pair(
 )
 
 
-def power_slope(z: Any, x: Any, lmbda: Any, log_x: Any) -> Any:
+def power_derivative(z: Any, x: Any, lmbda: Any, log_x: Any) -> Any:
     """The derivative of (x**lmbda - 1) / lmbda in lmbda, from the function's value z and log x.
 
     ((lmbda z + 1) log x - z) / lmbda, or its series in lmbda log x where that cancels.
@@ -82,7 +82,7 @@ def power_slope(z: Any, x: Any, lmbda: Any, log_x: Any) -> Any:
     return select(small, series, ((lmbda * z + 1) * log_x - z) / safe)
 
 
-def transformed(log_x: Any, lmbda: Any) -> Any:
+def box_cox(log_x: Any, lmbda: Any) -> Any:
     """(exp(lmbda log_x) - 1) / lmbda, log_x for lmbda 0."""
     safe = choose(lmbda, (equal(lmbda, 0), 1.0))
     return choose(expm1(lmbda * log_x) / safe, (equal(lmbda, 0), log_x))
@@ -90,20 +90,20 @@ def transformed(log_x: Any, lmbda: Any) -> Any:
 
 boxcox_p, boxcox = define_pair(
     "boxcox",
-    lambda x, lmbda: transformed(log(x), lmbda),
+    lambda x, lmbda: box_cox(log(x), lmbda),
     [
         lambda t, z, x, lmbda: t * ops.pow(x, lmbda - 1),
-        lambda t, z, x, lmbda: t * power_slope(z, x, lmbda, ops.log(x)),
+        lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log(x)),
     ],
     "(x**lmbda - 1) / lmbda, log x where lmbda is 0; without cancellation for small lmbda.",
     takes="inexact",
 )
 boxcox1p_p, boxcox1p = define_pair(
     "boxcox1p",
-    lambda x, lmbda: transformed(log1p(x), lmbda),
+    lambda x, lmbda: box_cox(log1p(x), lmbda),
     [
         lambda t, z, x, lmbda: t * ops.exp((lmbda - 1) * ops.log1p(x)),
-        lambda t, z, x, lmbda: t * power_slope(z, x, lmbda, ops.log1p(x)),
+        lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log1p(x)),
     ],
     "boxcox(1 + x, lmbda), exact for small x.",
     takes="inexact",
@@ -147,10 +147,10 @@ def entr(x: Any) -> Any:
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
     p, q = promote_floats("rel_entr", p, q)
-    return relative(p, q)
+    return rel_entr_floats(p, q)
 
 
-def relative(p: Any, q: Any) -> Any:
+def rel_entr_floats(p: Any, q: Any) -> Any:
     """rel_entr of floats."""
     positive = (p > 0) & (q > 0)
     none = (p == 0) & (q >= 0)

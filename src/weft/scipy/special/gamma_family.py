@@ -54,7 +54,7 @@ psi = special.digamma
 _LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
 
 
-def at_poles(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
+def find_poles(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
     """Where a or b is a pole of gamma, and there of (-1)**b beta(1 - a - b, b) sign and 1 - a - b.
 
     The limit exists for whole b between; elsewhere 1 - a - b is given as 0, and beta is inf.
@@ -70,7 +70,7 @@ def at_poles(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
 
 def signed_log_beta(a: Expr, b: Expr) -> tuple[Expr, Pair]:
     """The sign of beta(a, b), and the logarithm of its size."""
-    pole, sign, rest = at_poles(a, b)
+    pole, sign, rest = find_poles(a, b)
     whole = rest > 0
     swapped = (b <= 0) & gammas.is_whole(b)
     sa = where(whole, rest, a)
@@ -97,13 +97,13 @@ def log_beta(a: Expr, b: Expr) -> Expr:
     return signed_log_beta(a, b)[1].value
 
 
-def beta_of(a: Expr, b: Expr) -> Expr:
+def beta_value(a: Expr, b: Expr) -> Expr:
     """beta(a, b)."""
     sign, exponent = signed_log_beta(a, b)
     return sign * exp_pair(exponent)
 
 
-def far_from(x: Expr) -> float:
+def far_limit(x: Expr) -> float:
     """Where the logarithm of gamma leaves too few digits for a ratio; powers have them there."""
     return 1e10 if is_doubled(x) else 1e7
 
@@ -132,7 +132,7 @@ def pochhammer(z: Expr, m: Expr) -> Expr:
     pole = ~up & gammas.is_whole(top.value) & ~(whole & ~low & gammas.is_whole(z))
     far = gammas.power(z, m) * (1 + m * (m - 1) / (2 * z))
     return choose(
-        out, ((abs(z) > far_from(z)) & (abs(m) < 30), far), (pole, math.inf), (equal(m, 0), 1.0)
+        out, ((abs(z) > far_limit(z)) & (abs(m) < 30), far), (pole, math.inf), (equal(m, 0), 1.0)
     )
 
 
@@ -143,13 +143,13 @@ def combinations(n: Expr, k: Expr) -> Expr:
     (en, dn), (ek, dk) = gammas.gamma_parts(to_pair(sn) + 1), gammas.gamma_parts(to_pair(sk) + 1)
     er, dr = gammas.gamma_parts((to_pair(sn) - sk) + 1)
     out = exp_pair(en - ek - er) * (dk * dr / dn).value
-    far = (n > far_from(n)) & (k < 30)
+    far = (n > far_limit(n)) & (k < 30)
     out = where(far, gammas.power(n - (k - 1) * 0.5, k) / gammas.positive_gamma(sk + 1), out)
     whole = gammas.is_whole(n) & gammas.is_whole(k) & (out < 2.0**52)
     return where(good, where(whole, nearest(out), out), 0.0)
 
 
-def factorial_of(n: Expr) -> Expr:
+def factorial_value(n: Expr) -> Expr:
     """gamma(n + 1), 0 for n < 0; of whole numbers a whole number."""
     out = gammas.positive_gamma(to_pair(where(n < 0, 1.0, n)) + 1)
     whole = gammas.is_whole(n) & (out < 2.0**52)
@@ -172,7 +172,7 @@ def riemann(x: Expr) -> Expr:
 
 beta_p, beta = define_pair(
     "beta",
-    beta_of,
+    beta_value,
     [
         lambda t, y, a, b: t * y * (psi(a) - psi(a + b)),
         lambda t, y, a, b: t * y * (psi(b) - psi(a + b)),
@@ -216,7 +216,7 @@ comb_p = define_primitive(
 )
 factorial_p = define_primitive(
     "factorial",
-    factorial_of,
+    factorial_value,
     [lambda t, y, n: t * y * psi(n + 1)],
     "gamma(n + 1), 0 for negative n.",
 )
@@ -287,7 +287,7 @@ def loggamma(x: Any) -> Any:
     return select(x < 0, float("nan"), special.lgamma(select(x < 0, 1, x)))
 
 
-def order_of(op: str, n: Any) -> Any:
+def check_order(op: str, n: Any) -> Any:
     """An argument that has to be an array of integers."""
     n = as_operand(op, n)
     if not dtypes.is_integer(typeof(n).dtype):
@@ -298,7 +298,7 @@ def order_of(op: str, n: Any) -> Any:
 @fused
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order n of digamma at x; n are integers >= 0."""
-    return special.polygamma(*promote_floats("polygamma", order_of("polygamma", n), x))
+    return special.polygamma(*promote_floats("polygamma", check_order("polygamma", n), x))
 
 
 @fused(static=("repetition",))

@@ -181,7 +181,7 @@ def fresnel_integral(x: Expr, cosine: bool) -> Expr:
     return sign(x) * out
 
 
-def down(n: Any, x: Any) -> Any:
+def expn_derivative(n: Any, x: Any) -> Any:
     """-E(n-1)(x), the derivative of En."""
     return -expn_p.bind(select(n < 1, 0, n - 1), x)[0]
 
@@ -208,7 +208,7 @@ expi_p, expi = define_pair(
 expn_p, expn = define_pair(
     "expn",
     en,
-    [None, lambda t, y, n, x: t * down(n, x)],
+    [None, lambda t, y, n, x: t * expn_derivative(n, x)],
     "The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0.",
     strong=True,
 )

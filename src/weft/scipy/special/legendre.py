@@ -21,7 +21,7 @@ from weft.primitives.transcendental import cos, sin, sqrt
 from weft.scipy.special.definitions import promote_floats
 
 
-def table(size: int, z: Any, sine: Any, normalized: bool) -> list[list]:
+def recur_degrees(size: int, z: Any, sine: Any, normalized: bool) -> list[list]:
     """P[m][l] of z for m, l up to `size`; None for l < m."""
     out: list[list] = [[None] * (size + 1) for _ in range(size + 1)]
     for m in range(size + 1):
@@ -43,7 +43,7 @@ def table(size: int, z: Any, sine: Any, normalized: bool) -> list[list]:
     return out
 
 
-def orders(op: str, m: Any, n: Any) -> int:
+def check_orders(op: str, m: Any, n: Any) -> int:
     """The order and degree of a table, which have to be one integer."""
     try:
         m, n = operator.index(m), operator.index(n)
@@ -54,7 +54,7 @@ def orders(op: str, m: Any, n: Any) -> int:
     return m
 
 
-def argument(op: str, z: Any) -> Any:
+def check_argument(op: str, z: Any) -> Any:
     """The array of arguments, of one axis."""
     (z,) = promote_floats(op, z, strong=True)
     if z.ndim > 1:
@@ -62,7 +62,7 @@ def argument(op: str, z: Any) -> Any:
     return z.reshape(-1)
 
 
-def filled(rows: list[list], z: Any) -> Any:
+def fill_table(rows: list[list], z: Any) -> Any:
     """A table as an array, with 0 for l < m."""
     zero = z * 0
     return stack([stack([zero if p is None else p for p in row]) for row in rows])
@@ -74,8 +74,8 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
 
     m and n must be equal. With `is_normalized` they are those of spherical harmonics.
     """
-    size, z = orders("lpmn_values", m, n), argument("lpmn_values", z)
-    return filled(table(size, z, sqrt((1 - z) * (1 + z)), bool(is_normalized)), z)
+    size, z = check_orders("lpmn_values", m, n), check_argument("lpmn_values", z)
+    return fill_table(recur_degrees(size, z, sqrt((1 - z) * (1 + z)), bool(is_normalized)), z)
 
 
 @fused(static=("m", "n"))
@@ -84,8 +84,8 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
 
     Two arrays of shape (m + 1, n + 1, len(z)); m and n must be equal.
     """
-    size, z = orders("lpmn", m, n), argument("lpmn", z)
-    values = table(size, z, sqrt((1 - z) * (1 + z)), False)
+    size, z = check_orders("lpmn", m, n), check_argument("lpmn", z)
+    values = recur_degrees(size, z, sqrt((1 - z) * (1 + z)), False)
     slopes: list[list] = [[None] * (size + 1) for _ in range(size + 1)]
     bottom = (z - 1) * (z + 1)
     for i in range(size + 1):
@@ -94,7 +94,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
             if j > i:
                 top = top - (j + i) * values[i][j - 1]
             slopes[i][j] = top / bottom
-    return filled(values, z), filled(slopes, z)
+    return fill_table(values, z), fill_table(slopes, z)
 
 
 def largest_degree(n: Any, n_max: Any) -> int:
@@ -121,18 +121,18 @@ def sph_harm_y(
         raise NotImplementedError(
             f"sph_harm_y: diff_n must be None; got {diff_n!r}. Hint: weft.jvp(sph_harm_y, ...)."
         )
-    return harmonic(n, m, theta, phi, largest_degree(n, n_max))
+    return evaluate_harmonic(n, m, theta, phi, largest_degree(n, n_max))
 
 
 @fused(static=("size",))
-def harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
+def evaluate_harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     """sph_harm_y with all degrees at most `size`."""
     n, m = as_array(n, "sph_harm_y"), as_array(m, "sph_harm_y")
     theta, phi = promote_floats("sph_harm_y", theta, phi, strong=True)
     shape = np.broadcast_shapes(n.shape, m.shape, theta.shape, phi.shape)
     n, m, theta, phi = (broadcast_to(v, shape) for v in (n, m, theta, phi))
     order = ops.abs(m)
-    values = table(size, cos(theta), sin(theta), True)
+    values = recur_degrees(size, cos(theta), sin(theta), True)
     out = theta * 0
     for i in range(size + 1):
         for j in range(i, size + 1):

@@ -80,7 +80,7 @@ dawsn_p, dawsn = define_pair(
 )
 
 
-def owen(h: Expr, a: Expr) -> Expr:
+def owen_quadrature(h: Expr, a: Expr) -> Expr:
     """Owen's T by Gauss-Legendre quadrature of its integral, whose terms are all positive.
 
     T(h, a) = (Q(h) + Q(ah)) / 2 - Q(h) Q(ah) - T(ah, 1/a) for a > 1, Q = 1 - ndtr.
@@ -106,7 +106,7 @@ def owen(h: Expr, a: Expr) -> Expr:
 
 owens_t_p, owens_t = define_pair(
     "owens_t",
-    owen,
+    owen_quadrature,
     [
         lambda t, y, h, a: (
             t
@@ -150,7 +150,7 @@ def faddeeva(z: Any) -> Any:
     return ops.select(corrected, total + residue, total)
 
 
-def wofz_anywhere(z: Any) -> Any:
+def extend_faddeeva(z: Any) -> Any:
     """w(z) from the first quadrant by w(-conj z) = conj w(z) and w(-z) = 2 exp(-z**2) - w(z)."""
     x, y = ops.real(z), ops.imag(z)
     w = faddeeva(ops.complex(ops.abs(x), ops.abs(y)))
@@ -161,12 +161,12 @@ def wofz_anywhere(z: Any) -> Any:
 
 
 @custom_jvp
-def wofz_of(z: Any) -> Any:
+def wofz_complex(z: Any) -> Any:
     """wofz of complex numbers."""
-    return compute_wide(wofz_anywhere, z)
+    return compute_wide(extend_faddeeva, z)
 
 
-wofz_of.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
+wofz_complex.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
 
 
 @fused
@@ -174,14 +174,14 @@ def wofz(z: Any) -> Any:
     """The Faddeeva function exp(-z**2) erfc(-i z), complex."""
     z = as_array(z, "wofz")
     (z,) = promote_floats("wofz", z, strong=True, takes_complex=True)
-    return wofz_of(ops.convert(z, dtypes.complex_dtype(z.dtype)))
+    return wofz_complex(ops.convert(z, dtypes.complex_dtype(z.dtype)))
 
 
 @fused
 def erfcx(x: Any) -> Any:
     """exp(x**2) erfc(x), also of complex x."""
     (x,) = promote_floats("erfcx", x, strong=True, takes_complex=True)
-    return wofz_of(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.bind(x)[0]
+    return wofz_complex(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.bind(x)[0]
 
 
 @fused(static=("series_order",))

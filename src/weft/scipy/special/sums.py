@@ -21,7 +21,7 @@ def real_part(x: Any) -> Any:
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
-def highest(x: Any, axis: Any) -> Any:
+def largest_real(x: Any, axis: Any) -> Any:
     """The largest real part along `axis`, a constant; 0 where it is not finite."""
     top = reductions.max(real_part(x), axis=axis, keepdims=True, initial=-INF)
     top = where_(ops.is_finite(top), top, 0)
@@ -56,7 +56,7 @@ def logsumexp(
         x = where_(weight == 0, -INF, x)  # what weighs nothing does not decide the scale
     if where is not None:  # what is left out has no exponential to overflow
         x = where_(reductions.check_mask("logsumexp", where), x, -INF)
-    top = highest(x, axis)
+    top = largest_real(x, axis)
     terms = transcendental.exp(x - top)
     if weight is not None:
         terms = where_(weight == 0, 0, weight * terms)
@@ -74,21 +74,21 @@ def logsumexp(
     return (out, sign) if return_sign else out
 
 
-def shifted(op: str, x: Any, axis: Any) -> Any:
+def subtract_largest(op: str, x: Any, axis: Any) -> Any:
     """x less its maximum along `axis`."""
     (x,) = promote_floats(op, x, strong=True, takes_complex=True)
-    return x - highest(x, axis)
+    return x - largest_real(x, axis)
 
 
 @fused(static=("axis",))
 def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
     """exp(x) / sum(exp(x)) over `axis`, by default over all elements."""
-    terms = transcendental.exp(shifted("softmax", x, axis))
+    terms = transcendental.exp(subtract_largest("softmax", x, axis))
     return terms / reductions.sum(terms, axis=axis, keepdims=True)
 
 
 @fused(static=("axis",))
 def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
     """log(softmax(x)) over `axis`, by default over all elements; exact where softmax underflows."""
-    y = shifted("log_softmax", x, axis)
+    y = subtract_largest("log_softmax", x, axis)
     return y - transcendental.log(reductions.sum(transcendental.exp(y), axis=axis, keepdims=True))

@@ -25,7 +25,7 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def check_policy(op: str, policy: str, known: tuple[str, ...] = ("propagate",)) -> None:
+def check_nan_policy(op: str, policy: str, known: tuple[str, ...] = ("propagate",)) -> None:
     """Refuse what a function does not do with NaN."""
     if policy not in known:
         raise NotImplementedError(
@@ -34,7 +34,7 @@ def check_policy(op: str, policy: str, known: tuple[str, ...] = ("propagate",)) 
         )
 
 
-def flat_or_axis(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
+def flatten_axis(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
     """The array to look at, all of it in one axis for None, and the axis."""
     x = as_array(a, op)
     if axis is None or (x.ndim == 0 and axis in (0, -1)):
@@ -42,7 +42,7 @@ def flat_or_axis(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
     return x, axis_of(op, axis, x.ndim)
 
 
-def run_starts(x: Any, axis: int) -> tuple[Any, Any]:
+def find_runs(x: Any, axis: int) -> tuple[Any, Any]:
     """Of sorted x: each element's place, and whether it differs from the one before, NaN as one."""
     place = broadcasted_iota(dtypes.default_int(), x.shape, axis)
     before = jnp.roll(x, 1, axis)
@@ -63,14 +63,14 @@ def mode(
     >>> mode(jnp.array([3, 1, 3, 1, 2]))
     ModeResult(mode=Array(1, dtype=int32), count=Array(2, dtype=int32))
     """
-    check_policy("mode", nan_policy)
-    x, at = flat_or_axis("mode", a, axis)
+    check_nan_policy("mode", nan_policy)
+    x, at = flatten_axis("mode", a, axis)
     if x.shape[at] == 0:
         some = jnp.sum(x, at, keepdims=keepdims, dtype=dtypes.inexact_dtype(x.dtype))
         out = ModeResult(jnp.full_like(some, jnp.nan), some)
     else:
         x = jnp.sort(x, at)
-        place, starts = run_starts(x, at)
+        place, starts = find_runs(x, at)
         length = place - cummax(jnp.where(starts, place, 0), axis=at) + 1
         best = jnp.argmax(length, at, keepdims=True)
         found = [jnp.take_along_axis(v, best, at) for v in (x, length)]
@@ -96,16 +96,16 @@ def rankdata(
     >>> print(rankdata(jnp.array([30, 10, 30, 20])))
     [3.5 1.  3.5 2. ]
     """
-    check_policy("rankdata", nan_policy)
+    check_nan_policy("rankdata", nan_policy)
     check_option("rankdata", "method", method, "average", "min", "max", "dense", "ordinal")
-    x, at = flat_or_axis("rankdata", a, axis)
+    x, at = flatten_axis("rankdata", a, axis)
     dtype = dtypes.default_float()
     n = x.shape[at]
     if n == 0:
         return jnp.zeros(x.shape, dtype)
     order = broadcasted_iota(dtypes.default_int(), x.shape, at)
     sorted_x, order = sort_key_val(x, order, dimension=at, is_stable=True)
-    place, starts = run_starts(sorted_x, at)
+    place, starts = find_runs(sorted_x, at)
     first = last = place
     if method in ("average", "min"):
         first = cummax(jnp.where(starts, place, 0), axis=at)
@@ -138,7 +138,7 @@ def sem(
     >>> print(sem(jnp.array([0.0, 2.0, 4.0, 6.0, 8.0])))
     1.4142135
     """
-    check_policy("sem", nan_policy, ("propagate", "omit"))
+    check_nan_policy("sem", nan_policy, ("propagate", "omit"))
     x = as_array(a, "sem")
     if nan_policy == "omit":
         count = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
