@@ -1,4 +1,4 @@
-"""Writes array_api.json beside this file: the signatures of the Python array API standard.
+"""Write tests/golden/array_api.json: the signatures of the Python array API standard.
 
 Run it where array-api-strict is installed: `python tools/make_array_api.py`. That package
 has the functions of the standard (2024.12) with its signatures, and no more.

@@ -1,4 +1,4 @@
-"""Write elementwise.json: values and derivatives of jax.lax functions at their edges.
+"""Write tests/golden/elementwise.json: values and derivatives of jax.lax functions at their edges.
 
 Run it in an environment that has JAX 0.10.2: `python tools/make_elementwise.py`. JAX is
 asked as a black box; test_elementwise.py compares.

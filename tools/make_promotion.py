@@ -1,4 +1,4 @@
-"""Asks JAX for every pairwise promotion and writes promotion.json beside this file.
+"""Write tests/golden/promotion.json: every pairwise promotion of dtypes, as JAX has it.
 
 Run it in an environment that has jax: `python tools/make_promotion.py`. Operands are
 traced values, strong and weak, of every dtype; `~` marks weak, `-` a refused promotion.

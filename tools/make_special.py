@@ -1,4 +1,4 @@
-"""Write special.json: values of special functions to 17 digits, by mpmath.
+"""Write tests/golden/special.json: values of special functions to 17 digits, by mpmath.
 
 Run it where mpmath and NumPy are installed: `python tools/make_special.py`. Arguments are
 float32 numbers: one table serves float32 and float64. tests/scipy/special_accuracy.py reads it.

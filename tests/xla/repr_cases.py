@@ -1,4 +1,4 @@
-"""Arrays to print, for golden/make_reprs.py under JAX and for test_array.py under weft."""
+"""Arrays to print, for tools/make_reprs.py under JAX and for test_array.py under weft."""
 
 import ml_dtypes
 import numpy as np

@@ -1,6 +1,6 @@
-"""Write reprs.json, what JAX prints, and members.json, the names of its arrays. Run where jax is:
+"""Write reprs.json, what JAX prints, and members.json, the names of its arrays, for test_array.py.
 
-PYTHONPATH=tests/xla python tests/xla/golden/make_reprs.py
+Run it where JAX is installed: `PYTHONPATH=tests/xla python tools/make_reprs.py`.
 """
 
 import json
@@ -10,11 +10,13 @@ import jax
 import jax.numpy as jnp
 from repr_cases import arrays, texts
 
+GOLDEN = Path(__file__).parents[1] / "tests/xla/golden"
+
 made = texts(arrays(jax.device_put, jnp.full))
 made["jax"] = jax.__version__
-Path(__file__).with_name("reprs.json").write_text(json.dumps(made, indent=0) + "\n")
+(GOLDEN / "reprs.json").write_text(json.dumps(made, indent=0) + "\n")
 
 # What has no counterpart: the layout of Python objects, and what begins with one underscore.
 names = [n for n in vars(jax.Array) if not n.startswith("_") or n.endswith("__")]
 names = sorted(set(names) - {"__slots__", "__weakref__", "__doc__"})
-Path(__file__).with_name("members.json").write_text(json.dumps(names, indent=0) + "\n")
+(GOLDEN / "members.json").write_text(json.dumps(names, indent=0) + "\n")
