@@ -164,6 +164,30 @@ def widened(x: np.ndarray) -> np.ndarray:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
+# Other shapes for one operand and for two, dtypes, and the checks of what has no derivative.
+SHAPE = (2, 3)
+ONE = (((0, 3),), ((),))  # other shapes for one operand
+TWO = (((0, 3), (0, 3)), ((), ()), ((), SHAPE), (SHAPE, ()))
+REALS = FLOATS + " " + INTS
+COMPLEX = "c64"
+FLAT = "jvp transpose second"  # nothing to differentiate
+
+
+def unary(
+    prim: Any, reference: Callable, low: float = -2.0, high: float = 2.0, **more: Any
+) -> Case:
+    """A row for one operand."""
+    return Case(
+        prim, [Arg(SHAPE, low, high)], reference, **{"dtypes": INEXACT, "also": ONE, **more}
+    )
+
+
+def binary(prim: Any, reference: Callable, first: Any = (), second: Any = (), **more: Any) -> Case:
+    """A row for two operands; `first` and `second` are their bounds."""
+    args = [Arg(SHAPE, *first), Arg(SHAPE, *second)]
+    return Case(prim, args, reference, **{"also": TWO, **more})
+
+
 def all_cases() -> list[Case]:
     """The rows of every family."""
     here = Path(__file__).parent

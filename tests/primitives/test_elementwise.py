@@ -10,7 +10,6 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-import scipy.special
 
 import weft
 from weft.errors import DtypeError, MissingRule, ShapeError
@@ -178,55 +177,8 @@ def test_numbers_take_the_other_operand_s_dtype():
     assert elementwise.eq(1.0, 1)
 
 
-def test_accuracy_is_kept_as_a_parameter_only_where_it_is_given():
-    highest = transcendental.AccuracyMode.HIGHEST
-    fun = lambda x: transcendental.exp(transcendental.exp(x, accuracy=highest))
-    first, second = weft.make_jaxpr(fun)(ONES).eqns
-    assert (first.params, second.params) == ({"accuracy": highest}, {})
-    bound = transcendental.Tolerance(rtol=1e-3, ulps=2)
-    got = weft.grad(lambda x: transcendental.log(x, accuracy=bound))(2.0)
-    assert got == 0.5
-
-
 def test_the_total_order_of_floats():
     x = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], np.float32)
     assert np.asarray(elementwise.lt_to_p.bind(x[:-1], x[1:])[0]).all()
     assert np.asarray(elementwise.le_to_p.bind(x[:-1], x[1:])[0]).all()
     assert np.asarray(elementwise.eq_to_p.bind(x, x)[0]).all()
-
-
-def test_exp2_is_exact_at_whole_numbers():
-    x = np.arange(-126, 128, dtype=np.float32)
-    np.testing.assert_array_equal(transcendental.exp2(x), np.exp2(x.astype(np.float64)))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_incomplete_gamma_and_beta_over_their_range(rng, dtype):
-    """The bounds that special.py states, where the values are not small."""
-    a = np.exp(rng.uniform(np.log(1e-2), np.log(1e4), 500)).astype(dtype)
-    x = (a * np.exp(rng.normal(size=500) * np.minimum(1, 2 / np.sqrt(a)))).astype(dtype)
-    b = np.exp(rng.uniform(np.log(1e-1), np.log(1e3), 500)).astype(dtype)
-    p = np.clip(rng.beta(a, b), 1e-6, 1 - 1e-6).astype(dtype)
-    wide = lambda *xs: [v.astype(np.float64) for v in xs]
-    with config.scope(enable_x64=True):
-        pairs = [
-            (special.igamma(a, x), scipy.special.gammainc(*wide(a, x)), 300),
-            (special.igammac(a, x), scipy.special.gammaincc(*wide(a, x)), 300),
-            (special.betainc(a, b, p), scipy.special.betainc(*wide(a, b, p)), 8000),
-        ]
-    for got, want, bound in pairs:
-        assert got.dtype == dtype
-        plain = want > 0.05
-        np.testing.assert_allclose(
-            np.asarray(got)[plain], want[plain], rtol=bound * np.finfo(dtype).eps
-        )
-
-
-def test_ends_of_incomplete_gamma_and_beta():
-    ends = np.array([0, 1, np.inf, -1], np.float32)
-    a, x = (v.ravel() for v in np.meshgrid(ends, ends))
-    np.testing.assert_allclose(special.igamma(a, x), scipy.special.gammainc(a, x), rtol=1e-6)
-    np.testing.assert_allclose(special.igammac(a, x), scipy.special.gammaincc(a, x), rtol=1e-6)
-    p = np.array([0, 0.5, 1, -1, 2, np.nan], np.float32)
-    a, b, p = (v.ravel() for v in np.meshgrid(ends, ends, p))
-    np.testing.assert_allclose(special.betainc(a, b, p), scipy.special.betainc(a, b, p), rtol=1e-6)

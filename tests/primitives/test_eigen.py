@@ -1,0 +1,101 @@
+"""Eigenvalues, singular values and reductions beyond the rows of cases_eigen.py."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import weft
+from tests.primitives.matrix_helpers import close, random, t, unitary
+from weft import lax
+
+linalg = lax.linalg
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_eigh(dtype, lower):
+    x = random((2, 5, 5), dtype)
+    half = np.tril(x, -1) if lower else np.triu(x, 1)
+    diagonal = np.eye(5) * x.real
+    h = (half + t(half) + diagonal).astype(dtype)
+    for v, w in (linalg.eigh(h), linalg.eigh(x, lower=lower, symmetrize_input=False)):
+        unitary(v)
+        close((v * w[..., None, :]) @ t(v), h)
+        close(w, np.linalg.eigvalsh(h))
+    v, w = linalg.eigh(h)
+    part_v, part_w = linalg.eigh(h, subset_by_index=(1, 4))
+    close(part_v, v[..., 1:4])
+    close(part_w, w[..., 1:4])
+
+
+def test_tridiagonal_and_hessenberg(dtype):
+    x = random((2, 5, 5), dtype)
+    h = x + t(x)
+    for lower, where in ((True, -1), (False, 1)):
+        a, d, e, taus = linalg.tridiagonal(h, lower=lower)
+        assert [y.dtype for y in (a, d, e, taus)] == [dtype, d.dtype, d.dtype, dtype]
+        for i in range(2):
+            close(scipy.linalg.eigvalsh_tridiagonal(d[i], e[i]), np.linalg.eigvalsh(h[i]))
+        close(np.diagonal(a, where, -2, -1).real, e)
+    a, taus = (np.asarray(y) for y in linalg.hessenberg(x))
+    reflections = np.zeros_like(a)
+    reflections[:, 1:, :4] = np.tril(a, -2)[:, 1:, :4]
+    q = np.zeros_like(a)
+    q[:, 0, 0] = 1
+    q[:, 1:, 1:] = linalg.householder_product(reflections[:, 1:, :4], taus)
+    close(q @ np.triu(a, -1) @ t(q), x)
+
+
+def test_eig_and_schur(dtype):
+    x = random((2, 5, 5), dtype)
+    w, left, right = (np.asarray(y) for y in linalg.eig(x))
+    close(x @ right, right * w[:, None], 10)
+    close(t(left) @ x, w[..., None] * t(left), 10)
+    close(np.linalg.norm(right, axis=-2), np.ones((2, 5), w.real.dtype))
+    for side in ("left", "right"):
+        other = {f"compute_{side}_eigenvectors": False}
+        assert len(linalg.eig(x, **other)) == 2
+    upper, z = linalg.schur(x)
+    unitary(z)
+    close(z @ upper @ t(z), x)
+    assert not np.tril(upper, -1 if dtype.kind == "c" else -2).any()
+    (alone,) = linalg.schur(x, compute_schur_vectors=False)
+    close(alone, upper)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (4, 4)])
+@pytest.mark.parametrize("algorithm", [None, linalg.SvdAlgorithm.QR])
+def test_svd(dtype, shape, algorithm):
+    x = random(shape, dtype)
+    k = min(shape[-2:])
+    for full in (False, True):
+        u, s, vh = linalg.svd(x, full_matrices=full, algorithm=algorithm)
+        unitary(u)
+        unitary(t(vh))
+        close((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x)
+        close(s, np.linalg.svd(x, compute_uv=False))
+    close(linalg.svd(x, compute_uv=False, algorithm=algorithm), s)
+    part = linalg.svd(x, full_matrices=False, subset_by_index=(1, 3), algorithm=algorithm)
+    for got, want in zip(part, (u[..., 1:3], s[..., 1:3], vh[..., 1:3, :]), strict=True):
+        close(got, want)
+
+
+def test_derivatives_of_equal_values():
+    """Of eigenvalues they are right; of vectors they are not, or 0 for singular ones, as in JAX."""
+    eye = np.eye(3, dtype=np.float32)
+    values = weft.grad(lambda x: linalg.eigh(x)[1].sum())(eye)
+    np.testing.assert_allclose(values, eye)
+    jac = np.asarray(weft.jacfwd(lambda x: linalg.eigh(x)[0])(eye))
+    assert not np.isfinite(jac).all()
+    np.testing.assert_allclose(weft.grad(lambda x: linalg.svd(x)[1].sum())(eye), eye)
+    assert np.isfinite(weft.jacfwd(lambda x: linalg.svd(x)[0])(eye)).all()
+    dw = weft.grad(
+        lambda x: linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[
+            0
+        ].real.sum()
+    )(eye)
+    np.testing.assert_allclose(dw, eye, atol=1e-6)
+
+
+def test_deprecated_names():
+    with pytest.warns(DeprecationWarning, match="use_magma is deprecated"):
+        linalg.eig(np.eye(5, dtype=np.float32), use_magma=False)

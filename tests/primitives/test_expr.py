@@ -1,0 +1,61 @@
+"""What `Expr` writes is what its operators say in NumPy."""
+
+import numpy as np
+import pytest
+
+from weft.primitives.elementwise import Elementwise
+from weft.primitives.expr import Expr, concatenate_exprs, count_along
+
+X = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]], np.float32)
+Y = np.array([[2.0, 4.0, -1.0], [0.5, 1.0, 8.0]], np.float32)
+Z = (X + 1j * Y).astype(np.complex64)
+
+
+def run(write, *xs):
+    """The value of a formula whose result has the type of its first operand."""
+    op = lambda hlo, aval, *values: write(*(Expr(hlo, v) for v in values)).value
+    return np.asarray(Elementwise("toy", op, takes="any").bind(*xs)[0])
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x, y: 1 - x * y + 2 / y - (x - 1) / 2,
+        lambda x, y: abs(-x) + y,
+        lambda x, y: 2.0 * x + 3 * y,
+    ],
+)
+def test_arithmetic(formula):
+    np.testing.assert_allclose(run(formula, X, Y), formula(X, Y), rtol=1e-6)
+
+
+def test_comparisons_choose():
+    got = run(lambda x, y: ((x < y) & ~(x <= 0) | (y >= 8)).select(x, y), X, Y)
+    np.testing.assert_array_equal(got, np.where((X < Y) & ~(X <= 0) | (Y >= 8), X, Y))
+    got = run(lambda x: (x > 0).select(x, 0), X)
+    np.testing.assert_array_equal(got, np.maximum(X, 0))
+
+
+def test_shapes():
+    turned = lambda x: x.transpose((1, 0)).reshape((6,)).slice_axis(0, 6).reshape((3, 2))
+    np.testing.assert_array_equal(run(lambda x: turned(x).transpose((1, 0)), X), X)
+    got = run(lambda x: concatenate_exprs([x.slice_axis(2, 3), x.slice_axis(0, 2)], -1), X)
+    np.testing.assert_array_equal(got, np.roll(X, 1, 1))
+    got = run(lambda x: x.pad((0, 1), (0, -1), 7.0), X)
+    np.testing.assert_array_equal(got, np.pad(X, ((0, 0), (1, 0)), constant_values=7)[:, :3])
+    row = run(lambda x: x + x.slice((0, 0), (1, 3)).reshape((3,)).broadcast((2, 3), (1,)), X)
+    np.testing.assert_array_equal(row, X + X[0])
+
+
+def test_a_shorter_shape_repeats_along_the_last_axes():
+    got = run(lambda x: x * x.slice_axis(0, 1).reshape((2,)), X)
+    np.testing.assert_array_equal(got, X * X[:, :1])
+
+
+def test_parts_bits_and_counts():
+    np.testing.assert_array_equal(run(lambda z: z.conjugate(), Z), Z.conj())
+    np.testing.assert_array_equal(run(lambda x: x.part("real").conjugate(), X), X)
+    same = run(lambda x: (x.bitcast(np.int32) & -1 ^ 0).bitcast(np.float32), X)
+    np.testing.assert_array_equal(same, X)
+    got = run(lambda x: count_along(x.hlo, x.aval, 1), X)
+    np.testing.assert_array_equal(got, np.arange(3, dtype=np.float32) + 0 * X)

@@ -1,0 +1,75 @@
+"""LU and QR factorizations beyond the rows of cases_factorizations.py."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from tests.primitives.matrix_helpers import close, random, t, unitary
+from weft import lax
+from weft.primitives import factorizations
+
+linalg = lax.linalg
+
+
+def exchanged(pivots, n):
+    order = np.arange(n)
+    for i, p in enumerate(pivots):
+        order[[i, p]] = order[[p, i]]
+    return order
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (1, 4), (2, 5, 5), (6, 3), (3, 6)])
+def test_lu(dtype, shape):
+    x = random(shape, dtype)
+    y, pivots, order = linalg.lu(x)
+    (getrf,) = scipy.linalg.get_lapack_funcs(("getrf",), (x,))
+    for i in np.ndindex(shape[:-2]):
+        want, places, _ = getrf(x[i])
+        close(y[i], want, 10)
+        np.testing.assert_array_equal(pivots[i], places)
+        np.testing.assert_array_equal(order[i], exchanged(places, shape[-2]))
+
+
+@pytest.mark.parametrize("k", [3, 16, 30])  # written out, and in a loop
+def test_permutations_of_pivots(k, rng):
+    pivots = np.stack([[rng.integers(i, k + 4) for i in range(k)] for _ in range(3)]).astype("i4")
+    got = linalg.lu_pivots_to_permutation(pivots, k + 4)
+    np.testing.assert_array_equal(got, [exchanged(p, k + 4) for p in pivots])
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (4, 4)])
+@pytest.mark.parametrize("full", [False, True])
+def test_qr(dtype, shape, full):
+    x = random(shape, dtype)
+    q, r = linalg.qr(x, full_matrices=full)
+    unitary(q)
+    close(q @ r, x)
+    assert not np.tril(r, -1).any()
+    q, r, p = linalg.qr(x, full_matrices=full, pivoting=True)
+    unitary(q)
+    close(q @ r, np.take_along_axis(x, np.asarray(p)[..., None, :], -1))
+    sizes = np.abs(np.diagonal(r, axis1=-2, axis2=-1))
+    assert (np.diff(sizes) <= 1e-5).all()
+
+
+def test_reflections(dtype):
+    x = random((2, 6, 3), dtype)
+    geqrf, orgqr = scipy.linalg.get_lapack_funcs(
+        ("geqrf", "ungqr" if dtype.kind == "c" else "orgqr"), (x,)
+    )
+    a, taus = (np.stack(y) for y in zip(*[geqrf(m)[:2] for m in x], strict=True))
+    q = linalg.householder_product(a, taus)
+    close(q, np.stack([orgqr(m, s)[0] for m, s in zip(a, taus, strict=True)]))
+    square = np.concatenate([a, np.zeros((2, 6, 3), dtype)], -1)
+    q = np.asarray(linalg.householder_product(square, taus))  # all of Q
+    c = random((2, 6, 4), dtype, 1)
+    close(linalg.ormqr(a, taus, c), q @ c)
+    close(linalg.ormqr(a, taus, c, transpose=True), t(q) @ c)
+    close(linalg.ormqr(a, taus, t(c), left=False), t(c) @ q)
+    close(linalg.ormqr(a, taus, t(c), left=False, transpose=True), t(c) @ t(q))
+
+
+def test_lu_solve():
+    a, b = random((2, 5, 5), np.float32), random((2, 5, 2), np.float32, 1)
+    factors, _, order = linalg.lu(a)
+    close(factorizations.lu_solve(factors, order, b), np.linalg.solve(a, b), 10)

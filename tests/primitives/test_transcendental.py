@@ -1,0 +1,23 @@
+"""Exponentials and powers beyond the rows of cases_transcendental.py."""
+
+import numpy as np
+
+import weft
+from weft.primitives import transcendental
+
+ONES = np.ones(3, np.float32)
+
+
+def test_accuracy_is_kept_as_a_parameter_only_where_it_is_given():
+    highest = transcendental.AccuracyMode.HIGHEST
+    fun = lambda x: transcendental.exp(transcendental.exp(x, accuracy=highest))
+    first, second = weft.make_jaxpr(fun)(ONES).eqns
+    assert (first.params, second.params) == ({"accuracy": highest}, {})
+    bound = transcendental.Tolerance(rtol=1e-3, ulps=2)
+    got = weft.grad(lambda x: transcendental.log(x, accuracy=bound))(2.0)
+    assert got == 0.5
+
+
+def test_exp2_is_exact_at_whole_numbers():
+    x = np.arange(-126, 128, dtype=np.float32)
+    np.testing.assert_array_equal(transcendental.exp2(x), np.exp2(x.astype(np.float64)))
