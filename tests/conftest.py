@@ -1,12 +1,17 @@
 """Settings every test runs under; they are made before the first `import weft`.
 
 What pytest itself is told (warnings are errors, import mode) stands in pyproject.toml.
-`pytest --all` runs every case of every table, with programs compiled as for users.
+`pytest --all` runs every case of every table, with programs compiled as for users; without it, a
+test marked `sample(one_in=n)` runs one of n of its cases, which are the same in every run.
 """
 
+import collections
 import importlib.metadata
+import itertools
 import os
 import sys
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +51,50 @@ os.environ.setdefault("WEFT_CACHE_DIR", str(CHECKOUT / ".cache" / "weft"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="every case of every table of tests")
+
+
+@pytest.hookimpl(trylast=True)  # after the choice that -k makes
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases that are not in the sample of their test."""
+    if ALL:
+        return
+    tests = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sample") and hasattr(item, "callspec"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[str] = set()
+    for cases in tests.values():
+        share = cases[0].get_closest_marker("sample").kwargs["one_in"]
+        left_out |= {case.nodeid for case in cases} - sample(cases, -(-len(cases) // share))
+    config.hook.pytest_deselected(items=[i for i in items if i.nodeid in left_out])
+    items[:] = [i for i in items if i.nodeid not in left_out]
+
+
+def sample(cases: Sequence[pytest.Function], count: int) -> set[str]:
+    """Which of a test's cases to run: about `count`, the same in every run.
+
+    Every value of every parameter is in one of them, and of pairs of values as many as can be.
+    """
+
+    def met(case: pytest.Function) -> set:
+        values = [(name, id(value)) for name, value in sorted(case.callspec.params.items())]
+        return {*values, *itertools.combinations(values, 2)}
+
+    def gain(case: pytest.Function) -> tuple[int, int]:
+        new = met(case) - seen
+        return sum(isinstance(x[0], str) for x in new), len(new)
+
+    left = sorted(cases, key=lambda case: zlib.crc32(case.nodeid.encode()))
+    seen: set = set()
+    chosen: set[str] = set()
+    while left:
+        best = max(left, key=gain)
+        if len(chosen) >= count and gain(best)[0] == 0:
+            break
+        left.remove(best)
+        chosen.add(best.nodeid)
+        seen |= met(best)
+    return chosen
 
 
 @pytest.fixture
