@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.api.functions import avals_of
 from weft.api.shape_struct import ShapeDtypeStruct
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
@@ -44,7 +44,7 @@ class Wrapped(Protocol):
         """Stage and write StableHLO at the types of these arguments."""
 
 
-class ArgInfo(Record):
+class ArgInfo(HasAval, Record):
     """The type of an argument, and whether its buffer is given away."""
 
     __slots__ = ("aval", "donated")
@@ -52,14 +52,6 @@ class ArgInfo(Record):
     def __init__(self, aval: ShapedArray, donated: bool):
         self.aval = aval
         self.donated = donated
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
 
 
 class _Stage:

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from weft import dtypes
-from weft.errors import DtypeError
+from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
 
 
@@ -131,6 +131,43 @@ class ShapedArray(AbstractValue):
         return found
 
     at_least_vspace = to_tangent_aval = to_tangent
+
+
+class HasAval:
+    """What can be read off the type of a value: arrays and traced values have these members."""
+
+    __slots__ = ()
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype came from a Python number and yields to others."""
+        return self.aval.weak_type
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise ShapeError(f"len(): needs an array with an axis; got {self.aval}.")
+        return self.aval.shape[0]
 
 
 _INTERNED: dict[tuple, ShapedArray] = {}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.errors import (
     ConcretizationTypeError,
     ShapeError,
@@ -125,7 +125,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
-class Tracer:
+class Tracer(HasAval):
     """A value under interpretation: it has a type, `aval`, and belongs to a trace."""
 
     __slots__ = ("__weakref__", "aval", "owner")
@@ -137,26 +137,6 @@ class Tracer:
     def __init__(self, trace: Trace, aval: ShapedArray):
         self.owner = trace
         self.aval = aval
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
 
     def origin(self) -> str:
         """Where the value comes from, for errors: `made by sin at model.py:12`."""
@@ -229,11 +209,6 @@ class Tracer:
         hint = "return the array from the function and export the result."
         value = self.concrete(TracerArrayConversionError, "__dlpack__", hint)
         return value.__dlpack__(*args, **kwargs)
-
-    def __len__(self) -> int:
-        if not self.aval.shape:
-            raise ShapeError(f"len(): needs an array with an axis; got {self.aval}.")
-        return self.aval.shape[0]
 
     def __iter__(self) -> Iterator:
         if not self.aval.shape:

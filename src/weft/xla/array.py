@@ -14,7 +14,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.aval import HasAval, ShapedArray, is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.mesh.client import default_device
@@ -47,7 +47,7 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     """
     if type(x) is ArrayImpl:
         if x.is_deleted():
-            raise deleted(x)
+            raise deleted_error(x)
         if sharding is None or (x._sharding == sharding and (x._committed or not committed)):
             return x
         return moved(x, sharding)
@@ -114,13 +114,13 @@ def host_view(x: Any) -> np.ndarray:
         return np.asarray(memoryview(x))  # waits for a small result ten times faster than below
     except BufferError:  # deleted, on another device, or of a dtype that NumPy does not know
         if x.is_deleted():
-            raise deleted(x) from None
+            raise deleted_error(x) from None
     if x._sharding.num_devices > 1 or not x._sharding.is_fully_addressable:
         return assembled(x)
     return on_host(x)
 
 
-def deleted(x: Any) -> DeletedError:
+def deleted_error(x: Any) -> DeletedError:
     """The error for using an array that is gone."""
     return DeletedError(
         f"array: must not be used after it was deleted or donated; got {x.aval}. Hint: use the "
@@ -170,7 +170,7 @@ class _ArrayMeta(type):
         return dir(ArrayImpl)
 
 
-class Array(metaclass=_ArrayMeta):
+class Array(HasAval, metaclass=_ArrayMeta):
     """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
 
     Not to be called: arrays come from `jnp.array` and its kin.
@@ -191,39 +191,14 @@ class Array(metaclass=_ArrayMeta):
     # -- its type
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the elements."""
-        return self.aval.dtype
-
-    @property
     def __numpy_dtype__(self) -> np.dtype:
         return self.aval.dtype
 
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype came from a Python number and yields to others."""
-        return self.aval.weak_type
-
-    # -- where it lies
+    # -- its devices
 
     @property
     def sharding(self) -> Any:
-        """How the array lies on devices."""
+        """Which part of the array each device holds."""
         return self._sharding
 
     @property
@@ -255,14 +230,14 @@ class Array(metaclass=_ArrayMeta):
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on this process's devices."""
         if self.is_deleted():
-            raise deleted(self)
+            raise deleted_error(self)
         return shards_of(self)
 
     @property
     def global_shards(self) -> list[Shard]:
         """The parts of the array on all devices; those of other processes are without data."""
         if self.is_deleted():
-            raise deleted(self)
+            raise deleted_error(self)
         return shards_of(self, everywhere=True)
 
     def addressable_data(self, index: int = 0) -> Any:
@@ -274,7 +249,7 @@ class Array(metaclass=_ArrayMeta):
     def copy_to_host_async(self) -> None:
         """Start copying the content to the host; reading it then waits less."""
         if self.is_deleted():
-            raise deleted(self)
+            raise deleted_error(self)
         for part in [self] if self._sharding.num_devices == 1 else self._arrays:
             part._copy_single_device_array_to_host_async()
 
@@ -302,7 +277,7 @@ class Array(metaclass=_ArrayMeta):
         copy: bool | None = None,
     ) -> Any:
         if self.is_deleted():
-            raise deleted(self)
+            raise deleted_error(self)
         self._on_one_device("__dlpack__")
         elsewhere = dl_device is not None and tuple(dl_device) != self.__dlpack_device__()
         if elsewhere and (tuple(dl_device or ()) != (1, 0) or copy is False):
@@ -360,11 +335,6 @@ class Array(metaclass=_ArrayMeta):
             raise TypeError(f"index(): needs an integer array without axes; got {self.aval}.")
         return int(host_view(self))
 
-    def __len__(self) -> int:
-        if not self.aval.shape:
-            raise ShapeError(f"len(): needs an array with an axis; got {self.aval}.")
-        return self.aval.shape[0]
-
     def __iter__(self) -> Iterator:
         if not self.aval.shape:
             raise ShapeError(f"iter(): needs an array with an axis; got {self.aval}.")
@@ -393,7 +363,7 @@ def _guarded(name: str, doc: str) -> Callable[..., Any]:
 
     def call(self: Any) -> Any:
         if self.is_deleted():
-            raise deleted(self)
+            raise deleted_error(self)
         return method(self)
 
     call.__name__, call.__doc__ = name, doc
@@ -413,8 +383,9 @@ _ENGINE_METHODS = {
 
 def _attach() -> None:
     """Give the engine's class the members of `Array`."""
-    for name, member in vars(Array).items():
-        if name not in ("__new__", "__dict__", "__weakref__", "__module__", "__annotations__"):
+    left = ("__new__", "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__")
+    for name, member in {**vars(HasAval), **vars(Array)}.items():
+        if name not in left:
             setattr(ArrayImpl, name, member)
     for name, doc in _ENGINE_METHODS.items():
         setattr(ArrayImpl, name, _guarded(name, doc))
