@@ -191,7 +191,7 @@ def compile_only(n: int) -> int:
 
     from jaxlib import _jax
     from weft.primitives.constant import write_consts
-    from weft.xla.callbacks import parsed
+    from weft.xla.callbacks import parse_module
     from weft.xla.hlo import Builder
     from weft.xla.lower import lower_jaxpr
     from weft.mesh.plugins import find_cuda_tools, find_plugins, load_plugin
@@ -221,7 +221,7 @@ def compile_only(n: int) -> int:
             tools = find_cuda_tools() or ""
             flags = [("xla_gpu_autotune_level", "0"), ("xla_gpu_cuda_data_dir", tools)]
             given.env_option_overrides = flags
-            text = parsed(hlo.module(name))
+            text = parse_module(hlo.module(name))
             devices[0].client.compile(text, _jax.DeviceList(tuple(devices)), given)
             print(f"{name:<12} compiles in {time.perf_counter() - start:.2f} s", flush=True)
         except Exception as error:  # one that fails is a line of the report

@@ -96,8 +96,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         if isinstance(treedef, PyTreeDef):  # raised by the user's own unflattening function
             raise
         raise TypeError(
-            f"tree.unflatten: the first argument must be a PyTreeDef; got {_a(type(treedef))}. "
-            "Hint: tree.unflatten(treedef, leaves)"
+            f"tree.unflatten: the first argument must be a PyTreeDef; got "
+            f"{_with_article(type(treedef))}. Hint: tree.unflatten(treedef, leaves)"
         ) from None
     except ValueError as error:
         problem = str(error).partition(" for PyTreeDef")[0].lower()
@@ -154,14 +154,14 @@ def _flatten_error(tree: Any, error: Exception) -> PytreeError | None:
     if isinstance(error.__cause__, RecursionError):
         return PytreeError(
             "pytree: a tree must be finite, and nest less deep than the recursion limit; "
-            f"got {_a(type(tree))} that holds itself or nests deeper."
+            f"got {_with_article(type(tree))} that holds itself or nests deeper."
         )
     if str(error).startswith("Comparator raised"):
         found = next(_unsortable(tree, ()), None)
         if found is not None:
             path, keys = found
             return PytreeError(
-                f"pytree: the keys of a dict must sort; got {_listed(keys)} "
+                f"pytree: the keys of a dict must sort; got {_list_items(keys)} "
                 f"at {keystr(path) or 'the root'}. "
                 "Hint: collections.OrderedDict(d) keeps the order it has."
             )
@@ -306,7 +306,7 @@ def register_pytree_node_class(cls: Cls) -> Cls:
     [1, 2, 3]
     """
     names = ("tree_flatten", "tree_unflatten")
-    _, unflatten_func = _methods("register_pytree_node_class", cls, names)
+    _, unflatten_func = _get_methods("register_pytree_node_class", cls, names)
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), unflatten_func)
     return cls
 
@@ -330,7 +330,7 @@ def register_pytree_with_keys_class(cls: Cls) -> Cls:
     [((GetAttrKey(name='value'),), 1)]
     """
     names = ("tree_flatten_with_keys", "tree_unflatten")
-    _, unflatten_func = _methods("register_pytree_with_keys_class", cls, names)
+    _, unflatten_func = _get_methods("register_pytree_with_keys_class", cls, names)
     plain = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     keyed = operator.methodcaller("tree_flatten_with_keys")
     register_pytree_with_keys(cls, keyed, unflatten_func, plain)
@@ -380,7 +380,8 @@ def register_dataclass(
         meta_fields = [f.name for f in kept if f.metadata.get("static", False)]
     if both := set(data_fields) & set(meta_fields):
         raise PytreeError(
-            f"{op}: no field may be both data and metadata; got {_listed(sorted(both))} in both."
+            f"{op}: no field may be both data and metadata; got "
+            f"{_list_items(sorted(both))} in both."
         )
     if fields is not None:
         _require_init_fields(op, fields, {*data_fields, *meta_fields}, set(drop_fields))
@@ -432,7 +433,7 @@ def _register(op: str, nodetype: type, register: Callable[[], Any]) -> None:
         raise PytreeError(f"{op}: a class registers once; got {nodetype!r} again.") from None
 
 
-def _methods(op: str, cls: type, names: Sequence[str]) -> list[Any]:
+def _get_methods(op: str, cls: type, names: Sequence[str]) -> list[Any]:
     if missing := [name for name in names if not hasattr(cls, name)]:
         raise TypeError(
             f"{op}: the class must define {' and '.join(names)}; "
@@ -449,13 +450,14 @@ def _require_init_fields(
     rule = f"{op}: data_fields and meta_fields must be the dataclass's fields with init=True"
     if missing := sorted(wanted - given - dropped):
         raise PytreeError(
-            f"{rule}; got none of {_listed(missing)}. Hint: drop_fields={missing} leaves them out."
+            f"{rule}; got none of {_list_items(missing)}. "
+            f"Hint: drop_fields={missing} leaves them out."
         )
     if unexpected := sorted(given - wanted):
         hint = ""
         if left_out := [name for name in unexpected if any(f.name == name for f in fields)]:
             hint = f" Hint: drop_fields={left_out} leaves them out."
-        raise PytreeError(f"{rule}; got also {_listed(unexpected)}.{hint}")
+        raise PytreeError(f"{rule}; got also {_list_items(unexpected)}.{hint}")
 
 
 def _register_builtins() -> None:
@@ -648,7 +650,9 @@ def _open_with_keys(tree: Any) -> tuple[Iterable[tuple[KeyEntry, Any]], Any] | N
 
 def _one_level(op: str, opened: tuple[Any, Any] | None, tree: Any) -> tuple[Any, Any]:
     if opened is None:
-        raise PytreeError(f"{op}: the tree must be a node; got a leaf of type {_name(type(tree))}.")
+        raise PytreeError(
+            f"{op}: the tree must be a node; got a leaf of type {_class_name(type(tree))}."
+        )
     return opened
 
 
@@ -670,7 +674,7 @@ def _mismatches(
         or x.aux != y.aux
         or len(x.children) != len(y.children)
     ):
-        yield Mismatch(path, *_contrast(x, y, _describe(x, first), _describe(y, second)))
+        yield Mismatch(path, *_contrast_nodes(x, y, _describe(x, first), _describe(y, second)))
         return
     for key, a, b in zip(y.keys, x.children, y.children):
         yield from _mismatches(a, b, open_first, open_second, (*path, key), prefix)
@@ -714,26 +718,34 @@ def _open_treedef(treedef: PyTreeDef) -> _Node | None:
 def _describe(node: _Node | None, value: Any) -> str:
     """One level of a tree in words."""
     if node is None:
-        return "a leaf" if isinstance(value, PyTreeDef) else f"a leaf of type {_name(type(value))}"
+        return (
+            "a leaf"
+            if isinstance(value, PyTreeDef)
+            else f"a leaf of type {_class_name(type(value))}"
+        )
     kind, aux = node.kind, node.aux
     if kind is type(None):
         return "None"
     if kind in (list, tuple):
-        return f"{_a(kind)} of length {len(node.children)}"
+        return f"{_with_article(kind)} of length {len(node.children)}"
     if kind in _DICTS:
         keys = [key.key for key in node.keys]
-        held = f"keys {_listed(keys)}" if keys else "no keys"
+        held = f"keys {_list_items(keys)}" if keys else "no keys"
         factory = f" and default {aux[0]!r}" if kind is collections.defaultdict else ""
-        return f"{_a(kind)} with {held}{factory}"
-    return _a(kind) if aux is None else f"{_a(kind)} with metadata {_short(aux)}"
+        return f"{_with_article(kind)} with {held}{factory}"
+    return (
+        _with_article(kind)
+        if aux is None
+        else f"{_with_article(kind)} with metadata {_shorten(aux)}"
+    )
 
 
-def _contrast(x: _Node | None, y: _Node | None, expected: str, given: str) -> tuple[str, str]:
+def _contrast_nodes(x: _Node | None, y: _Node | None, expected: str, given: str) -> tuple[str, str]:
     """Two descriptions, told apart where they are too long or read alike."""
     if x is None or y is None:
         return expected, given
     if x.kind is y.kind and x.kind in _DICTS and max(len(x.keys), len(y.keys)) > _LISTED:
-        expected, given = _dict_apart(x, y), _dict_apart(y, x)
+        expected, given = _describe_extra_keys(x, y), _describe_extra_keys(y, x)
     if expected != given:
         return expected, given
     if x.kind is not y.kind:
@@ -744,27 +756,27 @@ def _contrast(x: _Node | None, y: _Node | None, expected: str, given: str) -> tu
     return expected, f"{given} that compares unequal"
 
 
-def _dict_apart(node: _Node, other: _Node) -> str:
+def _describe_extra_keys(node: _Node, other: _Node) -> str:
     shared = set(other.keys)
     alone = [key.key for key in node.keys if key not in shared]
-    more = f" (only here: {_listed(alone)})" if alone else ""
-    return f"{_a(node.kind)} of {len(node.keys)} keys{more}"
+    more = f" (only here: {_list_items(alone)})" if alone else ""
+    return f"{_with_article(node.kind)} of {len(node.keys)} keys{more}"
 
 
-def _name(kind: type) -> str:
+def _class_name(kind: type) -> str:
     return kind.__qualname__.rpartition("<locals>.")[2]
 
 
-def _a(kind: type) -> str:
-    name = _name(kind)
+def _with_article(kind: type) -> str:
+    name = _class_name(kind)
     return f"an {name}" if name[0] in "aeioAEIO" else f"a {name}"
 
 
-def _listed(items: Sequence[Any]) -> str:
+def _list_items(items: Sequence[Any]) -> str:
     more = [f"and {len(items) - _LISTED} more"] if len(items) > _LISTED else []
-    return ", ".join([*map(_short, items[:_LISTED]), *more])
+    return ", ".join([*map(_shorten, items[:_LISTED]), *more])
 
 
-def _short(x: Any, limit: int = 80) -> str:
+def _shorten(x: Any, limit: int = 80) -> str:
     text = repr(x)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -19,7 +19,7 @@ from weft.mesh.sharding import Index, Sharding, SingleDeviceSharding, check_divi
 from weft.mesh.spec import PartitionSpec
 from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.xla.array import ArrayImpl, host_view, put
-from weft.xla.shards import Bounds, bounds, from_pieces, pieces
+from weft.xla.shards import Bounds, bounds, local_pieces, make_from_pieces
 
 __all__ = [
     "make_array_from_callback",
@@ -53,7 +53,7 @@ def make_array_from_callback(
     Array([0., 1., 2., 3., 4., 5., 6., 7.], dtype=float32)
     """
     op = "make_array_from_callback"
-    shape, sharding = tuple(shape), checked(op, sharding, tuple(shape), "the array")
+    shape, sharding = tuple(shape), check_sharding(op, sharding, tuple(shape), "the array")
     kind = None if dtype is None else dtypes.canonicalize(np.dtype(dtype))
     held: dict[Bounds, Any] = {}
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -66,12 +66,13 @@ def make_array_from_callback(
         if aval.shape != want:
             raise ShapeError(
                 f"{op}: data_callback must return the part asked for; got {aval} for "
-                f"{shown(index)} of an array of shape {shape}, whose parts have shape {want}."
+                f"{index_text(index)} of an array of shape {shape}, whose parts have shape {want}."
             )
         if dtype is None and kind not in (None, aval.dtype):
             raise TypeError(
-                f"{op}: data_callback must return one dtype; got {aval.dtype} for {shown(index)}, "
-                f"and {kind} before. Hint: dtype={str(kind)!r}, and x.astype in the callback."
+                f"{op}: data_callback must return one dtype; got {aval.dtype} for "
+                f"{index_text(index)}, and {kind} before. Hint: dtype={str(kind)!r}, "
+                "and x.astype in the callback."
             )
         kind = kind or aval.dtype
         held[key] = host_view(part) if type(part) is ArrayImpl else part
@@ -80,7 +81,7 @@ def make_array_from_callback(
             f"{op}: dtype must be given where this process holds no part of the array; got None "
             f"for {sharding}. Hint: dtype='float32'."
         )
-    return made(ShapedArray(shape, kind), sharding, held)
+    return make_array(ShapedArray(shape, kind), sharding, held)
 
 
 def make_array_from_single_device_arrays(
@@ -102,7 +103,7 @@ def make_array_from_single_device_arrays(
     op = "make_array_from_single_device_arrays"
     if not isinstance(arrays, list | tuple):
         raise TypeError(f"{op}: arrays must be a list; got a {type(arrays).__name__}. Hint: [x].")
-    shape, sharding = tuple(shape), checked(op, sharding, tuple(shape), "the array")
+    shape, sharding = tuple(shape), check_sharding(op, sharding, tuple(shape), "the array")
     local = sharding.addressable_devices_indices_map(shape)
     by_device: dict[Any, Any] = {}
     for i, x in enumerate(arrays):
@@ -170,14 +171,14 @@ def make_array_from_process_local_data(
         prefix_name="global_shape",
         full_name="local_data",
     )
-    return unflatten(tree, map(from_local, leaves, places, shapes))
+    return unflatten(tree, map(assemble_local, leaves, places, shapes))
 
 
-def from_local(local: Any, sharding: Any, shape: tuple[int, ...] | None) -> Any:
+def assemble_local(local: Any, sharding: Any, shape: tuple[int, ...] | None) -> Any:
     """One array of the parts that each process has."""
     op = "make_array_from_process_local_data"
     aval = typeof(local, op)
-    sharding = checked(op, sharding, None)
+    sharding = check_sharding(op, sharding, None)
     counts, places = sharding._tiles(aval.ndim)
     mine = [d in sharding.addressable_devices for d in sharding._device_assignment]
     here = [sorted(set(column)) for column in places[mine].T.tolist()]
@@ -207,18 +208,20 @@ def from_local(local: Any, sharding: Any, shape: tuple[int, ...] | None) -> Any:
     full = ShapedArray(shape, aval.dtype)
     if type(sharding) is SingleDeviceSharding:
         return put(host, sharding, committed=True)
-    return made(full, sharding, {key: host[local_part(key)] for key in pieces(full, sharding)})
+    return make_array(
+        full, sharding, {key: host[local_part(key)] for key in local_pieces(full, sharding)}
+    )
 
 
-def made(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
+def make_array(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
     """An array of its parts, over one device or several."""
     if type(sharding) is SingleDeviceSharding:
         (whole,) = held.values()
         return put(np.asarray(whole, aval.dtype), sharding, committed=True)
-    return from_pieces(aval, sharding, held)
+    return make_from_pieces(aval, sharding, held)
 
 
-def checked(op: str, sharding: Any, shape: tuple[int, ...] | None, what: str = "") -> Any:
+def check_sharding(op: str, sharding: Any, shape: tuple[int, ...] | None, what: str = "") -> Any:
     """A sharding of what stands for one, that fits a shape."""
     if not isinstance(sharding, Sharding | PartitionSpec | Device):
         raise TypeError(
@@ -231,7 +234,7 @@ def checked(op: str, sharding: Any, shape: tuple[int, ...] | None, what: str = "
     return sharding
 
 
-def shown(index: Index) -> str:
+def index_text(index: Index) -> str:
     """A tuple of slices as it is written."""
     parts = (":" if s == slice(None) else f"{s.start}:{s.stop}" for s in index)
     return f"x[{', '.join(parts)}]" if index else "x"

@@ -1,7 +1,7 @@
 """Why a jitted function is traced again: which part of a call differs from those seen before.
 
-`explain` is called where `config.explain_cache_misses` is on and no program is found; nothing is
-kept for it otherwise.
+`explain_call` is called where `config.explain_cache_misses` is on and no program is found; nothing
+is kept for it otherwise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CONTEXT = (*[o.name for o in OPTIONS if o.traced], "mapped axes", "mesh in scope
 _traced: weakref.WeakKeyDictionary[types.CodeType, Any] = weakref.WeakKeyDictionary()
 
 
-def explain(
+def explain_call(
     fun: Callable, rest: Callable, call: Call, earlier: Sequence[Call], is_kept: bool
 ) -> None:
     """Log why `fun` is traced for `call` when it has programs for `earlier` ones.
@@ -59,15 +59,15 @@ def explain(
         why = differences(fun, rest, call, earlier)
     else:
         why = unknown_function(fun)
-    say(fun, why)
+    log_reason(fun, why)
 
 
 def explain_function(fun: Callable) -> None:
     """Log why a function that has no programs is traced, unless it is for the first time."""
-    say(fun, unknown_function(fun))
+    log_reason(fun, unknown_function(fun))
 
 
-def say(fun: Callable, why: str) -> None:
+def log_reason(fun: Callable, why: str) -> None:
     """Log a reason, if there is one, with the user's line."""
     if why:
         place = source_line(get_traceback()) or "an unknown line"
@@ -132,7 +132,7 @@ def changes(fun: Callable, rest: Callable, old: Call, new: Call) -> tuple[list[s
         names = argument_names(rest, new.in_tree)
         for name, a, b in zip(names, old.avals, new.avals, strict=True):
             if a is not b:
-                texts.append(f"argument `{name}` was {typed(a)}, is {typed(b)}")
+                texts.append(f"argument `{name}` was {type_text(a)}, is {type_text(b)}")
                 hints.append(type_hint(a, b))
     for name, was, now in zip(CONTEXT, old.context, new.context, strict=True):
         if was != now:
@@ -144,7 +144,7 @@ def changes(fun: Callable, rest: Callable, old: Call, new: Call) -> tuple[list[s
     return texts, hints[0] if hints else ""
 
 
-def typed(aval: ShapedArray) -> str:
+def type_text(aval: ShapedArray) -> str:
     """A type, and whether it is weak."""
     return f"{aval}{' (weakly typed)' if aval.weak_type else ''}"
 

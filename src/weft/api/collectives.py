@@ -29,7 +29,7 @@ from weft.primitives.collective import (
     reduce_scatter_p,
 )
 from weft.primitives.collective import psum as sum_copies
-from weft.primitives.collective import pvary as vary
+from weft.primitives.collective import pvary as mark_varying
 from weft.primitives.copies import Groups, count_copies, name_text, named_axis
 from weft.primitives.elementwise import div
 from weft.primitives.families import normalize_axis
@@ -68,8 +68,8 @@ AxisIndexGroups = Sequence[Sequence[int]] | None
 _NUMBERS = (bool, int, float, complex)
 
 
-class Along(NamedTuple):
-    """What a collective is along: named axes in scope, how many copies that is, and groups."""
+class CollectiveAxes(NamedTuple):
+    """The axes of a collective: their names, how many copies there are along them, and groups."""
 
     names: tuple
     size: int
@@ -78,19 +78,21 @@ class Along(NamedTuple):
     positional: tuple[int, ...]  # axes of the operand, for reductions
 
     @property
-    def each(self) -> int:
+    def group_size(self) -> int:
         """How many copies are together, where groups are even."""
         return self.size if self.groups is None else len(self.groups[0])
 
-    def even(self) -> bool:
+    def has_even_groups(self) -> bool:
         return self.groups is None or len({len(g) for g in self.groups}) == 1
 
-    def spread(self, x: Any) -> Any:
+    def vary(self, x: Any) -> Any:
         """`x` as a value that may differ from device to device along the axes."""
-        return vary(x, self.tracked) if self.tracked else x
+        return mark_varying(x, self.tracked) if self.tracked else x
 
 
-def along(op: str, axis_name: Any, groups: AxisIndexGroups = None, reduces: bool = False) -> Along:
+def resolve_axes(
+    op: str, axis_name: Any, groups: AxisIndexGroups = None, reduces: bool = False
+) -> CollectiveAxes:
     """The axes that the user named, all in scope; to reductions, integers are axes of leaves."""
     given = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     positional = tuple([n for n in given if reduces and type(n) is int])
@@ -100,10 +102,10 @@ def along(op: str, axis_name: Any, groups: AxisIndexGroups = None, reduces: bool
     axes = [named_axis(op, n) for n in names]
     size = math.prod([a.size for a in axes])
     tracked = tuple([a.name for a in axes if a.tracked])
-    return Along(names, size, checked_groups(op, given, size, groups), tracked, positional)
+    return CollectiveAxes(names, size, check_groups(op, given, size, groups), tracked, positional)
 
 
-def checked_groups(op: str, names: tuple, size: int, groups: AxisIndexGroups) -> Groups | None:
+def check_groups(op: str, names: tuple, size: int, groups: AxisIndexGroups) -> Groups | None:
     """Groups of copies as tuples; an error unless each copy is in one."""
     if groups is None:
         return None
@@ -130,21 +132,21 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
     >>> weft.vmap(lambda x: x / weft.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.0))
     Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
     """
-    where = along("psum", axis_name, axis_index_groups, reduces=True)
-    return tree_map(lambda leaf: summed("psum", leaf, where), x)
+    where = resolve_axes("psum", axis_name, axis_index_groups, reduces=True)
+    return tree_map(lambda leaf: sum_leaf("psum", leaf, where), x)
 
 
-def summed(op: str, x: Any, where: Along) -> Any:
+def sum_leaf(op: str, x: Any, where: CollectiveAxes) -> Any:
     """The sum of a leaf."""
     aval = typeof(x, op)
     if dtypes.is_bool(aval.dtype):
         x = int(x) if type(x) is bool else convert_bool(x)
-    x = over_positions(op, x, where, reduce_sum)
-    if isinstance(x, _NUMBERS) and where.even():
-        return x * where.each
-    if isinstance(x, np.ndarray | np.generic) and where.even():
-        return x * x.dtype.type(where.each)  # type: ignore[operator]
-    return sum_copies(where.spread(x), where.names, where.groups) if where.names else x
+    x = reduce_positions(op, x, where, reduce_sum)
+    if isinstance(x, _NUMBERS) and where.has_even_groups():
+        return x * where.group_size
+    if isinstance(x, np.ndarray | np.generic) and where.has_even_groups():
+        return x * x.dtype.type(where.group_size)  # type: ignore[operator]
+    return sum_copies(where.vary(x), where.names, where.groups) if where.names else x
 
 
 def convert_bool(x: Any) -> Any:
@@ -154,7 +156,7 @@ def convert_bool(x: Any) -> Any:
     return convert(x, np.dtype(np.int32))
 
 
-def over_positions(op: str, x: Any, where: Along, reduce: Callable) -> Any:
+def reduce_positions(op: str, x: Any, where: CollectiveAxes, reduce: Callable) -> Any:
     """A leaf reduced over those of its own axes that were named."""
     if not where.positional:
         return x
@@ -174,37 +176,37 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = N
     >>> weft.vmap(lambda x: x - weft.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([-1.,  0.,  1.], dtype=float32)
     """
-    where = along("pmean", axis_name, axis_index_groups, reduces=True)
+    where = resolve_axes("pmean", axis_name, axis_index_groups, reduces=True)
 
     def mean(leaf: Any) -> Any:
         shape = typeof(leaf, "pmean").shape
-        total = summed("pmean", leaf, where)
+        total = sum_leaf("pmean", leaf, where)
         if type(total) in _NUMBERS:
-            return total / where.each
+            return total / where.group_size
         dtype = typeof(total).dtype
         total = total if dtypes.is_inexact(dtype) else convert(total, dtypes.default_float())
         dtype = typeof(total).dtype
-        if where.even():
-            count = where.each * math.prod([shape[a] for a in where.positional])
+        if where.has_even_groups():
+            count = where.group_size * math.prod([shape[a] for a in where.positional])
             return div(total, literal(float(count), dtype))
-        sizes = summed("pmean", convert(1.0, dtype), where)
+        sizes = sum_leaf("pmean", convert(1.0, dtype), where)
         return div(total, broadcast_in_dim(sizes, typeof(total).shape, ()))
 
     return tree_map(mean, x)
 
 
-def extremum(prim: Any, reduce: Callable) -> Callable:
+def make_extremum(prim: Any, reduce: Callable) -> Callable:
     """What `pmax` and `pmin` do with a pytree."""
 
     def apply(x: Any, axis_name: AxisName, groups: AxisIndexGroups) -> Any:
-        where = along(prim.name, axis_name, groups, reduces=True)
+        where = resolve_axes(prim.name, axis_name, groups, reduces=True)
 
         def one(leaf: Any) -> Any:
             typeof(leaf, prim.name)
-            y = over_positions(prim.name, leaf, where, reduce)
+            y = reduce_positions(prim.name, leaf, where, reduce)
             if not where.names:
                 return y
-            y = where.spread(y)
+            y = where.vary(y)
             return prim.bind(y, axes=where.names, axis_index_groups=where.groups)[0]
 
         return tree_map(one, x)
@@ -212,7 +214,7 @@ def extremum(prim: Any, reduce: Callable) -> Callable:
     return apply
 
 
-_pmax, _pmin = extremum(pmax_p, reduce_max), extremum(pmin_p, reduce_min)
+_pmax, _pmin = make_extremum(pmax_p, reduce_max), make_extremum(pmin_p, reduce_min)
 
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
@@ -259,7 +261,7 @@ def all_gather(
     Array([[0., 1.],
            [0., 1.]], dtype=float32)
     """
-    where = along("all_gather", axis_name, axis_index_groups)
+    where = resolve_axes("all_gather", axis_name, axis_index_groups)
     check_even("all_gather", where.groups)
     prim = all_gather_p
     params: dict[str, Any] = {"axis_index_groups": where.groups}
@@ -276,10 +278,10 @@ def all_gather(
     def gather(leaf: Any) -> Any:
         k = normalize_axis("all_gather", axis, typeof(leaf, "all_gather").ndim + (not tiled))
         return prim.bind(
-            where.spread(leaf),
+            where.vary(leaf),
             all_gather_dimension=k,
             axis_name=where.names,
-            axis_size=where.each,
+            axis_size=where.group_size,
             tiled=bool(tiled),
             **params,
         )[0]
@@ -304,7 +306,7 @@ def psum_scatter(
     >>> weft.vmap(lambda x: weft.lax.psum_scatter(x, "i"), axis_name="i")(jnp.ones((3, 3)))
     Array([3., 3., 3.], dtype=float32)
     """
-    where = along("psum_scatter", axis_name, axis_index_groups)
+    where = resolve_axes("psum_scatter", axis_name, axis_index_groups)
     check_even("psum_scatter", where.groups)
 
     def scatter(leaf: Any) -> Any:
@@ -314,10 +316,10 @@ def psum_scatter(
         k = normalize_axis("psum_scatter", scatter_dimension, aval.ndim)
         check_parts("psum_scatter: the size of scatter_dimension", aval, k, where, tiled)
         return reduce_scatter_p.bind(
-            where.spread(leaf),
+            where.vary(leaf),
             axis_index_groups=where.groups,
             axis_name=where.names,
-            axis_size=where.each,
+            axis_size=where.group_size,
             scatter_dimension=k,
             tiled=bool(tiled),
         )[0]
@@ -325,15 +327,16 @@ def psum_scatter(
     return tree_map(scatter, x)
 
 
-def check_parts(what: str, aval: ShapedArray, k: int, where: Along, tiled: bool) -> None:
+def check_parts(what: str, aval: ShapedArray, k: int, where: CollectiveAxes, tiled: bool) -> None:
     """Raise unless axis `k` falls into a part for each copy, of size 1 if not `tiled`."""
     n = aval.shape[k]
-    if n % where.each if tiled else n != where.each:
+    if n % where.group_size if tiled else n != where.group_size:
         whose = "" if where.groups is None else "the groups along "
         fit = "divisible by" if tiled else "equal to"
-        hint = "" if tiled or n % where.each else " Hint: tiled=True is for parts of the axis."
+        size = where.group_size
+        hint = "" if tiled or n % size else " Hint: tiled=True is for parts of the axis."
         raise ShapeError(
-            f"{what} must be {fit} the size of {whose}axis {name_text(where.names)}, {where.each}; "
+            f"{what} must be {fit} the size of {whose}axis {name_text(where.names)}, {size}; "
             f"got {n} (axis {k} of {aval}).{hint}"
         )
 
@@ -361,7 +364,7 @@ def all_to_all(
     Array([[0., 2.],
            [1., 3.]], dtype=float32)
     """
-    where = along("all_to_all", axis_name, axis_index_groups)
+    where = resolve_axes("all_to_all", axis_name, axis_index_groups)
     check_even("all_to_all", where.groups)
 
     def exchange(leaf: Any) -> Any:
@@ -379,13 +382,13 @@ def all_to_all(
     return tree_map(exchange, x)
 
 
-def bind_exchange(x: Any, where: Along, split: int, concat: int, tiled: bool) -> Any:
+def bind_exchange(x: Any, where: CollectiveAxes, split: int, concat: int, tiled: bool) -> Any:
     """The exchange of parts of `x`, joined."""
     return all_to_all_p.bind(
-        where.spread(x),
+        where.vary(x),
         axis_index_groups=where.groups,
         axis_name=where.names[0] if len(where.names) == 1 else where.names,
-        axis_size=where.each,
+        axis_size=where.group_size,
         concat_axis=concat,
         split_axis=split,
         tiled=bool(tiled),
@@ -416,12 +419,12 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     >>> weft.vmap(lambda x: weft.lax.ppermute(x, "i", shift), axis_name="i")(jnp.arange(1.0, 4.0))
     Array([0., 1., 2.], dtype=float32)
     """
-    return permuted("ppermute", x, axis_name, perm)
+    return permute_leaves("ppermute", x, axis_name, perm)
 
 
-def permuted(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+def permute_leaves(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
     """`ppermute` in the name of `op`."""
-    where = along(op, axis_name)
+    where = resolve_axes(op, axis_name)
     pairs = tuple([(operator.index(i), operator.index(j)) for i, j in perm])
     for k, what in enumerate(("sources", "destinations")):
         ends = [pair[k] for pair in pairs]
@@ -433,7 +436,7 @@ def permuted(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int
 
     def send(leaf: Any) -> Any:
         typeof(leaf, op)
-        return ppermute_p.bind(where.spread(leaf), axis_name=where.names, perm=pairs)[0]
+        return ppermute_p.bind(where.vary(leaf), axis_name=where.names, perm=pairs)[0]
 
     return tree_map(send, x)
 
@@ -447,13 +450,13 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     Array([30., 10., 20.], dtype=float32)
     """
     sources = tuple(map(operator.index, perm))
-    size = along("pshuffle", axis_name).size
+    size = resolve_axes("pshuffle", axis_name).size
     if sorted(sources) != list(range(size)):
         raise ValueError(
             f"pshuffle: perm must hold each index of axis {name_text(axis_name)} (size {size}) "
             f"once; got {list(sources)}."
         )
-    return permuted("pshuffle", x, axis_name, [(i, j) for j, i in enumerate(sources)])
+    return permute_leaves("pshuffle", x, axis_name, [(i, j) for j, i in enumerate(sources)])
 
 
 def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
@@ -463,7 +466,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     >>> weft.vmap(lambda x: weft.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3.0))
     Array([1., 1., 1.], dtype=float32)
     """
-    where = along("pbroadcast", axis_name)
+    where = resolve_axes("pbroadcast", axis_name)
     source = operator.index(source)
     if not 0 <= source < where.size:
         raise ValueError(
@@ -474,7 +477,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
     def send(leaf: Any) -> Any:
         typeof(leaf, "pbroadcast")
-        return pbroadcast_p.bind(where.spread(leaf), axis_name=name, source=source)[0]
+        return pbroadcast_p.bind(where.vary(leaf), axis_name=name, source=source)[0]
 
     return tree_map(send, x)
 
@@ -492,8 +495,8 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     >>> weft.vmap(lambda x: weft.lax.pvary(x, "i"), axis_name="i")(jnp.arange(2.0))
     Array([0., 1.], dtype=float32)
     """
-    where = along("pvary", axis_name)
-    return tree_map(where.spread, x)
+    where = resolve_axes("pvary", axis_name)
+    return tree_map(where.vary, x)
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
@@ -508,8 +511,8 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
             f"pcast: to must be 'varying'; got {to!r}. Hint: psum, pmax or "
             "all_gather(..., to='invarying') makes a value that does not vary."
         )
-    where = along("pcast", axis_name)
-    return tree_map(where.spread, x)
+    where = resolve_axes("pcast", axis_name)
+    return tree_map(where.vary, x)
 
 
 def axis_index(axis_name: AxisName) -> Any:
@@ -519,7 +522,7 @@ def axis_index(axis_name: AxisName) -> Any:
     >>> weft.vmap(lambda x: x + 10 * weft.lax.axis_index("i"), axis_name="i")(jnp.arange(3))
     Array([ 0, 11, 22], dtype=int32)
     """
-    return copy_index(along("axis_index", axis_name).names)
+    return copy_index(resolve_axes("axis_index", axis_name).names)
 
 
 def axis_size(axis_name: AxisName) -> int:

@@ -68,7 +68,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         key = tuple((k, repr(v), texts.get(k)) for k, v in sorted(attributes.items()))
         fun = functions.get(key)
         if fun is None:
-            fun = functions[key] = _with_attributes(decomposition, attributes)
+            fun = functions[key] = _bind_attributes(decomposition, attributes)
         leaves, tree = flatten(args)
         avals = avals_of("composite", leaves, flatten((args, {}))[1], decomposition)
         body = stage_body("composite", fun, tree, avals)
@@ -85,7 +85,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     return boundary(applied, decomposition)
 
 
-def _with_attributes(fun: Callable, attributes: dict) -> Callable:
+def _bind_attributes(fun: Callable, attributes: dict) -> Callable:
     """A function of the arguments alone; unlike a partial, it keeps what it was staged to."""
 
     @functools.wraps(fun)
@@ -135,8 +135,8 @@ def scaled_dot(
         dtype = dtypes.check_user_dtype(preferred_element_type, "scaled_dot")
     if not dtypes.is_float(dtype):
         raise DtypeError(f"scaled_dot: preferred_element_type must be of floats; got {dtype.name}.")
-    lhs_scale = _checked_scale("lhs", lhs, lhs_scale, contracting[0])
-    rhs_scale = _checked_scale("rhs", rhs, rhs_scale, contracting[1])
+    lhs_scale = _check_scale("lhs", lhs, lhs_scale, contracting[0])
+    rhs_scale = _check_scale("rhs", rhs, rhs_scale, contracting[1])
     return _scaled_dot(
         lhs,
         rhs,
@@ -147,7 +147,7 @@ def scaled_dot(
     )
 
 
-def _checked_scale(side: str, x: Any, scale: Any, contracting: Sequence[int]) -> Any:
+def _check_scale(side: str, x: Any, scale: Any, contracting: Sequence[int]) -> Any:
     """A scale that fits its operand; ones for None."""
     aval = typeof(x, "scaled_dot")
     if scale is None:
@@ -179,12 +179,12 @@ def _scaled_dot(
     """The product of what scales and elements stand for."""
     whole = lambda x, scale: mul(
         convert(x, preferred_element_type),
-        convert(_spread(scale, typeof(x)), preferred_element_type),
+        convert(_repeat_blocks(scale, typeof(x)), preferred_element_type),
     )
     return dot_general(whole(lhs, lhs_scale), whole(rhs, rhs_scale), dimension_numbers)
 
 
-def _spread(scale: Any, aval: ShapedArray) -> Any:
+def _repeat_blocks(scale: Any, aval: ShapedArray) -> Any:
     """Each number of a scale repeated over its block."""
     blocks: list[int] = []
     kept = []

@@ -19,7 +19,7 @@ from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import join_varying
 from weft.core.source import boundary
-from weft.core.stage import tracked_axes
+from weft.core.stage import has_tracked_axes
 from weft.core.trace import is_concrete
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.mesh.client import default_device
@@ -71,12 +71,12 @@ def cond(
         return five_part_cond(pred, true_fun, false_fun, *operands)
     check_callable("cond", true_fun)
     check_callable("cond", false_fun)
-    index = predicate(pred)
+    index = predicate_index(pred)
     names = [
         f"{which} ({fun_name(f)})"
         for which, f in (("false_fun", false_fun), ("true_fun", true_fun))
     ]
-    return choose("cond", index, [false_fun, true_fun], operands, names)
+    return bind_choice("cond", index, [false_fun, true_fun], operands, names)
 
 
 def five_part_cond(
@@ -93,7 +93,7 @@ def five_part_cond(
     )
 
 
-def predicate(pred: Any) -> Any:
+def predicate_index(pred: Any) -> Any:
     """The index, 0 or 1, that a predicate stands for."""
     if not is_valid_value(pred):
         raise TypeError(
@@ -152,7 +152,7 @@ def switch(
     if len(branches) == 1:
         return branches[0](*operands)
     names = [f"branch {i} ({fun_name(f)})" for i, f in enumerate(branches)]
-    return choose("switch", index, branches, operands, names)
+    return bind_choice("switch", index, branches, operands, names)
 
 
 def branch_index(index: Any, count: int) -> Any:
@@ -174,7 +174,7 @@ def branch_index(index: Any, count: int) -> Any:
     return clamp(0, convert(index, np.dtype(np.int32)), count - 1)
 
 
-def choose(
+def bind_choice(
     op: str, index: Any, funs: Sequence[Callable], operands: tuple, names: Sequence[str]
 ) -> Any:
     """Stage the functions, make their programs alike, and bind `cond`."""
@@ -184,15 +184,15 @@ def choose(
     avals = avals_of(op, leaves, flatten((operands, {}))[1], funs[0])
     bodies = [stage_body(op, f, tree, avals) for f in funs]
     check_results(op, bodies, names)
-    branches, consts = with_common_consts(bodies)
+    branches, consts = share_consts(bodies)
     given = [*consts, *leaves]
-    if tracked_axes():
-        branches, given = alike_over_mesh(branches, index, given)
+    if has_tracked_axes():
+        branches, given = unify_varying(branches, index, given)
     outs = cond_p.bind(index, *given, branches=branches)
     return unflatten(bodies[0].out_tree, outs)
 
 
-def alike_over_mesh(
+def unify_varying(
     branches: tuple[Jaxpr, ...], index: Any, operands: Sequence[Any]
 ) -> tuple[tuple[Jaxpr, ...], list]:
     """Branches whose results vary alike over a mesh, and operands that vary as the index does.
@@ -228,10 +228,10 @@ def check_results(op: str, bodies: Sequence[Body], names: Sequence[str]) -> None
             if a.update(weak_type=False, varying=None) is not b.update(
                 weak_type=False, varying=None
             ):
-                raise mismatch(op, leaf, (names[0], a), (name, b))
+                raise branch_mismatch_error(op, leaf, (names[0], a), (name, b))
 
 
-def mismatch(
+def branch_mismatch_error(
     op: str, leaf: str, one: tuple[str, ShapedArray], other: tuple[str, ShapedArray]
 ) -> Exception:
     """The error for branches that return different types, with the cast to write."""
@@ -248,7 +248,7 @@ def mismatch(
     )
 
 
-def with_common_consts(bodies: Sequence[Body]) -> tuple[tuple[Jaxpr, ...], list]:
+def share_consts(bodies: Sequence[Body]) -> tuple[tuple[Jaxpr, ...], list]:
     """The programs of bodies, each taking what any of them closed over, and those values."""
     consts = {id(c): c for body in bodies for c in body.consts}
     branches = []

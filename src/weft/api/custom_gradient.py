@@ -61,7 +61,7 @@ def custom_gradient(fun: Callable) -> Callable:
         out, rule = value_and_rule(args)
         leaves, tree = flatten(((out,), {}))
         avals = [typeof(x).to_tangent() for x in leaves]
-        run, consts = staged_pullback(rule, tree, avals)
+        run, consts = stage_pullback(rule, tree, avals)
         return out, Partial(run, *consts)
 
     def bwd(residuals: Partial, ct: Any) -> tuple:
@@ -73,7 +73,7 @@ def custom_gradient(fun: Callable) -> Callable:
     return made
 
 
-def staged_pullback(
+def stage_pullback(
     rule: Callable, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
 ) -> tuple[Callable, list]:
     """A function of what `rule` closes over and of a cotangent, and what it closes over."""
@@ -171,7 +171,7 @@ def linear_call(
                     f"linear_call: the transpose of {fun_name(fun)} must return what linear_args "
                     f"are like; got {tree} where they are {lin_tree}."
                 )
-            return [*map(fitting_ct, grads, avals[n:])]
+            return [*map(check_linear_ct, grads, avals[n:])]
 
         closed = residuals[own:first]
         return substitute(pull, tracers, closed, [*residuals[first:], *cts])
@@ -190,7 +190,7 @@ def linear_call(
     return unflatten(flat.out_tree, outs)
 
 
-def fitting_ct(ct: Any, aval: ShapedArray) -> Any:
+def check_linear_ct(ct: Any, aval: ShapedArray) -> Any:
     """A cotangent of a linear argument of this type."""
     got = typeof(ct)
     if got.shape != aval.shape or (got.dtype.kind == "c" and aval.dtype.kind != "c"):

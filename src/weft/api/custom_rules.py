@@ -44,10 +44,10 @@ def stop_gradient(x: Any) -> Any:
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    return tree_map(stop_one, x)
+    return tree_map(stop_leaf, x)
 
 
-def stop_one(x: Any) -> Any:
+def stop_leaf(x: Any) -> Any:
     """A leaf whose derivative is zero; what has none is as it was."""
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(typeof(x).dtype) else x
 
@@ -101,7 +101,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return tree_map(lambda p: p.value, tree, is_leaf=lambda x: type(x) is CustomVJPPrimal)
 
 
-def shown(t: Any) -> Any:
+def as_symbolic(t: Any) -> Any:
     """A (co)tangent as a rule sees it where zeros are symbolic."""
     return SymbolicZero(t.aval) if type(t) is Zero else t
 
@@ -109,7 +109,7 @@ def shown(t: Any) -> Any:
 # --- arguments ----------------------------------------------------------------------------------
 
 
-class Positional:
+class ArgumentBinder:
     """Gives all arguments of a call by position, as rules take them, defaults filled in."""
 
     def __init__(self, fun: Callable):
@@ -172,7 +172,7 @@ class _CustomFunction:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)
-        self._positional = Positional(fun)
+        self._positional = ArgumentBinder(fun)
         nums = as_tuple(nondiff_argnums)
         for name in as_tuple(nondiff_argnames):
             place = self._positional.index(name)
@@ -300,12 +300,12 @@ class custom_jvp(_CustomFunction):
             ]
             if not dots:
                 return out, tree_map(zero_from_primal, out)
-            return out, functools.reduce(lambda a, b: tree_map(added, a, b), dots)
+            return out, functools.reduce(lambda a, b: tree_map(add_tangents, a, b), dots)
 
         self.defjvp(jvp)
 
 
-def added(x: Any, y: Any) -> Any:
+def add_tangents(x: Any, y: Any) -> Any:
     """The sum of two tangents of one value."""
     return x if typeof(x).dtype == dtypes.float0 else add(x, y)
 
@@ -360,17 +360,17 @@ class _Call:
         self.count = count  # of all arguments; those without a derivative are `nondiff`
         self.nondiff = nondiff
         self.in_tree = in_tree
-        given = self.given if self.nondiff else owner.fun
+        given = self.call_chosen if self.nondiff else owner.fun
         self.in_avals = avals_of(self.name, leaves, in_tree, given)
         self.flat = FlatFun(given, in_tree, self.name)
         self.out_tree: PyTreeDef | None = None
         self.out_avals: Sequence[ShapedArray] | None = None  # known once the function ran
 
-    def given(self, *others: Any) -> Any:
+    def call_chosen(self, *others: Any) -> Any:
         """The function of the arguments that have a derivative."""
-        return self.owner.fun(*self.whole(others))
+        return self.owner.fun(*self.merge_arguments(others))
 
-    def whole(self, others: Sequence[Any]) -> list:
+    def merge_arguments(self, others: Sequence[Any]) -> list:
         """All arguments, from those that have a derivative."""
         rest = iter(others)
         return [self.nondiff[i] if i in self.nondiff else next(rest) for i in range(self.count)]
@@ -413,10 +413,10 @@ class _Call:
 
         def rule(*leaves: Any) -> tuple[list, list]:
             given = unflatten(self.in_tree, leaves)[0]
-            moves = [shown(t) if symbolic else t for t in tangents[n:]]
+            moves = [as_symbolic(t) if symbolic else t for t in tangents[n:]]
             dots = unflatten(self.in_tree, moves)[0]
             pair = self.owner.jvp(*self.nondiff.values(), given, dots)  # type: ignore[misc]
-            return self.checked_pair(pair)
+            return self.check_pair(pair)
 
         if not symbolic:
             tangents = [zeros(t.aval) if type(t) is Zero else t for t in tangents]
@@ -430,9 +430,9 @@ class _Call:
         def rule(*leaves: Any) -> tuple[list, list]:
             if self.owner.vjp_symbolic_zeros:
                 leaves = tuple(map(CustomVJPPrimal, leaves, perturbed[n:]))
-            given = self.whole(unflatten(self.in_tree, leaves)[0])
+            given = self.merge_arguments(unflatten(self.in_tree, leaves)[0])
             pair = self.owner.fwd(*given)  # type: ignore[misc]
-            outs, residuals, res_tree = self.checked_fwd(pair)
+            outs, residuals, res_tree = self.check_fwd(pair)
             trees.append(res_tree)
             return outs, residuals
 
@@ -441,9 +441,9 @@ class _Call:
 
             def back(*leaves: Any) -> list:
                 residuals = unflatten(res_tree, leaves)
-                ct = unflatten(ct_tree, self.visible(cts))
+                ct = unflatten(ct_tree, self.show_cts(cts))
                 grads = self.owner.bwd(*self.nondiff.values(), residuals, ct)  # type: ignore[misc]
-                return self.checked_bwd(grads)
+                return self.check_bwd(grads)
 
             grads = substitute(back, self.closed, held[:n], held[n:])
             return [*[Zero(typeof(x).to_tangent()) for x in held[:n]], *grads]
@@ -452,31 +452,31 @@ class _Call:
         outs, residuals = substitute(rule, self.closed, closed, primals[n:])
         return outs, [*closed, *residuals], pull
 
-    def visible(self, cts: Sequence) -> list:
+    def show_cts(self, cts: Sequence) -> list:
         """Cotangents of the results as bwd takes them."""
         if self.owner.vjp_symbolic_zeros:
-            return [*map(shown, cts)]
+            return [*map(as_symbolic, cts)]
         return [zeros(t.aval) if type(t) is Zero else t for t in cts]
 
     # -- checks ------------------------------------------------------------------------------------
 
-    def checked_pair(self, pair: Any) -> tuple[list, list]:
+    def check_pair(self, pair: Any) -> tuple[list, list]:
         """Outputs and tangents of the forward rule, flat, with structures and types that fit."""
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(
                 f"custom_jvp: the rule of {self.name} must return a pair (output, tangent); "
                 f"got {pair!r}."
             )
-        outs = self.checked_outputs("custom_jvp: the rule", pair[0])
+        outs = self.check_outputs("custom_jvp: the rule", pair[0])
         dots, tree = flatten(pair[1])
         if tree != self.out_tree:
             raise PytreeError(
                 f"custom_jvp: the rule of {self.name} must return an output and a tangent of one "
                 f"structure; got {self.out_tree} and {tree}."
             )
-        return outs, [self.checked_tangent(i, x, t) for i, (x, t) in enumerate(zip(outs, dots))]
+        return outs, [self.check_tangent(i, x, t) for i, (x, t) in enumerate(zip(outs, dots))]
 
-    def checked_tangent(self, i: int, out: Any, t: Any) -> Any:
+    def check_tangent(self, i: int, out: Any, t: Any) -> Any:
         """A tangent whose type fits its output."""
         want = typeof(out).to_tangent()
         if type(t) is SymbolicZero or want.dtype == dtypes.float0:
@@ -485,25 +485,25 @@ class _Call:
         if got.shape != want.shape or (got.dtype != want.dtype and not got.weak_type):
             raise ShapeError(
                 f"custom_jvp: a tangent from the rule of {self.name} must have the type of its "
-                f"output; got {got} for an output {typeof(out)}{self.leaf(i)}."
+                f"output; got {got} for an output {typeof(out)}{self.output_path(i)}."
             )
         axes = more_varying(got, want)
         if axes:
             raise ValueError(
                 f"custom_jvp: a tangent from the rule of {self.name} must not differ between "
                 f"devices where its output does not; got {got} for an output {typeof(out)}"
-                f"{self.leaf(i)}. Hint: lax.psum(t, {axes[0]!r}), if the output is such a sum."
+                f"{self.output_path(i)}. Hint: lax.psum(t, {axes[0]!r}), if the output is a psum."
             )
         return t if got.dtype == want.dtype else convert(t, want.dtype)
 
-    def checked_fwd(self, pair: Any) -> tuple[list, list, PyTreeDef]:
+    def check_fwd(self, pair: Any) -> tuple[list, list, PyTreeDef]:
         """Outputs and residuals, flat, and the structure of the residuals."""
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(
                 f"custom_vjp: fwd of {self.name} must return a pair (output, residuals); "
                 f"got {type(pair).__name__}."
             )
-        outs = self.checked_outputs("custom_vjp: fwd", pair[0])
+        outs = self.check_outputs("custom_vjp: fwd", pair[0])
         residuals, tree = flatten(pair[1])
         for path, x in flatten_with_path(pair[1])[0]:
             if not is_valid_value(x):
@@ -511,7 +511,7 @@ class _Call:
                 raise value_error("custom_vjp", "residuals", where, x)
         return outs, residuals, tree
 
-    def checked_outputs(self, who: str, out: Any) -> list:
+    def check_outputs(self, who: str, out: Any) -> list:
         """The outputs of a rule, flat; they must be like the function's where those are known."""
         outs, tree = flatten(out)
         want, avals = self.flat.out_tree, self.out_avals
@@ -524,22 +524,24 @@ class _Call:
         types: Sequence = avals or [None] * len(outs)
         for i, (x, a) in enumerate(zip(outs, types, strict=True)):
             if not is_valid_value(x):
-                raise value_error(who, "results", f"the output{self.leaf(i)} of {self.name}", x)
+                raise value_error(
+                    who, "results", f"the output{self.output_path(i)} of {self.name}", x
+                )
             b = typeof(x)
             if a is not None and (a.shape != b.shape or a.dtype != b.dtype):
                 raise ShapeError(
                     f"{who} of {self.name} must return an output of the function's type; "
-                    f"got {b} where the function gives {a}{self.leaf(i)}."
+                    f"got {b} where the function gives {a}{self.output_path(i)}."
                 )
         return outs
 
-    def leaf(self, i: int) -> str:
+    def output_path(self, i: int) -> str:
         """Where an output leaf stands, for errors; empty if it stands alone."""
         paths = flatten_with_path(unflatten(self.out_tree, range(self.out_tree.num_leaves)))[0]  # type: ignore
         name = keystr(paths[i][0])
         return f" at output{name}" if name else ""
 
-    def checked_bwd(self, grads: Any) -> list:
+    def check_bwd(self, grads: Any) -> list:
         """Cotangents of the arguments, flat, with structures and types that fit."""
         trees = self.in_tree.children()[0].children()
         if not isinstance(grads, tuple | list) or len(grads) != len(trees):
@@ -551,11 +553,11 @@ class _Call:
         out: list = []
         avals = iter(self.in_avals)
         for i, (g, tree) in enumerate(zip(grads, trees, strict=True)):
-            for x, count in self.parts(g, tree, i):
-                out += [self.checked_ct(x, next(avals), i) for _ in range(count)]
+            for x, count in self.split_ct(g, tree, i):
+                out += [self.check_ct(x, next(avals), i) for _ in range(count)]
         return out
 
-    def parts(self, ct: Any, tree: PyTreeDef, position: int) -> list[tuple[Any, int]]:
+    def split_ct(self, ct: Any, tree: PyTreeDef, position: int) -> list[tuple[Any, int]]:
         """The leaves of a cotangent, with how many they stand for: None stands for zeros."""
         leaves, given = flatten(ct)
         if given == tree:
@@ -574,7 +576,7 @@ class _Call:
             )
         return [(x, flatten(b)[1].num_leaves) for x, b in zip(leaves, below, strict=True)]
 
-    def checked_ct(self, ct: Any, aval: ShapedArray, position: int) -> Any:
+    def check_ct(self, ct: Any, aval: ShapedArray, position: int) -> Any:
         """A cotangent whose type fits its argument's."""
         want = aval.to_tangent()
         if ct is None or type(ct) is SymbolicZero or want.dtype == dtypes.float0:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.api.bodies import stage_body
-from weft.api.custom_rules import Positional
+from weft.api.custom_rules import ArgumentBinder
 from weft.api.functions import avals_of, check_callable, leaf_names, value_error
 from weft.api.scan import map as sequential_map
 from weft.control.hoist import closed_over, substitute
@@ -57,7 +57,7 @@ class custom_vmap:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)
-        self._positional = Positional(fun)
+        self._positional = ArgumentBinder(fun)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -125,12 +125,12 @@ class FlatRule:
 
         def run(*leaves: Any) -> tuple[list, list]:
             pair = self.rule(size, flags, *unflatten(self.args_tree, leaves))
-            return self.checked(pair, size)
+            return self.check_results(pair, size)
 
         outs, batched = substitute(run, tracers, operands[self.num_consts : n], operands[n:])
         return outs, batched
 
-    def checked(self, pair: Any, size: int) -> tuple[list, list]:
+    def check_results(self, pair: Any, size: int) -> tuple[list, list]:
         """The results of the rule, flat, with structures and types that fit the function's."""
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(
@@ -149,10 +149,10 @@ class FlatRule:
                 f"structure; got {flag_tree} for {tree}."
             )
         names = leaf_names("out", tree)
-        fitted = map(self.fitting, outs, flags, self.out_avals, names, [size] * len(outs))
+        fitted = map(self.check_result, outs, flags, self.out_avals, names, [size] * len(outs))
         return [*fitted], [bool(b) for b in flags]
 
-    def fitting(self, x: Any, batched: bool, aval: ShapedArray, name: str, size: int) -> Any:
+    def check_result(self, x: Any, batched: bool, aval: ShapedArray, name: str, size: int) -> Any:
         """A result of the rule, of the type that the function's result has when it is mapped."""
         if not is_valid_value(x):
             raise value_error("custom_vmap", "results", f"{name} of the rule of {self.name}", x)

@@ -50,7 +50,7 @@ def local_devices(
 ) -> list[Any]:
     """The devices of this process, or of the one with this rank."""
     rank = host_id if process_index is None else process_index
-    found = [d for d in devices(backend) if d.process_index == _rank(rank)]
+    found = [d for d in devices(backend) if d.process_index == _resolve_rank(rank)]
     if not found:
         raise ValueError(
             f"local_devices: process_index must be one of {process_indices(backend)}; got {rank}."
@@ -58,7 +58,7 @@ def local_devices(
     return found
 
 
-def _rank(process_index: int | None) -> int:
+def _resolve_rank(process_index: int | None) -> int:
     return client().process_index() if process_index is None else process_index
 
 
@@ -113,7 +113,7 @@ def device_put(
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     leaves, tree = flatten(x)
-    for path, leaf in flatten_with_path(x)[0] if not all(map(_known, leaves)) else ():
+    for path, leaf in flatten_with_path(x)[0] if not all(map(_is_plain, leaves)) else ():
         if not is_valid_value(leaf):
             raise DtypeError(
                 f"device_put: values must be arrays or numbers; got {leaf!r} of type "
@@ -127,14 +127,14 @@ def device_put(
         prefix_name="device",
         full_name="x",
     )
-    places = list(map(_target, leaves, targets))
+    places = list(map(_resolve_target, leaves, targets))
     spread = [s is not None and type(s) is not SingleDeviceSharding for s in places]
     if True in spread:
         paths = flatten_with_path(x)[0]
         for (path, leaf), place, check in zip(paths, places, spread, strict=True):
             if check:
                 check_divisible("device_put", place, np.shape(leaf), f"x{keystr(path)}")
-    placed = list(map(_put, leaves, places))
+    placed = list(map(_put_leaf, leaves, places))
     if may_alias is False:
         placed = [
             copy(y) if type(v) is ArrayImpl else y for v, y in zip(leaves, placed, strict=True)
@@ -142,11 +142,11 @@ def device_put(
     return unflatten(tree, placed)
 
 
-def _known(x: Any) -> bool:
+def _is_plain(x: Any) -> bool:
     return type(x) is ArrayImpl or type(x) in HOST_TYPES
 
 
-def _target(x: Any, device: Any) -> Any:
+def _resolve_target(x: Any, device: Any) -> Any:
     """The sharding that is meant for a leaf; None where it is left open."""
     if device is None or type(device) is SingleDeviceSharding:
         return device
@@ -168,7 +168,7 @@ def _target(x: Any, device: Any) -> Any:
     )
 
 
-def _put(x: Any, sharding: Any) -> Any:
+def _put_leaf(x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer):
         if sharding is None or type(sharding) is SingleDeviceSharding:
             return copy(x)
@@ -184,13 +184,13 @@ def _put(x: Any, sharding: Any) -> Any:
     if (
         type(x) is ArrayImpl
         and type(sharding) is not SingleDeviceSharding
-        and _together(x, sharding)
+        and _is_moved_among_devices(x, sharding)
     ):
-        return jit(_same, out_shardings=sharding)(x)
+        return jit(_identity, out_shardings=sharding)(x)
     return put(x, sharding, committed=True)
 
 
-def _together(x: Any, sharding: Any) -> bool:
+def _is_moved_among_devices(x: Any, sharding: Any) -> bool:
     """Whether the devices are better left to lay an array out anew among themselves."""
     now = x._sharding
     return (
@@ -203,7 +203,7 @@ def _together(x: Any, sharding: Any) -> bool:
     )
 
 
-def _same(x: Any) -> Any:
+def _identity(x: Any) -> Any:
     return x
 
 
@@ -212,10 +212,10 @@ def device_get(x: Any) -> Any:
     for leaf in flatten(x)[0]:
         if type(leaf) is ArrayImpl and not leaf.is_deleted():
             leaf.copy_to_host_async()
-    return tree_map(_get, x)
+    return tree_map(_get_leaf, x)
 
 
-def _get(x: Any) -> Any:
+def _get_leaf(x: Any) -> Any:
     if type(x) is ArrayImpl:
         return host_view(x)
     return np.asarray(x) if isinstance(x, Tracer) else x

@@ -184,7 +184,7 @@ def static_arguments(static: Iterable[int], args: Sequence[Any]) -> dict[int, An
     return {i: args[i] for i in sorted(places) if 0 <= i < len(args)}
 
 
-def all_arguments(fixed: dict[int, Any], others: Iterable[Any], count: int) -> list:
+def insert_static(fixed: dict[int, Any], others: Iterable[Any], count: int) -> list:
     """The `count` arguments of a call, of the static ones and the others."""
     rest = iter(others)
     return [fixed[i] if i in fixed else next(rest) for i in range(count)]

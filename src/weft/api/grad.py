@@ -75,7 +75,7 @@ class Derivative:
         linear = [Linear(v.aval) for v in self.jaxpr.invars]
         grads = iter(backward(self.jaxpr, residuals, linear, given))
         return [
-            match_weak(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
+            match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
             for a, m in zip(self.in_avals, self.moved, strict=True)
         ]
 
@@ -180,15 +180,15 @@ def make_value_and_grad(
     return boundary(wrapped, fun)
 
 
-def match_weak(x: Any, aval: ShapedArray) -> Any:
+def match_type(x: Any, aval: ShapedArray) -> Any:
     """A (co)tangent as an array of exactly the type `aval`."""
     got = typeof(x)
     if type(x) in (float, int, complex) or isinstance(x, np.generic):
-        return full(aval.shape, x, aval.dtype) if not aval.weak_type else weak_full(x, aval)
+        return full(aval.shape, x, aval.dtype) if not aval.weak_type else make_weak_full(x, aval)
     return x if got is aval else convert(x, aval.dtype, aval.weak_type)
 
 
-def weak_full(x: Any, aval: ShapedArray) -> Any:
+def make_weak_full(x: Any, aval: ShapedArray) -> Any:
     """A number as a weakly typed array."""
     return convert(full(aval.shape, x, aval.dtype), aval.dtype, True)
 
@@ -365,7 +365,7 @@ def jvp(
 
 def tangent_value(t: Any) -> Any:
     """A (co)tangent as users see it: zeros written out, numbers as arrays."""
-    return match_weak(instantiate(t), t.aval if type(t) is Zero else typeof(t))
+    return match_type(instantiate(t), t.aval if type(t) is Zero else typeof(t))
 
 
 @boundary
@@ -422,7 +422,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
                     f"got {got} for {want}."
                 )
         grads = backward(jaxpr, consts, [Linear(a) for a in avals], cts)
-        result = [match_weak(instantiate(g), a) for g, a in zip(grads, avals, strict=True)]
+        result = [match_type(instantiate(g), a) for g, a in zip(grads, avals, strict=True)]
         return unflatten(flat.in_tree, result)[0]
 
     return transposed

@@ -18,18 +18,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft import dtypes
-from weft.api.cache_misses import Call, explain
+from weft.api.cache_misses import Call, explain_call
 from weft.api.functions import (
     FlatFun,
-    all_arguments,
     argument_origins,
     as_tuple,
     avals_of,
     check_callable,
+    insert_static,
     leaf_names,
     static_arguments,
 )
-from weft.api.shardings import fitted, prefix_of
+from weft.api.shardings import fit_shardings, make_prefix
 from weft.api.stages import Lowered, Program, Traced
 from weft.control.jit import jit_p
 from weft.core.aval import is_valid_value, typeof
@@ -41,7 +41,7 @@ from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError
 from weft.mesh.client import devices_of
 from weft.options import config, trace_context
-from weft.parallel.constraint import constrained
+from weft.parallel.constraint import constrain_values
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.util import Logger, fun_name, insert_at
@@ -140,9 +140,9 @@ class JitFunction:
             return self.fun(*args, **kwargs), None, False
         program, leaves = self.program(args, kwargs)
         if current.trace is not EVAL:
-            leaves = constrained(leaves, program.spec.in_shardings)
+            leaves = constrain_values(leaves, program.spec.in_shardings)
             outs = jit_p.bind(*program.consts, *leaves, name=self.spec.name, jaxpr=program.jaxpr)
-            outs = constrained(outs, program.spec.out_shardings)
+            outs = constrain_values(outs, program.spec.out_shardings)
             return program.result(outs), None, False
         for x in (*program.consts, *leaves):
             check_concrete(x)
@@ -200,7 +200,7 @@ class JitFunction:
         if program is None or not all(is_live(c) for c in program.consts):
             if config.explain_cache_misses:
                 earlier = [k for k in list(self.programs) if type(k) is Call]
-                explain(self.fun, fun, key, earlier, program is not None)
+                explain_call(self.fun, fun, key, earlier, program is not None)
             program = self.stage(fun, in_tree, avals, donated)
             if not (
                 config.check_tracer_leaks and any(isinstance(c, Tracer) for c in program.consts)
@@ -222,7 +222,7 @@ class JitFunction:
 
         @functools.wraps(self.fun)
         def fun(*others: Any, **more: Any) -> Any:
-            return self.fun(*all_arguments(fixed, others, len(args)), **named, **more)
+            return self.fun(*insert_static(fixed, others, len(args)), **named, **more)
 
         fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
         remaining = {k: v for k, v in kwargs.items() if k not in named}
@@ -290,10 +290,12 @@ class JitFunction:
         args, kwargs = unflatten(in_tree, range(in_tree.num_leaves))
         names = lambda: argument_origins(fun, in_tree)[:count]
         count = len(flatten(args)[0])
-        of_args = fitted(self.op, "in_shardings", given, flatten(args)[1], avals[:count], names)
+        of_args = fit_shardings(
+            self.op, "in_shardings", given, flatten(args)[1], avals[:count], names
+        )
         rest = (None,) * (len(avals) - count) if of_args else ()
         results = lambda: leaf_names("the result", out_tree)
-        return (*of_args, *rest), fitted(
+        return (*of_args, *rest), fit_shardings(
             self.op, "out_shardings", wanted, out_tree, out_avals, results
         )
 
@@ -431,8 +433,8 @@ def asked_shardings(in_shardings: Any, out_shardings: Any) -> tuple:
     if isinstance(in_shardings, list):
         in_shardings = tuple(in_shardings)
     return (
-        prefix_of("jit", "in_shardings", in_shardings),
-        prefix_of("jit", "out_shardings", out_shardings),
+        make_prefix("jit", "in_shardings", in_shardings),
+        make_prefix("jit", "out_shardings", out_shardings),
     )
 
 

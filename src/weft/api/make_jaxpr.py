@@ -8,11 +8,11 @@ from typing import Any
 
 from weft.api.functions import (
     FlatFun,
-    all_arguments,
     argument_origins,
     as_tuple,
     avals_of,
     check_callable,
+    insert_static,
     static_arguments,
 )
 from weft.api.shape_struct import ShapeDtypeStruct
@@ -45,7 +45,7 @@ def make_jaxpr(
     static = as_tuple(static_argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        given, dynamic = without_static(fun, static, args)
+        given, dynamic = fill_static(fun, static, args)
         leaves, in_tree = flatten((dynamic, kwargs))
         flat = FlatFun(given, in_tree, "make_jaxpr")
         avals = avals_of("make_jaxpr", leaves, in_tree, given, structs=True)
@@ -62,7 +62,7 @@ def make_jaxpr(
     return made
 
 
-def without_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable, tuple]:
+def fill_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable, tuple]:
     """`fun` with its static arguments filled in, and the others."""
     if not static:
         return fun, args
@@ -70,7 +70,7 @@ def without_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable,
 
     @functools.wraps(fun)
     def given(*others: Any, **kwargs: Any) -> Any:
-        return fun(*all_arguments(fixed, others, len(args)), **kwargs)
+        return fun(*insert_static(fixed, others, len(args)), **kwargs)
 
     return given, tuple(x for i, x in enumerate(args) if i not in fixed)
 

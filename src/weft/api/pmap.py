@@ -16,10 +16,10 @@ from weft.api.arrays import (
 from weft.api.devices import local_devices, process_count
 from weft.api.functions import (
     FlatFun,
-    all_arguments,
     argument_origins,
     as_tuple,
     check_callable,
+    insert_static,
     static_arguments,
 )
 from weft.api.jit import JitFunction, callable_of, resolve
@@ -125,7 +125,7 @@ class Everywhere:
         split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
         whole = [x if d is None else joined(x, mesh, split(d)) for x, d in zip(leaves, dims)]
         dynamic, kwargs = unflatten(tree, whole)
-        result = call(*all_arguments(fixed, dynamic, len(args)), **kwargs)
+        result = call(*insert_static(fixed, dynamic, len(args)), **kwargs)
         (outs, out_tree), wanted = flatten(result), mapping.out_axes_of(result)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
         return unflatten(
@@ -226,7 +226,7 @@ class Spread:
 
         @functools.wraps(self.fun)
         def fun(*others: Any, **named: Any) -> Any:
-            return self.fun(*all_arguments(fixed, others, len(args)), **named)
+            return self.fun(*insert_static(fixed, others, len(args)), **named)
 
         fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
         mapping = self.mapping(fun, len(dynamic))

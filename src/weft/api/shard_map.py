@@ -12,16 +12,16 @@ from typing import Any
 
 from weft.api.bodies import stage_body
 from weft.api.functions import argument_origins, avals_of, check_callable, leaf_names
-from weft.api.shardings import as_sharding, prefix_of
+from weft.api.shardings import as_sharding, make_prefix
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Literal, Var
-from weft.core.source import boundary, made_by
+from weft.core.source import boundary, describe_maker
 from weft.errors import ShapeError
 from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
 from weft.mesh.sharding import sized_axes
 from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
-from weft.parallel.constraint import constrained
+from weft.parallel.constraint import constrain_values
 from weft.parallel.shard_map import inner_aval, named_in, parts, shard_map_p
 from weft.primitives.collective import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, structure, unflatten
@@ -228,7 +228,7 @@ def explain_varying(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: An
         return "it is a constant"
     makers = {v: e for e in jaxpr.eqns for v in e.outvars}
     eqn = makers.get(atom)
-    made = "" if eqn is None else f"{made_by(eqn.source, eqn.primitive.name)} of "
+    made = "" if eqn is None else f"{describe_maker(eqn.source, eqn.primitive.name)} of "
     first = next((v for v in iter_sources(atom, makers, name) if v not in makers), None)
     if first is None:
         return f"{made}what `axis_index` gave"
@@ -287,9 +287,9 @@ def constrain_tree(op: str, what: str, x: Any, shardings: Any) -> Any:
     """A pytree of values with the shardings that the argument `what` of `op` says."""
     leaves, tree = flatten(x)
     avals_of(op, leaves, flatten(((x,), {}))[1], lambda x: x)
-    prefix_of(op, what, shardings)
+    make_prefix(op, what, shardings)
     targets = broadcast_prefix(
         shardings, x, lambda s: s is None, op=op, prefix_name=what, full_name="x"
     )
     places = [as_sharding(op, what, s) for s in targets]
-    return unflatten(tree, constrained(leaves, places))
+    return unflatten(tree, constrain_values(leaves, places))

@@ -22,7 +22,7 @@ class Prefix(tuple):
     __slots__ = ()
 
 
-def prefix_of(op: str, what: str, tree: Any) -> Prefix:
+def make_prefix(op: str, what: str, tree: Any) -> Prefix:
     """What the user gave for `what`, checked but for how it fits."""
     leaves, treedef = flatten(tree, lambda x: x is None)
     for x in leaves:
@@ -35,7 +35,7 @@ def prefix_of(op: str, what: str, tree: Any) -> Prefix:
     return Prefix((tuple(leaves), treedef))
 
 
-def fitted(
+def fit_shardings(
     op: str, what: str, prefix: Prefix, tree: PyTreeDef, avals: Sequence[ShapedArray], names: Any
 ) -> tuple:
     """The sharding of each leaf of a pytree, None where the user leaves it open; () for all.

@@ -22,7 +22,7 @@ from weft.util import Record, insert_at
 from weft.watch.nans import check_program, watch
 from weft.xla.building import JitSpec, build, lower_program
 from weft.xla.compile import Executable
-from weft.xla.hlo import without_locations
+from weft.xla.hlo import strip_locations
 from weft.xla.layouts import Format, Layout
 from weft.xla.placement import Placement, on_device, placement_of, shardings_in, wide_sharding
 
@@ -142,7 +142,7 @@ class Lowered(_Stage):
         With `debug_info`, operations in a named scope have its path.
         """
         if dialect in (None, "stablehlo"):
-            return self._text if debug_info else without_locations(self._text)
+            return self._text if debug_info else strip_locations(self._text)
         if dialect == "hlo":
             return self.compile().as_text()
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")

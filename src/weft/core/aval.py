@@ -229,10 +229,10 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
     for base in type(x).__mro__[1:]:  # a subclass of a number or of an ndarray
         if base in HOST_TYPES:
             return numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))
-    raise not_array(op, x)
+    raise not_array_error(op, x)
 
 
-def not_array(op: str, x: Any) -> DtypeError:
+def not_array_error(op: str, x: Any) -> DtypeError:
     """The error for an operand that is no array."""
     text = repr(x) if len(repr(x)) < 60 else "..."
     more = f". Hint: jnp.array({text})." if isinstance(x, list | tuple) else f" ({text})."

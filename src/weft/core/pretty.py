@@ -120,12 +120,12 @@ def render(doc: Doc, width: int) -> str:
     return "\n".join(lines)
 
 
-def spread(texts: Sequence[str]) -> Doc:
+def fill_words(texts: Sequence[str]) -> Doc:
     """Words between spaces, as many to the line as fit."""
     return [*texts[:1], *[Group([Line(), t]) for t in texts[1:]]]
 
 
-def between(separator: Line, docs: Sequence[Doc]) -> list:
+def join_docs(separator: Line, docs: Sequence[Doc]) -> list:
     """`docs` with a line between each two."""
     return [x for d in docs for x in (separator, d)][1:]
 
@@ -343,13 +343,13 @@ class Typed(Notation):
     def program(self, jaxpr: Jaxpr, names: Scope | None = None) -> Doc:
         names = Scope(self.fresh) if names is None else names
         used = read_vars(jaxpr)
-        consts = spread([self.binder(v, names) for v in jaxpr.constvars])
+        consts = fill_words([self.binder(v, names) for v in jaxpr.constvars])
         params = [self.binder(v, names) for v in jaxpr.invars] or [""]
         params[-1] += ". let"
-        eqns = between(Line("; "), [self.equation(e, names, used) for e in jaxpr.eqns])
+        eqns = join_docs(Line("; "), [self.equation(e, names, used) for e in jaxpr.eqns])
         body: Doc = [Nest(4, [Line(), *eqns]), Nest(2, Line())] if eqns else Nest(2, Line("  "))
-        results = Nest(4, spread(self.results(jaxpr, names)))
-        head = ["{ lambda ", Nest(4, [consts, "; ", spread(params)])]
+        results = Nest(4, fill_words(self.results(jaxpr, names)))
+        head = ["{ lambda ", Nest(4, [consts, "; ", fill_words(params)])]
         return Group([*head, body, "in (", results, self.ending(jaxpr)])
 
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
@@ -360,8 +360,8 @@ class Typed(Notation):
             else f"{unused}{v.aval if self.print_shapes else ''}"
             for v in eqn.outvars
         ]
-        left = [Nest(2, spread(outs)), " = "] if outs else []
-        args = Nest(2, spread([self.atom(a, names) for a in eqn.invars]))
+        left = [Nest(2, fill_words(outs)), " = "] if outs else []
+        args = Nest(2, fill_words([self.atom(a, names) for a in eqn.invars]))
         params = self.params(eqn, names, used)
         return [self.note(eqn), *left, eqn.primitive.name, params, " ", args]
 
@@ -373,7 +373,7 @@ class Typed(Notation):
         for key, x in self.shown_params(eqn).items():
             doc: Doc
             if are_programs(x):
-                docs_in = between(Line(), [self.held_program(p) for p in x])
+                docs_in = join_docs(Line(), [self.held_program(p) for p in x])
                 doc = Group(["(", Nest(2, [Line(""), *docs_in]), Line(""), ")"])
             elif is_program(x):
                 doc = self.held_program(x, self.flow_in(eqn, x.jaxpr, names, used))
@@ -382,7 +382,7 @@ class Typed(Notation):
             docs.append([f"{key}=", doc])
         if not docs:
             return ""
-        return Group(["[", Nest(2, [Line(""), *between(Line(), docs)]), Line(""), "]"])
+        return Group(["[", Nest(2, [Line(""), *join_docs(Line(), docs)]), Line(""), "]"])
 
     def held_program(self, x: Any, names: Scope | None = None) -> Doc:
         """A parameter that is a program: itself, or its name if it has one."""
@@ -436,7 +436,7 @@ class Classic(Notation):
         used = read_vars(jaxpr)
         params = " ".join([names[v] for v in jaxpr.invars])
         consts = " ".join([names[v] for v in jaxpr.constvars])
-        eqns = between(Line(), [self.equation(e, names, used) for e in jaxpr.eqns])
+        eqns = join_docs(Line(), [self.equation(e, names, used) for e in jaxpr.eqns])
         let: Doc = ["let ", Nest(None, eqns)] if eqns else "let"
         results = " ".join(self.results(jaxpr, names))
         body = Nest(2, [Line(), let, Line(), "in (", results, self.ending(jaxpr)])
@@ -450,11 +450,15 @@ class Classic(Notation):
         for key, x in self.shown_params(eqn).items():
             doc: Doc
             if are_programs(x):
-                doc = ["( ", Nest(None, between(Line(), [self.program(p.jaxpr) for p in x])), " )"]
+                doc = [
+                    "( ",
+                    Nest(None, join_docs(Line(), [self.program(p.jaxpr) for p in x])),
+                    " )",
+                ]
             else:
                 doc = self.program(x.jaxpr) if is_program(x) else param_text(x)
             docs.append([f"{key}=", doc])
-        params = ["[ ", Nest(None, between(Line(), docs)), " ]"] if docs else []
+        params = ["[ ", Nest(None, join_docs(Line(), docs)), " ]"] if docs else []
         return [self.note(eqn), left, eqn.primitive.name, *params, args]
 
 

@@ -171,13 +171,13 @@ def source_text(source: Any) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def made_by(source: Any, name: str) -> str:
+def describe_maker(source: Any, name: str) -> str:
     """Says "made by `x > 0` at model.py:12", with `name` where the text is not known."""
     place, text = source_line(source), source_text(source)
     return f"made by {f'`{text}`' if text else name}{' at ' + place if place else ''}"
 
 
-def trimmed(traceback: TracebackType | None) -> TracebackType | None:
+def trim_traceback(traceback: TracebackType | None) -> TracebackType | None:
     """A traceback with the user's frames and, of ours, only the last few before the error."""
     if config.traceback_filtering == "off":
         return traceback
@@ -185,16 +185,16 @@ def trimmed(traceback: TracebackType | None) -> TracebackType | None:
     while traceback is not None:
         rows.append(traceback)
         traceback = traceback.tb_next
-    kept = [*itertools.takewhile(is_own, reversed(rows))][:_KEPT]
+    kept = [*itertools.takewhile(is_own_frame, reversed(rows))][:_KEPT]
     following = None
     for row in reversed(rows):
-        if row in kept or not is_own(row):
+        if row in kept or not is_own_frame(row):
             row.tb_next = following
             following = row
     return following
 
 
-def is_own(row: TracebackType) -> bool:
+def is_own_frame(row: TracebackType) -> bool:
     """Whether an entry of a traceback is in weft's code."""
     return is_own_file(row.tb_frame.f_code.co_filename)
 
@@ -209,7 +209,7 @@ def boundary(fun: Callable, like: Callable | None = None) -> Callable:
         try:
             return fun(*args, **kwargs)
         except Exception as error:
-            error.__traceback__ = trimmed(error.__traceback__)
+            error.__traceback__ = trim_traceback(error.__traceback__)
             raise
 
     return functools.update_wrapper(call, like or fun)

@@ -16,14 +16,14 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
-from weft.core.source import made_by
+from weft.core.source import describe_maker
 from weft.core.trace import Trace, Tracer, current, get_traceback
 from weft.options import named_axes, surroundings
 
 _NUMBERS = (bool, int, float, complex)
 
 
-def tracked_axes() -> bool:
+def has_tracked_axes() -> bool:
     """Whether we are in a program of which types say what varies over the mesh it runs on."""
     axes = named_axes.value
     return bool(axes) and any(axis.tracked for axis in axes)
@@ -58,7 +58,7 @@ class StageTrace(Trace):
         self.args: list[Var] = []
         self.arg_names: Sequence[str] | Callable[[], Sequence[str]] = ()
         self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
-        self.tracked = tracked_axes()  # whether types say what varies over a mesh
+        self.tracked = has_tracked_axes()  # whether types say what varies over a mesh
 
     def new_arg(self, aval: ShapedArray) -> StagedTracer:
         """One more parameter of the program."""
@@ -145,7 +145,7 @@ class StageTrace(Trace):
         """Which operation on which line made a variable; empty where none of this trace did."""
         for eqn in self.eqns:
             if any(v is var for v in eqn.outvars):
-                return made_by(eqn.source, eqn.primitive.name)
+                return describe_maker(eqn.source, eqn.primitive.name)
         return ""
 
 

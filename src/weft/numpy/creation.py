@@ -16,8 +16,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.devices import device_put
-from weft.core.aval import HOST_TYPES, not_array, typeof
-from weft.core.source import trimmed
+from weft.core.aval import HOST_TYPES, not_array_error, typeof
+from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.fused import fused
@@ -126,7 +126,7 @@ def asarray(
     try:
         return array(a, dtype, bool(copy), order, device=device)
     except Exception as error:
-        error.__traceback__ = trimmed(error.__traceback__)
+        error.__traceback__ = trim_traceback(error.__traceback__)
         raise
 
 
@@ -143,7 +143,7 @@ def parsed(x: Any, dtype: np.dtype | None) -> Any:
     if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
         return from_dlpack(x)
     if x is None or isinstance(x, str | bytes):
-        raise not_array("array", x)
+        raise not_array_error("array", x)
     if not hasattr(x, "__array__"):
         with contextlib.suppress(TypeError):
             x = memoryview(x)
@@ -154,7 +154,7 @@ def host_array(x: Any, dtype: np.dtype) -> np.ndarray:
     """A NumPy array or a number in `dtype`: a Python integer that does not fit is refused."""
     if isinstance(x, np.ndarray | np.generic):
         if not dtypes.valid_dtype(x.dtype):
-            raise not_array("array", x)
+            raise not_array_error("array", x)
         return np.asarray(x).astype(dtype, copy=False)
     return np.asarray(x, dtype)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api.functions import FlatFun
-from weft.core.source import trimmed
+from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import current
 from weft.errors import KeyReuseError
@@ -96,14 +96,14 @@ def fused(
             try:
                 return kernel(*args, **kwargs)
             except KeyReuseError as error:
-                error.__traceback__ = trimmed(error.__traceback__)
+                error.__traceback__ = trim_traceback(error.__traceback__)
                 raise
             except Exception:
                 pass
         try:
             return fun(*args, **kwargs)
         except Exception as error:
-            error.__traceback__ = trimmed(error.__traceback__)
+            error.__traceback__ = trim_traceback(error.__traceback__)
             raise
 
     call.kernel = kernel  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.source import boundary, trimmed
+from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy.fused import fused, kernel_for
@@ -53,7 +53,7 @@ from weft.primitives.indexing import (
     gather,
 )
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.xla.array import ArrayImpl, host_view, put, with_type
+from weft.xla.array import ArrayImpl, host_view, put, retype_array
 from weft.xla.eager import EVAL
 
 
@@ -264,7 +264,7 @@ def getitem(x: Any, index: Any) -> Any:
         try:
             return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x)
         except Exception as error:
-            error.__traceback__ = trimmed(error.__traceback__)
+            error.__traceback__ = trim_traceback(error.__traceback__)
             raise
     return read_traced(x, index, PLAIN)
 
@@ -410,7 +410,7 @@ def masked(x: Any, index: Any) -> Any:
     except (IndexError, TypeError):  # the other way has better words for it
         return None
     out = put(found, x._sharding, x._committed)
-    return with_type(out, out.aval.update(weak_type=True)) if x.weak_type else out
+    return retype_array(out, out.aval.update(weak_type=True)) if x.weak_type else out
 
 
 # --- functions --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.api.vmap import vmap
-from weft.core.source import trimmed
+from weft.core.source import trim_traceback
 from weft.errors import DtypeError
 from weft.pytrees import flatten, tree_map, unflatten
 
@@ -31,7 +31,7 @@ def of_keys(fun: Callable) -> Callable:
         except (TypeError, AttributeError) as error:
             leaves, tree = flatten((args, kwargs), is_leaf=is_keyed)
             if not any(map(is_keyed, leaves)):
-                error.__traceback__ = trimmed(error.__traceback__)
+                error.__traceback__ = trim_traceback(error.__traceback__)
                 raise
         return on_words(fun, leaves, tree)
 

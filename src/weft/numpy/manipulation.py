@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, not_array, typeof
+from weft.core.aval import ShapedArray, not_array_error, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerIntegerConversionError
 from weft.numpy.fused import fused
@@ -47,7 +47,7 @@ def as_arrays(op: str, xs: Any) -> list:
     if type(xs) is ArrayImpl or isinstance(xs, Tracer | np.ndarray):
         return list(slicing.unstack(as_array(xs, op)))
     if not isinstance(xs, list | tuple):
-        raise not_array(op, xs)
+        raise not_array_error(op, xs)
     return [as_array(x, op) for x in xs]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.api.devices import device_put
-from weft.core.aval import not_array
+from weft.core.aval import not_array_error
 from weft.core.trace import Tracer, current
 from weft.numpy import (
     choice,
@@ -66,7 +66,7 @@ def operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Calla
 def foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
     """What an operator makes of an operand that is no array: its own type may know."""
     if isinstance(other, list | tuple):
-        raise not_array(name, other)
+        raise not_array_error(name, other)
     if hasattr(other, "__jax_array__"):
         return apply(other.__jax_array__())
     return NotImplemented

@@ -14,7 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
-from weft.core.source import trimmed
+from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError
 from weft.numpy.fused import kernel_for
@@ -53,7 +53,7 @@ def binary(
         try:
             return plain(x, y)
         except Exception as error:
-            error.__traceback__ = trimmed(error.__traceback__)
+            error.__traceback__ = trim_traceback(error.__traceback__)
             raise
 
     def plain(x: Any, y: Any) -> Any:
@@ -111,7 +111,7 @@ def unary(
         try:
             return plain(x)
         except Exception as error:
-            error.__traceback__ = trimmed(error.__traceback__)
+            error.__traceback__ = trim_traceback(error.__traceback__)
             raise
 
     def plain(x: Any) -> Any:

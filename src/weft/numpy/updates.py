@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.source import trimmed
+from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, ufuncs
@@ -313,7 +313,7 @@ def update(x: Any, index: Any, op: str, values: Any, how: Access, func: Callable
         try:
             return update_eagerly(x, index, op, values, how)
         except Exception as error:
-            error.__traceback__ = trimmed(error.__traceback__)
+            error.__traceback__ = trim_traceback(error.__traceback__)
             raise
     if masked:
         return write_masked(x, op, index, values, func)

@@ -28,7 +28,7 @@ class ShardingConstraint(LinearPrimitive):
 
     def impl(self, x, *, sharding):
         if getattr(x, "is_fully_addressable", True):
-            return [put(x, settled(sharding), committed=True)]
+            return [put(x, close_open_axes(sharding), committed=True)]
         return kernel_of(self, {"sharding": sharding})(x)  # between processes, a program
 
     def refers(self, params):
@@ -45,13 +45,13 @@ class ShardingConstraint(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, sharding):
         (d,) = dims
-        return self.bind(*args, sharding=with_mapped_axis(sharding, d, axis.spmd)), [d]
+        return self.bind(*args, sharding=insert_mapped_axis(sharding, d, axis.spmd)), [d]
 
 
 sharding_constraint_p = ShardingConstraint()
 
 
-def constrained(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
+def constrain_values(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
     """Values laid so, None leaving one as it lies; no shardings leave all."""
     if not shardings:
         return xs
@@ -61,7 +61,7 @@ def constrained(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-def settled(sharding: Any) -> Any:
+def close_open_axes(sharding: Any) -> Any:
     """The sharding with axes whole that are left to the compiler: nothing else is planned."""
     if UNCONSTRAINED not in getattr(sharding, "spec", ()):
         return sharding
@@ -69,7 +69,7 @@ def settled(sharding: Any) -> Any:
     return sharding.with_spec(PartitionSpec(*entries))
 
 
-def with_mapped_axis(sharding: Any, dim: int, over: Any) -> Any:
+def insert_mapped_axis(sharding: Any, dim: int, over: Any) -> Any:
     """The sharding of values with an axis put in at `dim`, split over some axes of the mesh.
 
     None leaves it to the compiler.
@@ -77,10 +77,10 @@ def with_mapped_axis(sharding: Any, dim: int, over: Any) -> Any:
     if not isinstance(sharding, NamedSharding):
         return sharding
     entry = UNCONSTRAINED if over is None else over
-    return sharding.with_spec(with_entry(sharding.spec, dim, entry))
+    return sharding.with_spec(insert_entry(sharding.spec, dim, entry))
 
 
-def with_entry(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
+def insert_entry(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
     """A spec with one more entry, for axis `dim`."""
     entries = [*spec, *[None] * (dim - len(spec))]
     return PartitionSpec(*entries[:dim], entry, *entries[dim:])

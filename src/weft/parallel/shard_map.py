@@ -18,7 +18,7 @@ from weft.core.primitive import Body, References
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
-from weft.parallel.constraint import with_entry
+from weft.parallel.constraint import insert_entry
 from weft.primitives.collective import Varying, axes_of_varying, psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
@@ -86,7 +86,7 @@ class ShardMap(Call):
             axis = axis._replace(size=axis.size // count)
         with self.scope(params):
             mapped, out_dims = batch_jaxpr(params["jaxpr"], axis, tuple(dims))
-        put_in = lambda s, d: s if d is None else with_entry(s, d, over or None)
+        put_in = lambda s, d: s if d is None else insert_entry(s, d, over or None)
         ins, outs = (
             map(put_in, specs, of)
             for specs, of in zip(self.entries(params), (dims, out_dims), strict=True)

@@ -60,7 +60,7 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.reduction import argmax
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.xla.lapack import char
+from weft.xla.lapack import char_option
 
 
 class EigImplementation(enum.Enum):
@@ -134,8 +134,10 @@ class Eigh(MatrixPrimitive):
     def write(self, hlo, outs, x, *, lower, subset_by_index, **params):
         batch, n = x.aval.shape[:-2], x.aval.shape[-1]
         values = ShapedArray((*batch, n), dtypes.real_dtype(x.aval.dtype))
-        uplo = char("L" if lower else "U")
-        outs = call_routine(hlo, "syevd", [x], [x.aval, values], {0: 0}, mode=char("V"), uplo=uplo)
+        uplo = char_option("L" if lower else "U")
+        outs = call_routine(
+            hlo, "syevd", [x], [x.aval, values], {0: 0}, mode=char_option("V"), uplo=uplo
+        )
         start, stop = subset_by_index or (0, n)
         return [Expr(hlo, y).slice_axis(start, stop).value for y in outs]
 
@@ -234,7 +236,7 @@ class Tridiagonal(MatrixPrimitive):
         ]
 
     def write(self, hlo, outs, x, *, lower):
-        uplo = char("L" if lower else "U")
+        uplo = char_option("L" if lower else "U")
         return call_routine(hlo, "sytrd", [x], outs, {0: 0}, uplo=uplo)
 
 
@@ -283,8 +285,8 @@ class Eig(MatrixPrimitive):
             "geev",
             [x],
             [*([part, part] if real_x else [values]), vectors, vectors],
-            compute_left=char("V" if compute_left_eigenvectors else "N"),
-            compute_right=char("V" if compute_right_eigenvectors else "N"),
+            compute_left=char_option("V" if compute_left_eigenvectors else "N"),
+            compute_right=char_option("V" if compute_right_eigenvectors else "N"),
         )
         if real_x:
             w = hlo.op("stablehlo.complex", w, [values])
@@ -427,8 +429,8 @@ class Schur(MatrixPrimitive):
         aval, batch = x.aval, x.aval.shape[:-2]
         count, values = ShapedArray(batch, np.int32), ShapedArray(aval.shape[:-1], aval.dtype)
         results = [aval, aval, *[values] * (1 if dtypes.is_complex(aval.dtype) else 2), count]
-        mode = char("V" if compute_schur_vectors else "N")
-        ys = call_routine(hlo, "gees", [x], results, {0: 0}, mode=mode, sort=char("N"))
+        mode = char_option("V" if compute_schur_vectors else "N")
+        ys = call_routine(hlo, "gees", [x], results, {0: 0}, mode=mode, sort=char_option("N"))
         return ys[: len(outs)]
 
 
@@ -495,7 +497,7 @@ class Svd(MatrixPrimitive):
             [x],
             [x.aval, values, *vectors],
             {0: 0},
-            mode=char("N" if not compute_uv else "A" if full_matrices else "S"),
+            mode=char_option("N" if not compute_uv else "A" if full_matrices else "S"),
         )
         found = found[: len(outs)]
         return found if subset_by_index is None else lower_subset(hlo, found, *subset_by_index)

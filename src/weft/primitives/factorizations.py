@@ -36,7 +36,7 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
-from weft.xla.lapack import call_lapack, target
+from weft.xla.lapack import call_lapack, kernel_name
 
 # --- LU -------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ class Lu(MatrixPrimitive):
             return [y, swaps, lower_permutation(hlo, swaps, order)]
         info = ShapedArray(out.shape[:-2], np.int32)
         y, swaps, _ = call_lapack(
-            hlo, target("getrf", out.dtype), [x], [out, pivots, info], out.ndim - 2, {0: 0}
+            hlo, kernel_name("getrf", out.dtype), [x], [out, pivots, info], out.ndim - 2, {0: 0}
         )
         swaps = (Expr(hlo, swaps) - 1).value
         return [y, swaps, lower_permutation(hlo, swaps, order)]
@@ -236,7 +236,7 @@ def check_reflections(op: str, a: ShapedArray, taus: ShapedArray) -> None:
 
 def lower_product(hlo: Any, a: Any, taus: Any) -> Any:
     """Write the product of reflections."""
-    name = target("orgqr", a.aval.dtype)
+    name = kernel_name("orgqr", a.aval.dtype)
     return call_lapack(hlo, name, [a, taus], [a.aval], a.aval.ndim - 2, {0: 0})[0]
 
 
@@ -279,7 +279,7 @@ class Ormqr(MatrixPrimitive):
         if not (a.aval.size and taus.aval.size and c.aval.size):
             return [c]  # the product of no reflections is the identity
         options = {"left": str(bool(left)).lower(), "transpose": str(bool(transpose)).lower()}
-        name = target("ormqr", c.aval.dtype)
+        name = kernel_name("ormqr", c.aval.dtype)
         return call_lapack(hlo, name, [a, taus, c], [c.aval], c.aval.ndim - 2, {0: 2}, **options)
 
 
@@ -309,7 +309,7 @@ class Geqrf(MatrixPrimitive):
         return [x, type_like(x, (*x.shape[:-2], min(x.shape[-2:])))]
 
     def write(self, hlo, outs, x):
-        name = target("geqrf", x.aval.dtype)
+        name = kernel_name("geqrf", x.aval.dtype)
         return call_lapack(hlo, name, [x], outs, x.aval.ndim - 2, {0: 0})
 
 
@@ -352,7 +352,7 @@ class Qr(MatrixPrimitive):
             free = hlo.constant(0, order[0].strong())
             y, places, taus = call_lapack(
                 hlo,
-                target("geqp3", x.aval.dtype),
+                kernel_name("geqp3", x.aval.dtype),
                 [x, free],
                 [x.aval, free.aval, taus],
                 rank,
@@ -360,7 +360,7 @@ class Qr(MatrixPrimitive):
             )
             order = [(Expr(hlo, places) - 1).value]
         else:
-            name = target("geqrf", x.aval.dtype)
+            name = kernel_name("geqrf", x.aval.dtype)
             y, taus = call_lapack(hlo, name, [x], [x.aval, taus], rank, {0: 0})
         k = q.shape[-1]
         upper = lower_corner(hlo, y, r.shape[-2], n)

@@ -46,7 +46,7 @@ from weft.primitives.matrices import (
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import bool_text
-from weft.xla.lapack import LETTERS, call_lapack, char, target
+from weft.xla.lapack import LETTERS, call_lapack, char_option, kernel_name
 
 # --- cholesky -------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ class Cholesky(MatrixPrimitive):
             return [lower_triangle(hlo, y, "GE")]
         # The transpose, which costs nothing to pass, is U^H U of the same memory as L.
         x = lower_swap(hlo, x)
-        (y,) = call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char("U"))
+        (y,) = call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char_option("U"))
         y = lower_swap(hlo, y)
         return [lower_triangle(hlo, y, "GE")]
 
@@ -310,15 +310,15 @@ class TriangularSolve(MatrixPrimitive):
         a, b = lower_swap(hlo, a), lower_swap(hlo, b)
         (y,) = call_lapack(
             hlo,
-            target("trsm", b.aval.dtype),
+            kernel_name("trsm", b.aval.dtype),
             [a, b],
             [b.aval],
             b.aval.ndim - 2,
             {0: 1},
-            side=char("R" if left_side else "L"),
-            uplo=char("U" if lower else "L"),
-            trans_x=char("N" if not transpose_a else "C" if conjugate_a else "T"),
-            diag=char("U" if unit_diagonal else "N"),
+            side=char_option("R" if left_side else "L"),
+            uplo=char_option("U" if lower else "L"),
+            trans_x=char_option("N" if not transpose_a else "C" if conjugate_a else "T"),
+            diag=char_option("U" if unit_diagonal else "N"),
         )
         return lower_swap(hlo, y)
 
@@ -424,7 +424,7 @@ class TridiagonalSolve(MatrixPrimitive):
             name = "tridiagonal_solve_perturbed_ffi"
             return call_lapack(hlo, name, [dl, d, du, b], [out], rank)
         info = ShapedArray(out.shape[:-2], np.int32)
-        name = target("gtsv", out.dtype)
+        name = kernel_name("gtsv", out.dtype)
         avals = [dl.aval, d.aval, du.aval, out, info]
         aliases = {i: i for i in range(4)}
         *_, x, failed = call_lapack(hlo, name, [dl, d, du, b], avals, rank, aliases)

@@ -29,7 +29,7 @@ from weft.primitives.layout import (
     transpose,
 )
 from weft.primitives.slicing import slice_in_dim
-from weft.xla.lapack import LETTERS, call_lapack, target
+from weft.xla.lapack import LETTERS, call_lapack, kernel_name
 
 # --- the family -----------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ def call_routine(
     (lead, dtype) = operands[0].aval.shape[:-2], operands[0].aval.dtype
     info = ShapedArray(lead, np.int32)
     *ys, failed = call_lapack(
-        hlo, target(routine, dtype), operands, [*outs, info], len(lead), aliases, **options
+        hlo, kernel_name(routine, dtype), operands, [*outs, info], len(lead), aliases, **options
     )
     return lower_or_nan(hlo, failed, ys)
 

@@ -14,7 +14,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
 from weft.core.primitive import Primitive
-from weft.core.source import VMAP, made_by
+from weft.core.source import VMAP, describe_maker
 from weft.core.trace import Trace, Tracer, current
 from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
@@ -71,7 +71,7 @@ class BatchTracer(Tracer):
             return self.value.origin()
         mapped = f"mapped by vmap along axis {self.dim} of {typeof(self.value)}"
         if hasattr(self, "source"):
-            return f"{made_by(self.source, 'an operation')}, {mapped}"
+            return f"{describe_maker(self.source, 'an operation')}, {mapped}"
         return mapped
 
     def __repr__(self) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
-from weft.core.source import JVP, made_by
-from weft.core.stage import StagedTracer, tracked_axes
+from weft.core.source import JVP, describe_maker
+from weft.core.stage import StagedTracer, has_tracked_axes
 from weft.core.trace import Trace, Tracer, current
 from weft.options import config
 from weft.primitives.constant import stage_whole
@@ -43,7 +43,7 @@ class JVPTracer(Tracer):
         if isinstance(self.primal, Tracer):
             return self.primal.origin()
         if hasattr(self, "source"):
-            return made_by(self.source, "an operation")
+            return describe_maker(self.source, "an operation")
         made = ""
         if type(self.tangent) is StagedTracer:
             made = self.tangent.owner.maker(self.tangent.variable)
@@ -61,7 +61,7 @@ class JVPTrace(Trace):
     def __init__(self, parent: Trace):
         self.parent = parent
         self.live = True
-        self.tracked = tracked_axes()
+        self.tracked = has_tracked_axes()
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         primals = []

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of
 from weft.core.primitive import Body, split_inputs
-from weft.core.source import inner_source, made_by
+from weft.core.source import describe_maker, inner_source
 from weft.core.trace import current
 from weft.options import config
 
@@ -72,7 +72,7 @@ def check_operation(found: Watch, name: str, args: Sequence[Any], outs: Sequence
     if which is None:
         return
     source = current.source or current.capture()
-    got = f"{found.flaw(outs[which])}, {made_by(source, name)}"
+    got = f"{found.flaw(outs[which])}, {describe_maker(source, name)}"
     raise found.error(name, got + of_operands(args))
 
 
@@ -107,7 +107,7 @@ def check_program(
         if len(places) > 1 and places[-2].endswith(name):  # an eager call of what holds programs
             places.pop()
         source = origin.eqn.source or current.source or current.capture()
-        made = made_by(source, origin.eqn.primitive.name)
+        made = describe_maker(source, origin.eqn.primitive.name)
         got = f"{origin.flaw}, {made}{of_operands(origin.operands)}, in {' in '.join(places)}"
         raise found.error(origin.eqn.primitive.name, got)
     got = f"{found.flaw(outs[which])} as result {which} of {name}"

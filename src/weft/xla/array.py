@@ -22,11 +22,11 @@ from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.xla.shards import (
     COPY_NOW,
     Shard,
-    assembled,
-    from_host,
-    on_host,
+    assemble_array,
+    make_from_host,
+    read_buffer,
+    reshard_array,
     shards_of,
-    spread,
 )
 
 ArrayImpl = _jax.ArrayImpl
@@ -50,23 +50,23 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
             raise deleted_error(x)
         if sharding is None or (x._sharding == sharding and (x._committed or not committed)):
             return x
-        return moved(x, sharding)
+        return move_array(x, sharding)
     aval = typeof(x)
     sharding = sharding or sharding_on(default_device())
     host = np.asarray(x, aval.dtype, order="C")
     if aval.dtype == dtypes.float0:
         return host
     if type(sharding) is not SingleDeviceSharding:
-        return from_host(aval, sharding, host)
+        return make_from_host(aval, sharding, host)
     return _jax.batched_device_put(
         aval, sharding, [host], [sharding.device], committed, host_buffer_semantics=COPY_NOW
     )
 
 
-def moved(x: Any, sharding: Any) -> Any:
+def move_array(x: Any, sharding: Any) -> Any:
     """An array bound to the place that `sharding` names; the same buffer where it lies there."""
     if not type(x._sharding) is type(sharding) is SingleDeviceSharding:
-        return spread(x, sharding)
+        return reshard_array(x, sharding)
     if x._sharding != sharding:
         x = _jax.batched_copy_array_to_devices_with_sharding(
             [x],
@@ -77,7 +77,7 @@ def moved(x: Any, sharding: Any) -> Any:
     return ArrayImpl(x.aval, sharding, [x], committed=True, _skip_checks=True)
 
 
-def owned(x: Any) -> Any:
+def copy_writable(x: Any) -> Any:
     """`x`, or a copy where its memory is NumPy's and can be written to."""
     if not isinstance(x, np.ndarray):
         return x
@@ -100,7 +100,7 @@ def host_from_dlpack(x: Any) -> np.ndarray:
     return imported._single_device_array_to_np_array_did_copy()[0]
 
 
-def with_type(x: Any, aval: ShapedArray) -> Any:
+def retype_array(x: Any, aval: ShapedArray) -> Any:
     """The same buffer under another type with equal shape and dtype (weak or not)."""
     return x._rewrap_with_aval_and_sharding(aval, x._sharding)
 
@@ -116,8 +116,8 @@ def host_view(x: Any) -> np.ndarray:
         if x.is_deleted():
             raise deleted_error(x) from None
     if x._sharding.num_devices > 1 or not x._sharding.is_fully_addressable:
-        return assembled(x)
-    return on_host(x)
+        return assemble_array(x)
+    return read_buffer(x)
 
 
 def deleted_error(x: Any) -> DeletedError:
@@ -128,7 +128,7 @@ def deleted_error(x: Any) -> DeletedError:
     )
 
 
-def scalar(x: Any, op: str) -> Any:
+def read_scalar(x: Any, op: str) -> Any:
     """The value of an array without axes, as a Python number."""
     view = host_view(x)
     if view.shape:
@@ -322,13 +322,13 @@ class Array(HasAval, metaclass=_ArrayMeta):
         return bool(view.reshape(())[()])
 
     def __int__(self) -> int:
-        return int(scalar(self, "int()"))
+        return int(read_scalar(self, "int()"))
 
     def __float__(self) -> float:
-        return float(scalar(self, "float()"))
+        return float(read_scalar(self, "float()"))
 
     def __complex__(self) -> complex:
-        return complex(scalar(self, "complex()"))
+        return complex(read_scalar(self, "complex()"))
 
     def __index__(self) -> int:
         if not dtypes.is_integer(self.dtype) or self.ndim:

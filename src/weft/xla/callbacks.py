@@ -35,7 +35,7 @@ _FREE: list[int] = []  # numbers that no run has
 _growing = threading.Lock()
 
 
-def begin(functions: Sequence[Callable]) -> tuple[int, Run]:
+def begin_run(functions: Sequence[Callable]) -> tuple[int, Run]:
     """A new run and its number."""
     run = Run(functions)
     try:
@@ -48,14 +48,14 @@ def begin(functions: Sequence[Callable]) -> tuple[int, Run]:
     return number, run
 
 
-def end(number: int) -> None:
+def end_run(number: int) -> None:
     """Let go of a run that is over."""
     _RUNS[number] = None
     _FREE.append(number)
 
 
 @functools.cache
-def entry(index: int) -> Callable:
+def make_entry(index: int) -> Callable:
     """What the engine calls for the function `index` of whatever program is running."""
 
     def call(number: np.ndarray, *args: np.ndarray) -> tuple:
@@ -71,12 +71,12 @@ def entry(index: int) -> Callable:
 
 
 @functools.cache
-def number_on(number: int, sharding: Any) -> Any:
+def put_run_number(number: int, sharding: Any) -> Any:
     """The number of a run, on a device."""
     return put(np.int32(number), sharding)
 
 
-def execute(
+def execute_with_callbacks(
     loaded: Any,
     functions: Sequence[Callable],
     buffers: Sequence[Any],
@@ -89,9 +89,11 @@ def execute(
     that the engine runs side by side.
     """
     _jax.batched_block_until_ready(buffers)
-    number, run = begin(functions)
+    number, run = begin_run(functions)
     try:
-        results = loaded.execute_sharded([number_on(number, sharding), *buffers], with_tokens=True)
+        results = loaded.execute_sharded(
+            [put_run_number(number, sharding), *buffers], with_tokens=True
+        )
         results.consume_token().block_until_ready()
         return results.consume_with_handlers(handlers)
     except JaxRuntimeError as failure:
@@ -103,7 +105,7 @@ def execute(
             error = KeyboardInterrupt()
     finally:
         run.error = None  # it refers to this frame
-        end(number)
+        end_run(number)
     raise error
 
 
@@ -123,7 +125,7 @@ def mlir_context() -> Any:
     return context
 
 
-def parsed(text: str) -> Any:
+def parse_module(text: str) -> Any:
     """The module that a text is."""
     from jaxlib.mlir import ir
 

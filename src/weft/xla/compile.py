@@ -21,7 +21,7 @@ from weft.options import config
 from weft.util import Logger
 from weft.watch import events
 from weft.xla.array import put
-from weft.xla.callbacks import entry, execute, parsed
+from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import (
     DiskCache,
     cache_key,
@@ -92,7 +92,7 @@ def compile_options(
 def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
     """The loaded executable, and how it was had."""
     listed = device_list(*devices)
-    entries = [[entry(i) for i in range(host_calls)]] if host_calls else []
+    entries = [[make_entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:
         return compile_now(text, listed, options, *entries), "compiled"
     events.record_event(events.CACHE_REQUEST)
@@ -167,7 +167,7 @@ def module_name(text: str) -> str:
 def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
     """Compile a module."""
     try:
-        module = parsed(text) if entries else text
+        module = parse_module(text) if entries else text
         return devices[0].client.compile_and_load(module, devices, options, *entries)
     except (JaxRuntimeError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
@@ -254,7 +254,9 @@ class Executable:
             every = (*self.consts, *args)
             buffers = [put(x, s) for x, s in zip(every, self.in_shardings, strict=True)]
         if self.host_calls:
-            return execute(self.loaded, self.host_calls, buffers, self.handlers, whole)
+            return execute_with_callbacks(
+                self.loaded, self.host_calls, buffers, self.handlers, whole
+            )
         if self.waits:
             results = self.loaded.execute_sharded(buffers, with_tokens=True)
             done = results.consume_token()

@@ -132,7 +132,7 @@ READ = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")  # a FIFO 
 CREATE = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_BINARY")
 
 
-def checksum(key: str, blob: bytes) -> int:
+def compute_checksum(key: str, blob: bytes) -> int:
     return zlib.crc32(blob, zlib.crc32(key.encode()))  # with the key: a file renamed is damage too
 
 
@@ -141,7 +141,7 @@ def read_entry(path: str, key: str) -> bytes | None:
     fd = os.open(path, READ)
     try:
         status = os.fstat(fd)
-        if distrust(status):
+        if find_distrust(status):
             return None
         header = os.read(fd, HEADER.size)
         if len(header) < HEADER.size:
@@ -150,7 +150,7 @@ def read_entry(path: str, key: str) -> bytes | None:
         if (magic, version, length) != (MAGIC, FORMAT, status.st_size - HEADER.size):
             return None
         blob = os.read(fd, length)
-        return blob if checksum(key, blob) == check else None
+        return blob if compute_checksum(key, blob) == check else None
     finally:
         os.close(fd)
 
@@ -161,17 +161,17 @@ def write_entry(path: str, key: str, blob: bytes) -> None:
     try:
         fd = os.open(unfinished, CREATE, 0o600)
         try:
-            data = HEADER.pack(MAGIC, FORMAT, len(blob), checksum(key, blob)) + blob
+            data = HEADER.pack(MAGIC, FORMAT, len(blob), compute_checksum(key, blob)) + blob
             if os.write(fd, data) != len(data):
                 raise OSError("disk full")
         finally:
             os.close(fd)
         os.replace(unfinished, path)
     finally:
-        remove(unfinished)  # it is there only if something went wrong, Ctrl-C included
+        remove_file(unfinished)  # it is there only if something went wrong, Ctrl-C included
 
 
-def remove(path: str) -> bool:
+def remove_file(path: str) -> bool:
     try:
         os.unlink(path)
     except OSError:
@@ -182,7 +182,7 @@ def remove(path: str) -> bool:
 # Trust: code read from here runs in this process, so only this user may be able to write it.
 
 
-def distrust(status: os.stat_result) -> str | None:
+def find_distrust(status: os.stat_result) -> str | None:
     """Return why somebody else may have written the file or directory, or None."""
     if sys.platform == "win32":
         return None  # modes and owners say nothing there
@@ -312,7 +312,7 @@ class DiskCache:
 
     def _inspect(self) -> str | None:
         status = os.stat(self.directory)
-        problem = distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a directory"
+        problem = find_distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a directory"
         if problem:
             logger.warning(
                 "DiskCache: needs a directory that only this user can write; got %s: %s. "
@@ -359,4 +359,4 @@ class DiskCache:
             excess -= entry.bytes
 
     def _remove(self, entry: Entry, suffix: str) -> bool:
-        return remove(os.path.join(self.directory, entry.key + suffix))
+        return remove_file(os.path.join(self.directory, entry.key + suffix))

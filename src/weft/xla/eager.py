@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
-from weft.core.source import trimmed
+from weft.core.source import trim_traceback
 from weft.core.trace import Trace, install_bottom
 from weft.options import config
 from weft.pytrees import flatten
@@ -44,7 +44,7 @@ class EvalTrace(Trace):
         try:
             return kernel(*args)
         except Exception as error:
-            error.__traceback__ = trimmed(error.__traceback__)
+            error.__traceback__ = trim_traceback(error.__traceback__)
             raise
 
 

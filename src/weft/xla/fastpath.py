@@ -14,7 +14,7 @@ from jaxlib import _jax
 from weft.core.trace import current
 from weft.options import config
 from weft.pytrees import default_registry, flatten, unflatten
-from weft.xla.array import HOST, owned, put
+from weft.xla.array import HOST, copy_writable, put
 
 _CACHE = _jax.PjitFunctionCache()
 
@@ -43,7 +43,7 @@ def compiled_call(
                 named = {k: x for k, x in kwargs.items() if k not in static_argnames}
             leaves, tree = flatten((given, named))
             if any(isinstance(x, HOST) for x in leaves):
-                given, named = unflatten(tree, [owned(x) for x in leaves])
+                given, named = unflatten(tree, [copy_writable(x) for x in leaves])
                 rest = iter(given)
                 every = [args[i] if i in static else next(rest) for i in range(len(args))]
                 return on_copies(*every, **{**kwargs, **named}), None, False

@@ -48,15 +48,15 @@ class Line:
         self.out_avals = out_avals
 
 
-class Stand(str):
+class PlaceholderMesh(str):
     """A mesh that stands for no devices of its own: its declaration is this text."""
 
     def sdy(self, symbol: str, devices: Sequence[Any]) -> str:
         return f"sdy.mesh {symbol} = {self}"
 
 
-FIRST_DEVICE = Stand("<[], device_ids=[0]>")
-EACH_DEVICE = Stand("<[]>")
+FIRST_DEVICE = PlaceholderMesh("<[], device_ids=[0]>")
+EACH_DEVICE = PlaceholderMesh("<[]>")
 
 
 class Builder:
@@ -421,8 +421,8 @@ class Builder:
         outs = list(write(*args))
         self.op("func.return", outs, [])
         given, made = attrs[0] or [""] * len(args), attrs[1] or [""] * len(outs)
-        listed = ", ".join([f"{v.name}: {described(v, a)}" for v, a in zip(args, given)])
-        types = ", ".join([described(v, a) for v, a in zip(outs, made)])
+        listed = ", ".join([f"{v.name}: {typed_text(v, a)}" for v, a in zip(args, given)])
+        types = ", ".join([typed_text(v, a) for v, a in zip(outs, made)])
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))
         self.lines, self.constants, self.count, self.path, self.scoped, self.token = outer
@@ -443,12 +443,12 @@ class Builder:
         return f"module @{name} attributes {{{counts}}} {{\n{body}\n}}\n"
 
 
-def described(x: Value, attrs: str) -> str:
+def typed_text(x: Value, attrs: str) -> str:
     """The type of a parameter or result, with its attributes."""
     return f"{x.aval.hlo} {{{attrs}}}" if attrs else x.aval.hlo
 
 
-def without_locations(text: str) -> str:
+def strip_locations(text: str) -> str:
     """A module's text without the names of its operations."""
     return _LOCATION.sub("", text) if " loc(" in text else text
 
@@ -525,12 +525,12 @@ def nested_text(x: np.ndarray, dtype: np.dtype) -> str:
         texts = np.where(x, "true", "false")
     else:
         texts = np.array([scalar_text(v, dtype) for v in x.flat]).reshape(x.shape)
-    return bracketed(texts.tolist(), x.ndim)
+    return bracket_text(texts.tolist(), x.ndim)
 
 
-def bracketed(texts: Any, depth: int) -> str:
+def bracket_text(texts: Any, depth: int) -> str:
     """Nested lists of texts as one."""
     if depth == 0:
         return texts
-    rows = texts if depth == 1 else [bracketed(row, depth - 1) for row in texts]
+    rows = texts if depth == 1 else [bracket_text(row, depth - 1) for row in texts]
     return f"[{', '.join(rows)}]"

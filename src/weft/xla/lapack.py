@@ -27,7 +27,7 @@ _COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd", "sytrd":
 _registering = threading.Lock()
 
 
-def register() -> None:
+def register_kernels() -> None:
     """Make the kernels known to the engine; needed before a program that calls one is loaded."""
     with _registering:
         register_once()
@@ -43,14 +43,14 @@ def register_once() -> None:
         _jax.register_custom_call_target(name, kernel, platform="cpu", api_version=1)
 
 
-def target(routine: str, dtype: np.dtype) -> str:
+def kernel_name(routine: str, dtype: np.dtype) -> str:
     """The kernel of a routine, called by its real name, for a dtype."""
     if dtype.kind == "c":
         routine = _COMPLEX_NAMES.get(routine, routine)
     return f"lapack_{LETTERS[dtype.name]}{routine}_ffi"
 
 
-def char(letter: str) -> str:
+def char_option(letter: str) -> str:
     """A letter, as LAPACK's options are given."""
     return f"{ord(letter)} : ui8"
 
@@ -75,7 +75,7 @@ def call_lapack(
         raise NotImplementedError(
             f"{name}: is computed on CPU and GPUs alone; got platform {hlo.platform}."
         )
-    register()
+    register_kernels()
     return call_kernel(hlo, name, operands, out_avals, batch, aliases or {}, options)
 
 
@@ -92,7 +92,7 @@ def call_kernel(
     """Write the call of a kernel that takes matrices column by column, or row by row."""
 
     def layouts(avals: Sequence[ShapedArray]) -> str:
-        return f"[{', '.join(layout(a.ndim, a.ndim if by_rows else batch) for a in avals)}]"
+        return f"[{', '.join(layout_text(a.ndim, a.ndim if by_rows else batch) for a in avals)}]"
 
     alone = len(out_avals) == 1
     shared = ", ".join(
@@ -158,7 +158,7 @@ def call_solver(
     solver = _SOLVERS[routine]
     if hlo.platform == "rocm":
         solver = "hip" + solver.removeprefix("cu")
-    flag = lambda key, letter: str(options[key] == char(letter)).lower()
+    flag = lambda key, letter: str(options[key] == char_option(letter)).lower()
     if routine in ("potrf", "sytrd", "syevd"):
         method = {"algorithm": "0 : ui8"} if routine == "syevd" else {}
         options = {**method, "lower": flag("uplo", "L")}
@@ -187,10 +187,10 @@ def call_gesvd(
     """The kernel is for matrices no wider than high; of others it takes the transpose."""
     x, s, u, vh, info = out_avals
     wide = x.shape[-2] < x.shape[-1]
-    vectors = mode != char("N")
+    vectors = mode != char_option("N")
     options = {
         "compute_uv": str(vectors).lower(),
-        "full_matrices": str(mode != char("S")).lower(),
+        "full_matrices": str(mode != char_option("S")).lower(),
         "transposed": str(wide).lower(),
     }
     if not vectors:
@@ -202,7 +202,7 @@ def call_gesvd(
     return [outs[0], outs[1], outs[3], outs[2], outs[4]] if wide else outs
 
 
-def layout(rank: int, batch: int) -> str:
+def layout_text(rank: int, batch: int) -> str:
     """The order of axes in memory, the fastest first."""
     axes = list(reversed(range(rank)))
     if rank == batch + 2:

@@ -128,12 +128,12 @@ def lower_module(
     in_avals, attrs = jaxpr.in_avals, [""] * len(jaxpr.invars)
     out_attrs: list[str] = []
     if donated:
-        attrs = aliases(jaxpr, donated, parameters, results)
+        attrs = alias_attributes(jaxpr, donated, parameters, results)
     if over:
         parameters = parameters or [None] * len(jaxpr.invars)
         results = results or [None] * len(jaxpr.outvars)
         attrs = [
-            joined_attrs(a, hlo.placed(s, x.ndim))
+            join_attrs(a, hlo.placed(s, x.ndim))
             for a, s, x in zip(attrs, parameters, in_avals, strict=True)
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
@@ -146,12 +146,12 @@ def lower_module(
     return Module(text, tuple(hlo.host_calls), parameters, results)
 
 
-def joined_attrs(one: str, other: str) -> str:
+def join_attrs(one: str, other: str) -> str:
     """Two attributes of one value as one text."""
     return f"{one}, {other}" if one and other else one or other
 
 
-def aliases(
+def alias_attributes(
     jaxpr: Jaxpr, donated: Sequence[int], parameters: Sequence[Any], results: Sequence[Any]
 ) -> list[str]:
     """Argument attributes that let each donated parameter's buffer hold a result of its type.

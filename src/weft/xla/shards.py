@@ -84,17 +84,17 @@ def buffers_of(x: Any) -> dict[Bounds, list[tuple[Any, Any]]]:
     return found
 
 
-def on_host(buffer: Any) -> np.ndarray:
+def read_buffer(buffer: Any) -> np.ndarray:
     """A read-only view of what one device holds, without a copy where memory is shared."""
     view = buffer._single_device_array_to_np_array_did_copy()[0]
     view.flags.writeable = False
     return view
 
 
-def region(x: Any, parts: dict[Bounds, list[tuple[Any, Any]]], want: Bounds) -> np.ndarray:
+def read_region(x: Any, parts: dict[Bounds, list[tuple[Any, Any]]], want: Bounds) -> np.ndarray:
     """A part of an array on the host, put together from the parts that are here."""
     if want in parts:
-        return on_host(parts[want][0][1])
+        return read_buffer(parts[want][0][1])
     out = np.empty([high - low for low, high in want], x.aval.dtype)
     filled = 0
     for have, held in parts.items():
@@ -102,27 +102,27 @@ def region(x: Any, parts: dict[Bounds, list[tuple[Any, Any]]], want: Bounds) -> 
         if all(low < high for low, high in both):
             into = tuple(slice(a - w, b - w) for (a, b), (w, _) in zip(both, want, strict=True))
             of = tuple(slice(a - h, b - h) for (a, b), (h, _) in zip(both, have, strict=True))
-            out[into] = on_host(held[0][1])[of]
+            out[into] = read_buffer(held[0][1])[of]
             filled += out[into].size
     if filled < out.size:
-        raise elsewhere(x)
+        raise remote_parts_error(x)
     return out
 
 
-def assembled(x: Any) -> np.ndarray:
+def assemble_array(x: Any) -> np.ndarray:
     """The content of an array over several devices, read-only; kept with it, as a copy was made."""
     kept = x._npy_value
     if kept is None:
         parts = buffers_of(x)
         if not parts:
-            raise elsewhere(x)
-        kept = region(x, parts, tuple((0, n) for n in x.aval.shape))
+            raise remote_parts_error(x)
+        kept = read_region(x, parts, tuple((0, n) for n in x.aval.shape))
         kept.flags.writeable = False
         x._npy_value = kept
     return kept
 
 
-def elsewhere(x: Any) -> RuntimeError:
+def remote_parts_error(x: Any) -> RuntimeError:
     """The error for reading what other processes hold."""
     devices = x._sharding._device_assignment
     mine = x._sharding.addressable_devices
@@ -139,7 +139,9 @@ def elsewhere(x: Any) -> RuntimeError:
 # --- making ---------------------------------------------------------------------------------
 
 
-def from_parts(aval: ShapedArray, sharding: Any, parts: Sequence[Any], copied: bool = False) -> Any:
+def make_from_parts(
+    aval: ShapedArray, sharding: Any, parts: Sequence[Any], copied: bool = False
+) -> Any:
     """An array over several devices of what each of this process's is to hold, in their order.
 
     Parts on the host are taken over, so nobody may write to them, unless they are `copied`.
@@ -151,18 +153,20 @@ def from_parts(aval: ShapedArray, sharding: Any, parts: Sequence[Any], copied: b
     )
 
 
-def from_host(aval: ShapedArray, sharding: Any, host: np.ndarray) -> Any:
+def make_from_host(aval: ShapedArray, sharding: Any, host: np.ndarray) -> Any:
     """An array over several devices with the content of a host array, which is copied."""
-    return from_pieces(aval, sharding, {k: host[i] for k, i in pieces(aval, sharding).items()})
+    return make_from_pieces(
+        aval, sharding, {k: host[i] for k, i in local_pieces(aval, sharding).items()}
+    )
 
 
-def pieces(aval: ShapedArray, sharding: Any) -> dict[Bounds, Index]:
+def local_pieces(aval: ShapedArray, sharding: Any) -> dict[Bounds, Index]:
     """The parts that this process's devices are to hold, each once."""
     indices = sharding.addressable_devices_indices_map(aval.shape).values()
     return {bounds(index, aval.shape): index for index in indices}
 
 
-def from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
+def make_from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
     """An array over several devices of its parts, which are copied where they are on the host."""
     indices = sharding.addressable_devices_indices_map(aval.shape).values()
     wanted = [bounds(index, aval.shape) for index in indices]
@@ -173,10 +177,10 @@ def from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> An
         if type(x) is not ArrayImpl:
             copied = np.array if shared else np.asarray
             held[key] = copied(x, aval.dtype, order="C")
-    return from_parts(aval, sharding, [held[key] for key in wanted], copied=not shared)
+    return make_from_parts(aval, sharding, [held[key] for key in wanted], copied=not shared)
 
 
-def spread(x: Any, sharding: Any) -> Any:
+def reshard_array(x: Any, sharding: Any) -> Any:
     """An array laid out as `sharding` says; devices that hold their part already keep it."""
     source, aval = x._sharding, x.aval
     if source.is_equivalent_to(sharding, aval.ndim):
@@ -184,7 +188,7 @@ def spread(x: Any, sharding: Any) -> Any:
             return ArrayImpl(aval, sharding, [x], committed=True, _skip_checks=True)
         return x._rewrap_with_aval_and_sharding(aval, sharding)
     sharding.shard_shape(aval.shape)  # refuses what does not divide
-    if alike(source, sharding, aval.ndim):
+    if hold_same_parts(source, sharding, aval.ndim):
         among = sharding._internal_device_list
         reuse = _jax.ArrayCopySemantics.REUSE_INPUT
         return _jax.batched_copy_array_to_devices_with_sharding([x], [among], [sharding], [reuse])[
@@ -200,12 +204,12 @@ def spread(x: Any, sharding: Any) -> Any:
             parts.append(held.get(device, have[want][0][1]))
         else:
             if want not in cut:
-                cut[want] = np.asarray(region(x, have, want), order="C")
+                cut[want] = np.asarray(read_region(x, have, want), order="C")
             parts.append(cut[want])
-    return from_parts(aval, sharding, parts)
+    return make_from_parts(aval, sharding, parts)
 
 
-def alike(a: Any, b: Any, ndim: int) -> bool:
+def hold_same_parts(a: Any, b: Any, ndim: int) -> bool:
     """Whether the devices of two shardings, in their order, hold the same parts."""
     if a.num_devices != b.num_devices:
         return False
