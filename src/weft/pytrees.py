@@ -736,7 +736,7 @@ def _describe(node: _Node | None, value: Any) -> str:
     return (
         _with_article(kind)
         if aux is None
-        else f"{_with_article(kind)} with metadata {_shorten(aux)}"
+        else f"{_with_article(kind)} with metadata {_shorten_text(aux)}"
     )
 
 
@@ -774,9 +774,9 @@ def _with_article(kind: type) -> str:
 
 def _list_items(items: Sequence[Any]) -> str:
     more = [f"and {len(items) - _LISTED} more"] if len(items) > _LISTED else []
-    return ", ".join([*map(_shorten, items[:_LISTED]), *more])
+    return ", ".join([*map(_shorten_text, items[:_LISTED]), *more])
 
 
-def _shorten(x: Any, limit: int = 80) -> str:
+def _shorten_text(x: Any, limit: int = 80) -> str:
     text = repr(x)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
