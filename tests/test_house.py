@@ -29,9 +29,7 @@ api lax numpy random scipy nn top example_libraries debug experimental interpret
 EXCEPTED = json.loads((pathlib.Path(__file__).parent / "golden" / "excepted.json").read_text())
 
 # The order of folders is not yet kept here.
-CROOKED = {
-    ("weft.watch.key_reuse", "weft.xla.array"),
-}
+CROOKED = {}
 
 # Inside a function these may be imported: heavy, and needed by few programs.
 HEAVY = {"scipy", "matplotlib", "opt_einsum", "jaxlib.xla_client", "jaxlib"}

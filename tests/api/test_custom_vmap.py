@@ -116,7 +116,7 @@ def test_it_stands_in_the_program():
 def test_calls_outside_jit_compile_once():
     f = ruled()
     f(A)
-    programs = lambda: len(weft.api.jit.programs_of(jnp.sin))
+    programs = lambda: len(weft.api.programs.programs_of(jnp.sin))
     before = programs()
     f(A)
     assert programs() == before

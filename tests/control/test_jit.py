@@ -12,8 +12,6 @@ from weft.core.primitive import Primitive, References
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
-from weft.xla.building import JitSpec, lower_program
-from weft.xla.placement import on_device
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 
@@ -135,17 +133,6 @@ def test_a_call_is_mapped_for_the_axis_it_names_though_no_argument_is():
     np.testing.assert_array_equal(g(np.ones(4), A), A * 4)
     closed = make_jaxpr(f)(A)
     assert jaxpr_uses_axis(closed.jaxpr, "i") and not jaxpr_uses_axis(closed.jaxpr, "j")
-
-
-def test_the_spec_of_a_compilation():
-    closed = make_jaxpr(lambda x, y: x + 1)(A, A)
-    here = on_device(weft.devices()[0], False)
-    (text, *_), _, kept, _ = lower_program(closed.jaxpr, (), JitSpec("f", donated=(0,)), here)
-    assert kept == [True, False] and "tf.aliasing_output = 0" in text
-    assert "module @jit_f" in text
-    spec = JitSpec("f", donated=(1,), keep_unused=True)
-    (text, *_), _, kept, _ = lower_program(closed.jaxpr, (), spec, here)
-    assert kept == [True, True] and "buffer_donor" in text or "aliasing" in text
 
 
 def test_a_deep_nest_of_calls():

@@ -15,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.api.cache_misses import explain_function
 from weft.api.functions import FlatFun, argument_origins, leaf_names
-from weft.api.jit import is_live, programs_of
+from weft.api.programs import is_live, programs_of
 from weft.control.cond import joined_avals
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr

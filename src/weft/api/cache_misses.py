@@ -31,7 +31,7 @@ class Call(NamedTuple):
     avals: tuple[ShapedArray, ...]
     static: tuple
     donated: tuple[int, ...]
-    spec: Any
+    options: Any
     context: tuple
 
 
@@ -138,7 +138,7 @@ def changes(fun: Callable, rest: Callable, old: Call, new: Call) -> tuple[list[s
         if was != now:
             texts.append(f"{name} was {was!r}, is {now!r}")
             hints.append("")
-    if (old.donated, old.spec) != (new.donated, new.spec):
+    if (old.donated, old.options) != (new.donated, new.options):
         texts.append("it is jitted with other options")
         hints.append("jit the function once.")
     return texts, hints[0] if hints else ""

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
+from weft.api.arguments import mark_arguments
 from weft.api.functions import argument_names, avals_of, check_callable, flatten_call
-from weft.api.jit import JitFunction, resolve
+from weft.api.jit import JitFunction
 from weft.control.remat import Name, name_p, remat_p
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn, Literal, bodies_of
@@ -72,27 +73,22 @@ def checkpoint(
     check_callable("checkpoint", fun, wraps=True)
     if policy is not None:
         check_callable("checkpoint policy", policy)
-    static = resolve(fun, static_argnums, static_argnames, "static_argnums")
-    made = Checkpointed(fun, *static, (), (), JitSpec(fun_name(fun)), None, False)
+    static = mark_arguments(fun, static_argnums, static_argnames, "static_argnums")
+    # staged as jit does it, sharing programs with the jits of the function
+    jitted = JitFunction(fun, JitSpec(fun_name(fun)), static, op="checkpoint")
     barrier = prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
     fixed = {"prevent_cse": barrier, "differentiated": False, "policy": policy}
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if config.disable_jit:
-            return made.fun(*args, **kwargs)
-        program, leaves = made.program(args, kwargs)
+            return fun(*args, **kwargs)
+        program, leaves = jitted.find_program(args, kwargs)
         return program.result(remat_p.bind(*program.consts, *leaves, jaxpr=program.jaxpr, **fixed))
 
     return boundary(wrapped, fun)
 
 
 remat = checkpoint
-
-
-class Checkpointed(JitFunction):
-    """A function that is staged as `jit` does, and shares its programs with its jits."""
-
-    op = "checkpoint"
 
 
 def checkpoint_name(x: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.api.arguments import Marked, fix_static, mark_arguments
 from weft.api.arrays import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
@@ -17,16 +18,15 @@ from weft.api.devices import local_devices, process_count
 from weft.api.functions import (
     FlatFun,
     argument_origins,
-    as_tuple,
     check_callable,
     insert_static,
     static_arguments,
 )
-from weft.api.jit import JitFunction, callable_of, resolve
+from weft.api.jit import JitFunction
+from weft.api.programs import Program
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.vmap import MappedAxes
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr
 from weft.core.source import boundary
 from weft.core.stage import close_jaxpr
 from weft.core.trace import current
@@ -87,9 +87,8 @@ def pmap(
     Array([1.], dtype=float32)
     """
     check_callable("pmap", fun, wraps=True)
-    static = resolve(fun, static_broadcasted_argnums, None, "static_broadcasted_argnums")
-    static = static[0], ()
-    donate = resolve(fun, donate_argnums, None, "donate_argnums")
+    static = mark_arguments(fun, static_broadcasted_argnums, None, "static_broadcasted_argnums")
+    donate = mark_arguments(fun, donate_argnums, None, "donate_argnums")
     params = {
         "axis_name": Anonymous() if axis_name is None else axis_name,
         "backend": backend,
@@ -97,72 +96,70 @@ def pmap(
         "global_axis_size": None,
         "name": fun_name(fun),
     }
-    spread = Spread(fun, in_axes, out_axes, axis_size, set(as_tuple(static[0])), params)
-    spec = JitSpec(fun_name(fun), asked=("pmap",))
-    made = callable_of(PmapFunction(spread.call, static, donate, spec, spread))
+    mapped = MappedFunction(fun, in_axes, out_axes, axis_size, Marked(static.nums), donate, params)
+    call = mapped.make_callable()
     if devices is not None or not is_initialized():
-        return made
-    return functools.wraps(made)(Everywhere(made, spread, static, donate, spec))
+        return call
+    return functools.wraps(call)(MultiProcessPmap(call, mapped))
 
 
-class Everywhere:
+class MultiProcessPmap:
     """A pmapped function on the devices of all processes: each passes, and is given, its part."""
 
-    def __init__(self, made: Any, spread: Spread, static: tuple, donate: tuple, spec: JitSpec):
-        self.made = made
-        self.spread = spread
-        self.options = static, donate, spec
+    def __init__(self, local: Callable, mapped: MappedFunction):
+        self.local = local  # on the devices of this process, under a transformation
+        self.mapped = mapped
         self.sizes: dict[int, tuple[Any, Mesh]] = {}  # by how many devices each process gives
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current.trace is not EVAL:
-            return self.made(*args, **kwargs)
-        spread = self.spread
-        dynamic, fixed = spread.split(args)
-        mapping = spread.mapping(spread.fun, len(dynamic))
+            return self.local(*args, **kwargs)
+        mapped = self.mapped
+        _, dynamic, fun, kwargs = fix_static(mapped.fun, mapped.static, args, kwargs)
+        mapping = mapped.mapping(fun, len(dynamic))
         leaves, tree, dims, size = mapping.read_arguments(dynamic, kwargs)
         call, mesh = self.sizes.get(size) or self.over(size)
         split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
-        whole = [x if d is None else joined(x, mesh, split(d)) for x, d in zip(leaves, dims)]
+        whole = [
+            x if d is None else join_processes(x, mesh, split(d)) for x, d in zip(leaves, dims)
+        ]
         dynamic, kwargs = unflatten(tree, whole)
+        fixed = static_arguments(mapped.static.nums, args)
         result = call(*insert_static(fixed, dynamic, len(args)), **kwargs)
         (outs, out_tree), wanted = flatten(result), mapping.out_axes_of(result)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
         return unflatten(
-            out_tree, [of_parts(y, NamedSharding(mesh.local_mesh, s)) for y, s in zip(outs, specs)]
+            out_tree,
+            [join_parts(y, NamedSharding(mesh.local_mesh, s)) for y, s in zip(outs, specs)],
         )
 
     def over(self, size: int) -> tuple[Any, Mesh]:
         """The function for so many devices of each process, and those."""
-        spread, (static, donate, spec) = self.spread, self.options
+        mapped = self.mapped
         given: list[Any] = []
         for rank in range(process_count()):
-            own = local_devices(rank, spread.params["backend"])
+            own = local_devices(rank, mapped.params["backend"])
             if len(own) < size:
                 raise ValueError(
                     "pmap: the mapped axis must not be longer than each process has devices; got "
                     f"size {size}, and process {rank} has {len(own)}."
                 )
             given += own[:size]
-        params = {**spread.params, "devices": tuple(given), "global_axis_size": len(given)}
-        axis_size = None if spread.axis_size is None else len(given)
-        wide = Spread(spread.fun, spread.in_axes, spread.out_axes, axis_size, spread.static, params)
-        call = callable_of(PmapFunction(wide.call, static, donate, spec, wide))
-        name = params["axis_name"]
+        name = mapped.params["axis_name"]
         mesh = Mesh(given, (name if isinstance(name, str) else "pmap",))
-        self.sizes[size] = call, mesh
-        return call, mesh
+        found = self.sizes[size] = mapped.over(given).make_callable(), mesh
+        return found
 
 
-def joined(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+def join_processes(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     """The array over all processes of which `x` is this one's part."""
     sharding, local = NamedSharding(mesh, spec), NamedSharding(mesh.local_mesh, spec)
     if type(x) is ArrayImpl and x.sharding is local:  # what a call has given
-        return of_parts(x, sharding)
+        return join_parts(x, sharding)
     return make_array_from_process_local_data(sharding, np.asarray(x))
 
 
-def of_parts(x: Any, sharding: NamedSharding) -> Any:
+def join_parts(x: Any, sharding: NamedSharding) -> Any:
     """The array that the parts of `x` on this process's devices are parts of under `sharding`."""
     parts = [shard.data for shard in x.addressable_shards]
     counts, _ = sharding._tiles(x.ndim)
@@ -182,8 +179,8 @@ class Anonymous:
         return f"<axis {self.number}>"
 
 
-class Spread:
-    """A function mapped over devices: binding the primitive, and where arguments lie for it."""
+class MappedFunction:
+    """A function mapped over devices: binding the primitive, and how its arguments lie for it."""
 
     def __init__(
         self,
@@ -191,44 +188,44 @@ class Spread:
         in_axes: Any,
         out_axes: Any,
         axis_size: int | None,
-        static: set[int],
+        static: Marked,
+        donate: Marked,
         params: dict,
     ):
         self.fun = fun
-        self.static = static
-        self.params = params
         self.in_axes = in_axes
         self.out_axes = out_axes
         self.axis_size = axis_size
+        self.static = static
+        self.donate = donate
+        self.params = params
 
-        @functools.wraps(fun)
-        @boundary
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self.bind(args, kwargs)
+    def over(self, devices: Sequence[Any]) -> MappedFunction:
+        """The same over these devices, of all processes."""
+        size = len(devices)
+        params = {**self.params, "devices": tuple(devices), "global_axis_size": size}
+        axis_size = None if self.axis_size is None else size
+        return MappedFunction(
+            self.fun, self.in_axes, self.out_axes, axis_size, self.static, self.donate, params
+        )
 
-        self.call = call
+    def make_callable(self) -> Any:
+        """The function as users call it: jitted, each argument lying where it is mapped to."""
+        call, spec = boundary(self.bind, self.fun), JitSpec(self.params["name"])
+        return JitFunction(
+            call, spec, self.static, self.donate, op="pmap", asked=self, inline=True
+        ).make_callable()
 
     def mapping(self, fun: Callable, count: int) -> MappedAxes:
         """The axes of the `count` arguments that are not static."""
         axes = self.in_axes
         if isinstance(axes, list | tuple) and len(axes) > count:
-            axes = tuple(a for i, a in enumerate(axes) if i not in self.static)
+            axes = tuple(a for i, a in enumerate(axes) if i not in self.static.nums)
         return MappedAxes("pmap", fun, axes, self.out_axes, self.axis_size)
 
-    def split(self, args: tuple) -> tuple[tuple, dict]:
-        """The arguments that are arrays, and the others by their positions."""
-        fixed = static_arguments(self.static, args)
-        return tuple(x for i, x in enumerate(args) if i not in fixed), fixed
-
-    def bind(self, args: tuple, kwargs: dict) -> Any:
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
         """The results of a call under the current trace."""
-        dynamic, fixed = self.split(args)
-
-        @functools.wraps(self.fun)
-        def fun(*others: Any, **named: Any) -> Any:
-            return self.fun(*insert_static(fixed, others, len(args)), **named)
-
-        fun.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
+        _, dynamic, fun, kwargs = fix_static(self.fun, self.static, args, kwargs)
         mapping = self.mapping(fun, len(dynamic))
         leaves, in_tree, dims, size = mapping.read_arguments(dynamic, kwargs)
         leaves = [
@@ -252,32 +249,15 @@ class Spread:
         out_dims = [None if w is None else 0 for w in wanted]
         return flat.result(mapping.place_results(outs, out_dims, flat.out_tree, size))
 
-    def shardings(self, jaxpr: Any, dims: Sequence[int | None]) -> list:
-        """How the arguments of a program that is this pmap lie."""
-        (eqn,) = [e for e in jaxpr.eqns if e.primitive is xla_pmap_p]
-        mesh = mesh_of(eqn.params)
-        return [
-            NamedSharding(mesh, PartitionSpec(*[None] * d, mesh.axis_names[0]))
-            if d is not None
-            else NamedSharding(mesh, PartitionSpec())
-            for d in dims
-        ]
+    def check_bound(self, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
+        """Nothing: arguments that are bound elsewhere are brought to where they are to lie."""
 
-
-class PmapFunction(JitFunction):
-    """What stands behind a pmapped function: a jitted one whose arguments are spread on devices."""
-
-    op = "pmap"
-    moves = True
-
-    def __init__(self, fun: Callable, static: tuple, donate: tuple, spec: JitSpec, spread: Spread):
-        super().__init__(fun, *static, *donate, spec, None, True)
-        self.spread = spread
-
-    def shardings(
-        self, fun: Callable, avals: list, flat: FlatFun, program: Jaxpr
-    ) -> tuple[tuple, tuple]:
+    def find_shardings(self, program: Program) -> tuple[tuple, tuple]:
         """Each mapped argument along its axis, the others whole on each device."""
-        args, kwargs = unflatten(flat.in_tree, map(ShapeDtypeStruct.of, avals))
-        dims = self.spread.mapping(fun, len(args)).read_arguments(args, kwargs).dims
-        return tuple(self.spread.shardings(program, dims)), ()
+        structs = map(ShapeDtypeStruct.of, program.in_avals)
+        args, kwargs = unflatten(program.in_tree, structs)
+        dims = self.mapping(program.fun, len(args)).read_arguments(args, kwargs).dims
+        (eqn,) = [e for e in program.jaxpr.eqns if e.primitive is xla_pmap_p]
+        mesh = mesh_of(eqn.params)
+        split = lambda d: () if d is None else (*[None] * d, mesh.axis_names[0])
+        return tuple([NamedSharding(mesh, PartitionSpec(*split(d))) for d in dims]), ()

@@ -5,15 +5,18 @@ What shardings are is mesh/sharding.py's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from weft.core.aval import ShapedArray
+from weft.api.functions import argument_origins, leaf_names
+from weft.api.programs import Program
+from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
 from weft.mesh.mesh import get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, unflatten
+from weft.xla.placement import bound_to
 
 
 class Prefix(tuple):
@@ -35,26 +38,71 @@ def make_prefix(op: str, what: str, tree: Any) -> Prefix:
     return Prefix((tuple(leaves), treedef))
 
 
-def fit_shardings(
-    op: str, what: str, prefix: Prefix, tree: PyTreeDef, avals: Sequence[ShapedArray], names: Any
-) -> tuple:
-    """The sharding of each leaf of a pytree, None where the user leaves it open; () for all.
+class AskedShardings(NamedTuple):
+    """How arguments and results of a function are to lie: pytree prefixes, as keys."""
 
-    `names()` has the names of the leaves, for errors.
-    """
-    leaves, treedef = prefix
-    if all(x is None for x in leaves) and treedef.num_leaves <= 1:
-        return ()
-    full = unflatten(tree, range(tree.num_leaves))
-    given = unflatten(treedef, leaves)
-    spread = broadcast_prefix(
-        given, full, lambda x: x is None, op=op, prefix_name=what, full_name="the values"
-    )
-    found = [as_sharding(op, what, x) for x in spread]
-    for sharding, aval, name in zip(found, avals, names(), strict=True):
-        if sharding is not None and sharding.num_devices > 1:
-            check_divisible(op, sharding, aval.shape, name)
-    return tuple(found) if any(s is not None for s in found) else ()
+    op: str
+    arguments: Prefix
+    results: Prefix
+
+    def find_shardings(self, program: Program) -> tuple[tuple, tuple]:
+        """Those of all arguments and all results of a program, flat; () where nothing is asked."""
+        in_tree, out_tree = program.in_tree, program.out_tree
+        tree = flatten(unflatten(in_tree, range(in_tree.num_leaves))[0])[1]
+        count = tree.num_leaves  # of positional arguments
+        names = lambda: argument_origins(program.fun, in_tree)[:count]
+        ins = self.fit("in_shardings", self.arguments, tree, program.in_avals[:count], names)
+        if ins:
+            ins += (None,) * (len(program.in_avals) - count)
+        names = lambda: leaf_names("the result", out_tree)
+        return ins, self.fit("out_shardings", self.results, out_tree, program.out_avals, names)
+
+    def fit(
+        self,
+        what: str,
+        prefix: Prefix,
+        tree: PyTreeDef,
+        avals: Sequence[ShapedArray],
+        names: Callable[[], list[str]],
+    ) -> tuple:
+        """The sharding of each leaf of a pytree, None where it is left open; () for all.
+
+        `names()` has the names of the leaves, for errors.
+        """
+        leaves, treedef = prefix
+        if all(x is None for x in leaves) and treedef.num_leaves <= 1:
+            return ()
+        full = unflatten(tree, range(tree.num_leaves))
+        given = unflatten(treedef, leaves)
+        spread = broadcast_prefix(
+            given, full, lambda x: x is None, op=self.op, prefix_name=what, full_name="the values"
+        )
+        found = [as_sharding(self.op, what, x) for x in spread]
+        for sharding, aval, name in zip(found, avals, names(), strict=True):
+            if sharding is not None and sharding.num_devices > 1:
+                check_divisible(self.op, sharding, aval.shape, name)
+        return tuple(found) if any(s is not None for s in found) else ()
+
+    def check_bound(self, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
+        """Raise where an argument is bound to places that are not those asked for."""
+        for x, s in zip(leaves, shardings, strict=True):
+            bound = None if s is None else bound_to(x)
+            if bound is not None and bound is not s and not bound.is_equivalent_to(s, x.ndim):
+                raise ValueError(
+                    f"{self.op}: in_shardings must be how arguments lie that are bound to devices; "
+                    f"got {s} for {typeof(x)} with {bound}. Hint: weft.device_put(x, sharding) "
+                    "first, or leave in_shardings out."
+                )
+
+
+def ask_shardings(op: str, in_shardings: Any, out_shardings: Any) -> AskedShardings | None:
+    """What a user asks of arguments and results; None for nothing."""
+    if in_shardings is None and out_shardings is None:
+        return None
+    if isinstance(in_shardings, list):
+        in_shardings = tuple(in_shardings)
+    ins = make_prefix(op, "in_shardings", in_shardings)
+    return AskedShardings(op, ins, make_prefix(op, "out_shardings", out_shardings))
 
 
 def as_sharding(op: str, what: str, x: Any) -> Any:

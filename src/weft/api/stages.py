@@ -1,30 +1,29 @@
 """The stages of a compilation as values: Traced, Lowered, Compiled.
 
-`jit(f).trace(x)`, `.lower()`, `.compile()`; each can be looked at. The pipeline that they walk is
-control/jit.py's.
+`jit(f).trace(x)`, `.lower()`, `.compile()`; each can be looked at. They are what a call of `jit(f)`
+goes through at once, see api/jit.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
-
-import numpy as np
+from typing import Any, Protocol, runtime_checkable
 
 from weft.api.functions import avals_of
+from weft.api.programs import Program
 from weft.api.shape_struct import ShapeDtypeStruct
-from weft.core.aval import HasAval, ShapedArray, typeof
-from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.core.aval import HasAval, ShapedArray
+from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
-from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.pytrees import flatten, unflatten
 from weft.util import Record, insert_at
-from weft.watch.nans import check_program, watch
-from weft.xla.building import JitSpec, build, lower_program
+from weft.xla.building import LoweredProgram, lower_program
 from weft.xla.compile import Executable
 from weft.xla.hlo import strip_locations
 from weft.xla.layouts import Format, Layout
-from weft.xla.placement import Placement, on_device, placement_of, shardings_in, wide_sharding
+from weft.xla.placement import Placement
+from weft.xla.run import find_executable, run_program
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
@@ -57,16 +56,11 @@ class ArgInfo(HasAval, Record):
 class _Stage:
     """What every stage knows of the call it is made for."""
 
-    def __init__(self, program: Program, in_tree: PyTreeDef, fun: Callable, placement: Placement):
+    def __init__(self, program: Program, placement: Placement):
         self._program = program
-        self._fun = fun
         self._placement = placement
-        self.in_tree = in_tree
+        self.in_tree = program.in_tree
         self.out_tree = program.out_tree
-
-    @property
-    def _spec(self) -> JitSpec:
-        return self._program.spec
 
     @property
     def in_avals(self) -> Any:
@@ -103,7 +97,7 @@ class Traced(_Stage):
     @property
     def fun_name(self) -> str:
         """The name of the function."""
-        return self._spec.name
+        return self._program.spec.name
 
     @property
     def effects(self) -> frozenset:
@@ -118,23 +112,16 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
         program, placement = self._program, self._placement
-        module = lower_program(program.jaxpr, program.consts, self._spec, placement).module
-        return Lowered(program, self.in_tree, self._fun, placement, module.text)
+        lowered = lower_program(program.jaxpr, program.consts, program.spec, placement)
+        return Lowered(program, placement, lowered)
 
 
 class Lowered(_Stage):
     """A program in StableHLO: `.as_text()`, `.compile()`."""
 
-    def __init__(
-        self,
-        program: Program,
-        in_tree: PyTreeDef,
-        fun: Callable,
-        placement: Placement,
-        text: str,
-    ):
-        super().__init__(program, in_tree, fun, placement)
-        self._text = text
+    def __init__(self, program: Program, placement: Placement, lowered: LoweredProgram):
+        super().__init__(program, placement)
+        self._lowered = lowered
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text; `dialect` 'stablehlo' (the default) or 'hlo'.
@@ -142,7 +129,8 @@ class Lowered(_Stage):
         With `debug_info`, operations in a named scope have its path.
         """
         if dialect in (None, "stablehlo"):
-            return self._text if debug_info else strip_locations(self._text)
+            text = self._lowered.module.text
+            return text if debug_info else strip_locations(text)
         if dialect == "hlo":
             return self.compile().as_text()
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
@@ -158,22 +146,25 @@ class Lowered(_Stage):
     def compile(self, compiler_options: dict | None = None) -> Compiled:
         """Compile for the devices of the arguments, else for the default device."""
         program = self._program
-        spec = program.spec
         if compiler_options:
-            spec = spec._replace(compiler_options=tuple(sorted(compiler_options.items())))
-        run = build(program.jaxpr, program.consts, spec, self._placement)
-        return Compiled(program, self.in_tree, self._fun, run)
+            settings = tuple(sorted(compiler_options.items()))
+            program = program._replace(spec=program.spec._replace(compiler_options=settings))
+        run = find_executable(
+            program.jaxpr, program.consts, program.spec, self._placement, self._lowered
+        )
+        return Compiled(program, run)
 
 
 class Compiled(_Stage):
     """A compiled program: call it, or look at what the engine made of it."""
 
-    def __init__(self, program: Program, in_tree: PyTreeDef, fun: Callable, run: Executable):
-        super().__init__(program, in_tree, fun, run.placement)
+    def __init__(self, program: Program, run: Executable):
+        super().__init__(program, run.placement)
         self._run = run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = self._spec.name
+        program = self._program
+        name = program.spec.name
         leaves, tree = flatten((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(
@@ -185,23 +176,21 @@ class Compiled(_Stage):
                 f"{name}: a compiled function must be called with arrays; got a tracer. "
                 "Hint: call the jitted function, which can be transformed."
             )
-        avals = avals_of(name, leaves, tree, self._fun)
-        for i, (got, want) in enumerate(zip(avals, self._program.in_avals, strict=True)):
+        avals = avals_of(name, leaves, tree, program.fun)
+        for i, (got, want) in enumerate(zip(avals, program.in_avals, strict=True)):
             if got.strong() is not want.strong():
                 raise ShapeError(
                     f"{name}: a compiled function must be called with the types it was compiled "
                     f"for; got {got} where argument {i} was {want}. Hint: call the jitted "
                     "function, which compiles for each new type."
                 )
-        leaves = self._program.visible(leaves)
-        watched = watch()
-        if not watched:
-            return self._program.result(self._run(*leaves))
-        given = self._program.spec.donated  # and so not there to be looked at again
-        before = [np.array(x) if i in given else x for i, x in enumerate(leaves)]
-        outs = self._run(*leaves)
-        check_program(watched, name, self._program.jaxpr, (*self._program.consts, *before), outs)
-        return self._program.result(outs)
+        leaves, placement, names = (
+            program.select_visible(leaves),
+            self._placement,
+            program.argument_names,
+        )
+        outs, _ = run_program(program.jaxpr, program.consts, leaves, program.spec, placement, names)
+        return program.result(outs)
 
     call = __call__
 
@@ -263,56 +252,3 @@ class Compiled(_Stage):
     def runtime_executable(self) -> Any:
         """The engine's object."""
         return self._run.loaded
-
-
-class Program(NamedTuple):
-    """A staged function: the closed jaxpr whose first parameters are `consts`, and its context."""
-
-    jaxpr: Jaxpr
-    closed: ClosedJaxpr
-    consts: Sequence[Any]
-    in_avals: Sequence[ShapedArray]
-    out_tree: PyTreeDef
-    spec: JitSpec
-    donated: tuple[int, ...]  # the flat arguments whose buffers are given away
-    hidden: frozenset[int]  # the flat arguments that the jaxpr does not take: those of float0
-    hidden_results: dict[int, Any]  # the flat results that it does not give, likewise
-
-    @property
-    def hides(self) -> bool:
-        """Whether the jaxpr lacks any argument or result."""
-        return bool(self.hidden or self.hidden_results)
-
-    @property
-    def out_avals(self) -> list[ShapedArray]:
-        """The types of all results, flat."""
-        hidden = {i: typeof(x) for i, x in self.hidden_results.items()}
-        return insert_at(self.jaxpr.out_avals, hidden)
-
-    def placement(self, leaves: Sequence[Any], device: Any = None) -> Placement:
-        """Where to run on the arguments that the jaxpr takes; `device`: where the user says."""
-        if device is not None:
-            return on_device(device, True)
-        if not self.consts and not self.spec.in_shardings and not self.spec.out_shardings:
-            return placement_of(leaves, shardings_in(self.jaxpr))
-        places = self.spec.in_shardings or [None] * len(leaves)
-        named = [s for s in (*places, *self.spec.out_shardings) if s is not None]
-        free = [x for x, s in zip(leaves, places, strict=True) if s is None]
-        consts = [c for c in self.consts if wide_sharding(c) is not None]
-        found = placement_of([*consts, *free], [*named, *shardings_in(self.jaxpr)])
-        if not found.partitioned:
-            return found
-        rest = iter(found.arguments[len(consts) :])
-        return found._replace(arguments=tuple(next(rest) if s is None else s for s in places))
-
-    def visible(self, leaves: list) -> list:
-        """The arguments that the jaxpr takes."""
-        if not self.hidden:
-            return leaves
-        return [x for i, x in enumerate(leaves) if i not in self.hidden]
-
-    def result(self, outs: Sequence[Any]) -> Any:
-        """The pytree of results from those of the jaxpr."""
-        if self.hidden_results:
-            outs = insert_at(outs, self.hidden_results)
-        return unflatten(self.out_tree, outs)

@@ -19,7 +19,8 @@ from weft import numpy as jnp
 from weft.api.bodies import Body, stage_body
 from weft.api.functions import check_callable
 from weft.api.grad import vjp
-from weft.api.jit import jit, programs_of
+from weft.api.jit import jit
+from weft.api.programs import programs_of
 from weft.control.custom import custom_vjp_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr

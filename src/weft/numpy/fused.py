@@ -9,72 +9,66 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.api.arguments import Marked, fix_static
 from weft.api.functions import FlatFun
+from weft.core.aval import typeof
 from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import current
-from weft.errors import KeyReuseError
+from weft.errors import DtypeError, TracerError
 from weft.options import config, trace_context
 from weft.pytrees import flatten, unflatten
-from weft.watch.key_reuse import followed
-from weft.watch.nans import check_program, watch
-from weft.xla.building import JitSpec, build
+from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
-from weft.xla.fastpath import compiled_call
-from weft.xla.placement import placement_of
-from weft.xla.run import check_concrete
+from weft.xla.fastpath import compiled_call, is_unhashable_static
+from weft.xla.run import run_program
+
+
+class NotForKernel(Exception):
+    """A compiled kernel does not take a call: the function is to be called as it is written.
+
+    `__cause__` is the error that says why.
+    """
 
 
 def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable:
     """A C++ callable that runs `fun` on concrete values as one program per types and statics.
 
-    Arguments that `static` names are Python values; the rest are pytrees of arrays. It raises for
-    arguments that it cannot take; then calling `fun` says why in the best words.
+    Arguments that `static` names are Python values; the rest are pytrees of arrays. It raises
+    NotForKernel where one of these is no array or number, or where `fun` needs to know its value.
     """
     code = fun.__code__
     parameters = code.co_varnames[: code.co_argcount]
+    marked = Marked(tuple([i for i, n in enumerate(parameters) if n in static]), tuple(static))
     spec = JitSpec(name)
+    kept: dict[tuple, tuple] = {}  # the programs that C++ cannot run
 
     def miss(*args: Any, **kwargs: Any) -> tuple:
         if config.disable_jit:
             return fun(*args, **kwargs), None, False
-        named = {n: x for n, x in kwargs.items() if n in static}
-        others = {n: x for n, x in kwargs.items() if n not in static}
-        dynamic = [x for i, x in enumerate(args) if i not in numbers]
+        fixed, dynamic, call, named = fix_static(fun, marked, args, kwargs)
         # In the order in which the engine flattens the call: by position, then by name.
-        leaves, tree = flatten((tuple(dynamic), others))
-
-        def call(*dynamic: Any, **others: Any) -> Any:
-            rest = iter(dynamic)
-            every = [x if i in numbers else next(rest) for i, x in enumerate(args)]
-            return fun(*every, **named, **others)
-
-        avals, place = [check_concrete(x) for x in leaves], placement_of(leaves)
-        watched, keys = watch(), config.debug_key_reuse
-        fixed = tuple(
-            [(n, type(x), x) for n, x in (*enumerate(args), *named.items()) if n in chosen]
-        )
-        key = (tree, tuple(avals), place, fixed, trace_context())
-        made = kept.get(key)
-        if made is None:
+        leaves, tree = flatten((dynamic, named))
+        try:
+            avals = tuple([typeof(x) for x in leaves])
+        except DtypeError as error:
+            raise NotForKernel(str(error)) from error
+        key = (tree, avals, fixed, trace_context())
+        program = kept.get(key)
+        if program is None:
             flat = FlatFun(call, tree, name)
-            jaxpr, consts = stage_closed(flat, avals, name)
-            made = jaxpr, consts, build(jaxpr, consts, spec, place), flat.out_tree
-        jaxpr, consts, run, out_tree = made
-        every = (*consts, *leaves)
-        outs = followed(jaxpr, every, lambda: run(*leaves), False) if keys else run(*leaves)
-        fast = None if watched or keys else run.fastpath(out_tree, len(leaves))
+            try:
+                program = (*stage_closed(flat, avals, name), flat.out_tree)
+            except TracerError as error:
+                raise NotForKernel(str(error)) from error
+        jaxpr, consts, out_tree = program
+        outs, run = run_program(jaxpr, consts, leaves, spec, inner=False)
+        fast = run and run.fastpath(out_tree, len(leaves))
         if fast is None:
-            kept[key] = made
-        if watched:
-            check_program(watched, name, jaxpr, every, outs)
+            kept[key] = program
         return unflatten(out_tree, outs), fast, False
 
-    # the programs that C++ cannot run, for a call waits or results are looked at
-    kept: dict[tuple, tuple] = {}
-    numbers = tuple(i for i, n in enumerate(parameters) if n in static)
-    chosen = {*numbers, *static}
-    return compiled_call(name, miss, fun, numbers, tuple(static))
+    return compiled_call(name, miss, fun, *marked)
 
 
 def fused(
@@ -82,9 +76,9 @@ def fused(
 ) -> Any:
     """A decorator: an eager call of the function runs as one compiled program.
 
-    `static` names the arguments that are no arrays. Calls the kernel cannot take (a shape given as
-    a list, an object with `__jax_array__`, a mistake) run as written, which raises the error there
-    is to raise.
+    `static` names the arguments that are no arrays. Calls that the kernel does not take (a shape
+    given as a list, an object with `__jax_array__`, a value that decides what is computed) run as
+    written.
     """
     if fun is None:
         return functools.partial(fused, static=static, name=name)
@@ -92,15 +86,15 @@ def fused(
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current.trace is EVAL:
-            try:
-                return kernel(*args, **kwargs)
-            except KeyReuseError as error:
-                error.__traceback__ = trim_traceback(error.__traceback__)
-                raise
-            except Exception:
-                pass
         try:
+            if current.trace is EVAL:
+                try:
+                    return kernel(*args, **kwargs)
+                except NotForKernel:
+                    pass
+                except ValueError as error:
+                    if not is_unhashable_static(error):
+                        raise
             return fun(*args, **kwargs)
         except Exception as error:
             error.__traceback__ = trim_traceback(error.__traceback__)

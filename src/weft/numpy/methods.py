@@ -31,6 +31,7 @@ from weft.numpy import (
     updates,
     views,
 )
+from weft.numpy.fused import NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
 from weft.xla.array import ArrayImpl
@@ -48,7 +49,7 @@ def operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Calla
         if current.trace is EVAL and type(other) in PLAIN:
             try:
                 return kernel(self, other)
-            except Exception:  # `fun` says what is wrong
+            except NotForKernel:
                 pass
         if type(other) in PLAIN or is_arraylike(other):
             return fun(self, other)

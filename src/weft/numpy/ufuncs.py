@@ -17,7 +17,7 @@ from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError
-from weft.numpy.fused import kernel_for
+from weft.numpy.fused import NotForKernel, kernel_for
 from weft.numpy.promotion import as_operand, kind_of, no_out, operands, plan_for
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
@@ -45,12 +45,12 @@ def binary(
     def fun(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
             refuse(name, out, where)
-        if current.trace is EVAL:
-            try:
-                return kernel(x, y)
-            except Exception:
-                pass
         try:
+            if current.trace is EVAL:
+                try:
+                    return kernel(x, y)
+                except NotForKernel:
+                    pass
             return plain(x, y)
         except Exception as error:
             error.__traceback__ = trim_traceback(error.__traceback__)
@@ -103,12 +103,12 @@ def unary(
     def fun(x: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
             refuse(name, out, where)
-        if current.trace is EVAL:
-            try:
-                return kernel(x)
-            except Exception:
-                pass
         try:
+            if current.trace is EVAL:
+                try:
+                    return kernel(x)
+                except NotForKernel:
+                    pass
             return plain(x)
         except Exception as error:
             error.__traceback__ = trim_traceback(error.__traceback__)

@@ -20,7 +20,6 @@ from weft.core.source import source_line, source_text, user_code
 from weft.core.trace import current, eval_context, get_traceback
 from weft.errors import KeyReuseError
 from weft.options import config
-from weft.xla.array import ArrayImpl
 
 INTEGERS = (int, np.integer)
 WORD = np.dtype(np.uint32)  # what keys are made of
@@ -397,9 +396,14 @@ def reuse(first: Use, again: Use, how: str = "") -> KeyReuseError:
 # -- concrete arrays ---------------------------------------------------------------------------
 
 
+def is_key_words(x: Any) -> bool:
+    """Whether a value is an array that keys may be made of."""
+    return hasattr(x, "aval") and x.dtype == WORD
+
+
 def origin_of(x: Any) -> Origin:
     """The origin of a value that is passed to a program; an array remembers its elements."""
-    if type(x) is not ArrayImpl or x.dtype != WORD:
+    if not is_key_words(x):
         return Origin(lambda: NOWHERE, new=True, value=x if isinstance(x, INTEGERS) else None)
 
     def find() -> Elements:
@@ -428,7 +432,7 @@ def followed(
         raise
     outs = run()
     for x, origin in zip(outs, origins, strict=True):
-        if type(x) is ArrayImpl and x.dtype == WORD and not origin.new:
+        if is_key_words(x) and not origin.new:
             x._key_elements = origin.get()
     return outs
 

@@ -1,4 +1,4 @@
-"""The hunt for NaN and infinity: which operation made the first one, on which line of the user's.
+"""Looking for NaN and infinity: which operation made the first one, on which line of the user's.
 
 While `debug_nans` or `debug_infs` is on, results are looked at after every eager operation and
 compiled program. A program whose results are bad is run again, equation by equation.
@@ -60,56 +60,45 @@ class Watch(NamedTuple):
         )
 
 
-def watch() -> Watch | None:
-    """What results are to be free of; None, as nearly always, for nothing."""
-    nans, infs = config.debug_nans, config.debug_infs
-    return Watch(nans, infs) if nans or infs else None
-
-
-def check_operation(found: Watch, name: str, args: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Raise where an operation that just ran on `args` gave a bad result."""
-    which = found.first_flaw(outs)
-    if which is None:
-        return
-    source = current.source or current.capture()
-    got = f"{found.flaw(outs[which])}, {describe_maker(source, name)}"
-    raise found.error(name, got + of_operands(args))
-
-
 EITHER = Watch(True, True)
 
 
-def of_operands(args: Sequence[Any]) -> str:
+def describe_operands(args: Sequence[Any]) -> str:
     """Says which operand has NaN or an infinity already, where one does."""
     which = EITHER.first_flaw(args)
     return "" if which is None else f" of operand {which}, which has {EITHER.flaw(args[which])}"
 
 
-def check_program(
+def check_results(
     found: Watch,
     name: str,
     jaxpr: Jaxpr,
     args: Sequence[Any],
     outs: Sequence[Any],
     names: Callable[[], Sequence[str]] = tuple,
+    inner: bool = True,
 ) -> None:
     """Raise where a program that just ran on `args` gave a bad result, and say what made it.
 
-    `names()` are those of the last of its parameters; the others are what it closed over.
+    `names()` are those of the last of its parameters; the others are what it closed over. Where not
+    `inner`, the lines of its equations are not the user's.
     """
     which = found.first_flaw(outs)
     if which is None:
         return
-    with config.scope(debug_nans=False, debug_infs=False):
-        origin = hunt(found, jaxpr, args)
+    # one operation, called for itself
+    alone = len(jaxpr.eqns) == 1 and jaxpr.eqns[0].source is None
+    if alone and jaxpr.eqns[0].primitive.memoize_type:  # it holds no programs
+        origin: Any = Made(jaxpr.eqns[0], args, found.flaw(outs[which]), ())
+    else:
+        with config.scope(debug_nans=False, debug_infs=False):
+            origin = find_origin(found, jaxpr, args)
     if isinstance(origin, Made):
-        places = [*origin.inside, name]
-        if len(places) > 1 and places[-2].endswith(name):  # an eager call of what holds programs
-            places.pop()
-        source = origin.eqn.source or current.source or current.capture()
-        made = describe_maker(source, origin.eqn.primitive.name)
-        got = f"{origin.flaw}, {made}{of_operands(origin.operands)}, in {' in '.join(places)}"
-        raise found.error(origin.eqn.primitive.name, got)
+        prim = origin.eqn.primitive
+        source = (inner and origin.eqn.source) or current.source or current.capture()
+        got = f"{origin.flaw}, {describe_maker(source, prim.name)}{describe_operands(origin.operands)}"
+        places = origin.inside if alone or not inner else (*origin.inside, name)
+        raise found.error(prim.name, ", in ".join([got, *filter(None, [" in ".join(places)])]))
     got = f"{found.flaw(outs[which])} as result {which} of {name}"
     if origin is not None:
         given = names()
@@ -127,12 +116,12 @@ class Made(NamedTuple):
     """The equation that made a bad value, its operands, and the programs that it is in."""
 
     eqn: Eqn
-    operands: list
+    operands: Sequence[Any]
     flaw: str
     inside: tuple[str, ...]
 
 
-def hunt(found: Watch, jaxpr: Jaxpr, args: Sequence[Any]) -> Made | int | None:
+def find_origin(found: Watch, jaxpr: Jaxpr, args: Sequence[Any]) -> Made | int | None:
     """What made the bad results of a program: an equation, an argument, or nothing here."""
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     maker: dict[Any, Eqn] = {}
@@ -149,25 +138,27 @@ def hunt(found: Watch, jaxpr: Jaxpr, args: Sequence[Any]) -> Made | int | None:
             maker.update(dict.fromkeys(eqn.outvars, eqn))
     finally:
         current.source = around
-    var = bad_variable(found, jaxpr.outvars, read)
+    var = find_bad_variable(found, jaxpr.outvars, read)
     if var is None:
         return None
     while var in maker:  # back to where it began
         eqn = maker[var]
-        before = bad_variable(found, eqn.invars, read)
+        before = find_bad_variable(found, eqn.invars, read)
         if before is None:
             operands = [*map(read, eqn.invars)]
-            return inner_hunt(found, eqn, operands) or Made(eqn, operands, found.flaw(env[var]), ())
+            return find_inner_origin(found, eqn, operands) or Made(
+                eqn, operands, found.flaw(env[var]), ()
+            )
         var = before
     return jaxpr.invars.index(var)
 
 
-def bad_variable(found: Watch, atoms: Sequence[Any], read: Callable) -> Var | None:
+def find_bad_variable(found: Watch, atoms: Sequence[Any], read: Callable) -> Var | None:
     """The first variable among `atoms` whose value is bad."""
     return next((a for a in atoms if type(a) is not Literal and found.flaw(read(a))), None)
 
 
-def inner_hunt(found: Watch, eqn: Eqn, operands: list) -> Made | None:
+def find_inner_origin(found: Watch, eqn: Eqn, operands: list) -> Made | None:
     """What made a bad value inside an equation that holds programs; None where it does not say."""
     bodies = bodies_of(eqn)
     place = next((b.label for b in bodies if b.label), eqn.primitive.name)
@@ -178,7 +169,7 @@ def inner_hunt(found: Watch, eqn: Eqn, operands: list) -> Made | None:
             jaxpr, args = runs.send(outs)
             outs = jaxpr(*args)
             if found.first_flaw(outs) is not None:
-                origin = hunt(found, jaxpr, args)
+                origin = find_origin(found, jaxpr, args)
                 if isinstance(origin, Made):
                     repeats = bodies[0].runs == "turns"
                     within = f"step {step} of {place}" if repeats else place

@@ -10,20 +10,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
 from weft.core.trace import Trace, install_bottom
-from weft.options import config
 from weft.pytrees import flatten
-from weft.watch.key_reuse import followed
-from weft.watch.nans import check_operation, watch
-from weft.xla.building import executable
-from weft.xla.compile import Executable
+from weft.xla.building import JitSpec
 from weft.xla.fastpath import compiled_call
-from weft.xla.lower import lower_module
-from weft.xla.placement import placement_of
-from weft.xla.run import check_concrete, eqn_jaxpr
+from weft.xla.run import eqn_jaxpr, run_program
 
 # (primitive, *params) -> its kernel.
 _KERNELS: dict[Any, Callable[..., list]] = {}
@@ -58,25 +53,18 @@ def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
 
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     """The C++ callable that applies `prim` with these parameters to concrete values."""
-
-    # by types and place, what C++ cannot run, for a call waits or results are looked at
-    kept: dict[tuple, tuple[Jaxpr, Executable]] = {}
+    spec = JitSpec(prim.name)
+    kept: dict[tuple, Jaxpr] = {}  # by types, programs that C++ cannot run
 
     def miss(*args: Any) -> tuple:
-        avals = tuple(check_concrete(x, prim.name) for x in args)
-        placement = placement_of(args)
-        watched, keys = watch(), config.debug_key_reuse
-        jaxpr, run = kept.get((avals, placement), (None, None))
-        if jaxpr is None or run is None:
-            jaxpr = eqn_jaxpr(prim, params, avals, prim.type_of(avals, params))
-            module = lower_module(jaxpr, prim.name, placement, placement.arguments)
-            run = executable(module, jaxpr, placement)
-        outs = followed(jaxpr, args, lambda: run(*args)) if keys else run(*args)
-        fast = None if watched or keys else run.fastpath(list_tree(len(outs)), len(args))
+        avals = tuple([typeof(x, prim.name) for x in args])
+        jaxpr = kept.get(avals)
+        if jaxpr is None:
+            jaxpr = eqn_jaxpr(prim, params, avals)
+        outs, run = run_program(jaxpr, (), args, spec)
+        fast = run and run.fastpath(list_tree(len(outs)), len(args))
         if fast is None:
-            kept[avals, placement] = jaxpr, run
-        if watched:
-            check_operation(watched, prim.name, args, outs)
+            kept[avals] = jaxpr
         return outs, fast, False
 
     return compiled_call(prim.name, miss)

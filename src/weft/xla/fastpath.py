@@ -1,7 +1,7 @@
 """The C++ call path: a callable that runs a cached executable without entering Python.
 
-On a miss it calls back; what to do then is the caller's (eager.py for one operation, control/jit.py
-for a function).
+On a miss it calls back; what to do then is the caller's (eager.py for one operation, api/jit.py and
+numpy/fused.py for a function).
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ def compiled_call(
     call = callable_for(take, key)
     call._clear_cache = clear
     return call
+
+
+def is_unhashable_static(error: ValueError) -> bool:
+    """Whether the engine refused a call, before any miss, for a static argument without a hash."""
+    return str(error).startswith("Non-hashable static arguments")
 
 
 def forget_executables() -> None:

@@ -1,12 +1,13 @@
-"""Running programs on values: build each for where its values are, once, and watch what it does.
+"""Running programs on values: build each for where its values are, once, and observe what it does.
 
-How a program is built is building.py's. Where the C++ call path (fastpath.py) takes over from here
-is said by the functions that users call.
+`run_program` is what jitted functions, compiled kernels and single operations run by. How a program
+is built is building.py's; the C++ callables that come here when they know no executable, and take
+over from then on, are fastpath.py's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import typeof
@@ -14,32 +15,84 @@ from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer, leak_message
 from weft.errors import UnexpectedTracerError
-from weft.options import config
-from weft.watch.key_reuse import followed
-from weft.watch.nans import check_program, watch
-from weft.xla.building import JitSpec, build
-from weft.xla.placement import placement_of, shardings_in
+from weft.watch.observer import find_observer
+from weft.xla.array import ArrayImpl
+from weft.xla.building import JitSpec, LoweredProgram, lower_program
+from weft.xla.compile import Executable
+from weft.xla.placement import Placement, placement_of, shardings_in, wide_sharding
 
 
-def check_concrete(x: Any, op: str = "array") -> Any:
-    """The type of a value to compute with; a tracer here has outlived its function."""
-    if isinstance(x, Tracer):
-        raise UnexpectedTracerError(leak_message(x))
-    return typeof(x, op)
+def run_program(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    spec: JitSpec,
+    placement: Placement | None = None,
+    names: Callable[[], Sequence[str]] = tuple,
+    inner: bool = True,
+) -> tuple[list, Executable | None]:
+    """The results of a closed jaxpr that takes `consts` and then `args`, and what computed them.
+
+    By default it runs where its operands are. While an option such as `debug_nans` has results
+    looked at, the executable is None: each call is to come here. `names` gives those of the
+    arguments, for errors; where not `inner`, the lines of equations are not the user's.
+    """
+    for x in (*consts, *args):
+        if isinstance(x, Tracer):
+            raise UnexpectedTracerError(leak_message(x))
+    if placement is None:
+        placement = place_program(jaxpr, consts, args, spec)
+    observer = find_observer()
+    if observer is None:
+        run = find_executable(jaxpr, consts, spec, placement)
+        return run(*args), run
+    # what is given away cannot be looked at again
+    run = find_executable(jaxpr, consts, spec._replace(donated=()), placement)
+    call = lambda: run(*args)
+    outs = observer.observe(call, spec.name, jaxpr, (*consts, *args), names, inner)
+    for i in spec.donated:
+        if type(args[i]) is ArrayImpl:
+            args[i].delete()
+    return outs, None
+
+
+def find_executable(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    spec: JitSpec,
+    placement: Placement,
+    lowered: LoweredProgram | None = None,
+) -> Executable:
+    """The executable of a program, which is kept with the jaxpr; `lowered` is its text if known."""
+    key = ("executable", placement, spec, len(consts))
+    run = jaxpr.memo.get(key)
+    if run is None:
+        lowered = lowered or lower_program(jaxpr, consts, spec, placement)
+        run = jaxpr.memo[key] = lowered.compile(spec.compiler_options)
+    return run
+
+
+def place_program(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], spec: JitSpec
+) -> Placement:
+    """Where to run a program: where its operands are bound to and its shardings say."""
+    named = shardings_in(jaxpr)
+    if not consts and not spec.in_shardings and not spec.out_shardings:
+        return placement_of(args, named)
+    places = spec.in_shardings or (None,) * len(args)
+    over = [*filter(None, (*places, *spec.out_shardings)), *named]
+    free = [x for x, s in zip(args, places, strict=True) if s is None]
+    consts = [c for c in consts if wide_sharding(c) is not None]
+    found = placement_of([*consts, *free], over)
+    if not found.partitioned:
+        return found
+    rest = iter(found.arguments[len(consts) :])
+    return found._replace(arguments=tuple([next(rest) if s is None else s for s in places]))
 
 
 def run_jaxpr(jaxpr: Jaxpr, args: Sequence[Any], name: str) -> list:
     """Apply a closed jaxpr to concrete values, as one compiled program."""
-    placement = placement_of(args, shardings_in(jaxpr))
-    key = ("executable", placement)
-    run = jaxpr.memo.get(key)
-    if run is None:
-        run = jaxpr.memo[key] = build(jaxpr, (), JitSpec(name), placement)
-    outs = followed(jaxpr, args, lambda: run(*args)) if config.debug_key_reuse else run(*args)
-    watched = watch()
-    if watched:
-        check_program(watched, name, jaxpr, args, outs)
-    return outs
+    return run_program(jaxpr, (), args, JitSpec(name))[0]
 
 
 def run_primitive(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> list:
@@ -47,17 +100,16 @@ def run_primitive(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxp
 
     The program is kept on `home`, one of those that `params` hold, and dies with it.
     """
-    avals = tuple([check_concrete(x, prim.name) for x in args])
+    avals = tuple([typeof(x, prim.name) for x in args])
     key = ("compiled", prim, avals, *params.items())
     program = home.memo.get(key)
     if program is None:
-        program = eqn_jaxpr(prim, params, avals, prim.type_of(avals, params))
-        home.memo[key] = program
+        program = home.memo[key] = eqn_jaxpr(prim, params, avals)
     return run_jaxpr(program, args, prim.name)
 
 
-def eqn_jaxpr(prim: Primitive, params: dict, in_avals: Any, out_avals: Any) -> Jaxpr:
+def eqn_jaxpr(prim: Primitive, params: dict, in_avals: tuple) -> Jaxpr:
     """The program that is one equation."""
     invars = [Var(a) for a in in_avals]
-    outvars = [Var(a) for a in out_avals]
+    outvars = [Var(a) for a in prim.type_of(in_avals, params)]
     return Jaxpr((), invars, outvars, [Eqn(prim, invars, params, outvars)])

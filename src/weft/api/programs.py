@@ -1,0 +1,183 @@
+"""Staged programs of users' functions: making one, and keeping those of a function with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.api.functions import FlatFun, argument_origins
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.core.stage import close_jaxpr
+from weft.core.trace import Tracer
+from weft.options import config
+from weft.primitives.layout import zeros
+from weft.pytrees import PyTreeDef, unflatten
+from weft.util import Logger, insert_at
+from weft.watch import events
+from weft.watch.leaks import stage_function
+from weft.xla.array import put
+from weft.xla.building import JitSpec
+from weft.xla.placement import Placement, on_device
+from weft.xla.run import place_program
+
+logger = Logger("weft.trace")
+
+MOST_PROGRAMS = 4096  # of one function; then the oldest goes
+_listing = threading.RLock()  # other threads must not add programs while all are listed
+
+
+class Programs(dict):
+    """The programs of one function, by how it is called. A copy of it is a plain empty dict."""
+
+    __slots__ = ("__weakref__", "owner")
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__
+    every: ClassVar[weakref.WeakSet[Programs]] = weakref.WeakSet()
+
+    def __init__(self, owner: Callable | None = None):
+        self.owner = None if owner is None else weakref.ref(owner)
+        with _listing:
+            Programs.every.add(self)
+
+    def __reduce__(self) -> tuple:
+        return dict, ()
+
+    def add(self, key: Any, program: Any) -> Any:
+        """Keep a program."""
+        while len(self) >= MOST_PROGRAMS:
+            self.pop(next(iter(self)), None)
+        self[key] = program
+        return program
+
+
+def programs_of(fun: Callable) -> Programs:
+    """The programs of a function, shared by every jit of it.
+
+    They are kept on the function: a dict that is weak in its keys would never let go of a function
+    that one of its own programs refers to.
+    """
+    if type(fun) is not types.FunctionType:
+        return Programs()
+    found = fun.__dict__.get("__weft_programs__")
+    if type(found) is Programs and found.owner is not None and found.owner() is fun:
+        return found
+    # none yet, or another function's: functools.wraps copies attributes
+    found = fun.__dict__["__weft_programs__"] = Programs(fun)
+    return found
+
+
+def forget_programs() -> None:
+    """Empty the programs of every function."""
+    with _listing:
+        every = list(Programs.every)
+    for programs in every:
+        programs.clear()
+
+
+def is_live(x: Any) -> bool:
+    """Whether a value that a program closed over can still be passed to it."""
+    return not isinstance(x, Tracer) or x.owner.live
+
+
+class Program(NamedTuple):
+    """A function staged at given types.
+
+    float0 values hold nothing, so the jaxpr neither takes nor gives them; by flat position,
+    `hidden` has such arguments and `hidden_results` such results.
+    """
+
+    fun: Callable
+    in_tree: PyTreeDef
+    in_avals: Sequence[ShapedArray]  # of all arguments
+    donated: tuple[int, ...]  # of all arguments, those whose buffers are given away
+    hidden: dict[int, Any]
+    open_jaxpr: Jaxpr  # with constvars
+    jaxpr: Jaxpr  # closed, taking `consts` first
+    consts: Sequence[Any]
+    out_tree: PyTreeDef
+    hidden_results: dict[int, Any]
+    spec: JitSpec  # in terms of what the jaxpr takes and gives
+
+    @property
+    def closed(self) -> ClosedJaxpr:
+        """The program as users see it."""
+        return ClosedJaxpr(self.open_jaxpr, self.consts)
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of all results, flat."""
+        hidden = {i: typeof(x) for i, x in self.hidden_results.items()}
+        return insert_at(self.jaxpr.out_avals, hidden)
+
+    def select_visible(self, leaves: list) -> list:
+        """The arguments that the jaxpr takes."""
+        return drop_positions(leaves, self.hidden)
+
+    def argument_names(self) -> list[str]:
+        """Where each argument that the jaxpr takes comes from, for errors."""
+        return self.select_visible(argument_origins(self.fun, self.in_tree))
+
+    def place(self, leaves: Sequence[Any], device: Any = None) -> Placement:
+        """Where to run on the arguments that the jaxpr takes; `device`: where the user says."""
+        if device is not None:
+            return on_device(device, True)
+        return place_program(self.jaxpr, self.consts, leaves, self.spec)
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """The pytree of results from those of the jaxpr."""
+        if self.hidden_results:
+            outs = insert_at(outs, self.hidden_results)
+        return unflatten(self.out_tree, outs)
+
+
+def drop_positions(xs: Sequence[Any], positions: dict[int, Any]) -> list:
+    """A list without the entries at some positions."""
+    return [x for i, x in enumerate(xs) if i not in positions] if positions else list(xs)
+
+
+def stage_program(
+    fun: Callable,
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    donated: tuple[int, ...],
+    spec: JitSpec,
+    op: str = "jit",
+    asked: Any = None,
+) -> Program:
+    """Run a function on tracers. `asked`, if any, says how arguments and results are to lie."""
+    start = time.perf_counter()
+    hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
+    flat = FlatFun(fun, in_tree, op, float0=hidden)
+    names = lambda: drop_positions(argument_origins(fun, in_tree), hidden)
+    jaxpr, consts = stage_function(flat, drop_positions(avals, hidden), spec.name, names)
+    # a NumPy array is taken as it is now
+    consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
+    seconds = time.perf_counter() - start
+    events.record_work(events.TRACE, seconds, fun_name=spec.name)
+    if config.log_compiles:
+        types = ", ".join(map(str, avals))
+        logger.warning("traced %s for (%s) in %.1f ms", spec.name, types, seconds * 1e3)
+    closed = close_jaxpr(jaxpr)
+    if donated:
+        gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
+        spec = spec._replace(donated=tuple(gone))
+    program = Program(
+        fun, in_tree, avals, donated, hidden, jaxpr, closed, consts, flat.out_tree, flat.hidden,
+        spec,
+    )  # fmt: skip
+    if asked is None:
+        return program
+    ins, outs = asked.find_shardings(program)
+    spec = spec._replace(
+        in_shardings=tuple(drop_positions(ins, hidden)),
+        out_shardings=tuple(drop_positions(outs, flat.hidden)),
+    )
+    return program._replace(spec=spec)

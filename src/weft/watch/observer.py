@@ -1,0 +1,49 @@
+"""What looks at programs as they run: for NaN and infinity, and for random keys used twice.
+
+One hook, which xla/run.py calls; nothing is done while the options for it are off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft.core.jaxpr import Jaxpr
+from weft.options import config
+from weft.watch.key_reuse import followed
+from weft.watch.nans import Watch, check_results
+
+
+class Observer(NamedTuple):
+    """What to look for in a program: bad results, keys that are used twice."""
+
+    results: Watch | None
+    keys: bool
+
+    def observe(
+        self,
+        run: Callable[[], list],
+        name: str,
+        jaxpr: Jaxpr,
+        args: Sequence[Any],
+        names: Callable[[], Sequence[str]],
+        inner: bool,
+    ) -> list:
+        """The results of `run`, which applies `jaxpr` to `args`, or an error for what is found.
+
+        `names()` are those of the last of its parameters; the others are what it closed over. Where
+        not `inner`, the program is a function of weft's, and the user's line is the one that calls
+        it.
+        """
+        outs = followed(jaxpr, args, run, inner) if self.keys else run()
+        if self.results is not None:
+            check_results(self.results, name, jaxpr, args, outs, names, inner)
+        return outs
+
+
+def find_observer() -> Observer | None:
+    """What programs are to be looked at for; None, as nearly always, for nothing."""
+    nans, infs, keys = config.debug_nans, config.debug_infs, config.debug_key_reuse
+    if not (nans or infs or keys):
+        return None
+    return Observer(Watch(nans, infs) if nans or infs else None, keys)
