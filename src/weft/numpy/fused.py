@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.api.arguments import Marked, fix_static
 from weft.api.functions import FlatFun
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import current
@@ -53,13 +53,15 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
             avals = tuple([typeof(x) for x in leaves])
         except DtypeError as error:
             raise NotForKernel(str(error)) from error
+        if not all(map(fits, leaves, avals)):
+            raise NotForKernel(f"{name}: integers must fit their type.")
         key = (tree, avals, fixed, trace_context())
         program = kept.get(key)
         if program is None:
             flat = FlatFun(call, tree, name)
             try:
                 program = (*stage_closed(flat, avals, name), flat.out_tree)
-            except TracerError as error:
+            except (DtypeError, TracerError) as error:
                 raise NotForKernel(str(error)) from error
         jaxpr, consts, out_tree = program
         outs, run = run_program(jaxpr, consts, leaves, spec, inner=False)
@@ -69,6 +71,11 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
         return unflatten(out_tree, outs), fast, False
 
     return compiled_call(name, miss, fun, *marked)
+
+
+def fits(x: Any, aval: ShapedArray) -> bool:
+    """Whether a value can be passed as one of this type, as Python's large integers cannot."""
+    return type(x) is not int or x.bit_length() < 8 * aval.dtype.itemsize
 
 
 def fused(

@@ -89,16 +89,20 @@ def check_results(
     # one operation, called for itself
     alone = len(jaxpr.eqns) == 1 and jaxpr.eqns[0].source is None
     if alone and jaxpr.eqns[0].primitive.memoize_type:  # it holds no programs
-        origin: Any = Made(jaxpr.eqns[0], args, found.flaw(outs[which]), ())
+        origin: Any = None
     else:
         with config.scope(debug_nans=False, debug_infs=False):
             origin = find_origin(found, jaxpr, args)
+    source = current.source or current.capture()
     if isinstance(origin, Made):
-        prim = origin.eqn.primitive
-        source = (inner and origin.eqn.source) or current.source or current.capture()
-        got = f"{origin.flaw}, {describe_maker(source, prim.name)}{describe_operands(origin.operands)}"
+        op = origin.eqn.primitive.name
+        made = describe_maker((inner and origin.eqn.source) or source, op)
+        got = f"{origin.flaw}, {made}{describe_operands(origin.operands)}"
         places = origin.inside if alone or not inner else (*origin.inside, name)
-        raise found.error(prim.name, ", in ".join([got, *filter(None, [" in ".join(places)])]))
+        raise found.error(op, f"{got}, in {' in '.join(places)}" if places else got)
+    if alone or not inner:
+        made = describe_maker(source, name) + describe_operands(args)
+        raise found.error(name, f"{found.flaw(outs[which])}, {made}")
     got = f"{found.flaw(outs[which])} as result {which} of {name}"
     if origin is not None:
         given = names()

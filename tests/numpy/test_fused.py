@@ -1,0 +1,141 @@
+"""Compiled kernels of eager functions: which calls they leave to Python, which errors show."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax
+from weft.errors import ConcretizationTypeError, DtypeError
+from weft.numpy import fused as module
+from weft.numpy.fused import NotForKernel, fused, kernel_for
+
+X = np.arange(3, dtype=np.float32)
+
+
+def counted(body, **options):
+    """A fused function of `body`, and the list that grows with each call of it as Python."""
+    calls = []
+
+    def function(*args, **kwargs):
+        calls.append(args)
+        return body(*args, **kwargs)
+
+    function.__name__ = body.__name__
+    return fused(function, **options), calls
+
+
+def test_a_call_runs_as_one_program_and_again_without_python():
+    def scale(x, y):
+        return lax.sin(x) * y
+
+    calls = []
+
+    @fused
+    def run(x, y):
+        calls.append(type(x).__name__)
+        return scale(x, y)
+
+    for _ in range(3):
+        np.testing.assert_allclose(run(X, X), np.sin(X) * X, rtol=1e-6)
+    assert calls == ["StagedTracer"]
+
+
+class Wrapped:
+    """What is an array by a method alone."""
+
+    def __jax_array__(self):
+        return jnp.asarray(X)
+
+
+def test_what_a_kernel_does_not_take_runs_as_written():
+    seen = []
+
+    @fused(static=("shape",))
+    def spread(x, shape=None):
+        seen.append((type(x).__name__, shape))
+        return lax.broadcast(jnp.asarray(x), tuple(shape or ()))
+
+    assert spread(1.0, shape=(2, 3)).shape == (2, 3)
+    assert spread(1.0, shape=[2, 3]).shape == (2, 3)  # has no hash
+    assert spread(Wrapped(), shape=(2,)).shape == (2, 3)
+    assert seen == [("StagedTracer", (2, 3)), ("float", [2, 3]), ("Wrapped", (2,))]
+
+
+def test_a_value_that_must_be_known_runs_as_written():
+    seen = []
+
+    @fused
+    def halve_until_small(x):
+        seen.append(type(x).__name__)
+        while x > 1:
+            x = x / 2
+        return x
+
+    assert halve_until_small(jnp.float32(8)) == 1.0
+    assert seen == ["StagedTracer", "ArrayImpl"]
+
+
+def test_a_kernel_says_that_a_call_is_not_for_it():
+    kernel = kernel_for(lambda x: x * 2, "double")
+    with pytest.raises(NotForKernel, match="'text'") as caught:
+        kernel("text")
+    assert type(caught.value.__cause__) is DtypeError
+    kernel = kernel_for(lambda x: x if x > 0 else -x, "magnitude")
+    with pytest.raises(NotForKernel, match="needs a concrete value") as caught:
+        kernel(1.0)
+    assert isinstance(caught.value.__cause__, ConcretizationTypeError)
+
+
+class Broken(Exception):
+    pass
+
+
+@pytest.mark.parametrize("error", [Broken, ValueError, TypeError, KeyboardInterrupt])
+def test_an_error_of_the_function_is_seen_and_the_function_called_once(error):
+    calls = []
+
+    @fused
+    def fails(x):
+        calls.append(x)
+        raise error("inside")
+
+    with pytest.raises(error, match="inside"):
+        fails(X)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("call", [jnp.add, jnp.mean, lambda x, *_: x + x, lambda x, *_: jnp.sin(x)])
+def test_an_error_of_the_engine_is_seen_and_nothing_runs_again(call, monkeypatch):
+    """In compiling or running: of ufuncs, fused functions and operators."""
+    tries = []
+
+    def run(*args, **kwargs):
+        tries.append(args)
+        raise weft.errors.JaxRuntimeError("INTERNAL: no machine")
+
+    monkeypatch.setattr(module, "run_program", run)
+    x = weft.device_put(np.ones((3, 7, len(str(call))), np.float32))  # of no type seen before
+    with pytest.raises(weft.errors.JaxRuntimeError, match="no machine"):
+        call(x, x) if call is jnp.add else call(x)
+    assert len(tries) == 1
+
+
+def test_a_static_argument_with_a_broken_hash_is_not_hidden():
+    class NoHash:
+        def __hash__(self):
+            raise Broken("hash")
+
+    run, calls = counted(lambda x, how=None: x, static=("how",))
+    with pytest.raises(Broken, match="hash"):
+        run(X, how=NoHash())
+    assert not calls
+
+
+def test_an_integer_that_does_not_fit_is_named_also_after_a_hit():
+    x = jnp.arange(3)
+    assert (x + 1).tolist() == [1, 2, 3]
+    for call in (lambda: x + 2**40, lambda: jnp.add(x, 2**40), lambda: jnp.clip(x, 0, 2**40)):
+        with pytest.raises(OverflowError, match="must fit int32; got 1099511627776"):
+            call()
+    assert (x + -(2**31)).tolist() == [-(2**31), 1 - 2**31, 2 - 2**31]
