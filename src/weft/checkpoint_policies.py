@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from weft.control.remat import name_p
 from weft.primitives.conv import conv_general_dilated_p
 from weft.primitives.dot import dot_general_p
+from weft.util import list_public
 
 __all__ = [
     "checkpoint_dots",
@@ -31,6 +32,7 @@ __all__ = [
     "save_from_both_policies",
     "save_only_these_names",
 ]
+__dir__ = list_public(__name__)
 
 Policy = Callable[..., Any]
 

@@ -20,6 +20,7 @@ from ml_dtypes import bfloat16, finfo, iinfo
 
 from weft.errors import DtypeError, TypePromotionError
 from weft.options import config
+from weft.util import list_public
 
 __all__ = [
     "bfloat16",
@@ -62,6 +63,7 @@ __all__ = [
     "tangent_dtype",
     "valid_dtype",
 ]
+__dir__ = list_public(__name__)
 
 
 class extended(np.generic):

@@ -11,6 +11,8 @@ from typing import Any
 
 from jaxlib._jax import JaxRuntimeError
 
+from weft.util import list_public
+
 __all__ = [
     "CheckError",
     "ConcretizationTypeError",
@@ -38,6 +40,7 @@ __all__ = [
     "UnboundAxisError",
     "UnexpectedTracerError",
 ]
+__dir__ = list_public(__name__)
 
 
 class ShapeError(TypeError, ValueError):

@@ -183,7 +183,7 @@ def bind_choice(
     leaves, tree = flatten(operands)
     avals = avals_of(op, leaves, flatten((operands, {}))[1], funs[0])
     bodies = [stage_body(op, f, tree, avals) for f in funs]
-    check_results(op, bodies, names)
+    check_branches(op, bodies, names)
     branches, consts = share_consts(bodies)
     given = [*consts, *leaves]
     if has_tracked_axes():
@@ -213,7 +213,7 @@ def unify_varying(
     return branches, cast_to(operands, avals)
 
 
-def check_results(op: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
+def check_branches(op: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
     """Raise unless the branches return one structure and equal types, weakness apart."""
     first = bodies[0]
     for body, name in zip(bodies[1:], names[1:], strict=True):

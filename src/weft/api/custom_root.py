@@ -65,7 +65,7 @@ def custom_linear_solve(
     3.0 -1.5
     """
     op = "custom_linear_solve"
-    for f in (matvec, solve, *([] if transpose_solve is None else [transpose_solve])):
+    for f in (matvec, solve, transpose_solve or solve):
         check_callable(op, f)
     leaves, tree = flatten(b)
     avals = avals_of(op, leaves, structure(((b,), {})), matvec)
@@ -78,12 +78,8 @@ def custom_linear_solve(
         transposed = lambda ct: unflatten(tree, vecmat(*product.consts, *flatten(ct)[0]))
         solver = transpose_solve or solve
         backward = stage_solver("transpose_solve", solver, transposed, tree, avals, has_aux)
-    parts = (
-        product.consts,
-        product.consts if backward else [],
-        forward.consts,
-        backward.consts if backward else [],
-    )
+    again, own = (product.consts, backward.consts) if backward else ([], [])
+    parts = (product.consts, again, forward.consts, own)
     outs = linear_solve_p.bind(
         *[c for part in parts for c in part],
         *leaves,

@@ -339,7 +339,7 @@ class custom_vjp(_CustomFunction):
         )
 
 
-def named(fun: Callable, like: Callable) -> Callable:
+def name_like(fun: Callable, like: Callable) -> Callable:
     """A function under the name of another, for the printed program."""
     out = functools.partial(fun)
     out.__name__ = fun_name(like)  # type: ignore[attr-defined]
@@ -386,7 +386,7 @@ class _Call:
         params = {
             "name": self.name,
             "call_jaxpr": Hoisted(self.call, consts) if consts else self.call,
-            "jvp": None if owner.jvp is None else named(self.jvp, owner.jvp),
+            "jvp": None if owner.jvp is None else name_like(self.jvp, owner.jvp),
             "num_consts": len(consts),
         }
         operands = (*consts, *self.closed, *leaves)
@@ -394,7 +394,7 @@ class _Call:
             return custom_jvp_p.bind(*operands, symbolic_zeros=owner.symbolic_zeros, **params)
         return custom_vjp_p.bind(
             *operands,
-            fwd=named(self.fwd, owner.fwd),
+            fwd=name_like(self.fwd, owner.fwd),
             symbolic_zeros=owner.vjp_symbolic_zeros,
             optimize_remat=owner.optimize_remat,
             **params,

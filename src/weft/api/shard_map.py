@@ -95,7 +95,7 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
         jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
     placeholder = unflatten(out_tree, range(out_tree.num_leaves))
     of_results = broadcast_specs("out_specs", out_specs, placeholder, params)
-    check_results(f, jaxpr, of_results, out_tree, len(consts), names, params)
+    check_out_specs(f, jaxpr, of_results, out_tree, len(consts), names, params)
     given = (*[PartitionSpec()] * len(consts), *specs)
     outs = shard_map_p.bind(
         *consts, *leaves, jaxpr=jaxpr, in_specs=given, out_specs=tuple(of_results), **params
@@ -191,7 +191,7 @@ def part_avals(
 # --- what out_specs promise -----------------------------------------------------------------
 
 
-def check_results(
+def check_out_specs(
     f: Callable,
     jaxpr: Jaxpr,
     specs: Sequence[PartitionSpec],

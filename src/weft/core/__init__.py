@@ -9,6 +9,7 @@ from weft.core import pretty as pretty
 from weft.core.aval import AbstractValue, ShapedArray
 from weft.core.jaxpr import Atom, eval_jaxpr
 from weft.core.trace import Trace, Tracer, ensure_compile_time_eval, eval_context
+from weft.util import list_public
 
 __all__ = [
     "AbstractValue",
@@ -24,6 +25,7 @@ __all__ = [
     "max_dim",
     "min_dim",
 ]
+__dir__ = list_public(__name__)
 
 ParamDict = dict[str, Any]
 Value = Any

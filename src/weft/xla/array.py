@@ -357,7 +357,7 @@ class Array(HasAval, metaclass=_ArrayMeta):
         return format(view if view.ndim else view[()], spec)
 
 
-def _guarded(name: str, doc: str) -> Callable[..., Any]:
+def _guard_deleted(name: str, doc: str) -> Callable[..., Any]:
     """A method of the engine's class that, for a deleted array, would end the process."""
     method = getattr(ArrayImpl, name)
 
@@ -388,7 +388,7 @@ def _attach() -> None:
         if name not in left:
             setattr(ArrayImpl, name, member)
     for name, doc in _ENGINE_METHODS.items():
-        setattr(ArrayImpl, name, _guarded(name, doc))
+        setattr(ArrayImpl, name, _guard_deleted(name, doc))
 
 
 _attach()
