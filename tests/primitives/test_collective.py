@@ -724,7 +724,7 @@ def test_threads_that_make_the_same_varying_at_once_get_one(monkeypatch):
             quicker.append(Varying.of(names))
         return ordered(names)
 
-    monkeypatch.setattr(collective, "in_scope_order", slow)
+    monkeypatch.setattr(collective, "order_by_scope", slow)
     assert Varying.of(["only", "here"]) is quicker[1]
 
 
