@@ -3,7 +3,7 @@
 A copy stands for an element of a vmap, or for a device of a mesh. Under vmap the batch rules turn
 them into operations along the mapped dimension; on a mesh they are communication. Here also stands
 `Varying`, the part of a type that says along which axes of a mesh values may differ. The functions
-that users call, with pytrees and checks, are in weft/collectives.py.
+that users call, with pytrees and checks, are in weft/api/collectives.py.
 """
 
 from __future__ import annotations
@@ -142,13 +142,14 @@ class Collective(Primitive):
     """A family: the result in each copy is made of the operand in all copies along named axes.
 
     `axes` or `axis_name` names them; several count as one, the last the fastest. A member writes
-    `along(x, d, size, params)`: all of it along dimension `d` of `x`, which gives the result and
-    where the copies are in it (None: all have the same); and `shifted(params, d)`: the parameters
-    when an axis `d` is put into the operand. With `axis_index_groups`, each group of copies is for
-    itself. What this needs on a mesh is written by `lower`, in StableHLO's communication.
+    `apply_along(x, d, size, params)`: all of it along dimension `d` of `x`, which gives the result
+    and where the copies are in it (None: all have the same). With `axis_index_groups`, each group
+    of copies is for itself. What this needs on a mesh is written by `lower`, in StableHLO's
+    communication.
     """
 
     hidden: tuple[str, ...] = ()  # parameters that are not printed
+    axis_params: tuple[str, ...] = ()  # those that name an axis of the operand
 
     def refers(self, params):
         return References(uses=axis_names(params))
@@ -156,40 +157,41 @@ class Collective(Primitive):
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if k not in self.hidden}
 
-    def along(self, x: Any, d: int, size: int, params: dict) -> tuple[Any, int | None]:
-        raise self.missing("along")
+    def apply_along(self, x: Any, d: int, size: int, params: dict) -> tuple[Any, int | None]:
+        raise self.missing("apply_along")
 
-    def shifted(self, params: dict, d: int) -> dict:
-        return params
+    def shift_params(self, params: dict, d: int) -> dict:
+        """The parameters when an axis `d` is put into the operand."""
+        return {**params, **{k: params[k] + (d <= params[k]) for k in self.axis_params}}
 
-    def beside(self, x: Any, d: int, params: dict) -> tuple[list, list]:
+    def batch_beside(self, x: Any, d: int, params: dict) -> tuple[list, list]:
         """With a mapped axis at `d` that is none of those named."""
-        return self.bind(x, **self.shifted(params, d)), [d]
+        return self.bind(x, **self.shift_params(params, d)), [d]
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
         names = axis_names(params)
         if axis.name not in names:
-            return self.beside(x, d, params)
+            return self.batch_beside(x, d, params)
         if len(names) > 1:
             return self.batch_one_of(axis, x, d, names, params)
         if params.get("axis_index_groups") is None:
             if d is None:
                 x, d = batched_at_front(x, None, axis.size), 0
-            out, d = self.along(x, d, axis.size, params)
+            out, d = self.apply_along(x, d, axis.size, params)
             return [out], [d]
-        return [self.whole(batched_at_front(x, d, axis.size), axis.size, params)], [0]
+        return [self.apply_whole(batched_at_front(x, d, axis.size), axis.size, params)], [0]
 
-    def whole(self, x: Any, size: int, params: dict) -> Any:
+    def apply_whole(self, x: Any, size: int, params: dict) -> Any:
         """All of it along the first axis of `x`; the result has the copies in front."""
         groups = params.get("axis_index_groups")
         if groups is None:
-            return batched_at_front(*self.along(x, 0, size, params), size)
+            return batched_at_front(*self.apply_along(x, 0, size, params), size)
         # in even groups: one more axis in front, which counts them
         order = [i for group in groups for i in group]
         count, each = len(groups), len(groups[0])
         x = split_dim(arrange(x, order, 0), 0, count)
-        out, d = self.along(x, 1, each, self.shifted(params, 0))
+        out, d = self.apply_along(x, 1, each, self.shift_params(params, 0))
         if d is None:
             shape = typeof(out).shape
             kept = [i for i in range(len(shape) + 1) if i != 1]
@@ -201,7 +203,7 @@ class Collective(Primitive):
     def batch_one_of(self, axis, x, d, names, params):
         """With a mapped axis that is one of several named: fetch all copies, and keep one's own."""
         y, sizes, rest = gather_copies(self.name, axis, x, d, names)
-        out = self.whole(y, math.prod(sizes), params)
+        out = self.apply_whole(y, math.prod(sizes), params)
         at = names.index(axis.name)
         before, after = math.prod(sizes[:at]), math.prod(sizes[at + 1 :])
         shape = typeof(out).shape[1:]
@@ -254,11 +256,11 @@ class AllReduce(Collective):
         groups = replica_groups(hlo, self.name, axes, axis_index_groups)
         return all_reduce(hlo, x, groups, self.combine)
 
-    def whole(self, x, size, params):
+    def apply_whole(self, x, size, params):
         groups = params["axis_index_groups"]
         if groups is None or len({len(g) for g in groups}) == 1:
-            return super().whole(x, size, params)
-        parts = [self.along(arrange(x, g, 0), 0, len(g), params)[0] for g in groups]
+            return super().apply_whole(x, size, params)
+        parts = [self.apply_along(arrange(x, g, 0), 0, len(g), params)[0] for g in groups]
         found = concatenate([batched_at_front(y, None, 1) for y in parts], 0)
         place = {i: k for k, g in enumerate(groups) for i in g}
         return arrange(found, [place[i] for i in range(size)], 0)
@@ -297,7 +299,7 @@ class Psum(AllReduce, LinearPrimitive):
         y = mul(x, literal(axis.size, typeof(x).dtype))
         return (self.bind(y, axes=rest, axis_index_groups=None) if rest else [y]), [None]
 
-    def along(self, x, d, size, params):
+    def apply_along(self, x, d, size, params):
         return reduce_sum(x, (d,)), None
 
 
@@ -339,7 +341,7 @@ class AllExtremum(AllReduce):
         rest = tuple(n for n in params["axes"] if n != axis.name)
         return self.bind(*args, **{**params, "axes": rest}) if rest else list(args), [None]
 
-    def along(self, x, d, size, params):
+    def apply_along(self, x, d, size, params):
         return self.reduction.bind(x, axes=(d,))[0], None
 
 
@@ -421,6 +423,7 @@ class AllGather(Collective, LinearPrimitive):
     """
 
     name = "all_gather"
+    axis_params = ("all_gather_dimension",)
     elements = "chosen"
 
     def abstract_eval(
@@ -441,17 +444,13 @@ class AllGather(Collective, LinearPrimitive):
     def transpose(self, cts, x, *, all_gather_dimension, **params):
         return reduce_scatter_p.bind(cts[0], scatter_dimension=all_gather_dimension, **params)
 
-    def along(self, x, d, size, params):
+    def apply_along(self, x, d, size, params):
         k = params["all_gather_dimension"]
         x = move_dim(x, d, k)
         return (merge_dims(x, k) if params["tiled"] else x), None
 
-    def shifted(self, params, d):
-        k = params["all_gather_dimension"]
-        return {**params, "all_gather_dimension": k + (d <= k)}
-
-    def beside(self, x, d, params):
-        new = self.shifted(params, d)
+    def batch_beside(self, x, d, params):
+        new = self.shift_params(params, d)
         after = not params["tiled"] and new["all_gather_dimension"] <= d
         return self.bind(x, **new), [d + after]
 
@@ -459,7 +458,7 @@ class AllGather(Collective, LinearPrimitive):
         if params["axis_index_groups"] is not None:
             return super().batch_one_of(axis, x, d, names, params)
         y, sizes, _ = gather_copies(self.name, axis, x, d, names)
-        out, d = self.along(y, 0, math.prod(sizes), params)
+        out, d = self.apply_along(y, 0, math.prod(sizes), params)
         return [out], [d]
 
 
@@ -509,6 +508,7 @@ class ReduceScatter(Collective, LinearPrimitive):
     """
 
     name = "reduce_scatter"
+    axis_params = ("scatter_dimension",)
 
     def abstract_eval(
         self, x, *, axis_index_groups, axis_name, axis_size, scatter_dimension, tiled
@@ -550,17 +550,13 @@ class ReduceScatter(Collective, LinearPrimitive):
     def transpose(self, cts, x, *, scatter_dimension, **params):
         return all_gather_p.bind(cts[0], all_gather_dimension=scatter_dimension, **params)
 
-    def along(self, x, d, size, params):
+    def apply_along(self, x, d, size, params):
         total = reduce_sum(x, (d,))
         k = params["scatter_dimension"]
         return (split_dim(total, k, size) if params["tiled"] else total), k
 
-    def shifted(self, params, d):
-        k = params["scatter_dimension"]
-        return {**params, "scatter_dimension": k + (d <= k)}
-
-    def beside(self, x, d, params):
-        new = self.shifted(params, d)
+    def batch_beside(self, x, d, params):
+        new = self.shift_params(params, d)
         before = not params["tiled"] and new["scatter_dimension"] < d
         return self.bind(x, **new), [d - before]
 
@@ -579,6 +575,7 @@ class AllToAll(Collective, LinearPrimitive):
     """
 
     name = "all_to_all"
+    axis_params = ("split_axis", "concat_axis")
     elements = "chosen"
     hidden = ("axis_size",)
 
@@ -615,16 +612,12 @@ class AllToAll(Collective, LinearPrimitive):
     def transpose(self, cts, x, *, concat_axis, split_axis, **params):
         return self.bind(cts[0], concat_axis=split_axis, split_axis=concat_axis, **params)
 
-    def along(self, x, d, size, params):
+    def apply_along(self, x, d, size, params):
         split, concat = params["split_axis"], params["concat_axis"]
         # the sender, ..., the receiver, part, ...
         x = split_dim(move_to_front(x, d), split + 1, size)
         x = move_dim(x, split + 1, 0)  # the receiver, the sender, ...
         return merge_dims(move_dim(x, 1, concat + 1), concat + 1), 0
-
-    def shifted(self, params, d):
-        changed = {k: params[k] + (d <= params[k]) for k in ("split_axis", "concat_axis")}
-        return {**params, **changed}
 
 
 all_to_all_p = AllToAll()
@@ -658,7 +651,7 @@ class Ppermute(Collective, LinearPrimitive):
     def transpose(self, cts, x, *, axis_name, perm):
         return self.bind(cts[0], axis_name=axis_name, perm=tuple((j, i) for i, j in perm))
 
-    def along(self, x, d, size, params):
+    def apply_along(self, x, d, size, params):
         sources = [-1] * size
         for i, j in params["perm"]:
             sources[j] = i
@@ -701,7 +694,7 @@ class Pbroadcast(Collective, LinearPrimitive):
         here = broadcast_in_dim(here, typeof(ct).shape, ())
         return [select(here, total, zeros(typeof(total)))]
 
-    def along(self, x, d, size, params):
+    def apply_along(self, x, d, size, params):
         at = params["source"]
         y = slice_in_dim(x, at, at + 1, 1, d)
         shape = typeof(x).shape

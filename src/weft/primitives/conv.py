@@ -27,6 +27,7 @@ from weft.primitives.dot import (
 )
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
+from weft.primitives.families import index_tuple
 from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -454,9 +455,9 @@ def conv_general_dilated(
     x, k = typeof(lhs), typeof(rhs)
     numbers = conv_dimension_numbers(x.shape, k.shape, dimension_numbers)
     spatial = len(numbers.lhs_spec) - 2
-    strides = tuple(map(operator.index, window_strides))
-    stretch = (1,) * spatial if lhs_dilation is None else tuple(map(operator.index, lhs_dilation))
-    spread = (1,) * spatial if rhs_dilation is None else tuple(map(operator.index, rhs_dilation))
+    strides = index_tuple(window_strides)
+    stretch = (1,) * spatial if lhs_dilation is None else index_tuple(lhs_dilation)
+    spread = (1,) * spatial if rhs_dilation is None else index_tuple(rhs_dilation)
     if isinstance(padding, str):
         if any(d != 1 for d in stretch):
             raise ShapeError(
@@ -599,7 +600,7 @@ def conv_general_dilated_patches(
     the order of the second string of `dimension_numbers`.
     """
     x = typeof(lhs)
-    filter_shape = tuple(map(operator.index, filter_shape))
+    filter_shape = index_tuple(filter_shape)
     numbers = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
     channels = x.shape[numbers.lhs_spec[1]]
     size = math.prod(filter_shape)

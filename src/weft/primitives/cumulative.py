@@ -35,7 +35,7 @@ from weft.primitives.elementwise import (
     sub,
 )
 from weft.primitives.expr import Expr, scalar
-from weft.primitives.families import LinearPrimitive, check_axes, check_kind
+from weft.primitives.families import AlongAxis, LinearPrimitive, check_axes, check_kind
 from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
@@ -43,7 +43,7 @@ from weft.primitives.transcendental import exp, log1p
 from weft.xla.lower import lower_jaxpr
 
 
-class Cumulative(Primitive):
+class Cumulative(AlongAxis):
     """A family: out[i] = x[0] * ... * x[i] along `axis`, by an associative *.
 
     If `reverse`, the run starts at the end.
@@ -87,10 +87,6 @@ class Cumulative(Primitive):
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
         _, dot = reduce_running(self.step, pair, (axis, axis))
         return [out], [rev(dot, (axis,)) if reverse else dot]
-
-    def batch(self, mapped, args, dims, *, axis, reverse):
-        (x,), (d,) = args, dims
-        return self.bind(x, axis=axis + (axis >= d), reverse=reverse), [d]
 
 
 class CumulativeSum(Cumulative, LinearPrimitive):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from weft.core.primitive import Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
-from weft.primitives.families import shift_axes
+from weft.primitives.families import index_tuple, shift_axes
 from weft.primitives.layout import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -444,11 +443,6 @@ def dot_general(
         preferred_element_type=preferred_element_type,
         out_sharding=None,
     )[0]
-
-
-def index_tuple(axes: Sequence[int]) -> tuple[int, ...]:
-    """Axes as a tuple of ints."""
-    return tuple(map(operator.index, axes))
 
 
 def dot(

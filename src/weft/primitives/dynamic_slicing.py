@@ -18,7 +18,9 @@ from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import add, convert, lt, select
 from weft.primitives.families import (
+    LinearInFirst,
     check_equal_dtypes,
+    index_tuple,
     insert_item,
     is_linear,
     normalize_axis,
@@ -57,7 +59,7 @@ def check_starts(op: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None
         raise DtypeError(f"{op}: indices must be integers of equal dtypes; got ({listed}).")
 
 
-class DynamicSlice(Primitive):
+class DynamicSlice(LinearInFirst):
     """out = the slice of x of shape slice_sizes that starts at `starts`, one scalar for each axis.
 
     A slice that would reach out of x is moved back inside. Dtypes: x any; starts integers.
@@ -78,12 +80,6 @@ class DynamicSlice(Primitive):
         out = [ShapedArray(slice_sizes, x.aval.dtype)]
         sizes = i64s(slice_sizes)
         return hlo.op("stablehlo.dynamic_slice", [x, *starts], out, slice_sizes=sizes)
-
-    def jvp(self, primals, tangents, *, slice_sizes):
-        outs = self.bind(*primals, slice_sizes=slice_sizes)
-        if type(tangents[0]) is Zero:
-            return outs, zero_tangents(outs)
-        return outs, self.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
 
     def transpose(self, cts, x, *starts, slice_sizes):
         placed = dynamic_update_slice_p.bind(zeros(x.aval), cts[0], *starts)
@@ -258,7 +254,7 @@ def dynamic_slice(
 ) -> Any:
     """A slice of static size at a place known when the program runs, kept inside `operand`."""
     starts = normalize_starts("dynamic_slice", operand, start_indices, allow_negative_indices)
-    sizes = tuple(map(operator.index, slice_sizes))
+    sizes = index_tuple(slice_sizes)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)[0]
 
 

@@ -55,10 +55,31 @@ class Discrete(Primitive):
 class OverAxes(Primitive):
     """A family: an operation along the axes `axes` of its one operand, which are removed."""
 
-    def batch(self, axis, args, dims, *, axes, **params):
+    axes = "axes"  # the parameter that names them
+
+    def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
-        axes = shift_axes(axes, d)
-        return self.bind(x, axes=axes, **params), [d - sum(a < d for a in axes)]
+        axes = params[self.axes] = shift_axes(params[self.axes], d)
+        return self.bind(x, **params), [d - sum(a < d for a in axes)]
+
+
+class AlongAxis(Primitive):
+    """A family: an operation along the axis `axis` of its one operand, which stays."""
+
+    def batch(self, mapped, args, dims, *, axis, **params):
+        (x,), (d,) = args, dims
+        outs = self.bind(x, axis=axis + (axis >= d), **params)
+        return outs, [d] * len(outs)
+
+
+class LinearInFirst(Primitive):
+    """A family: linear in its first operand; in the others, whose tangents do not matter, not."""
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.bind(*primals, **params)
+        if type(tangents[0]) is Zero:
+            return outs, zero_tangents(outs)
+        return outs, self.bind(tangents[0], *primals[1:], **params)
 
 
 def zero_tangents(outs: Sequence[Any]) -> list:
@@ -72,6 +93,11 @@ def is_linear(x: Any) -> bool:
 
 
 # --- axes -----------------------------------------------------------------------------------
+
+
+def index_tuple(xs: Sequence[Any]) -> tuple[int, ...]:
+    """Integers of any kind as a tuple of Python's."""
+    return tuple(map(operator.index, xs))
 
 
 def shift_axes(axes: Sequence[int], at: int = 0) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import conj, mul
-from weft.primitives.families import LinearPrimitive
+from weft.primitives.families import LinearPrimitive, index_tuple
 from weft.primitives.layout import broadcast_in_dim, convert, move_to_front
 from weft.xla.hlo import i64s
 
@@ -127,7 +126,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     kind = parse_fft_type(fft_type)
-    lengths = tuple(map(operator.index, fft_lengths))
+    lengths = index_tuple(fft_lengths)
     dtype = typeof(x).dtype
     if not dtypes.is_inexact(dtype):
         dtype = dtypes.default_float()

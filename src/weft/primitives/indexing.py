@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -41,6 +40,7 @@ from weft.primitives.elementwise import max as maximum
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.families import (
     check_equal_dtypes,
+    index_tuple,
     insert_item,
     is_linear,
     shift_axes,
@@ -371,7 +371,7 @@ def gather(
         operand,
         start_indices,
         dimension_numbers=GatherDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
-        slice_sizes=tuple(map(operator.index, slice_sizes)),
+        slice_sizes=index_tuple(slice_sizes),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
         mode=mode,

@@ -25,6 +25,7 @@ from weft.primitives.families import (
     check_axes,
     check_shape,
     drop_axes,
+    index_tuple,
     normalize_axis,
     shift_axes,
     zero_tangents,
@@ -216,7 +217,7 @@ def broadcast_like(x: Any, like: Any) -> Any:
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that these broadcast to, by NumPy's rule."""
     rank = max(map(len, shapes), default=0)
-    padded = [(1,) * (rank - len(s)) + tuple(map(operator.index, s)) for s in shapes]
+    padded = [(1,) * (rank - len(s)) + index_tuple(s) for s in shapes]
     out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
     if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
         raise ShapeError(
@@ -468,16 +469,17 @@ transpose_p = Transpose()
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute the axes: axis permutation[k] of `operand` becomes axis k."""
-    permutation = tuple(map(operator.index, permutation))
+    permutation = index_tuple(permutation)
     if permutation == tuple(range(typeof(operand).ndim)):
         return operand
     return transpose_p.bind(operand, permutation=permutation)[0]
 
 
-class Squeeze(LinearPrimitive):
+class Squeeze(LinearPrimitive, OverAxes):
     """x without the axes `dimensions`, all of size 1."""
 
     name = "squeeze"
+    axes = "dimensions"
     elements = "moved"
 
     def abstract_eval(self, x, *, dimensions):
@@ -494,11 +496,6 @@ class Squeeze(LinearPrimitive):
 
     def transpose(self, cts, x, *, dimensions):
         return [reshape(cts[0], x.aval.shape)]
-
-    def batch(self, axis, args, dims, *, dimensions):
-        (x,), (d,) = args, dims
-        dimensions = shift_axes(dimensions, d)
-        return self.bind(x, dimensions=dimensions), [d - sum(i < d for i in dimensions)]
 
 
 squeeze_p = Squeeze()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ from weft.primitives.elementwise import (
     unary_op,
 )
 from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
-from weft.primitives.families import check_shape
+from weft.primitives.families import check_shape, index_tuple
 from weft.primitives.layout import Identity, LeadingBatch, literal
 from weft.primitives.transcendental import exp
 
@@ -417,7 +416,7 @@ def rng_bit_generator(
     """The key as it is after them, and bits as unsigned integers, from XLA's generator."""
     key, bits = rng_bit_generator_p.bind(
         key,
-        shape=tuple(map(operator.index, shape)),
+        shape=index_tuple(shape),
         dtype=dtypes.canonicalize(dtype),
         algorithm=RandomAlgorithm(algorithm),
     )
@@ -429,4 +428,4 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
     a, b = match_numbers(a, b)
     if isinstance(a, float | int):
         a, b = literal(float(a), np.dtype(np.float32)), literal(float(b), np.dtype(np.float32))
-    return rng_uniform_p.bind(a, b, shape=tuple(map(operator.index, shape)))[0]
+    return rng_uniform_p.bind(a, b, shape=index_tuple(shape))[0]

@@ -45,6 +45,7 @@ from weft.primitives.families import (
     check_equal_shapes,
     check_kind,
     drop_axes,
+    index_tuple,
     show_types,
     zero_tangents,
 )
@@ -211,7 +212,7 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.bind(x, axes=axes)[0]`."""
 
     def fun(operand: Any, axes: Sequence[int]) -> Any:
-        axes = tuple(map(operator.index, axes))
+        axes = index_tuple(axes)
         return prim.bind(operand, axes=axes)[0] if axes else operand
 
     return name_function(fun, prim)
@@ -566,7 +567,7 @@ def reduce(
     if not xs:
         raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
-    dimensions = tuple(map(operator.index, dimensions))
+    dimensions = index_tuple(dimensions)
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:

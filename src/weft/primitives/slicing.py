@@ -16,12 +16,15 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import IndexingError, ShapeError
 from weft.primitives.elementwise import select
+from weft.primitives.expr import Expr, concatenate_exprs
 from weft.primitives.families import (
+    AlongAxis,
     LinearPrimitive,
     check_axes,
     check_equal_dtypes,
     check_equal_shapes,
     drop_axes,
+    index_tuple,
     insert_item,
     is_linear,
     normalize_axis,
@@ -127,9 +130,9 @@ def slice(
     """The part of `operand` from start_indices up to limit_indices in steps of `strides`."""
     return slice_p.bind(
         operand,
-        start_indices=tuple(map(operator.index, start_indices)),
-        limit_indices=tuple(map(operator.index, limit_indices)),
-        strides=None if strides is None else tuple(map(operator.index, strides)),
+        start_indices=index_tuple(start_indices),
+        limit_indices=index_tuple(limit_indices),
+        strides=None if strides is None else index_tuple(strides),
     )[0]
 
 
@@ -244,7 +247,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
     if type(padding_value) in _NUMBERS:
         padding_value = literal(padding_value, typeof(operand).dtype)
-    config = tuple(tuple(map(operator.index, row)) for row in padding_config)
+    config = tuple(index_tuple(row) for row in padding_config)
     return pad_p.bind(operand, padding_value, padding_config=config)[0]
 
 
@@ -326,7 +329,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return concatenate_p.bind(*parts, dimension=operator.index(dimension))[0]
 
 
-class Split(LinearPrimitive):
+class Split(AlongAxis, LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
@@ -343,20 +346,11 @@ class Split(LinearPrimitive):
         return [ShapedArray(shape, x.dtype, x.weak_type) for shape in shapes]
 
     def lower(self, hlo, x, *, sizes, axis):
-        outs, starts = [], [0] * x.aval.ndim
-        for aval in self.abstract_eval(x.aval, sizes=sizes, axis=axis):
-            limits = [a + n for a, n in zip(starts, aval.shape, strict=True)]
-            outs.append(lower_slice(hlo, x, starts, limits, None, aval))
-            starts[axis] = limits[axis]
-        return outs
+        whole, ends = Expr(hlo, x), np.cumsum(sizes).tolist()
+        return [whole.slice_axis(e - n, e, axis).value for n, e in zip(sizes, ends, strict=True)]
 
     def transpose(self, cts, x, *, sizes, axis):
         return [concatenate([instantiate(ct) for ct in cts], axis)]
-
-    def batch(self, mapped, args, dims, *, sizes, axis):
-        (d,) = dims
-        outs = self.bind(args[0], sizes=sizes, axis=axis + (axis >= d))
-        return outs, [d] * len(outs)
 
 
 split_p = Split()
@@ -365,7 +359,7 @@ split_p = Split()
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list:
     """Consecutive parts of `operand` along `axis`, of the given sizes."""
     axis = normalize_axis("split", axis, typeof(operand).ndim)
-    return split_p.bind(operand, sizes=tuple(map(operator.index, sizes)), axis=axis)
+    return split_p.bind(operand, sizes=index_tuple(sizes), axis=axis)
 
 
 class Stack(LinearTogether):
@@ -383,10 +377,8 @@ class Stack(LinearTogether):
         return [ShapedArray(insert_item(shape, axis, len(avals)), avals[0].dtype, weak)]
 
     def lower(self, hlo, *xs, axis):
-        (out,) = self.abstract_eval(*[x.aval for x in xs], axis=axis)
-        row = ShapedArray(insert_item(xs[0].aval.shape, axis, 1), out.dtype)
-        rows = [hlo.op("stablehlo.reshape", [x], [row])[0] for x in xs]
-        return hlo.op("stablehlo.concatenate", rows, [out], dimension=f"{axis} : i64")
+        row = insert_item(xs[0].aval.shape, axis, 1)
+        return [concatenate_exprs([Expr(hlo, x).reshape(row) for x in xs], axis).value]
 
     def transpose(self, cts, *xs, axis):
         rows = unstack(cts[0], axis)
@@ -419,20 +411,9 @@ class Unstack(LinearPrimitive):
         return [row] * x.shape[axis]
 
     def lower(self, hlo, x, *, axis):
-        avals = self.abstract_eval(x.aval, axis=axis)
-        starts, limits, outs = [0] * x.aval.ndim, list(x.aval.shape), []
-        for i, aval in enumerate(avals):
-            starts[axis], limits[axis] = i, i + 1
-            row = lower_slice(
-                hlo,
-                x,
-                starts,
-                limits,
-                None,
-                ShapedArray(insert_item(aval.shape, axis, 1), aval.dtype),
-            )
-            outs += hlo.op("stablehlo.reshape", [row], [aval])
-        return outs
+        whole, row = Expr(hlo, x), drop_axes(x.aval.shape, (axis,))
+        cuts = [whole.slice_axis(i, i + 1, axis) for i in range(x.aval.shape[axis])]
+        return [y.reshape(row).value for y in cuts]
 
     def transpose(self, cts, x, *, axis):
         return [stack([instantiate(ct) for ct in cts], axis)]
@@ -465,10 +446,9 @@ class Tile(LinearPrimitive):
         return [ShapedArray(shape, x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, reps):
-        spread = ShapedArray(tiled_shape(x.aval.shape, reps), x.aval.dtype)
-        dims = i64s(range(1, 2 * len(reps), 2))
-        wide = hlo.op("stablehlo.broadcast_in_dim", [x], [spread], broadcast_dimensions=dims)
-        return hlo.op("stablehlo.reshape", wide, self.abstract_eval(x.aval, reps=reps))
+        shape = [n * r for n, r in zip(x.aval.shape, reps, strict=True)]
+        dims = range(1, 2 * len(reps), 2)
+        return [Expr(hlo, x).broadcast(tiled_shape(x.aval.shape, reps), dims).reshape(shape).value]
 
     def transpose(self, cts, x, *, reps):
         wide = reshape(cts[0], tiled_shape(x.aval.shape, reps))
@@ -489,4 +469,4 @@ def tiled_shape(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """`operand` repeated reps[k] times along axis k."""
-    return tile_p.bind(operand, reps=tuple(map(operator.index, reps)))[0]
+    return tile_p.bind(operand, reps=index_tuple(reps))[0]

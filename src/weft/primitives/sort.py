@@ -7,7 +7,7 @@ numpy/'s.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from weft.errors import ShapeError
 from weft.primitives.elementwise import neg
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.families import (
+    AlongAxis,
     check_axes,
     check_equal_shapes,
     check_kind,
@@ -112,13 +113,10 @@ def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stabl
         """Whether the left element comes first: by the last key, then the one before it, ..."""
         result = None
         for k in reversed(range(num_keys)):
-            x, y = pairs[2 * k : 2 * k + 2]
-            less = hlo.compare("LT", x, y)
-            if result is not None:
-                tie = hlo.compare("EQ", x, y)
-                (less,) = hlo.like("or", less, hlo.like("and", tie, result)[0])
-            result = less
-        return [result]
+            x, y = (Expr(hlo, v) for v in pairs[2 * k : 2 * k + 2])
+            less = x < y
+            result = less if result is None else less | x.compare("EQ", y) & result
+        return [result.value]
 
     return hlo.op(
         "stablehlo.sort",
@@ -206,7 +204,7 @@ def sort_key_val(
 # --- the largest ----------------------------------------------------------------------------
 
 
-class TopK(Primitive):
+class TopK(AlongAxis):
     """The k largest elements along `axis`, descending, and their indices (int32); first on ties.
 
     Floats in the order of IEEE 754's totalOrder: NaN first, -0.0 after 0.0, -NaN last.
@@ -242,10 +240,6 @@ class TopK(Primitive):
         value, place = self.bind(*primals, k=k, axis=axis)
         return [value, place], [take_along(*tangents, place, axis), *zero_tangents([place])]
 
-    def batch(self, mapped, args, dims, *, k, axis):
-        (x,), (d,) = args, dims
-        return self.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
-
 
 top_k_p = TopK()
 
@@ -257,35 +251,29 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     return value, place
 
 
-def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
-    """The k largest floats along an axis and their indices: exact here, so recall is 1."""
-    check_approximate("approx_max_k", operand, recall_target)
-    return top_k(operand, k, axis=reduction_dimension)
+def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., Any]:
+    """`approx_max_k` or `approx_min_k`."""
+
+    def fun(
+        operand: Any,
+        k: int,
+        reduction_dimension: int = -1,
+        recall_target: float = 0.95,
+        reduction_input_size_override: int = -1,
+        aggregate_to_topk: bool = True,
+    ) -> tuple[Any, Any]:
+        check_kind(name, "float", typeof(operand))
+        if not 0 < recall_target <= 1:
+            raise ShapeError(f"{name}: recall_target must be in (0, 1]; got {recall_target}.")
+        value, place = top_k(neg(operand) if negate else operand, k, axis=reduction_dimension)
+        return neg(value) if negate else value, place
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = (
+        f"The k {extremum} floats along an axis and their indices: exact here, so recall is 1."
+    )
+    return fun
 
 
-def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
-    """The k smallest floats along an axis and their indices: exact here, so recall is 1."""
-    check_approximate("approx_min_k", operand, recall_target)
-    value, place = top_k(neg(operand), k, axis=reduction_dimension)
-    return neg(value), place
-
-
-def check_approximate(op: str, x: Any, recall_target: float) -> None:
-    """Raise unless an approximate search may be asked for so."""
-    check_kind(op, "float", typeof(x))
-    if not 0 < recall_target <= 1:
-        raise ShapeError(f"{op}: recall_target must be in (0, 1]; got {recall_target}.")
+approx_max_k = define_approximate("approx_max_k", "largest", False)
+approx_min_k = define_approximate("approx_min_k", "smallest", True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero, tangents_of
+from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
@@ -32,11 +32,11 @@ from weft.primitives.elementwise import (
 )
 from weft.primitives.expr import Expr
 from weft.primitives.families import (
+    LinearInFirst,
     LinearPrimitive,
     check_equal_shapes,
     check_kind,
     show_types,
-    zero_tangents,
 )
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, full, literal
 from weft.primitives.reduction import (
@@ -338,7 +338,7 @@ def worst_value(select_prim: Primitive, dtype: np.dtype) -> Any:
     return lowest_value(dtype) if select_prim is ge_p else highest_value(dtype)
 
 
-class SelectAndGatherAdd(Primitive):
+class SelectAndGatherAdd(LinearInFirst):
     """Of each window, the element of `tangents` where `operand` has the element that is selected.
 
     `select_prim` is ge or le: the first maximum or minimum. Linear in `tangents`.
@@ -358,19 +358,10 @@ class SelectAndGatherAdd(Primitive):
         inits = [hlo.constant(worst_value(select_prim, dtype), cells[0]), hlo.constant(0, cells[1])]
 
         def choose(x: Any, t: Any, y: Any, u: Any) -> list:
-            (keep,) = select_prim.lower(hlo, x, y)
-            return [
-                hlo.op("stablehlo.select", [keep, a, b], [a.aval])[0] for a, b in ((x, y), (t, u))
-            ]
+            keep = Expr(hlo, *select_prim.lower(hlo, x, y))
+            return [keep.select(Expr(hlo, a), Expr(hlo, b)).value for a, b in ((x, y), (t, u))]
 
         return lower_windows(hlo, [operand, tangents], inits, choose, params)[1:]
-
-    def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
-        t = tangents[0]
-        if isinstance(t, Zero):
-            return outs, zero_tangents(outs)
-        return outs, self.bind(t, primals[1], **params)
 
     def transpose(self, cts, tangents, operand, *, base_dilation, window_dilation, **params):
         if {*base_dilation, *window_dilation} - {1}:
@@ -385,7 +376,7 @@ class SelectAndGatherAdd(Primitive):
         return self.bind(*args, **insert_window_axis(params, 0)), [0]
 
 
-class SelectAndScatterAdd(Primitive):
+class SelectAndScatterAdd(LinearInFirst):
     """Each element of `source` added where `operand` has the selected element of its window.
 
     The transpose of select_and_gather_add; linear in `source`. The rest is zero.
@@ -416,8 +407,6 @@ class SelectAndScatterAdd(Primitive):
             lambda x, y: add_p.lower(hlo, x, y),
             params,
         )
-
-    jvp = SelectAndGatherAdd.jvp
 
     def transpose(self, cts, source, operand, **params):
         ones = (1,) * len(params["window_dimensions"])
