@@ -597,7 +597,9 @@ MISTAKES = {
     r"^all_gather: axis_index_groups must be of one size; got groups of 3, 1": (
         lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 1, 2], [3]])
     ),
-    r"^all_gather: an axis must be in \[-3, 3\); got 3": lambda x: lax.all_gather(x, "i", axis=3),
+    r"^all_gather: an axis of an array of rank 3 must be in \[-3, 3\); got 3": (
+        lambda x: lax.all_gather(x, "i", axis=3)
+    ),
     r"^all_gather: to must be 'varying' or 'invarying'; got 'all'": lambda x: lax.all_gather(
         x, "i", to="all"
     ),

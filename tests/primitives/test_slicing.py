@@ -109,7 +109,7 @@ ERRORS = [
     (lambda: slicing.split(X, [1, 1]), ShapeError, "split: sizes must be >= 0 and add up"),
     (lambda: slicing.stack([X, X[0]]), ShapeError, "stack: operands must have equal shapes"),
     (lambda: slicing.stack([]), DtypeError, "operands must have equal dtypes; got none"),
-    (lambda: slicing.unstack(X, 2), ShapeError, "unstack: an axis must be in"),
+    (lambda: slicing.unstack(X, 2), ShapeError, "unstack: an axis of an array of rank 2"),
     (lambda: slicing.tile(X, (1,)), ShapeError, "tile: reps must have one entry >= 0"),
 ]
 

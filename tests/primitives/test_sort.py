@@ -97,7 +97,7 @@ def test_one_equation():
 
 
 @pytest.mark.parametrize("call, error, text", [
-    (lambda x: sort.sort(x, 2), ShapeError, "sort: an axis must be in"),
+    (lambda x: sort.sort(x, 2), ShapeError, "sort: an axis of an array of rank 2"),
     (lambda x: sort.sort(x[0, 0]), ShapeError, "rank 0"),
     (lambda x: sort.sort((x, x[0])), ShapeError, "equal shapes; got f32[2,3], f32[3]"),
     (lambda x: sort.sort(()), ShapeError, "got none"),

@@ -119,7 +119,9 @@ def normalize_axis(op: str, axis: Any, ndim: int) -> int:
     """An axis of an array of rank `ndim` counted from the front, given from either end."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"{op}: an axis must be in [{-ndim}, {ndim}); got {axis}.")
+        raise ShapeError(
+            f"{op}: an axis of an array of rank {ndim} must be in [{-ndim}, {ndim}); got {axis}."
+        )
     return axis % ndim
 
 
