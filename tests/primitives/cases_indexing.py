@@ -129,8 +129,16 @@ CASES = [
     taken("one", (3, 4), Arg((1,), 0, 2, np.int32), ((0,), (0,), (0,)), (1, 4), CLIP),
     taken("batch", (2, 3, 4), Arg((2, 5, 1), -2, 5, np.int32), BATCH, (1, 1, 4), DROP),
     taken("all", (3, 4), Arg((2, 0), dtype=np.int32), ((1, 2), (), ()), (3, 4), CLIP),
+    # its transpose: test_indexing.py, since XLA:CPU writes at bytes wrongly where not optimizing
     taken(
-        "bytes", (300,), Arg((5, 1), -3, 127, np.int8), ((), (0,), (0,)), (1,), DROP, dtypes="f32"
+        "bytes",
+        (300,),
+        Arg((5, 1), -3, 127, np.int8),
+        ((), (0,), (0,)),
+        (1,),
+        DROP,
+        dtypes="f32",
+        skip="transpose",
     ),
 ]
 

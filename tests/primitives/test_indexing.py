@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import weft
 from weft.core.aval import ShapedArray
 from weft.core.primitive import Linear, Zero
 from weft.core.stage import stage
@@ -316,3 +317,17 @@ ERRORS = [
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_the_derivative_of_reading_at_bytes(as_for_users):
+    """An array longer than its indices' dtype can count; those below 0 write nothing."""
+    at = np.array([[-3], [5], [127], [100], [-1]], np.int8)
+    dims = GatherDimensionNumbers((), (0,), (0,))
+    mode = GatherScatterMode.FILL_OR_DROP
+    read = lambda x: gather(x, at, dims, (1,), mode=mode, fill_value=0)
+    pull = lambda x, ct: weft.vjp(read, x)[1](ct)[0]
+    ct = np.arange(1, 6, dtype=np.float32)
+    got = weft.jit(pull, compiler_options=as_for_users)(np.zeros(300, np.float32), ct)
+    want = np.zeros(300)
+    want[[5, 127, 100]] = 2, 3, 4
+    np.testing.assert_array_equal(got, want)
