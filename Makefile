@@ -1,6 +1,7 @@
 # make demo   train a digit classifier (environment made on first use)
 # make example-NAME   run a program of examples/ (examples/README.md lists them)
-# make test   format check, lint, types, doctests and tests: the gate
+# make test   format check, lint, types, doctests and tests: the gate, in ten minutes on two cores
+# make test-all  the same with every case of every table, compiled as for users; hours
 # make bench  compare with JAX, side by side; writes docs/benchmarks.md
 # make gpu-smoke   check and time everything on a GPU, if there is one
 # make clean  remove everything these make
@@ -19,7 +20,7 @@ export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
 export MPLCONFIGDIR ?= $(CURDIR)/.cache/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench gpu-smoke clean
+.PHONY: demo test test-all bench gpu-smoke clean
 
 demo: $(VENV)/.examples
 	$(VENV)/bin/python examples/digits.py
@@ -32,8 +33,11 @@ test: $(VENV)/.test
 	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m ruff check .
 	$(VENV)/bin/python -m mypy
-	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules --doctest-glob='*.md' src/weft README.md docs
-	$(VENV)/bin/python -m pytest -n $(JOBS) tests
+	$(VENV)/bin/python -m pytest -n $(JOBS) $(PYTEST_ARGS) \
+		--doctest-modules --doctest-glob='*.md' tests src/weft README.md docs
+
+test-all: PYTEST_ARGS := --all
+test-all: test
 
 bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
