@@ -71,7 +71,7 @@ RUNS_BEFORE = jit(grad(lambda x: x**3))
 
 
 def check(code, error, text):
-    """`code()` raises `error`, whose message is in the house's grammar and matches `text`."""
+    """`code()` raises `error`, whose message has the grammar of errors and matches `text`."""
     with pytest.raises(error) as info:
         code()
     message = str(info.value)

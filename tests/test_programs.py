@@ -144,7 +144,7 @@ def test_hessian_vector_products_agree(rng, double):
         tree_map(functools.partial(close, rtol=1e-6, atol=1e-8), jit(way)(params, v), expected)
 
 
-def test_logistic_regression():  # seed 004
+def test_logistic_regression():
     inputs = np.array(
         [[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.30], [0.74, -2.49, 1.39]]
     )

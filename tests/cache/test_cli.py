@@ -1,4 +1,4 @@
-"""The door to the disk cache, and its command line."""
+"""weft.cache: the directory, statistics and clearing of the disk cache, and its command line."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def filled(place):
     return place
 
 
-def test_the_door(filled):
+def test_statistics_and_clearing(filled):
     assert weft.cache.directory() == filled
     assert weft.cache.stats()[:5] == (filled, None, 2, 3040, 1 << 20)
     assert weft.cache.clear() == 2

@@ -328,7 +328,7 @@ def test_the_traced_values_are_not_kept():
         session(weft.jit, "c\n", X)
 
 
-def test_the_doors():
+def test_the_public_modules_hold_the_same_objects():
     assert weft.debug is debug and weft.pure_callback is weft.api.callbacks.pure_callback
     assert weft.experimental.io_callback is weft.api.callbacks.io_callback
     assert jnp.zeros(1).shape == (1,)

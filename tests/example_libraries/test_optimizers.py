@@ -292,7 +292,7 @@ def test_norms():
     assert out["h"].dtype == jnp.bfloat16 and not np.any(flat(out))
 
 
-def test_the_older_door():
+def test_the_older_module():
     from weft.experimental import optimizers as older
 
     assert older.adam is optimizers.adam and older.__all__ == optimizers.__all__

@@ -191,7 +191,7 @@ def test_a_network_learns():
     assert len(tree_util.tree_leaves(params)) == 6
 
 
-def test_the_older_door():
+def test_the_older_module():
     from weft.experimental import stax as older
 
     assert older.Dense is stax.Dense and older.__all__ == stax.__all__

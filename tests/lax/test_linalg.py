@@ -1,4 +1,4 @@
-"""The door weft.lax.linalg: every name of the inventory's, with the signatures users know."""
+"""weft.lax.linalg: every name of the inventory's, with the signatures users know."""
 
 import inspect
 

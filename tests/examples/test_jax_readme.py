@@ -282,8 +282,8 @@ def test_opening(readme):
 def test_matrix_product(readme):
     _, printed = readme.until("matrix product")
     assert printed[:3] == printed[3:]
-    # A GPU's sums of 5000 products in float32; the entries beside the diagonal are of size 35.
-    close(numbers(printed[:1]), [2.52727051e03, 8.15895557e00, -8.53276134e-01], 1e-6, 5e-4)
+    # Sums of 5000 products in float32, in any order; those beside the diagonal are of size 35.
+    close(numbers(printed[:1]), [2.52727051e03, 8.15895557e00, -8.53276134e-01], 3e-6, 1e-3)
 
 
 def test_logistic_regression(readme):

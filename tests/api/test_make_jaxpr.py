@@ -1,6 +1,6 @@
-"""The examples of the seeds in the public API: first-order operations, jit, cond and switch.
+"""The jaxprs that JAX's documentation prints: operations, jit, cond, switch, scan, pmap.
 
-Those with control flow are, in the toy language, in golden/seed_typed.txt and seed_classic.txt too.
+In the toy language of tests/core they are in golden/typed_notation.txt and classic_notation.txt.
 """
 
 import textwrap
@@ -101,7 +101,7 @@ def test_other_sizes():
 
 
 def test_arrays_made_inside_are_operations_and_those_from_outside_are_consts():
-    # Seed 000 computes func6's ones while tracing; since seed 003 everything inside is staged.
+    # The first JAX computed func6's ones while tracing; everything inside is staged since.
     assert str(make_jaxpr(func6)(jnp.ones(8))) == textwrap.dedent("""\
         { lambda ; a:f32[8]. let
             b:f32[8] = broadcast_in_dim[
@@ -255,7 +255,7 @@ def func13(arr, extra):
 
 
 def test_pmap():
-    # The program of seed 000, where ones are not staged and x + extra promotes without a word.
+    # The first JAX did not stage ones, and x + extra promoted silently.
     text = make_jaxpr(func13)(jnp.ones((1, 3)), 5.0).pretty_print(notation="classic")
     assert text == textwrap.dedent("""\
         { lambda  ; a b.
