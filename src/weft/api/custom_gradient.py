@@ -13,7 +13,6 @@ from weft import dtypes
 from weft.api.custom_rules import custom_vjp
 from weft.api.functions import FlatFun, avals_of, check_callable
 from weft.control.custom import custom_linear_p
-from weft.control.hoist import closed_over, substitute
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import eval_jaxpr
 from weft.core.source import boundary
@@ -22,6 +21,7 @@ from weft.core.trace import Tracer
 from weft.errors import PytreeError, ShapeError
 from weft.primitives.layout import convert, zeros
 from weft.pytrees import Partial, PyTreeDef, flatten, unflatten
+from weft.transforms.hoist import closed_over, substitute
 from weft.util import fun_name, insert_at, merge, partition
 from weft.watch.leaks import stage_function
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from weft import dtypes
 from weft.api.functions import FlatFun, as_tuple, avals_of, check_callable, value_error
 from weft.control.custom import custom_jvp_p, custom_vjp_p
-from weft.control.hoist import Hoisted, closed_over, substitute
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.primitive import Zero
 from weft.core.source import boundary
@@ -24,6 +23,7 @@ from weft.primitives.collective import psum_invariant_p
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, zeros
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.transforms.hoist import Hoisted, closed_over, substitute
 from weft.util import fun_name
 
 __all__ = [

@@ -15,7 +15,6 @@ from weft.api.bodies import stage_body
 from weft.api.custom_rules import ArgumentBinder
 from weft.api.functions import avals_of, check_callable, leaf_names, value_error
 from weft.api.scan import map as sequential_map
-from weft.control.hoist import closed_over, substitute
 from weft.control.mapped import custom_vmap_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Var
@@ -25,6 +24,7 @@ from weft.primitives.constant import Held
 from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
 from weft.transforms.batch import unmapped_aval
+from weft.transforms.hoist import closed_over, substitute
 from weft.util import fun_name, merge, partition
 
 __all__ = ["custom_vmap", "sequential_vmap"]

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.control.call import Holder
+from weft.control.carry import Loop, batch_loop, carry_in_front, jvp_loop, split_loop
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.loop_bodies import (
     COUNT,
     any_jaxpr,
     at_front,
-    batch_loop,
     batch_while,
     below,
     checked_loop,
@@ -28,8 +28,6 @@ from weft.control.loop_bodies import (
     halting_advance,
     halting_body,
     halting_pull,
-    jvp_loop,
-    kept,
     known_body,
     part_of,
     pull_loop,
@@ -47,22 +45,18 @@ from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import max, sub
 from weft.primitives.layout import (
-    batched_at_front,
     convert,
     instantiate,
     zeros,
 )
 from weft.primitives.reduction import reduce_max
-from weft.transforms.batch import Axis
 from weft.transforms.check import unfailed
-from weft.transforms.jet import SeriesRule, jet_loop
-from weft.transforms.linearize import split_jaxpr
 from weft.transforms.transpose import backward
-from weft.util import merge, partition
+from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
 
 
-class While(Holder, SeriesRule):
+class While(Loop):
     """x = init; while cond(cond_consts, x): x = body(body_consts, x). Results: the last x.
 
     Operands: cond_consts, body_consts, init. Where the predicate is an array, this is many loops,
@@ -106,30 +100,14 @@ class While(Holder, SeriesRule):
         body = region(body_jaxpr, body_consts, still)
         return merge(still, hlo.while_loop(start, condition, body, ordered), fixed)
 
-    def jvp(self, primals, tangents, **params):
-        cond_consts, body_consts, init = groups(primals, params)
-        _, const_dots, init_dots = groups(tangents, params)
-        sizes, moved = (len(body_consts), len(init)), moving([*const_dots, *init_dots])
-        body, moved = jvp_loop(params["body_jaxpr"], sizes, moved)
-        dots = [instantiate(t) for t, m in zip(init_dots, moved, strict=True) if m]
-        cond = widened(params["cond_jaxpr"], tuple([typeof(t) for t in dots]))
-        body_consts += [t for t in const_dots if type(t) is not Zero]
-        outs = bind_while(cond, body, cond_consts, body_consts, [*init, *dots], params)
-        n = len(init)
-        return outs[:n], tangents_of(outs[:n], outs[n:], moved)
+    def groups(self, xs, params):
+        return *groups(xs, params)[1:], []
 
-    def run_series(self, trace, args, params):
-        if trace.deferred:
-            return None
-        cond_consts, *operands = groups(args, params)
-        _, *moves = groups([*map(trace.owns, args)], params)
-        sizes, moving = (*map(len, moves), 0), (*moves[0], *moves[1])
-        body, moved, carried = jet_loop(params["body_jaxpr"], trace.order, sizes, moving)
-        body_consts, init = map(trace.opened, operands, (moved[: sizes[0]], carried))
-        cond = widened(params["cond_jaxpr"], tuple([typeof(x) for x in init[sizes[1] :]]))
-        with use(trace.parent):
-            consts = [trace.taken(x)[0] for x in cond_consts]
-            return trace.closed(bind_while(cond, body, consts, body_consts, init, params), carried)
+    def bind_body(self, args, body, operands, params):
+        consts, carry, _ = operands
+        more = carry[len(params["body_jaxpr"].outvars) :]
+        cond = widened(params["cond_jaxpr"], tuple(map(typeof, more)))
+        return bind_while(cond, body, groups(args, params)[0], consts, carry, params)
 
     def batch(self, axis, args, dims, **params):
         cond_consts, body_consts, init = groups(args, params)
@@ -139,14 +117,15 @@ class While(Holder, SeriesRule):
             return batch_with_checks(self, axis, args, dims, params)
         how = axis, tuple(cond_dims), tuple(body_dims), at_front(init_dims)
         mapped_body, mapped_cond, mapped = batch_while(body, cond, *how)
-        init = fronted(init, init_dims, mapped, axis)
+        init = carry_in_front(init, init_dims, mapped, axis)
         outs = bind_while(mapped_cond, mapped_body, cond_consts, body_consts, init, params)
         return outs, [0 if m else None for m in mapped]
 
     def partial_eval(self, trace, unknown, args, params):
         body, cond = params["body_jaxpr"], params["cond_jaxpr"]
         cond_unknown, body_unknown, init_unknown = groups(unknown, params)
-        carry = fixpoint(init_unknown, lambda c: split_jaxpr(body, (*body_unknown, *c))[2])
+        n, m = len(body_unknown), len(init_unknown)
+        carry = split_loop(body, n, m, (*body_unknown, *init_unknown))[2][n:]
         reads = dce_jaxpr(cond)[1]
         if any(u and r for u, r in zip((*cond_unknown, *carry), reads, strict=True)):
             return trace.later.process(self, args, params)
@@ -174,7 +153,7 @@ class While(Holder, SeriesRule):
         body, n = params["body_jaxpr"], params["body_nconsts"]
         _, consts, init = groups(args, params)
         const_linear, linear = solved_for(consts), solved_for(init)
-        linear = fixpoint(linear, lambda c: split_jaxpr(body, (*const_linear, *c))[2])
+        linear = split_loop(body, n, len(init), (*const_linear, *linear))[2][n:]
         moved = [lin and type(ct) is not Zero for lin, ct in zip(linear, cts, strict=True)]
         pull, moved, const_moved = pull_loop(body, n, (*const_linear, *linear), tuple(moved))
         ys = [instantiate(ct) for ct, m in zip(cts, moved, strict=True) if m]
@@ -182,7 +161,7 @@ class While(Holder, SeriesRule):
         known, states = partition(const_linear, consts)[0], partition(linear, init)[0]
         advance = known_body(body, (*const_linear, *linear))
         slots, parts = params["checkpoints"] or SLOTS, (known, known, states, [*sums, *ys])
-        summed = (*[True] * len(sums), *kept(moved, unchanged(body)))
+        summed = (*[True] * len(sums), *select_masked(unchanged(body), moved))
         count = steps_taken(args, params)
         outs = iter(bind_reversal(count, advance, pull, parts, slots, summed))
         grads = [next(outs) if m else None for m in (*const_moved, *moved)]
@@ -266,16 +245,6 @@ def as_one(args: Sequence[Any], params: dict) -> tuple[Jaxpr, Jaxpr, list, list,
     return cond, body, cond_consts, body_consts, init
 
 
-def fronted(
-    xs: Sequence[Any], dims: Sequence[int | None], mapped: Sequence[bool], axis: Axis
-) -> list:
-    """Values with the mapped axis in front where they are to have it."""
-    return [
-        batched_at_front(x, d, axis.size) if m else x
-        for x, d, m in zip(xs, dims, mapped, strict=True)
-    ]
-
-
 def narrowed(
     args: Sequence[Any], params: dict, live: Sequence[bool]
 ) -> tuple[list, dict, Sequence]:
@@ -290,7 +259,7 @@ def narrowed(
         return list(args), params, live
     cond = without(cond, flipped((*reads[:n_cond], *live)))
     params = while_params(cond, body, sum(reads[:n_cond]), sum(read[:n_body]), params)
-    return kept(taken, args), params, live
+    return select_masked(args, taken), params, live
 
 
 def steps_taken(args: Sequence[Any], params: dict) -> Any:
@@ -337,19 +306,19 @@ class Reversal(Holder):
     def jvp(self, primals, tangents, *, advance_jaxpr, pull_jaxpr, **params):
         _, *dots = parted(tangents, params, advance_jaxpr)
         count, *parts = parted(primals, params, advance_jaxpr)
-        sizes = [len(part) for part in parts]
+        n_advance, n_pull, n_xs, n = map(len, parts)
         advance_dots, pull_dots, x_dots, y_dots = dots
         advance_moved = moving([*advance_dots, *x_dots])
-        advance, x_moved = jvp_loop(advance_jaxpr, (sizes[0], sizes[2]), advance_moved)
-        pull_moved = (*moving(pull_dots), *x_moved, *moving(y_dots))
-        pull, y_moved = jvp_loop(pull_jaxpr, tuple(sizes[1:]), pull_moved)
-        masks = moving(advance_dots), moving(pull_dots), x_moved, y_moved
+        advance, moves, _ = jvp_loop(advance_jaxpr, (n_advance, n_xs), 1, advance_moved)
+        advance_moved, x_moved = moves[:n_advance], moves[n_advance:]
+        moved = (*moving(pull_dots), *x_moved, *moving(y_dots))
+        pull, moves, y_moved = jvp_loop(pull_jaxpr, (n_pull, n_xs, n), 2, moved)
+        masks = advance_moved, moves[:n_pull], x_moved, y_moved
         operands = [
             [*part, *[instantiate(t) for t, m in zip(group, mask, strict=True) if m]]
             for part, group, mask in zip(parts, dots, masks, strict=True)
         ]
         outs = bind_reversal(count[0], advance, pull, operands, params["checkpoints"])
-        n = sizes[3]
         return outs[:n], tangents_of(outs[:n], outs[n:], y_moved)
 
     def batch(self, axis, args, dims, *, advance_jaxpr, pull_jaxpr, **params):
@@ -360,11 +329,14 @@ class Reversal(Holder):
             still = unchanged(advance_jaxpr)
             xs_dims = tuple([d if s else 0 for s, d in zip(still, xs_dims, strict=True)])
             ys_dims = (0,) * len(ys_dims)
-        advance, x_mapped = batch_loop(advance_jaxpr, axis, tuple(advance_dims), xs_dims)
-        pull_dims = (*pull_dims, *[0 if m else None for m in x_mapped])  # type: ignore[assignment]
-        pull, y_mapped = batch_loop(pull_jaxpr, axis, pull_dims, ys_dims)
-        parts[2] = fronted(parts[2], x_dims, x_mapped, axis)
-        parts[3] = fronted(parts[3], y_dims, y_mapped, axis)
+        n, m = len(advance_dims), len(xs_dims)
+        dims = (*advance_dims, *xs_dims)
+        advance, x_mapped, _ = batch_loop(advance_jaxpr, n, m, axis, dims)
+        dims = (*pull_dims, *[0 if m else None for m in x_mapped], *ys_dims)
+        m = len(ys_dims)
+        pull, y_mapped, _ = batch_loop(pull_jaxpr, len(dims) - m, m, axis, dims)
+        parts[2] = carry_in_front(parts[2], x_dims, x_mapped, axis)
+        parts[3] = carry_in_front(parts[3], y_dims, y_mapped, axis)
         outs = bind_reversal(count, advance, pull, parts, params["checkpoints"])
         return outs, [0 if m else None for m in y_mapped]
 
@@ -387,7 +359,11 @@ class Reversal(Holder):
         return eqn.replace(
             invars=[
                 *count,
-                *[a for part, mask in zip(parts, masks, strict=True) for a in kept(mask, part)],
+                *[
+                    a
+                    for part, mask in zip(parts, masks, strict=True)
+                    for a in select_masked(part, mask)
+                ],
             ],
             params={
                 "advance_jaxpr": without(advance, flipped((*masks[0], *xs))),
@@ -396,7 +372,7 @@ class Reversal(Holder):
                 "pull_jaxpr": without(pull, flipped((*masks[1], *xs, *ys))),
                 "pull_nconsts": sum(masks[1]),
             },
-            outvars=kept(ys, eqn.outvars),
+            outvars=select_masked(eqn.outvars, ys),
         )
 
 

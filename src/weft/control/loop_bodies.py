@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.control.carry import batch_loop, split_loop
 from weft.control.reversal import INT, ONE
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
@@ -23,10 +24,9 @@ from weft.primitives.layout import broadcast, broadcast_in_dim, zeros
 from weft.primitives.reduction import reduce_or
 from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
 from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked
-from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition
+from weft.util import merge, partition, select_masked
 
 COUNT = ShapedArray((), INT)
 TRUTH = ShapedArray((), np.dtype(bool))
@@ -40,11 +40,6 @@ def at_front(dims: Sequence[int | None]) -> tuple[int | None, ...]:
 def flipped(mask: Sequence[bool]) -> tuple[bool, ...]:
     """Its complement."""
     return tuple([not m for m in mask])
-
-
-def kept(mask: Sequence[bool], xs: Sequence[Any]) -> list:
-    """Those of `xs` where the mask is True."""
-    return [x for x, m in zip(xs, mask, strict=True) if m]
 
 
 def fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence]) -> tuple:
@@ -154,41 +149,6 @@ def counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, An
 
 
 @memo_jaxpr
-def jvp_loop(body: Jaxpr, sizes: tuple[int, ...], moved: tuple[bool, ...]) -> tuple[Jaxpr, list]:
-    """The derivative of a body as a body, and which of the carry moves.
-
-    Its inputs come in groups of `sizes`, of which the last is the carry; the derivative takes and
-    gives each group followed by the tangents of those that move.
-    """
-    n = len(moved) - sizes[-1]
-    consts, carry = moved[:n], moved[n:]
-    carry = fixpoint(carry, lambda c: jvp_jaxpr(body, (*consts, *c), c)[1])
-    jaxpr, _ = jvp_jaxpr(body, (*consts, *carry), carry)
-    dots = iter(jaxpr.invars[len(moved) :])
-    masked = list(zip(jaxpr.invars, (*consts, *carry), strict=False))
-    invars = []
-    for size in sizes:
-        group, masked = masked[:size], masked[size:]
-        invars += [v for v, _ in group]
-        invars += [next(dots) for _, m in group if m]
-    return jaxpr.replace(invars=invars), list(carry)
-
-
-@memo_jaxpr
-def batch_loop(
-    body: Jaxpr, axis: Axis, const_dims: tuple[int | None, ...], dims: tuple[int | None, ...]
-) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """A body mapped over `axis`, which is in front in its carry; and which of that is mapped."""
-
-    def mapped(carry: tuple[bool, ...]) -> tuple[Jaxpr, list]:
-        carry_dims = [0 if m else None for m in carry]
-        return batch_jaxpr(body, axis, (*const_dims, *carry_dims), carry)
-
-    carry = fixpoint([d is not None for d in dims], lambda c: [d is not None for d in mapped(c)[1]])
-    return mapped(carry)[0], carry
-
-
-@memo_jaxpr
 def batch_while(
     body: Jaxpr,
     cond: Jaxpr,
@@ -201,7 +161,8 @@ def batch_while(
 
     One predicate for all stays one. Otherwise all that changes is mapped, since it stops by itself.
     """
-    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
+    carried = len(body_dims), len(dims)
+    mapped_body, mapped, _ = batch_loop(body, *carried, axis, (*body_dims, *dims))
     many = cond.out_avals[0].shape != () and True in mapped
     carry_dims = [0 if m else None for m in mapped]
     mapped_cond, out_dims = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), many)
@@ -209,7 +170,7 @@ def batch_while(
         return mapped_body, mapped_cond, mapped
     check_repeatable("while", [body, cond])
     dims = tuple([d if s else 0 for s, d in zip(unchanged(body), dims, strict=True)])
-    mapped_body, mapped = batch_loop(body, axis, body_dims, dims)
+    mapped_body, mapped, _ = batch_loop(body, *carried, axis, (*body_dims, *dims))
     carry_dims = [0 if m else None for m in mapped]
     mapped_cond, _ = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), True)
     return mapped_body, mapped_cond, mapped
@@ -246,12 +207,10 @@ def any_jaxpr(cond: Jaxpr) -> Jaxpr:
 
 @memo_jaxpr
 def known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
-    """The part of a body that its known inputs determine; `unknown` is a fixpoint."""
-    early, _, out_unknown, _ = split_jaxpr(
-        body, unknown, unknown[len(unknown) - len(body.outvars) :]
-    )
-    n = out_unknown.count(False)
-    wanted = [i < n for i in range(len(early.outvars))]
+    """The part of a body that its known inputs determine; `unknown` stays so around the loop."""
+    count = len(body.outvars)
+    early, _, _, out_unknown, _ = split_loop(body, len(unknown) - count, count, unknown)
+    wanted = [i < out_unknown.count(False) for i in range(len(early.outvars))]
     return dce_jaxpr(early, wanted)[0]
 
 
@@ -281,7 +240,7 @@ def pull_loop(
     solved = (*[False] * n_residuals, *[True] * n_linear)
 
     def pulled(carry: Sequence[bool]) -> tuple[Jaxpr, list[bool]]:
-        cts_moved = tuple(kept(linear[n:], carry))
+        cts_moved = tuple(select_masked(carry, linear[n:]))
         force = (*[False] * sum(linear[:n]), *cts_moved)
         back, out_moved = backward_jaxpr(late, solved, cts_moved, force)
         return back, merge(linear, [False] * n_known, out_moved)
@@ -298,7 +257,7 @@ def pull_loop(
         return [*map(add, sums, grads), *grads[n_sums:]]
 
     known_avals = [a for a, lin in zip(body.in_avals, linear, strict=True) if not lin]
-    avals = [*known_avals, *back.out_avals[:n_sums], *kept(carry, body.out_avals)]
+    avals = [*known_avals, *back.out_avals[:n_sums], *select_masked(body.out_avals, carry)]
     return stage_whole(fun, avals, body.name), list(carry), out_moved[:n]
 
 

@@ -11,28 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.call import Holder
+from weft.control.carry import Loop, batch_loop, carry_in_front, cut
 from weft.control.scan_bodies import (
     Halves,
     backward_body,
-    batch_body,
     carry_to_consts,
-    cut,
-    jvp_body,
     linear_inputs,
     split_body,
 )
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Body, Linear, Zero, moving, solved_for, tangents_of
+from weft.core.primitive import Body, Linear, Zero, moving, solved_for
 from weft.core.trace import Tracer, use
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.dot import sum_of_products
-from weft.primitives.layout import batched_at_front, instantiate, move_to_front, zeros
+from weft.primitives.layout import instantiate, move_to_front, zeros
 from weft.primitives.slicing import lower_slice
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.check import threaded_jaxpr, unfailed
-from weft.transforms.jet import SeriesRule, jet_loop
 from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
@@ -40,7 +36,7 @@ from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 
 
-class Scan(Holder, SeriesRule, SavingRule):
+class Scan(Loop, SavingRule):
     """Apply `jaxpr`, (consts, carry, x) -> (carry, y), for each x along the first axis of xs.
 
     Operands: consts, the carry to start with, xs. Results: the carry at the end; the ys, stacked
@@ -60,39 +56,26 @@ class Scan(Holder, SeriesRule, SavingRule):
         return [*carry, *[unmapped_aval(y, length, 0) for y in ys]]
 
     def lower(self, hlo, *args, **params):
-        return write_scan(hlo, *groups(args, params), params)
+        return write_scan(hlo, self.groups(args, params), params)
 
-    def jvp(self, primals, tangents, **params):
-        body, moved, out_moved = jvp_body(params["jaxpr"], *counts(params), moving(tangents))
-        consts, carry, xs = groups(primals, params)
-        dots = [instantiate(t) if m else None for t, m in zip(tangents, moved, strict=True)]
-        const_dots, carry_dots, x_dots = [
-            [t for t in group if t is not None] for group in groups(dots, params)
-        ]
-        outs = bind_scan(
-            body, [*consts, *const_dots], [*carry, *carry_dots], [*xs, *x_dots], params
-        )
-        n, m = len(carry), len(carry) + len(carry_dots)
-        m_y = m + len(out_moved) - n
-        out_dots = [*outs[n:m], *outs[m_y:]]
-        outs = [*outs[:n], *outs[m:m_y]]
-        return outs, tangents_of(outs, out_dots, out_moved)
+    def groups(self, xs, params):
+        n, m = counts(params)
+        return list(xs[:n]), list(xs[n : n + m]), list(xs[n + m :])
+
+    def bind_body(self, args, body, operands, params):
+        consts, carry, xs = operands
+        return bind_scan(body, consts, carry, xs, params)
 
     def batch(self, axis, args, dims, **params):
-        consts, carry, xs = groups(args, params)
-        const_dims, carry_dims, x_dims = groups(dims, params)
+        consts, carry, xs = self.groups(args, params)
+        const_dims, carry_dims, x_dims = self.groups(dims, params)
         # the mapped axis of xs comes after the one that is walked along
         xs = [move_to_front(x, 1) if d == 0 else x for x, d in zip(xs, x_dims, strict=True)]
-        x_dims = [d if d is None else max(d - 1, 0) for d in x_dims]
-        body, carry_mapped, out_dims = batch_body(
-            params["jaxpr"], *counts(params), axis, (*const_dims, *carry_dims, *x_dims)
-        )
-        carry = [
-            batched_at_front(c, d, axis.size) if m else c
-            for c, d, m in zip(carry, carry_dims, carry_mapped, strict=True)
-        ]
+        x_dims = [d and d - 1 for d in x_dims]
+        dims, n = (*const_dims, *carry_dims, *x_dims), len(carry)
+        body, mapped, out_dims = batch_loop(params["jaxpr"], len(consts), n, axis, dims)
+        carry = carry_in_front(carry, carry_dims, mapped, axis)
         outs = bind_scan(body, consts, carry, xs, params)
-        n = len(carry)
         return outs, [*out_dims[:n], *[d if d is None else 1 for d in out_dims[n:]]]
 
     def partial_eval(self, trace, unknown, args, params):
@@ -105,11 +88,11 @@ class Scan(Holder, SeriesRule, SavingRule):
         linear = solved_for(args)
         num_consts, num_carry = counts(params)
         marked = linear_inputs(params["jaxpr"], num_consts, num_carry, linear)
-        if not all(groups(marked, params)[1]):
+        if not all(self.groups(marked, params)[1]):
             return self.transpose_unknown(cts, args, linear, params)
         split = params["_split_transpose"]
         back = backward_body(params["jaxpr"], num_consts, num_carry, marked, moving(cts), split)
-        consts, carry, xs = groups(args, params)
+        consts, carry, xs = self.groups(args, params)
         moving_consts = [x for x, g in zip(consts, back.grads_moved[:num_consts], strict=True) if g]
         sums = [
             zeros(x.aval) for x, p in zip(moving_consts, back.products, strict=True) if p is None
@@ -135,21 +118,8 @@ class Scan(Holder, SeriesRule, SavingRule):
             for x, g in zip(args, found, strict=True)
         ]
 
-    def run_series(self, trace, args, params):
-        if trace.deferred:
-            return None
-        n, m = counts(params)
-        sizes, moves = (n, m, len(args) - n - m), tuple(map(trace.owns, args))
-        body, moved, out_moved = jet_loop(params["jaxpr"], trace.order, sizes, moves)
-        consts, carry, xs = map(trace.opened, groups(args, params), groups(moved, params))
-        with use(trace.parent):
-            outs = bind_scan(body, consts, carry, xs, params)
-        last = m + trace.order * sum(out_moved[:m])
-        ys = trace.closed(outs[last:], out_moved[m:])
-        return [*trace.closed(outs[:last], out_moved[:m]), *ys]
-
     def checked(self, trace, args, params):
-        consts, carry, xs = groups(args, params)
+        consts, carry, xs = self.groups(args, params)
         program = threaded_jaxpr(params["jaxpr"], trace.errors, len(consts))
         outs = bind_scan(program.jaxpr, consts, [*unfailed(program), *carry], xs, params)
         return trace.absorb(program, outs)
@@ -240,12 +210,6 @@ def counts(params: dict) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
 
-def groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
-    """What belongs to consts, to the carry and to xs."""
-    n, m = counts(params)
-    return list(xs[:n]), list(xs[n : n + m]), list(xs[n + m :])
-
-
 def const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dict) -> list:
     """The cotangents of consts: sums of the loop, or products of what it stacked."""
     sums = iter(totals)
@@ -265,7 +229,7 @@ def known_part(
     halves = split_body(params["jaxpr"], n, m, tuple(unknown))
     (consts, held_consts), (carry, held_carry), (xs, held_xs) = [
         partition(u, g)
-        for u, g in zip(cut(halves.unknown, (n, m)), groups(args, params), strict=True)
+        for u, g in zip(cut(halves.unknown, (n, m)), scan_p.groups(args, params), strict=True)
     ]
     outs: list = []
     if halves.early.outvars or halves.early.effects:
@@ -289,9 +253,9 @@ def known_part(
 # Lowering.
 
 
-def write_scan(hlo: Any, consts: list, carry: list, xs: list, params: dict) -> list:
+def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> list:
     """A while loop over chunks of `unroll` steps, and what is left of them in a row."""
-    jaxpr, length = params["jaxpr"], params["length"]
+    (consts, carry, xs), jaxpr, length = operands, params["jaxpr"], params["length"]
     chunk = max(1, min(params["unroll"], length))
     rest = length % chunk if length > chunk else length
     y_avals = jaxpr.out_avals[len(carry) :]

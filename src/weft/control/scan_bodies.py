@@ -1,8 +1,6 @@
-"""The bodies of loops of known length, as each transformation makes them anew.
+"""The bodies of loops of known length, cut in two and turned round for the rules of `scan`.
 
-Which of the carry moves, is mapped, is unknown or has a cotangent follows from the body: a mark on
-an input goes to the results that depend on it, and from the carry around the loop. All is
-remembered on the body. The rules that bind these bodies are scan.py's.
+What all loops need is in carry.py. All is remembered on the body that it is made of.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from weft import dtypes
+from weft.control.carry import cut, follow_carry, split_loop
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.passes.dce import dce_jaxpr, has_effects
 from weft.passes.dependence import dependences
@@ -19,28 +17,8 @@ from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import Costly, Elementwise, SelectN, add_p
 from weft.primitives.layout import BroadcastInDim, ConvertElementType, Reshape, Squeeze
 from weft.primitives.slicing import Slice
-from weft.transforms.batch import Axis, batch_jaxpr
-from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import partition
-
-
-def carried(
-    needs: Sequence[int], marked: Sequence[bool], num_consts: int, num_carry: int
-) -> list[bool]:
-    """Which inputs of a body are marked once marks have gone around the loop.
-
-    `needs` has, for each result, the inputs that give it a mark; a carried result marks the input.
-    """
-    bits = sum(1 << i for i, m in enumerate(marked) if m)
-    before = -1
-    while bits != before:
-        before = bits
-        for i in range(num_carry):
-            if needs[i] & bits:
-                bits |= 1 << (num_consts + i)
-    return [bool(bits >> i & 1) for i in range(len(marked))]
 
 
 @memo_jaxpr
@@ -52,90 +30,6 @@ def carry_to_consts(jaxpr: Jaxpr, num_consts: int, fixed: tuple[bool, ...]) -> J
         invars=[*jaxpr.invars[:n], *handed_on, *carry, *jaxpr.invars[n + m :]],
         outvars=[*partition(fixed, jaxpr.outvars[:m])[0], *jaxpr.outvars[m:]],
     )
-
-
-@memo_jaxpr
-def jvp_body(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, moved: tuple[bool, ...]
-) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
-    """The body of the derivative at `moved` inputs: each group is followed by its tangents.
-
-    Also which inputs move in it, for more of the carry may, and which results do.
-    """
-    guess = carried(dependences(jaxpr, False), moved, num_consts, num_carry)
-    inexact = [dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals]
-    moves, before = tuple(g and x for g, x in zip(guess, inexact, strict=True)), None
-    while moves != before:  # programs in the body may move more
-        body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
-        before, after = moves, moves[num_consts + num_carry :]
-        moves = (*moves[:num_consts], *out_moved[:num_carry], *after)
-    # what only depends on what moves through functions without derivative does not move
-    sizes = [sum(g) for g in cut(moves, (num_consts, num_carry))]
-    marks = [False] * len(moves)
-    started = [a for a, m in zip(moved, moves, strict=True) if m]
-    flags = interleaved([*marks, *started], *group_sizes(moves, num_consts, num_carry))
-    flags = carried(dependences(body), flags, num_consts + sizes[0], num_carry + sizes[1])
-    start = 2 * num_carry + num_consts + sizes[0] - num_carry
-    settled = flags[start : start + sizes[1]]
-    if not all(settled):
-        rest = iter(settled)
-        moves = tuple(
-            next(rest) if m and num_consts <= i < num_consts + num_carry else m
-            for i, m in enumerate(moves)
-        )
-        body, out_moved = moving_body(jaxpr, num_consts, num_carry, moves)
-    return body, moves, out_moved
-
-
-def moving_body(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, moves: tuple[bool, ...]
-) -> tuple[Jaxpr, list[bool]]:
-    """As `jvp_jaxpr`, each group followed by its tangents; the carry moves as it does going in."""
-    n, m = num_consts, num_carry
-    force = (*moves[n : n + m], *[False] * (len(jaxpr.outvars) - m))
-    both, out_moved = jvp_jaxpr(jaxpr, moves, force)
-    invars = interleaved(both.invars, *group_sizes(moves, n, m))
-    outvars = interleaved(both.outvars, *group_sizes(out_moved, m))
-    return both.replace(invars=invars, outvars=outvars), out_moved
-
-
-def cut(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
-    """`xs` in pieces of the given sizes, and one of what is left."""
-    out = []
-    for size in sizes:
-        out.append(xs[:size])
-        xs = xs[size:]
-    return [*out, xs]
-
-
-def group_sizes(mask: Sequence[bool], *sizes: int) -> tuple[list[int], list[int]]:
-    """The sizes of all groups of a list, and how many of each are True."""
-    pieces = cut(mask, sizes)
-    return [len(p) for p in pieces], [sum(p) for p in pieces]
-
-
-def interleaved(xs: Sequence[Any], sizes: Sequence[int], more: Sequence[int]) -> list:
-    """From all groups of one kind, then those of another: each with its counterpart after it."""
-    pieces = cut(xs, (*sizes, *more))
-    pairs = zip(pieces[: len(sizes)], pieces[len(sizes) :], strict=False)
-    return [x for first, second in pairs for x in (*first, *second)]
-
-
-@memo_jaxpr
-def batch_body(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, axis: Axis, dims: tuple[int | None, ...]
-) -> tuple[Jaxpr, list[bool], list[int | None]]:
-    """The body mapped over `axis`; which of the carry is mapped, in front; where results are."""
-    n, m = num_consts, num_carry
-    mapped = carried(dependences(jaxpr, False), [d is not None for d in dims], n, m)[n : n + m]
-    while True:
-        force = (*mapped, *[False] * (len(jaxpr.outvars) - m))
-        inner = (*dims[:n], *[0 if x else None for x in mapped], *dims[n + m :])
-        body, out_dims = batch_jaxpr(jaxpr, axis, inner, force)
-        found = [d is not None for d in out_dims[:m]]
-        if found == mapped:
-            return body, mapped, out_dims
-        mapped = found  # a collective made it so, or a program in the body
 
 
 class Halves(NamedTuple):
@@ -158,9 +52,7 @@ class Halves(NamedTuple):
 @memo_jaxpr
 def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]) -> Halves:
     """Cut a body in two by which of its inputs are unknown at first."""
-    early, late, unknown, out_unknown, sources = settled_split(
-        jaxpr, num_consts, num_carry, unknown
-    )
+    early, late, unknown, out_unknown, sources = split_loop(jaxpr, num_consts, num_carry, unknown)
     known = [len(g) - sum(g) for g in cut(unknown, (num_consts, num_carry))]
     num_outs = out_unknown.count(False)
     new = iter(early.outvars[num_outs:])
@@ -174,21 +66,6 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
     consts, xs = partition(stepwise, takes)
     late = late.replace(invars=[*consts, *held[0], *held[1], *xs, *held[2]])
     return Halves(invariant, early, late, unknown, out_unknown, late_consts, late_xs)
-
-
-def settled_split(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]
-) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...], list[bool], list[int | None]]:
-    """As `split_jaxpr`, where what comes out unknown of the carry goes in unknown too."""
-    n, m = num_consts, num_carry
-    unknown = tuple(carried(dependences(jaxpr, False), unknown, n, m))
-    while True:
-        force = (*unknown[n : n + m], *[False] * (len(jaxpr.outvars) - m))
-        early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown, force)
-        settled = (*unknown[:n], *out_unknown[:m], *unknown[n + m :])
-        if settled == unknown:
-            return early, late, unknown, out_unknown, sources
-        unknown = settled
 
 
 def recomputing(
@@ -303,7 +180,7 @@ def linear_inputs(
     jaxpr: Jaxpr, num_consts: int, num_carry: int, linear: tuple[bool, ...]
 ) -> tuple[bool, ...]:
     """Which inputs of a body hold functions of the linear ones, once they went around the loop."""
-    marked = carried(dependences(jaxpr, False), linear, num_consts, num_carry)
+    marked = follow_carry(dependences(jaxpr, False), linear, num_consts, num_carry)
     if all(marked[num_consts : num_consts + num_carry]):
         return tuple(marked)
     return split_body(jaxpr, num_consts, num_carry, linear).unknown

@@ -33,7 +33,7 @@ class Trace:
     """One interpretation of primitives. `parent` is the one that its rules act under."""
 
     __slots__ = ("__weakref__", "live", "parent")
-    known: Any = ()  # ids of the tracers it has values for: see control/hoist.py
+    known: Any = ()  # ids of the tracers it has values for: see transforms/hoist.py
 
     def __init__(self, parent: Trace | None):
         self.parent = parent

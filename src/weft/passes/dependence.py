@@ -10,14 +10,14 @@ from weft.passes.dce import has_effects
 def dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
     """For each result of a closed jaxpr, the inputs it depends on, as the bits of a number.
 
-    The results of a primitive that holds programs count as depending on all its operands, or on
-    none of them unless `through`; so what is found holds at most, or at least, what there is. What
-    has effects may depend on anything.
+    The results of a primitive that holds programs, or that uses a named axis, count as depending on
+    all its operands, or on none of them unless `through`; so what is found holds at most, or at
+    least, what there is. What has effects may depend on anything.
     """
     bits: dict[Var, int] = {v: 1 << i for i, v in enumerate(jaxpr.invars)}
     for eqn in jaxpr.eqns:
         found = -1 if through and has_effects(eqn) else 0
-        if through or eqn.primitive.memoize_type or not held_jaxprs(eqn):
+        if through or not (held_jaxprs(eqn) or eqn.primitive.refers(eqn.params).uses):
             for a in eqn.invars:
                 if type(a) is not Literal:
                     found |= bits[a]  # type: ignore[index]
