@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.api.functions import avals_of, check_callable, struct_like
 from weft.control.effects import (
     VMAP_METHODS,
     io_callback_p,
     ordered_io_callback_p,
     pure_callback_p,
-    result_of,
 )
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
@@ -49,7 +49,7 @@ class FlatCallback:
             )
         names = [keystr(path) for path, _ in flatten_with_path(out)[0]] if len(outs) > 1 else [""]
         return [
-            result_of(self.op, f"result{name} of {fun_name(self.callback_func)}", x, aval)
+            check_result(self.op, f"result{name} of {fun_name(self.callback_func)}", x, aval)
             for x, aval, name in zip(outs, result_avals, names, strict=False)
         ]
 
@@ -166,3 +166,17 @@ def effects_barrier() -> None:
     It is, when the call of a program returns: one with callbacks runs to its end in the call. The
     function is there for programs written for JAX, where callbacks may come later.
     """
+
+
+def check_result(op: str, where: str, x: Any, aval: ShapedArray) -> np.ndarray:
+    """A result as the engine takes it, or an error that names it. Python numbers may widen."""
+    got = typeof(x, op)
+    dtype = got.dtype
+    if got.weak_type and type(x) in (bool, int, float, complex):
+        dtype = dtypes.promote(((dtype, True), (aval.dtype, False)))[0]
+    if got.shape != aval.shape or dtype != aval.dtype:
+        raise TypeError(
+            f"{op}: the callback must return what result_shape_dtypes says; got {got} for {where}, "
+            f"which is {aval.strong()}."
+        )
+    return np.asarray(x, aval.dtype)

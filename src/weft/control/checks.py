@@ -14,30 +14,22 @@ import numpy as np
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Effect, Primitive
-from weft.core.source import source_line, source_text
+from weft.core.source import source_line
 from weft.core.trace import current
 from weft.primitives.dynamic_slicing import dynamic_slice_p
 from weft.primitives.elementwise import ne
 from weft.primitives.layout import batched_at_front, reshape
 from weft.primitives.reduction import argmax
-from weft.pytrees import unflatten
 from weft.transforms.batch import Axis, at_front, batch
-from weft.transforms.check import INT, CheckTrace, Failure, outside_text, run_checked
-
-
-class JaxRuntimeError(ValueError):
-    """A check has failed."""
-
-
-def message(failure: Failure, slots: Sequence[Any]) -> str:
-    """What to say of a failure, given concrete values: what, with which values, and where."""
-    values = [np.asarray(slots[i])[()] for i in failure.slots]
-    args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
-    text = failure.text.format(*args, **kwargs) if values else failure.text
-    code = "`check` failed" if failure.kind == "user" else f"`{source_text(failure.source)}`"
-    place = source_line(failure.source)
-    where = " at ".join(x for x in (code, place) if x not in ("", "``"))
-    return f"{text} ({where})" if where else text
+from weft.transforms.check import (
+    INT,
+    CheckTrace,
+    Failure,
+    JaxRuntimeError,
+    failure_message,
+    outside_text,
+    run_checked,
+)
 
 
 class CheckEffect(Effect):
@@ -66,7 +58,7 @@ class Check(Primitive):
 
     def impl(self, bad, code, *values, failures, debug, kind):
         if not debug and bool(bad):
-            raise JaxRuntimeError(message(failures[int(code) - 1], values))
+            raise JaxRuntimeError(failure_message(failures[int(code) - 1], values))
         return []
 
     def lower(self, hlo, bad, code, *values, failures, debug, kind):

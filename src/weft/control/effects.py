@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray
 from weft.core.primitive import Body, Effect, Primitive, Zero
 from weft.errors import MissingRule
 from weft.primitives.layout import batched_at_front, expand_dims, move_to_front
@@ -214,17 +214,3 @@ debug_callback_p = DebugCallback(DebugEffect())
 ordered_debug_callback_p = DebugCallback(OrderedDebugEffect())
 debug_print_p = DebugPrint(debug_callback_p.effect)
 ordered_debug_print_p = DebugPrint(ordered_debug_callback_p.effect)
-
-
-def result_of(op: str, where: str, x: Any, aval: ShapedArray) -> np.ndarray:
-    """A result as the engine takes it, or an error that names it. Python numbers may widen."""
-    got = typeof(x, op)
-    dtype = got.dtype
-    if got.weak_type and type(x) in (bool, int, float, complex):
-        dtype = dtypes.promote(((dtype, True), (aval.dtype, False)))[0]
-    if got.shape != aval.shape or dtype != aval.dtype:
-        raise TypeError(
-            f"{op}: the callback must return what result_shape_dtypes says; got {got} for {where}, "
-            f"which is {aval.strong()}."
-        )
-    return np.asarray(x, aval.dtype)

@@ -24,16 +24,15 @@ from weft.control.loop_bodies import (
     counter,
     counting,
     fixpoint,
-    flipped,
     halting_advance,
     halting_body,
     halting_pull,
+    keep_inputs,
     known_body,
     part_of,
     pull_loop,
     unchanged,
     widened,
-    without,
 )
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
@@ -131,7 +130,7 @@ class While(Loop):
             return trace.later.process(self, args, params)
         cond_consts, body_consts, init = groups(args, params)
         early = known_body(body, (*body_unknown, *carry))
-        early_cond = without(cond, (*[False] * len(cond_consts), *carry))
+        early_cond = keep_inputs(cond, (*[True] * len(cond_consts), *[not c for c in carry]))
         known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
         counts = counter(body, cond, len(body_consts), len(cond_consts)) is not None
         if not counts:  # then this run counts the steps, and the later one takes as many
@@ -257,7 +256,7 @@ def narrowed(
     taken = (*reads[:n_cond], *read)
     if all(taken) and body is params["body_jaxpr"] and cond is params["cond_jaxpr"]:
         return list(args), params, live
-    cond = without(cond, flipped((*reads[:n_cond], *live)))
+    cond = keep_inputs(cond, (*reads[:n_cond], *live))
     params = while_params(cond, body, sum(reads[:n_cond]), sum(read[:n_body]), params)
     return select_masked(args, taken), params, live
 
@@ -366,10 +365,10 @@ class Reversal(Holder):
                 ],
             ],
             params={
-                "advance_jaxpr": without(advance, flipped((*masks[0], *xs))),
+                "advance_jaxpr": keep_inputs(advance, (*masks[0], *xs)),
                 "advance_nconsts": sum(masks[0]),
                 "checkpoints": eqn.params["checkpoints"],
-                "pull_jaxpr": without(pull, flipped((*masks[1], *xs, *ys))),
+                "pull_jaxpr": keep_inputs(pull, (*masks[1], *xs, *ys)),
                 "pull_nconsts": sum(masks[1]),
             },
             outvars=select_masked(eqn.outvars, ys),

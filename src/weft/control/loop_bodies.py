@@ -26,7 +26,7 @@ from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
 from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import merge, partition, select_masked
+from weft.util import merge, select_masked
 
 COUNT = ShapedArray((), INT)
 TRUTH = ShapedArray((), np.dtype(bool))
@@ -35,11 +35,6 @@ TRUTH = ShapedArray((), np.dtype(bool))
 def at_front(dims: Sequence[int | None]) -> tuple[int | None, ...]:
     """Dimensions after mapped axes have been moved to the front."""
     return tuple([None if d is None else 0 for d in dims])
-
-
-def flipped(mask: Sequence[bool]) -> tuple[bool, ...]:
-    """Its complement."""
-    return tuple([not m for m in mask])
 
 
 def fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence]) -> tuple:
@@ -60,9 +55,9 @@ def unchanged(body: Jaxpr) -> list[bool]:
 
 
 @memo_jaxpr
-def without(jaxpr: Jaxpr, dropped: tuple[bool, ...]) -> Jaxpr:
-    """A program without inputs that it does not read."""
-    return jaxpr.replace(invars=partition(dropped, jaxpr.invars)[0])
+def keep_inputs(jaxpr: Jaxpr, kept: tuple[bool, ...]) -> Jaxpr:
+    """A program without the other inputs, which it does not read."""
+    return jaxpr.replace(invars=select_masked(jaxpr.invars, kept))
 
 
 @memo_jaxpr
@@ -221,7 +216,7 @@ def part_of(body: Jaxpr, live: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...
     live = fixpoint(live, lambda c: dce_jaxpr(body, c)[1][n:])
     out, used = dce_jaxpr(body, live)
     taken = (*used[:n], *live)
-    return out if all(taken) else without(out, flipped(taken)), taken
+    return out if all(taken) else keep_inputs(out, taken), taken
 
 
 @memo_jaxpr

@@ -15,10 +15,11 @@ from weft.control.call import Call
 from weft.control.jit import Jit
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import Body, Primitive
+from weft.core.primitive import Body
 from weft.core.trace import current
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
+from weft.primitives.layout import Identity
 from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, Value, i64s
@@ -133,7 +134,7 @@ def first_element(hlo: Builder, x: Value) -> Value:
     return hlo.convert(x, np.dtype(np.float32))
 
 
-class Name(Primitive):
+class Name(Identity):
     """x, under a name that policies know it by.
 
     The tangent has no name: a policy speaks of what is computed from the inputs alone.
@@ -141,20 +142,8 @@ class Name(Primitive):
 
     name = "name"
 
-    def abstract_eval(self, x, *, name):
-        return [x]
-
-    def lower(self, hlo, x, *, name):
-        return [x]
-
-    def jvp(self, primals, tangents, *, name):
-        return self.bind(*primals, name=name), list(tangents)
-
-    def transpose(self, cts, x, *, name):
-        return list(cts)
-
-    def batch(self, axis, args, dims, *, name):
-        return self.bind(*args, name=name), list(dims)
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), list(tangents)
 
 
 remat_p = Checkpoint()

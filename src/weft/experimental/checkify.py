@@ -14,14 +14,14 @@ import numpy as np
 
 from weft.api.custom_rules import stop_gradient
 from weft.api.functions import check_callable
-from weft.control.checks import JaxRuntimeError, bind_failures, check_p, message
+from weft.control.checks import bind_failures, check_p
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError
 from weft.options import config
 from weft.primitives.elementwise import bitwise_not
 from weft.pytrees import flatten, register_pytree_node, tree_map
-from weft.transforms.check import Failure, run_checked
+from weft.transforms.check import Failure, JaxRuntimeError, failure_message, run_checked
 from weft.util import list_public
 from weft.xla.array import HOST, put
 
@@ -66,7 +66,7 @@ class Error:
         for place in np.argwhere(codes):
             at = tuple(place)
             slots = [np.asarray(s)[at] for s in self._slots]
-            text = message(self._failures[codes[at] - 1], slots)
+            text = failure_message(self._failures[codes[at] - 1], slots)
             yield f"at mapped index {', '.join(map(str, at))}: {text}" if at else text
 
     def throw(self) -> None:

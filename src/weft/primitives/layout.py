@@ -592,17 +592,17 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
 
 class Identity(LinearByElement):
-    """A family: out = x. A member is told apart by its name alone."""
+    """A family: out = x. A member is told apart by its name and parameters alone."""
 
     elements = "chosen"
 
-    def abstract_eval(self, x):
+    def abstract_eval(self, x, **params):
         return [x]
 
-    def lower(self, hlo, x):
+    def lower(self, hlo, x, **params):
         return [x]
 
-    def transpose(self, cts, x):
+    def transpose(self, cts, x, **params):
         return [cts[0]]
 
 

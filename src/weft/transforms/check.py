@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
+from weft.core.source import source_line, source_text
 from weft.core.trace import Trace, current
 from weft.options import surroundings
 from weft.primitives.constant import stage_whole
@@ -33,6 +34,7 @@ from weft.primitives.elementwise import (
 )
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, zeros
 from weft.primitives.reduction import argmax, reduce_or
+from weft.pytrees import unflatten
 
 INT = np.dtype(np.int32)
 NONE = INT.type(0)  # the code where nothing can fail
@@ -50,6 +52,21 @@ class Failure(NamedTuple):
     source: Any
     slots: tuple[int, ...] = ()
     tree: Any = None
+
+
+class JaxRuntimeError(ValueError):
+    """A check has failed."""
+
+
+def failure_message(failure: Failure, slots: Sequence[Any]) -> str:
+    """What to say of a failure, given concrete values: what, with which values, and where."""
+    values = [np.asarray(slots[i])[()] for i in failure.slots]
+    args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
+    text = failure.text.format(*args, **kwargs) if values else failure.text
+    code = "`check` failed" if failure.kind == "user" else f"`{source_text(failure.source)}`"
+    place = source_line(failure.source)
+    where = " at ".join(x for x in (code, place) if x not in ("", "``"))
+    return f"{text} ({where})" if where else text
 
 
 class CheckTrace(Trace):

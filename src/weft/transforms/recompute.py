@@ -1,0 +1,86 @@
+"""Residuals of a program that was cut in two: which are kept, and which are computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.passes.dependence import dependences
+from weft.primitives.collective import Pvary
+from weft.primitives.elementwise import Costly, Elementwise, SelectN
+from weft.primitives.layout import BroadcastInDim, ConvertElementType, Reshape, Squeeze
+from weft.primitives.slicing import Slice
+
+
+def recompute_residuals(
+    early: Jaxpr, late: Jaxpr, residuals: list[Any], known: Sequence[int], num_outs: int
+) -> tuple[list[Any], Jaxpr]:
+    """`late` with residuals computed again where that is cheap and there is no more to keep for it.
+
+    So a mask, a broadcast or a scaled copy is not stacked, but what it is made of. Residuals are
+    variables of `early`, which `late` takes first; those that are left are returned. `known` counts
+    the inputs of `early` by groups.
+    """
+    makers = {v: e for e in early.eqns for v in e.outvars}
+    carry = early.invars[known[0] : known[0] + known[1]]
+    at_hand: set[Any] = {v for v in early.invars if v not in carry}
+    at_hand |= {v for v in early.outvars[known[1] : num_outs] if type(v) is not Literal}
+    needs = dependences(early.replace(outvars=residuals))
+    at_hand |= {
+        v
+        for v, need in zip(residuals, needs, strict=True)
+        if need >> known[0] == 0 or v not in makers or not is_cheap(makers[v])
+    }
+    again: set[Eqn] = set()
+    for v in residuals:
+        if v not in at_hand:
+            eqns, leaves = find_recipe(v, makers, at_hand)
+            fits = len(eqns) <= LONGEST_RECIPE and sum(map(count_bytes, leaves)) <= count_bytes(v)
+            at_hand |= leaves if fits else {v}
+            again |= eqns if fits else set()
+    if not again:
+        return residuals, late
+    names: dict[Any, Any] = dict(zip(residuals, late.invars, strict=False))
+    left = [v for v in residuals if v in at_hand]
+    copies = []
+    for eqn in [e for e in early.eqns if e in again]:
+        for a in eqn.invars:
+            if type(a) is not Literal and a not in names:
+                names[a] = Var(a.aval)
+                left.append(a)
+        for v in eqn.outvars:
+            names.setdefault(v, Var(v.aval))
+        invars = [a if type(a) is Literal else names[a] for a in eqn.invars]
+        copies.append(eqn.replace(invars=invars, outvars=[names[v] for v in eqn.outvars]))
+    invars = [*[names[v] for v in left], *late.invars[len(residuals) :]]
+    return left, late.replace(invars=invars, eqns=[*copies, *late.eqns])
+
+
+LONGEST_RECIPE = 8  # equations, so that computing again stays cheap
+CHEAP = (Elementwise, SelectN, ConvertElementType, BroadcastInDim, Reshape, Squeeze, Slice, Pvary)
+
+
+def is_cheap(eqn: Eqn) -> bool:
+    """Whether computing a result again costs less than keeping it until it is needed."""
+    return isinstance(eqn.primitive, CHEAP) and not isinstance(eqn.primitive, Costly)
+
+
+def find_recipe(v: Any, makers: dict[Var, Eqn], at_hand: set) -> tuple[set[Eqn], set]:
+    """The cheap equations that make a variable, and what they take that is not at hand."""
+    eqns: set[Eqn] = set()
+    leaves, todo = set(), [v]
+    while todo and len(eqns) <= LONGEST_RECIPE:
+        v = todo.pop()
+        eqn = makers.get(v)
+        if eqn is None or not is_cheap(eqn):
+            leaves.add(v)
+        elif eqn not in eqns:
+            eqns.add(eqn)
+            todo += [a for a in eqn.invars if type(a) is not Literal and a not in at_hand]
+    return eqns, leaves
+
+
+def count_bytes(v: Any) -> int:
+    """What a value of a variable takes."""
+    return v.aval.size * v.aval.dtype.itemsize
