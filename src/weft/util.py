@@ -135,13 +135,6 @@ class Logger:
         return getattr(logging.getLogger(self.name), method)
 
 
-def set_name(fun: Callable, name: str, doc: str) -> Callable:
-    """`fun`, made by another function, under the name and with the docstring that users see."""
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fun
-
-
 def fun_name(fun: Any) -> str:
     """The name a user knows a callable by."""
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial

@@ -29,5 +29,5 @@ def __getattr__(name: str) -> object:
     except AttributeError as error:
         if name.startswith("_"):
             raise
-        hint = _import_module("weft.numpy.absent").hint(name)
+        hint = _import_module("weft.numpy.absent").suggest_instead(name)
         raise AttributeError(f"{error}.{hint}") from None

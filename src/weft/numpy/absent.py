@@ -57,7 +57,7 @@ INSTEAD = {
 }
 
 
-def hint(name: str) -> str:
+def suggest_instead(name: str) -> str:
     """What to say to someone who asks for a name that NumPy has."""
     for names, instead in INSTEAD.items():
         if name in names.split():

@@ -12,13 +12,13 @@ from typing import Any
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import clip, isfinite, number, where
+from weft.numpy.choice import clip, isfinite, literal_like, where
 from weft.numpy.elementwise import mod
 from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, getitem_with
-from weft.numpy.manipulation import concatenate, moveaxis, promoted
-from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, operands
-from weft.numpy.sorting import halved
+from weft.numpy.manipulation import concatenate, convert_together, moveaxis
+from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
+from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
 from weft.primitives.cumulative import cumsum
@@ -29,7 +29,7 @@ from weft.primitives.sort import sort as sort_together
 # --- differences ----------------------------------------------------------------------------
 
 
-def ends(x: Any, axis: int) -> tuple[Any, Any]:
+def split_neighbors(x: Any, axis: int) -> tuple[Any, Any]:
     """The elements along an axis but for the first, and those but for the last."""
     n = x.shape[axis]
     return slice_in_dim(x, min(1, n), n, 1, axis), slice_in_dim(x, 0, max(n - 1, 0), 1, axis)
@@ -60,7 +60,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     ]
     x = concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
-        later, earlier = ends(x, axis)
+        later, earlier = split_neighbors(x, axis)
         x = ops.ne(later, earlier) if dtypes.is_bool(x.dtype) else ops.sub(later, earlier)
     return x
 
@@ -74,7 +74,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     x = as_array(ary, "ediff1d")
     if dtypes.is_bool(x.dtype):
         raise DtypeError(f"ediff1d: operands must be numbers; got {x.aval}. Hint: x.astype(int).")
-    later, earlier = ends(reshape(x, (x.size,)), 0)
+    later, earlier = split_neighbors(reshape(x, (x.size,)), 0)
     around = [None if p is None else as_array(p, "ediff1d") for p in (to_begin, to_end)]
     around = [None if p is None else reshape(ops.convert(p, x.dtype), (p.size,)) for p in around]
     parts = [p for p in (around[0], ops.sub(later, earlier), around[1]) if p is not None]
@@ -83,10 +83,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @fused(static=("axis", "edge_order"))
 def gradient(
-    f: Any,
-    *varargs: Any,
-    axis: int | Sequence[int] | None = None,
-    edge_order: int | None = None,
+    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None
 ) -> Any:
     """The slope of f along each axis, by central differences; one array for each axis asked for.
 
@@ -112,11 +109,11 @@ def gradient(
                 f"gradient: needs at least {order + 1} elements along an axis; "
                 f"got {x.aval} for axis {i}."
             )
-        out.append(moveaxis(slope(moveaxis(x, i, -1), as_array(spacing), order), -1, i))
+        out.append(moveaxis(find_slope(moveaxis(x, i, -1), as_array(spacing), order), -1, i))
     return out[0] if axis is not None and len(out) == 1 or x.ndim == 1 else out
 
 
-def slope(x: Any, spacing: Any, order: int) -> Any:
+def find_slope(x: Any, spacing: Any, order: int) -> Any:
     """The slope along the last axis; `spacing` is a distance, or the places of samples."""
     n = x.shape[-1]
     if spacing.shape not in ((), (n,)):
@@ -125,7 +122,7 @@ def slope(x: Any, spacing: Any, order: int) -> Any:
         )
     regular = not spacing.ndim
     h = ops.convert(spacing, x.dtype)
-    h = broadcast_in_dim(h, (n - 1,), ()) if regular else ops.sub(*ends(h, 0))
+    h = broadcast_in_dim(h, (n - 1,), ()) if regular else ops.sub(*split_neighbors(h, 0))
 
     def at(*places: int) -> list:
         return [slice_in_dim(x, i, (i + 1) or n, 1, -1) for i in places]
@@ -137,8 +134,8 @@ def slope(x: Any, spacing: Any, order: int) -> Any:
         ((a, b), (c, d)) = at(0, 1), at(-2, -1)
         first, last = (b - a) / step(0), (d - c) / step(-1)
     else:
-        first = one_sided(*at(0, 1, 2), step(0), step(1))
-        last = -one_sided(*at(-1, -2, -3), step(-1), step(-2))
+        first = find_end_slope(*at(0, 1, 2), step(0), step(1))
+        last = -find_end_slope(*at(-1, -2, -3), step(-1), step(-2))
     if n < 3:
         return concatenate([first, last], -1)
     before, after = slice_in_dim(h, 0, n - 2), slice_in_dim(h, 1, n - 1)
@@ -151,7 +148,7 @@ def slope(x: Any, spacing: Any, order: int) -> Any:
     return concatenate([first, inner, last], -1)
 
 
-def one_sided(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:
+def find_end_slope(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:
     """The slope at x0 of the parabola through three samples."""
     near, far = (x1 - x0) / h0, (x2 - x1) / h1
     return near - (far - near) * (h0 / (h0 + h1))
@@ -172,14 +169,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         y, dx = moveaxis(as_inexact("trapezoid", y), axis, -1), as_array(dx)
         if not dx.ndim and y.shape[-1] > 1:  # all samples, less half of the ends: one sum
             total = reduce_sum(y, (y.ndim - 1,))
-            half = ops.mul(ops.add(y[..., 0], y[..., -1]), number(0.5, y))
+            half = ops.mul(ops.add(y[..., 0], y[..., -1]), literal_like(0.5, y))
             return where(isfinite(total), ops.sub(total, half), total) * dx
     else:
-        y, x = operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
+        y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
         dx = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
         y = moveaxis(y, axis, -1)
-    areas = ops.add(*ends(y, y.ndim - 1)) * dx
-    return ops.mul(reduce_sum(areas, (areas.ndim - 1,)), number(0.5, areas))
+    areas = ops.add(*split_neighbors(y, y.ndim - 1)) * dx
+    return ops.mul(reduce_sum(areas, (areas.ndim - 1,)), literal_like(0.5, areas))
 
 
 @fused(static=("axis",))
@@ -196,14 +193,14 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     x, period = ops.convert(x, dtype), ops.convert(as_array(period), dtype)
     whole = dtypes.is_integer(dtype)
     half = period // 2 if whole else period / 2
-    step = ops.sub(*ends(x, axis))
+    step = ops.sub(*split_neighbors(x, axis))
     wrapped = mod(step + half, period) - half
     ambiguous = (wrapped == -half) & (step > 0)
     if whole:  # an odd period has no step of exactly one half
-        ambiguous = ambiguous & (mod(period, number(2, period)) == 0)
+        ambiguous = ambiguous & (mod(period, literal_like(2, period)) == 0)
     wrapped = where(ambiguous, half, wrapped)
     limit = half if discont is None else discont
-    correction = where(abs(step) < limit, number(0, step), ops.sub(wrapped, step))
+    correction = where(abs(step) < limit, literal_like(0, step), ops.sub(wrapped, step))
     first = slice_in_dim(x, 0, min(1, x.shape[axis]), 1, axis)
     rest = ops.add(slice_in_dim(x, min(1, x.shape[axis]), None, 1, axis), cumsum(correction, axis))
     return concatenate([first, rest], axis)
@@ -213,8 +210,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 
 
 @fused(static=("left", "right"), name="interp")
-def interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, period: Any) -> Any:
-    """`interp` of arrays; the values at the `ends` are numbers there, or None."""
+def interpolate_table(
+    x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, period: Any
+) -> Any:
+    """`interp` of arrays; the values at the `split_neighbors` are numbers there, or None."""
     if period is not None:
         period = abs(ops.convert(as_array(period), x.dtype))
         x, xp = mod(x, period), mod(xp, period)
@@ -222,12 +221,14 @@ def interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, per
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = concatenate([fp[-1:], fp, fp[:1]])
     last = xp.shape[0] - 1
-    i = clip(halved(xp, x, "right"), min(1, last), last)
+    i = clip(search_by_halving(xp, x, "right"), min(1, last), last)
     x0, f0 = (getitem_with(v, maximum(i - 1, 0), PLAIN) for v in (xp, fp))
     x1, f1 = (getitem_with(v, i, PLAIN) for v in (xp, fp))
     width = ops.sub(x1, x0)
     none = width == 0
-    share = where(none, number(0, width), ops.sub(x, x0) / where(none, number(1, width), width))
+    share = where(
+        none, literal_like(0, width), ops.sub(x, x0) / where(none, literal_like(1, width), width)
+    )
     y = f0 + share * ops.sub(f1, f0)
     if period is not None:
         return y
@@ -241,12 +242,7 @@ def interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, per
 
 
 def interp(
-    x: Any,
-    xp: Any,
-    fp: Any,
-    left: Any = None,
-    right: Any = None,
-    period: Any = None,
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
     """The values at x of the line through points (xp, fp), whose `xp` ascend.
 
@@ -266,11 +262,11 @@ def interp(
             "interp: xp and fp must be vectors of the same length, 1 at least; "
             f"got {xp.aval}, {fp.aval}."
         )
-    x, xp = operands("interp", as_array(x, "interp"), xp, inexact=True, shaped=False)
+    x, xp = promote_operands("interp", as_array(x, "interp"), xp, inexact=True, shaped=False)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"interp: x and xp must be real; got {x.aval}, {xp.aval}.")
     dtype = dtypes.result_type(typeof(x).dtype, dtypes.inexact_dtype(fp.dtype))
-    (fp,) = promoted("interp", [fp], dtype)
+    (fp,) = convert_together("interp", [fp], dtype)
     names = [side if isinstance(side, str) else None for side in (left, right)]
     values = tuple(None if isinstance(side, str) else side for side in (left, right))
-    return interpolated(x, xp, fp, *names, values, period)
+    return interpolate_table(x, xp, fp, *names, values, period)

@@ -17,16 +17,17 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
-    array_action,
     as_array,
     as_operand,
     axes_of,
-    broadcast_shape,
+    broadcast_avals,
+    broadcast_operands,
+    choose_array_action,
+    choose_number_action,
     kind_of,
-    number_action,
-    operands,
-    plan_for,
-    spread,
+    plan_promotion,
+    promote_operands,
+    refuse_out,
 )
 from weft.numpy.searching import nonzero
 from weft.options import trace_context
@@ -34,26 +35,26 @@ from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
-from weft.util import set_name
+from weft.util import name_function
 
 
-def number(value: Any, like: Any) -> Any:
+def literal_like(value: Any, like: Any) -> Any:
     """A Python number as a literal of the dtype of `like`."""
     return literal(value, like.dtype)
 
 
-def truth(x: Any) -> Any:
+def is_nonzero(x: Any) -> Any:
     """x != 0, as a truth value."""
     dtype = typeof(x).dtype
     return x if dtypes.is_bool(dtype) else ops.ne(x, literal(0, dtype))
 
 
-def answer(x: Any, value: bool) -> Any:
+def fill_answer(x: Any, value: bool) -> Any:
     """One answer for every element of x."""
     return full(x.shape, value, np.dtype(bool))
 
 
-def real_only(op: str, *xs: Any) -> None:
+def check_real(op: str, *xs: Any) -> None:
     """Refuse complex operands."""
     if any(dtypes.is_complex(x.dtype) for x in xs):
         avals = ", ".join(str(x.aval) for x in xs)
@@ -75,16 +76,16 @@ def isinf(x: Any, /) -> Any:
     """Which elements are infinite, with either sign; of complex numbers, in either part."""
     x = as_array(x, "isinf")
     if dtypes.is_complex(x.dtype):
-        return ops.bitwise_or(infinite(ops.real(x)), infinite(ops.imag(x)))
-    return infinite(x) if dtypes.is_float(x.dtype) else answer(x, False)
+        return ops.bitwise_or(is_infinite_float(ops.real(x)), is_infinite_float(ops.imag(x)))
+    return is_infinite_float(x) if dtypes.is_float(x.dtype) else fill_answer(x, False)
 
 
-def infinite(x: Any) -> Any:
+def is_infinite_float(x: Any) -> Any:
     """Which floats are infinite."""
-    return ops.eq(ops.abs(x), strong(np.inf, x))
+    return ops.eq(ops.abs(x), make_strong(np.inf, x))
 
 
-def strong(value: Any, like: Any) -> Any:
+def make_strong(value: Any, like: Any) -> Any:
     """A number of the dtype of `like`; unlike a literal it makes no answer weak."""
     return np.asarray(value, like.dtype)[()]
 
@@ -95,42 +96,41 @@ def isfinite(x: Any, /) -> Any:
     x = as_array(x, "isfinite")
     if dtypes.is_complex(x.dtype):
         return ops.bitwise_and(ops.is_finite(ops.real(x)), ops.is_finite(ops.imag(x)))
-    return ops.is_finite(x) if dtypes.is_float(x.dtype) else answer(x, True)
+    return ops.is_finite(x) if dtypes.is_float(x.dtype) else fill_answer(x, True)
 
 
-def is_infinite(op: str, x: Any, out: Any, value: float) -> Any:
+def is_signed_infinity(op: str, x: Any, out: Any, value: float) -> Any:
     """isposinf or isneginf."""
-    if out is not None:
-        raise NotImplementedError(f"{op}: out must be None, for arrays do not change.")
+    refuse_out(op, out)
     x = as_array(x, op)
-    real_only(op, x)
-    return ops.eq(x, strong(value, x)) if dtypes.is_float(x.dtype) else answer(x, False)
+    check_real(op, x)
+    return ops.eq(x, make_strong(value, x)) if dtypes.is_float(x.dtype) else fill_answer(x, False)
 
 
 @fused(static=("out",))
 def isposinf(x: Any, /, out: None = None) -> Any:
     """Which elements are positive infinity."""
-    return is_infinite("isposinf", x, out, np.inf)
+    return is_signed_infinity("isposinf", x, out, np.inf)
 
 
 @fused(static=("out",))
 def isneginf(x: Any, /, out: None = None) -> Any:
     """Which elements are negative infinity."""
-    return is_infinite("isneginf", x, out, -np.inf)
+    return is_signed_infinity("isneginf", x, out, -np.inf)
 
 
 @fused
 def isreal(x: Any) -> Any:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
-    return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else answer(x, True)
+    return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
 
 
 @fused
 def iscomplex(x: Any) -> Any:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
-    return ops.ne(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else answer(x, False)
+    return ops.ne(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -152,24 +152,24 @@ def isscalar(element: Any) -> bool:
     return hasattr(element, "aval") and element.aval.shape == ()
 
 
-def type_of(op: str, a: Any) -> Any:
+def find_type(op: str, a: Any) -> Any:
     """What has the shape of an operand: itself, if it has one."""
     return a if hasattr(a, "shape") else typeof(as_operand(op, a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
     """The shape of an array, a number, or anything that has one."""
-    return tuple(type_of("shape", a).shape)
+    return tuple(find_type("shape", a).shape)
 
 
 def ndim(a: Any) -> int:
     """The number of axes."""
-    return len(type_of("ndim", a).shape)
+    return len(find_type("ndim", a).shape)
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, or of places along the given axes."""
-    sizes = type_of("size", a).shape
+    sizes = find_type("size", a).shape
     return math.prod(sizes[i] for i in axes_of("size", axis, len(sizes)))
 
 
@@ -177,9 +177,9 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
 def signbit(x: Any, /) -> Any:
     """Which elements are negative, -0.0 and negative NaN among them."""
     x = as_array(x, "signbit")
-    real_only("signbit", x)
+    check_real("signbit", x)
     if not dtypes.is_float(x.dtype):
-        return ops.lt(x, number(0, x)) if dtypes.is_signed(x.dtype) else answer(x, False)
+        return ops.lt(x, literal_like(0, x)) if dtypes.is_signed(x.dtype) else fill_answer(x, False)
     bits = np.dtype(f"int{8 * x.dtype.itemsize}")
     return ops.lt(bitcast_convert_type(x, bits), literal(0, bits))
 
@@ -187,25 +187,25 @@ def signbit(x: Any, /) -> Any:
 # --- truth values ---------------------------------------------------------------------------
 
 
-def logical(op: str, prim: Any, doc: str) -> Callable:
+def make_logical(op: str, prim: Any, doc: str) -> Callable:
     """A function of two truth values."""
 
     def fun(x: Any, y: Any, /) -> Any:
-        x, y = spread(op, truth(as_operand(op, x)), truth(as_operand(op, y)))
+        x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
         return prim.bind(x, y)[0]
 
-    return fused(set_name(fun, op, doc))
+    return fused(name_function(fun, op, doc))
 
 
-logical_and = logical("logical_and", ops.and_p, "Where x and y are both not 0.")
-logical_or = logical("logical_or", ops.or_p, "Where x or y is not 0.")
-logical_xor = logical("logical_xor", ops.xor_p, "Where one of x and y is not 0, but not both.")
+logical_and = make_logical("logical_and", ops.and_p, "Where x and y are both not 0.")
+logical_or = make_logical("logical_or", ops.or_p, "Where x or y is not 0.")
+logical_xor = make_logical("logical_xor", ops.xor_p, "Where one of x and y is not 0, but not both.")
 
 
 @fused
 def logical_not(x: Any, /) -> Any:
     """Where x is 0."""
-    return ops.bitwise_not(truth(as_operand("logical_not", x)))
+    return ops.bitwise_not(is_nonzero(as_operand("logical_not", x)))
 
 
 # --- choosing -------------------------------------------------------------------------------
@@ -215,14 +215,14 @@ def logical_not(x: Any, /) -> Any:
 _CHOICES: dict[tuple, tuple] = {}
 
 
-def chosen(condition: Any, x: Any, y: Any) -> Any:
+def choose_elements(condition: Any, x: Any, y: Any) -> Any:
     """`where` with its three arguments, as written."""
     key = (*(getattr(v, "aval", None) or type(v) for v in (condition, x, y)), trace_context())
     actions = _CHOICES.get(key)
     if actions is None:
         condition, x, y = (as_operand("where", v) for v in (condition, x, y))
         kinds = tuple(kind_of("where", v) for v in (condition, x, y))
-        actions = _CHOICES[*kinds, trace_context()] = choice_actions(*kinds)
+        actions = _CHOICES[*kinds, trace_context()] = make_choice_actions(*kinds)
     to_bool, act_x, act_y = actions
     if to_bool is not None:
         condition = to_bool(condition)
@@ -233,25 +233,25 @@ def chosen(condition: Any, x: Any, y: Any) -> Any:
     return ops.select_n_p.bind(condition, y, x)[0]
 
 
-def choice_actions(condition: Any, x: Any, y: Any) -> tuple:
+def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     """What is to be done to a condition and two operands of these kinds."""
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in (condition, x, y)]
-    shape = broadcast_shape("where", avals)
-    plan = plan_for("where", (x, y), shaped=False)
-    mask = array_action(avals[0].update(dtype=np.bool_), np.dtype(bool), True, shape)
+    shape = broadcast_avals("where", avals)
+    plan = plan_promotion("where", (x, y), shaped=False)
+    mask = choose_array_action(avals[0].update(dtype=np.bool_), np.dtype(bool), True, shape)
     if not dtypes.is_bool(avals[0].dtype):
-        to_bool = lambda c: truth(c) if mask is None else mask(truth(c))
+        to_bool = lambda c: is_nonzero(c) if mask is None else mask(is_nonzero(c))
     else:
         to_bool = mask
     return to_bool, *(
-        number_action(k, plan.dtype)
+        choose_number_action(k, plan.dtype)
         if isinstance(k, type)
-        else array_action(k, plan.dtype, plan.weak, shape)
+        else choose_array_action(k, plan.dtype, plan.weak, shape)
         for k in (x, y)
     )
 
 
-choose = fused(chosen, name="where")
+choose_compiled = fused(choose_elements, name="where")
 
 
 @of_keys
@@ -261,7 +261,8 @@ def where(
     """x where `condition` is not 0 and y elsewhere; without x and y, as `nonzero(condition)`.
 
     Both are computed everywhere, so a NaN of the one not chosen can reach the gradient: choose a
-    harmless operand first, jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), 0).
+    harmless operand first, jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), 0). `size` and
+    `fill_value` are `nonzero`'s.
 
     >>> import weft.numpy as jnp
     >>> jnp.where(jnp.arange(4) > 1, 10, 0)
@@ -270,7 +271,7 @@ def where(
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
-        return choose(condition, x, y)
+        return choose_compiled(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     raise TypeError("where: there must be both x and y, or neither; got one of them.")
@@ -291,9 +292,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
             f"clip: operands must be real; got {x.aval}. Hint: clip x.real and x.imag."
         )
     if bounds[0] is not None:
-        x = ops.max(*operands("clip", bounds[0], x))
+        x = ops.max(*promote_operands("clip", bounds[0], x))
     if bounds[1] is not None:
-        x = ops.min(*operands("clip", bounds[1], x))
+        x = ops.min(*promote_operands("clip", bounds[1], x))
     return x
 
 
@@ -311,15 +312,15 @@ def nan_to_num(
     limits = dtypes.finfo(x.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
-    x = replaced(x, ops.ne(x, x), nan)
-    x = replaced(x, ops.eq(x, number(np.inf, x)), high)
-    return replaced(x, ops.eq(x, number(-np.inf, x)), low)
+    x = replace_where(x, ops.ne(x, x), nan)
+    x = replace_where(x, ops.eq(x, literal_like(np.inf, x)), high)
+    return replace_where(x, ops.eq(x, literal_like(-np.inf, x)), low)
 
 
-def replaced(x: Any, where: Any, value: Any) -> Any:
+def replace_where(x: Any, where: Any, value: Any) -> Any:
     """x, with `value` in x's dtype where it holds."""
-    value = ops.convert(value, x.dtype) if hasattr(value, "aval") else number(value, x)
-    where, value, x = spread("nan_to_num", where, value, x)
+    value = ops.convert(value, x.dtype) if hasattr(value, "aval") else literal_like(value, x)
+    where, value, x = broadcast_operands("nan_to_num", where, value, x)
     return ops.select(where, value, x)
 
 
@@ -340,15 +341,17 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     for c in condlist:
         if not dtypes.is_bool(typeof(as_operand("select", c)).dtype):
             raise DtypeError(f"select: conditions must be bool; got {typeof(c)}.")
-    return first_of(list(condlist), list(choicelist), default)
+    return select_first(list(condlist), list(choicelist), default)
 
 
 @fused
-def first_of(conditions: list, choices: list, default: Any) -> Any:
+def select_first(conditions: list, choices: list, default: Any) -> Any:
     """`select`, its arguments checked."""
-    *choices, out = operands("select", *[as_operand("select", c) for c in (*choices, default)])
+    *choices, out = promote_operands(
+        "select", *[as_operand("select", c) for c in (*choices, default)]
+    )
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
-        out = chosen(condition, choice, out)
+        out = choose_elements(condition, choice, out)
     return as_array(out)
 
 
@@ -372,10 +375,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
     otherwise = funs.pop() if extra else 0
     out = ops.convert(as_array(call_or_value(otherwise, x, args, kw)), x.dtype)
-    out = ops.add(*operands("piecewise", out, full(x.shape, 0, x.dtype)))
+    out = ops.add(*promote_operands("piecewise", out, full(x.shape, 0, x.dtype)))
     for condition, fun in zip(conditions, funs, strict=True):
         value = ops.convert(as_array(call_or_value(fun, x, args, kw)), x.dtype)
-        out = choose(condition, value, out)
+        out = choose_compiled(condition, value, out)
     return out
 
 
@@ -390,14 +393,14 @@ def call_or_value(fun: Any, x: Any, args: tuple, kw: dict) -> Any:
 @fused(static=("equal_nan",))
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Where |a - b| <= atol + rtol * |b|. Infinities are close to themselves only."""
-    x, y = operands("isclose", as_operand("isclose", a), as_operand("isclose", b))
-    x, y = spread("isclose", as_array(x), as_array(y))
+    x, y = promote_operands("isclose", as_operand("isclose", a), as_operand("isclose", b))
+    x, y = broadcast_operands("isclose", as_array(x), as_array(y))
     if not dtypes.is_inexact(x.dtype):
-        x, y = operands("isclose", x, y, inexact=True)
+        x, y = promote_operands("isclose", x, y, inexact=True)
     real = dtypes.real_dtype(x.dtype)
     rtol, atol = (ops.convert(t, real) for t in (rtol, atol))
     bound = ops.add(atol, ops.mul(rtol, ops.abs(y)))
-    near = ops.le(*spread("isclose", ops.abs(ops.sub(x, y)), bound))
+    near = ops.le(*broadcast_operands("isclose", ops.abs(ops.sub(x, y)), bound))
     finite = ops.bitwise_and(isfinite(x), isfinite(y))
     out = ops.select(finite, near, ops.eq(x, y))
     if equal_nan:
@@ -405,7 +408,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return out
 
 
-def every(x: Any) -> Any:
+def reduce_all(x: Any) -> Any:
     """Whether all elements are true."""
     return reduce_and(x, tuple(range(x.ndim)))
 
@@ -413,7 +416,7 @@ def every(x: Any) -> Any:
 @fused(static=("equal_nan",))
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol * |b| everywhere."""
-    return every(isclose(a, b, rtol, atol, equal_nan))
+    return reduce_all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
@@ -421,24 +424,24 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     x, y = as_array(a1, "array_equal"), as_array(a2, "array_equal")
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
-    return all_equal(x, y, bool(equal_nan))
+    return is_equal_everywhere(x, y, bool(equal_nan))
 
 
 @fused(static=("equal_nan",))
-def all_equal(x: Any, y: Any, equal_nan: bool) -> Any:
+def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     """Whether arrays of one shape are equal everywhere."""
-    x, y = operands("array_equal", x, y)
+    x, y = promote_operands("array_equal", x, y)
     equal = ops.eq(x, y)
     if equal_nan:
         equal = ops.bitwise_or(equal, ops.bitwise_and(ops.ne(x, x), ops.ne(y, y)))
-    return every(equal)
+    return reduce_all(equal)
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays are equal once broadcast to one shape."""
     x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")
     try:
-        x, y = spread("array_equiv", x, y)
+        x, y = broadcast_operands("array_equiv", x, y)
     except ShapeError:
         return full((), False, np.dtype(bool))
-    return all_equal(x, y, False)
+    return is_equal_everywhere(x, y, False)

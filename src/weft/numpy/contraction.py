@@ -13,7 +13,7 @@ from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.products import contract
-from weft.numpy.promotion import as_array, no_out
+from weft.numpy.promotion import as_array, refuse_out
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
@@ -37,43 +37,45 @@ def einsum(
 
     An axis that the result does not name is summed over. Three operands and more are contracted
     pair by pair, in the order opt_einsum finds; `optimize` may name another way, or give the path.
+    `precision` and `preferred_element_type` are as in `dot`; `_dot_general` and `out_sharding` have
+    no effect.
 
     >>> import weft.numpy as jnp
     >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
     """
-    no_out("einsum", out)
-    text, xs = in_one_form("einsum", subscripts, operands)
+    refuse_out("einsum", out)
+    text, xs = normalize_subscripts("einsum", subscripts, operands)
     if not isinstance(optimize, str | bool):
         optimize = tuple(map(tuple, optimize))
-    return contracted(text, xs, optimize, precision, preferred_element_type)
+    return contract_operands(text, xs, optimize, precision, preferred_element_type)
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
     """The order einsum contracts its operands in, and a description of what that costs."""
     from opt_einsum import contract_path
 
-    text, xs = in_one_form("einsum_path", subscripts, operands)
+    text, xs = normalize_subscripts("einsum_path", subscripts, operands)
     return contract_path(text, *[as_array(x).shape for x in xs], shapes=True, optimize=optimize)
 
 
-def in_one_form(op: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, list]:
+def normalize_subscripts(op: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, list]:
     """Subscripts as a string, whether given so or as lists of axes between the operands."""
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), list(operands)
     parts = [subscripts, *operands]
     xs, lists = parts[: len(parts) // 2 * 2 : 2], parts[1::2]
-    text = ",".join(map(spelled, lists))
-    return (text + "->" + spelled(parts[-1]) if len(parts) % 2 else text), xs
+    text = ",".join(map(spell_axes, lists))
+    return (text + "->" + spell_axes(parts[-1]) if len(parts) % 2 else text), xs
 
 
-def spelled(axes: Sequence[Any]) -> str:
+def spell_axes(axes: Sequence[Any]) -> str:
     """A list of axis numbers as letters."""
     return "".join("..." if a is Ellipsis else SYMBOLS[a] for a in axes)
 
 
 @functools.lru_cache(maxsize=4096)
-def parsed(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
+def parse_subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
     """The names of each operand's axes and of the result's; an ellipsis is written out."""
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -134,13 +136,13 @@ def check_sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> None
 
 
 @fused(static=("text", "optimize", "precision", "preferred"), name="einsum")
-def contracted(text: str, xs: list, optimize: Any, precision: Any, preferred: Any) -> Any:
+def contract_operands(text: str, xs: list, optimize: Any, precision: Any, preferred: Any) -> Any:
     """einsum, its arguments in one form."""
     xs = [as_array(x, "einsum") for x in xs]
     shapes = tuple([x.shape for x in xs])
-    names, result = parsed(text, shapes)
+    names, result = parse_subscripts(text, shapes)
     check_sizes(names, shapes)
-    path = order_of(names, result, shapes, optimize)
+    path = choose_order(names, result, shapes, optimize)
     terms = list(zip(names, xs, strict=True))
     for step in path:
         chosen = [terms[i] for i in step]
@@ -152,7 +154,7 @@ def contracted(text: str, xs: list, optimize: Any, precision: Any, preferred: An
     return x if preferred is None else ops.convert(x, dtypes.check_user_dtype(preferred, "einsum"))
 
 
-def order_of(
+def choose_order(
     names: tuple[str, ...], result: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
 ) -> Sequence[tuple[int, ...]]:
     """Which terms to contract, step by step; the result of each goes to the end."""
@@ -161,7 +163,7 @@ def order_of(
     if isinstance(optimize, tuple):
         path = [p for p in optimize if p != ("einsum_path",)]
     else:
-        path = found_order(f"{','.join(names)}->{result}", shapes, optimize)
+        path = find_order(f"{','.join(names)}->{result}", shapes, optimize)
     out = []
     for step in path:  # a step of more than two, two at a time
         while len(step) > 2:
@@ -174,7 +176,7 @@ def order_of(
 
 
 @functools.lru_cache(maxsize=4096)
-def found_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list:
+def find_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list:
     """The order opt_einsum finds; "auto" is its optimal one for few operands, else greedy."""
     from opt_einsum import contract_path
 
@@ -185,13 +187,13 @@ def contract_terms(
     terms: Sequence[tuple[str, Any]], result: str, wanted: set, precision: Any, preferred: Any
 ) -> tuple[str, Any]:
     """One or two named operands as one, with the axes that are wanted afterwards."""
-    terms = [without_repeats(n, x) for n, x in terms]
+    terms = [take_diagonals(n, x) for n, x in terms]
     if len(terms) == 1:
-        return summed_out(*terms[0], wanted)
+        return sum_unwanted(*terms[0], wanted)
     (a, x), (b, y) = terms
-    (a, x), (b, y) = dropped(a, x, b, y), dropped(b, y, a, x)
-    a, x = summed_out(a, x, {*wanted, *b})
-    b, y = summed_out(b, y, {*wanted, *a})
+    (a, x), (b, y) = drop_repeated(a, x, b, y), drop_repeated(b, y, a, x)
+    a, x = sum_unwanted(a, x, {*wanted, *b})
+    b, y = sum_unwanted(b, y, {*wanted, *a})
     both = [s for s in a if s in b]
     batch = [s for s in both if s in wanted]
     summed = [s for s in both if s not in wanted]
@@ -214,30 +216,30 @@ def contract_terms(
     )
 
 
-def dropped(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
+def drop_repeated(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
     """x without the axes of size 1 that are longer in y: they would only be repeated."""
     axes = [i for i, s in enumerate(a) if s in b and x.shape[i] == 1 and y.shape[b.index(s)] != 1]
     return "".join(s for i, s in enumerate(a) if i not in axes), squeeze(x, axes)
 
 
-def summed_out(name: str, x: Any, wanted: set) -> tuple[str, Any]:
+def sum_unwanted(name: str, x: Any, wanted: set) -> tuple[str, Any]:
     """x, summed over the axes that nothing wants."""
     axes = [i for i, s in enumerate(name) if s not in wanted]
-    return "".join(s for s in name if s in wanted), total(x, axes)
+    return "".join(s for s in name if s in wanted), sum_axes(x, axes)
 
 
-def total(x: Any, axes: Sequence[int]) -> Any:
+def sum_axes(x: Any, axes: Sequence[int]) -> Any:
     """x, summed over axes; the sum of truth values is whether any is true."""
     return (reduce_or if dtypes.is_bool(x.dtype) else reduce_sum)(x, axes)
 
 
-def without_repeats(name: str, x: Any) -> tuple[str, Any]:
+def take_diagonals(name: str, x: Any) -> tuple[str, Any]:
     """x with its diagonal for each name that it has twice."""
     for s in name:
         while name.count(s) > 1:
             i, j = name.index(s), name.rindex(s)
             dtype = dtypes.default_int()
             on = ops.eq(*(layout.broadcasted_iota(dtype, x.shape, k) for k in (i, j)))
-            x = total(ops.select(on, x, literal(False, x.dtype)), (i,))
+            x = sum_axes(ops.select(on, x, literal(False, x.dtype)), (i,))
             name = name[:i] + name[i + 1 :]
     return name, x

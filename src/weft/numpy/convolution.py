@@ -15,16 +15,16 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
+from weft.numpy.choice import check_real
 from weft.numpy.creation import asarray
-from weft.numpy.elementwise import real_only
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, as_inexact, operands
+from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.primitives.conv import conv_general_dilated
 from weft.primitives.elementwise import conj, div, mul, sign, sub
 from weft.primitives.layout import broadcast_in_dim, expand_dims, rev, squeeze
 from weft.primitives.special.functions import bessel_i0e
 from weft.primitives.transcendental import exp
-from weft.util import set_name
+from weft.util import name_function
 
 MODES = ("full", "same", "valid")
 STATIC = ("mode", "precision", "preferred_element_type")
@@ -36,7 +36,7 @@ def check_mode(op: str, mode: Any) -> None:
         raise ValueError(f"{op}: mode must be 'full', 'same' or 'valid'; got {mode!r}.")
 
 
-def two_operands(op: str, a: Any, v: Any, ndim: int | None = None) -> list:
+def check_operands(op: str, a: Any, v: Any, ndim: int | None = None) -> list:
     """Operands of one inexact dtype and equal rank, `ndim` if given, neither empty."""
     x, k = as_array(a, op), as_array(v, op)
     if x.ndim != k.ndim or ndim not in (None, x.ndim):
@@ -44,7 +44,7 @@ def two_operands(op: str, a: Any, v: Any, ndim: int | None = None) -> list:
         raise ShapeError(f"{op}: operands must be of {wanted}; got {x.aval}, {k.aval}.")
     if not x.size or not k.size:
         raise ShapeError(f"{op}: operands must not be empty; got {x.aval}, {k.aval}.")
-    return operands(op, x, k, inexact=True, shaped=False)
+    return promote_operands(op, x, k, inexact=True, shaped=False)
 
 
 def conjugate(x: Any) -> Any:
@@ -52,7 +52,7 @@ def conjugate(x: Any) -> Any:
     return conj(x) if dtypes.is_complex(x.dtype) else x
 
 
-def slid(
+def slide_kernel(
     op: str,
     x: Any,
     kernel: Any,
@@ -69,7 +69,9 @@ def slid(
                 f"got {preferred.name} for {x.dtype.name}."
             )
     if not x.ndim:
-        return squeeze(slid(op, *(expand_dims(y, (0,)) for y in (x, kernel)), [(0, 0)]), (0,))
+        return squeeze(
+            slide_kernel(op, *(expand_dims(y, (0,)) for y in (x, kernel)), [(0, 0)]), (0,)
+        )
     out = conv_general_dilated(
         expand_dims(x, (0, 1)),
         expand_dims(kernel, (0, 1)),
@@ -81,7 +83,7 @@ def slid(
     return squeeze(out, (0, 1))
 
 
-def padding_for(mode: str, n: int) -> tuple[int, int]:
+def choose_padding(mode: str, n: int) -> tuple[int, int]:
     """Padding of an axis for a kernel of n elements."""
     if mode == "valid":
         return 0, 0
@@ -92,28 +94,24 @@ def padding_for(mode: str, n: int) -> tuple[int, int]:
 
 @fused(static=STATIC)
 def convolve(
-    a: Any,
-    v: Any,
-    mode: str = "full",
-    *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
     """The sums over j of a[i - j] * v[j], for two vectors; integers are taken as floats.
 
     `mode`: "full" gives all places where a and v overlap, "valid" those where they do so wholly,
-    "same" as many as the longer has, the middle of "full".
+    "same" as many as the longer has, the middle of "full". `precision` and `preferred_element_type`
+    are as in `dot`.
 
     >>> import weft.numpy as jnp
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
     Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
     """
     check_mode("convolve", mode)
-    x, k = two_operands("convolve", a, v, 1)
+    x, k = check_operands("convolve", a, v, 1)
     if k.size > x.size:
         x, k = k, x
-    padding = padding_for(mode, k.size)
-    return slid("convolve", x, rev(k, (0,)), [padding], precision, preferred_element_type)
+    padding = choose_padding(mode, k.size)
+    return slide_kernel("convolve", x, rev(k, (0,)), [padding], precision, preferred_element_type)
 
 
 @fused(static=STATIC)
@@ -127,35 +125,35 @@ def correlate(
 ) -> Any:
     """The sums over j of a[i + j] * conj(v[j]), for two vectors; integers are taken as floats.
 
-    `mode` is as in `convolve`.
+    `mode` is as in `convolve`. `precision` and `preferred_element_type` are as in `dot`.
     """
     check_mode("correlate", mode)
-    x, k = two_operands("correlate", a, v, 1)
+    x, k = check_operands("correlate", a, v, 1)
     k = conjugate(k)
     swapped = k.size > x.size
     if swapped:
         x, k = k, x
-    padding = padding_for(mode, k.size)
-    out = slid("correlate", x, k, [padding], precision, preferred_element_type)
+    padding = choose_padding(mode, k.size)
+    out = slide_kernel("correlate", x, k, [padding], precision, preferred_element_type)
     return rev(out, (0,)) if swapped else out
 
 
 # --- windows --------------------------------------------------------------------------------
 
 
-def window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int], Any]:
+def make_window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int], Any]:
     """A window of M points that depends on nothing else; the host writes it, in double precision.
 
     It is empty for M below 1 and [1.] for M = 1.
     """
 
     def fun(M: int) -> Any:
-        return asarray(write(count_of(fun.__name__, M)), float)
+        return asarray(write(check_points_number(fun.__name__, M)), float)
 
-    return set_name(fun, write.__name__, doc)
+    return name_function(fun, write.__name__, doc)
 
 
-def count_of(op: str, M: Any) -> int:
+def check_points_number(op: str, M: Any) -> int:
     """A number of points."""
     if isinstance(M, float) and M.is_integer():
         return int(M)
@@ -167,17 +165,17 @@ def count_of(op: str, M: Any) -> int:
         raise TypeError(f"{op}: M must be an integer; got {M!r}.") from None
 
 
-bartlett = window(np.bartlett, "A triangle of M points, 0 at both ends.")
-blackman = window(np.blackman, "0.42 + 0.5 cos(x) + 0.08 cos(2 x) for x from -pi to pi.")
-hamming = window(np.hamming, "0.54 + 0.46 cos(x) for x from -pi to pi.")
-hanning = window(np.hanning, "0.5 + 0.5 cos(x) for x from -pi to pi.")
+bartlett = make_window(np.bartlett, "A triangle of M points, 0 at both ends.")
+blackman = make_window(np.blackman, "0.42 + 0.5 cos(x) + 0.08 cos(2 x) for x from -pi to pi.")
+hamming = make_window(np.hamming, "0.54 + 0.46 cos(x) for x from -pi to pi.")
+hanning = make_window(np.hanning, "0.5 + 0.5 cos(x) for x from -pi to pi.")
 
 
 @fused
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0."""
     x = as_inexact("i0", x)
-    real_only("i0", x)
+    check_real("i0", x)
     size = mul(sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
     return mul(exp(size), bessel_i0e(x))
 
@@ -187,7 +185,7 @@ def kaiser(M: int, beta: Any) -> Any:
 
     `beta` is a real scalar, or an array of M of them; derivatives in it are exact.
     """
-    M = count_of("kaiser", M)
+    M = check_points_number("kaiser", M)
     beta = as_inexact("kaiser", beta)
     if beta.dtype.kind == "c":
         raise DtypeError(f"kaiser: beta must be real; got {beta.aval}.")

@@ -26,14 +26,14 @@ from weft.numpy.promotion import (
     NUMBERS,
     as_array,
     as_operand,
-    operands,
+    broadcast_operands,
+    promote_operands,
     shape_of,
-    spread,
 )
 from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.util import set_name
+from weft.util import name_function
 from weft.xla.array import ArrayImpl, array_from_host, host_from_dlpack, put
 from weft.xla.eager import EVAL
 
@@ -49,17 +49,17 @@ DEVICE = """
 SMALL = 1 << 14
 
 
-def written_by_host(shape: Sequence[int]) -> bool:
+def is_written_by_host(shape: Sequence[int]) -> bool:
     """Whether a constant of this shape is made by NumPy: now, and small."""
     return current.trace is EVAL and math.prod(shape) <= SMALL
 
 
-def placed(x: Any, device: Any) -> Any:
+def put_on_device(x: Any, device: Any) -> Any:
     """x on `device`, if one is given."""
     return x if device is None else device_put(x, device)
 
 
-def dtype_or(dtype: Any, default: Any, op: str) -> np.dtype:
+def choose_dtype(dtype: Any, default: Any, op: str) -> np.dtype:
     """The dtype asked for, or the default."""
     return default() if dtype is None else dtypes.check_user_dtype(dtype, op)
 
@@ -83,6 +83,10 @@ def array(
     Python numbers in lists become 32-bit unless enable_x64 is on; a lone one stays weakly typed.
     The array never shares memory that can be written to.
 
+    Args:
+      device: a Device or a Sharding to put the array on.
+      out_sharding: has no effect.
+
     >>> import weft.numpy as jnp
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
@@ -94,7 +98,7 @@ def array(
         )
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "array")
-    x = parsed(object, dtype)
+    x = parse_value(object, dtype)
     if dtype is not None and (x.dtype != dtype or x.aval.weak_type):
         x = ops.convert(x, dtype)
     elif copy and x is object:
@@ -102,7 +106,7 @@ def array(
     if ndmin > x.ndim:
         dims = range(ndmin - x.ndim, ndmin)
         x = broadcast_in_dim(x, (1,) * (ndmin - x.ndim) + x.shape, dims)
-    return placed(x, device)
+    return put_on_device(x, device)
 
 
 @of_keys
@@ -117,6 +121,10 @@ def asarray(
 ) -> Any:
     """As `array`, but an array of the right dtype is given back as it is.
 
+    Args:
+      device: a Device or a Sharding to put the array on.
+      out_sharding: has no effect.
+
     >>> import weft.numpy as jnp
     >>> jnp.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -130,16 +138,16 @@ def asarray(
         raise
 
 
-def parsed(x: Any, dtype: np.dtype | None) -> Any:
+def parse_value(x: Any, dtype: np.dtype | None) -> Any:
     """Whatever `array` takes as an Array or a tracer; in `dtype` where it costs nothing."""
     if type(x) is ArrayImpl or isinstance(x, Tracer):
         return x
     if hasattr(x, "__jax_array__"):
-        return parsed(x.__jax_array__(), dtype)
+        return parse_value(x.__jax_array__(), dtype)
     if type(x) in HOST_TYPES:
-        return put(x if dtype is None else host_array(x, dtype))
+        return put(x if dtype is None else convert_on_host(x, dtype))
     if isinstance(x, list | tuple):
-        return parsed_list(x, dtype)
+        return parse_list(x, dtype)
     if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
         return from_dlpack(x)
     if x is None or isinstance(x, str | bytes):
@@ -147,10 +155,10 @@ def parsed(x: Any, dtype: np.dtype | None) -> Any:
     if not hasattr(x, "__array__"):
         with contextlib.suppress(TypeError):
             x = memoryview(x)
-    return put(checked(np.asarray(x), x, dtype))
+    return put(check_numbers(np.asarray(x), x, dtype))
 
 
-def host_array(x: Any, dtype: np.dtype) -> np.ndarray:
+def convert_on_host(x: Any, dtype: np.dtype) -> np.ndarray:
     """A NumPy array or a number in `dtype`: a Python integer that does not fit is refused."""
     if isinstance(x, np.ndarray | np.generic):
         if not dtypes.valid_dtype(x.dtype):
@@ -159,7 +167,7 @@ def host_array(x: Any, dtype: np.dtype) -> np.ndarray:
     return np.asarray(x, dtype)
 
 
-def checked(host: np.ndarray, x: Any, dtype: np.dtype | None) -> np.ndarray:
+def check_numbers(host: np.ndarray, x: Any, dtype: np.dtype | None) -> np.ndarray:
     """A NumPy array made of x, if its elements are numbers."""
     if not dtypes.valid_dtype(host.dtype):
         raise DtypeError(
@@ -168,12 +176,12 @@ def checked(host: np.ndarray, x: Any, dtype: np.dtype | None) -> np.ndarray:
     return host if dtype is None else host.astype(dtype, copy=False)
 
 
-def parsed_list(x: Sequence, dtype: np.dtype | None) -> Any:
+def parse_list(x: Sequence, dtype: np.dtype | None) -> Any:
     """Nested lists: NumPy reads them unless there are arrays in them, which are stacked."""
     types: dict[Any, Any] = {}
     collect_types(x, types)
     if any(t is ArrayImpl or issubclass(t, Tracer) or hasattr(t, "__jax_array__") for t in types):
-        return stacked(x, list_dtype(types) if dtype is None else dtype)
+        return stack_nested(x, find_list_dtype(types) if dtype is None else dtype)
     for kind in types:
         if kind is type(None) or issubclass(kind, str | bytes):
             raise DtypeError(
@@ -182,10 +190,10 @@ def parsed_list(x: Sequence, dtype: np.dtype | None) -> Any:
     if not types:
         return put(np.asarray(x, dtype or dtypes.default_float()))
     if dtype is None:
-        dtype = list_dtype(types)
+        dtype = find_list_dtype(types)
     if types.keys() <= NUMBERS:
         return put(np.asarray(x, dtype))
-    return put(checked(np.asarray(x), x, dtype))
+    return put(check_numbers(np.asarray(x), x, dtype))
 
 
 def collect_types(x: Any, types: dict[Any, Any]) -> None:
@@ -203,7 +211,7 @@ def collect_types(x: Any, types: dict[Any, Any]) -> None:
                 types[kind] = np.empty(0, dtypes.promote_types(types[kind].dtype, dtype))
 
 
-def list_dtype(types: dict[Any, Any]) -> np.dtype:
+def find_list_dtype(types: dict[Any, Any]) -> np.dtype:
     """The dtype of an array of elements of these types."""
     found = []
     for kind, example in types.items():
@@ -217,11 +225,11 @@ def list_dtype(types: dict[Any, Any]) -> np.dtype:
 
 
 @fused(static=("dtype",))
-def stacked(x: Any, dtype: np.dtype) -> Any:
+def stack_nested(x: Any, dtype: np.dtype) -> Any:
     """Nested lists with arrays in them as one array."""
     if not isinstance(x, list | tuple):
         return ops.convert(as_operand("array", x), dtype)
-    rows = [stacked(item, dtype) for item in x]
+    rows = [stack_nested(item, dtype) for item in x]
     if not rows:
         return layout.full((0,), 0, dtype)
     shape = typeof(rows[0]).shape
@@ -244,10 +252,10 @@ def copy(a: Any, order: str | None = None) -> Any:
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
     """x in another dtype; complex to real drops the imaginary part."""
     x = as_array(x, "astype")
-    found = dtype_or(dtype, dtypes.default_float, "astype")
+    found = choose_dtype(dtype, dtypes.default_float, "astype")
     if x.dtype == found and not x.aval.weak_type:
-        return placed(layout.copy(x) if copy else x, device)
-    return placed(ops.convert(x, found), device)
+        return put_on_device(layout.copy(x) if copy else x, device)
+    return put_on_device(ops.convert(x, found), device)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -263,7 +271,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             host = host_from_dlpack(x)
         except Exception:
             raise DtypeError(f"from_dlpack: {str(error).rstrip('.')}.") from None
-    return placed(put(checked(host, x, None)), device)
+    return put_on_device(put(check_numbers(host, x, None)), device)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
@@ -293,7 +301,10 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """The array, or dict of arrays, in a .npy or .npz file."""
+    """The array, or dict of arrays, in a .npy or .npz file.
+
+    `args` and `kwargs` are those of numpy.load.
+    """
     out = np.load(file, *args, **kwargs)
     return array(out) if isinstance(out, np.ndarray) else out
 
@@ -302,7 +313,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @fused(static=("shape", "dtype"))
-def filled(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> Any:
+def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> Any:
     """A new array of one value, an array that broadcasts to the shape, in `dtype` or its own."""
     if type(value) in NUMBERS:
         return layout.full(shape, value, dtype)
@@ -317,25 +328,27 @@ def filled(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> Any:
         ) from None
 
 
-def constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> Any:
+def write_constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> Any:
     """An array of zeros or ones."""
     shape = shape_of(op, shape)
-    if written_by_host(shape):
+    if is_written_by_host(shape):
         host = np.zeros(shape, dtype) if value == 0 else np.ones(shape, dtype)
-        return placed(array_from_host(host, False), device)
+        return put_on_device(array_from_host(host, False), device)
     if current.trace is EVAL:
-        return placed(filled(shape, np.zeros((), dtype) + dtype.type(value), None), device)
-    return placed(layout.full(shape, value, dtype), device)
+        return put_on_device(
+            fill_array(shape, np.zeros((), dtype) + dtype.type(value), None), device
+        )
+    return put_on_device(layout.full(shape, value, dtype), device)
 
 
 def make_constant(name: str, value: int, doc: str) -> Callable:
     """`zeros`, `ones` or `empty`."""
 
     def fun(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-        dtype = dtype_or(dtype, dtypes.default_float, name)
-        return constant(name, shape, value, dtype, device)
+        dtype = choose_dtype(dtype, dtypes.default_float, name)
+        return write_constant(name, shape, value, dtype, device)
 
-    return set_name(fun, name, doc + DEVICE)
+    return name_function(fun, name, doc + DEVICE)
 
 
 zeros = make_constant(
@@ -354,25 +367,23 @@ empty = make_constant("empty", 0, "An array of zeros: there is no memory that wa
 
 @of_keys
 def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-    out_sharding: Any = None,
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """An array of one value, which may be an array that broadcasts to the shape."""
+    """An array of one value, which may be an array that broadcasts to the shape.
+
+    `device` is as in `zeros`, and `out_sharding` has no effect.
+    """
     shape = shape_of("full", shape)
     fill_value = as_operand("full", fill_value)
     dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
-    if type(fill_value) in NUMBERS and written_by_host(shape):
+    if type(fill_value) in NUMBERS and is_written_by_host(shape):
         weak = dtype is None and type(fill_value) is not bool
         host = np.asarray(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
-        return placed(array_from_host(np.full(shape, host), weak), device)
-    return placed(filled(shape, fill_value, dtype), device)
+        return put_on_device(array_from_host(np.full(shape, host), weak), device)
+    return put_on_device(fill_array(shape, fill_value, dtype), device)
 
 
-def shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
+def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
     """What a `_like` function makes: shape, dtype, and whether that is weak."""
     if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
         like_shape, like_dtype = a.shape, dtypes.canonicalize(a.dtype)
@@ -385,7 +396,7 @@ def shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, 
     return like_shape if shape is None else shape_of(op, shape), like_dtype, weak
 
 
-def device_like(a: Any, shape: tuple[int, ...], device: Any) -> Any:
+def choose_device(a: Any, shape: tuple[int, ...], device: Any) -> Any:
     """Where to put an array like `a`: on `device`, else as an array of its shape lies on a mesh."""
     if device is None and type(a) is ArrayImpl and a._committed and a.shape == shape:
         return a._sharding
@@ -403,11 +414,11 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
         device: Any = None,
         out_sharding: Any = None,
     ) -> Any:
-        shape, dtype, weak = shape_and_dtype(name, a, dtype, shape)
-        x = constant(name, shape, value, dtype, device_like(a, shape, device))
+        shape, dtype, weak = find_shape_and_dtype(name, a, dtype, shape)
+        x = write_constant(name, shape, value, dtype, choose_device(a, shape, device))
         return ops.convert(x, dtype, True) if weak else x
 
-    return set_name(fun, name, doc + DEVICE)
+    return name_function(fun, name, doc + DEVICE)
 
 
 zeros_like = of_keys(
@@ -442,17 +453,20 @@ def full_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """One value in the shape and dtype of `a`; the value may broadcast to the shape."""
-    shape, dtype, weak = shape_and_dtype("full_like", a, dtype, shape)
-    device = device_like(a, shape, device)
-    x = placed(filled(shape, as_operand("full_like", fill_value), dtype), device)
+    """One value in the shape and dtype of `a`; the value may broadcast to the shape.
+
+    `device` is as in `zeros`, and `out_sharding` has no effect.
+    """
+    shape, dtype, weak = find_shape_and_dtype("full_like", a, dtype, shape)
+    device = choose_device(a, shape, device)
+    x = put_on_device(fill_array(shape, as_operand("full_like", fill_value), dtype), device)
     return ops.convert(x, dtype, True) if weak else x
 
 
 # --- at regular steps -----------------------------------------------------------------------
 
 
-def static_number(op: str, x: Any, what: str) -> Any:
+def require_number(op: str, x: Any, what: str) -> Any:
     """A number that must be known now, as Python's or NumPy's."""
     if type(x) in NUMBERS or x is None:
         return x
@@ -480,13 +494,17 @@ def arange(
 
     The arguments must be known now: their values decide the shape.
 
+    Args:
+      device: a Device or a Sharding to put the array on.
+      out_sharding: has no effect.
+
     >>> import weft.numpy as jnp
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)
     """
-    start = static_number("arange", start, "start")
-    stop = static_number("arange", stop, "stop")
-    step = static_number("arange", step, "step")
+    start = require_number("arange", start, "start")
+    stop = require_number("arange", stop, "stop")
+    step = require_number("arange", step, "step")
     if start is None:
         raise TypeError("arange: must be given where to stop; got None. Hint: jnp.arange(3).")
     if stop is None:
@@ -503,12 +521,12 @@ def arange(
     if step == 0:
         raise ZeroDivisionError("arange: step must not be 0; got 0.")
     size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
-    return placed(counted(size, start, step, found), device)
+    return put_on_device(count_up(size, start, step, found), device)
 
 
-def counted(size: int, start: Any, step: Any, dtype: np.dtype) -> Any:
+def count_up(size: int, start: Any, step: Any, dtype: np.dtype) -> Any:
     """start + i * step for i below `size`."""
-    if written_by_host((size,)) and dtype.kind in "iuf":
+    if is_written_by_host((size,)) and dtype.kind in "iuf":
         host = np.arange(size, dtype=dtype)
         if step is not None or start != 0:
             with np.errstate(over="ignore"):
@@ -517,18 +535,22 @@ def counted(size: int, start: Any, step: Any, dtype: np.dtype) -> Any:
         return array_from_host(host, False)
     x = layout.broadcasted_iota(dtype, (size,), 0)
     if step is not None:
-        x = ops.mul(literal(as_python(step, dtype), dtype), x)
-    return x if start == 0 and step is None else ops.add(literal(as_python(start, dtype), dtype), x)
+        x = ops.mul(literal(convert_to_python(step, dtype), dtype), x)
+    return (
+        x
+        if start == 0 and step is None
+        else ops.add(literal(convert_to_python(start, dtype), dtype), x)
+    )
 
 
-def as_python(x: Any, dtype: np.dtype) -> Any:
+def convert_to_python(x: Any, dtype: np.dtype) -> Any:
     """A number as Python's, of the kind that `dtype` is of."""
     return dtypes.scalar_type_of(dtype)(x)
 
 
-def count_of(op: str, num: Any) -> int:
+def check_count(op: str, num: Any) -> int:
     """How many numbers to make, known now."""
-    num = operator.index(static_number(op, num, "num"))
+    num = operator.index(require_number(op, num, "num"))
     if num < 0:
         raise ShapeError(f"{op}: num must not be negative; got {num}.")
     return num
@@ -551,21 +573,21 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = num if type(num) is int and num >= 0 else count_of("linspace", num)
+    num = num if type(num) is int and num >= 0 else check_count("linspace", num)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "linspace")
-    out = spaced(start, stop, num, bool(endpoint), bool(retstep), found, operator.index(axis))
-    return (placed(out[0], device), out[1]) if retstep else placed(out, device)
+    out = space_evenly(start, stop, num, bool(endpoint), bool(retstep), found, operator.index(axis))
+    return (put_on_device(out[0], device), out[1]) if retstep else put_on_device(out, device)
 
 
 @fused(static=("num", "endpoint", "retstep", "dtype", "axis"), name="linspace")
-def spaced(
+def space_evenly(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
 ) -> Any:
     """`linspace`, and if asked for its step."""
-    start, stop = operands(
+    start, stop = promote_operands(
         "linspace", as_operand("linspace", start), as_operand("linspace", stop), inexact=True
     )
-    start, stop = spread("linspace", as_array(start), as_array(stop))
+    start, stop = broadcast_operands("linspace", as_array(start), as_array(stop))
     shape, computed = np.broadcast_shapes(start.shape, stop.shape), start.dtype
     start, stop = (
         broadcast_in_dim(ops.convert(x, computed), shape, range(x.ndim)) for x in (start, stop)
@@ -576,7 +598,7 @@ def spaced(
         step = ops.div(step, literal(parts, computed))
     elif num == 0 or endpoint:
         step = layout.full((), float("nan"), computed)
-    out = between(start, stop, num, parts)
+    out = interpolate_ends(start, stop, num, parts)
     if dtype is not None:
         if dtypes.is_integer(dtype) and dtypes.is_float(computed):
             out = ops.floor(out)
@@ -587,7 +609,7 @@ def spaced(
     return (out, step) if retstep else out
 
 
-def between(start: Any, stop: Any, num: int, parts: int) -> Any:
+def interpolate_ends(start: Any, stop: Any, num: int, parts: int) -> Any:
     """`num` numbers along a new first axis, `parts` steps of which lead to `stop`."""
     rest = range(1, start.ndim + 1)
     if num < 2:
@@ -617,18 +639,18 @@ def logspace(
 ) -> Any:
     """base ** x for `num` numbers x from `start` to `stop` at equal steps."""
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "logspace")
-    return log_spaced(
-        start, stop, base, count_of("logspace", num), bool(endpoint), found, operator.index(axis)
+    return space_logarithms(
+        start, stop, base, check_count("logspace", num), bool(endpoint), found, operator.index(axis)
     )
 
 
 @fused(static=("num", "endpoint", "dtype", "axis"), name="logspace")
-def log_spaced(
+def space_logarithms(
     start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
     """`logspace`."""
-    x = spaced(start, stop, num, endpoint, False, None, axis)
-    base, x = operands("logspace", as_operand("logspace", base), x, inexact=True)
+    x = space_evenly(start, stop, num, endpoint, False, None, axis)
+    base, x = promote_operands("logspace", as_operand("logspace", base), x, inexact=True)
     out = transcendental.pow(base, x)
     return out if dtype is None else ops.convert(out, dtype)
 
@@ -638,21 +660,21 @@ def geomspace(
 ) -> Any:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "geomspace")
-    return geometric(
-        start, stop, count_of("geomspace", num), bool(endpoint), found, operator.index(axis)
+    return space_ratios(
+        start, stop, check_count("geomspace", num), bool(endpoint), found, operator.index(axis)
     )
 
 
 @fused(static=("num", "endpoint", "dtype", "axis"), name="geomspace")
-def geometric(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+def space_ratios(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     """`geomspace`: exp of equal steps between logarithms; of real numbers, with start's sign."""
-    start, stop = operands(
+    start, stop = promote_operands(
         "geomspace", as_operand("geomspace", start), as_operand("geomspace", stop), inexact=True
     )
     start, stop = as_array(start), as_array(stop)
     sign = None if dtypes.is_complex(start.dtype) else ops.sign(start)
     ends = (x if sign is None else ops.mul(x, sign) for x in (start, stop))
-    x = spaced(*map(transcendental.log, ends), num, endpoint, False, None, axis)
+    x = space_evenly(*map(transcendental.log, ends), num, endpoint, False, None, axis)
     out = transcendental.exp(x)
     if sign is not None:
         place = [i for i in range(out.ndim) if i != axis % out.ndim] if sign.ndim else []

@@ -13,12 +13,12 @@ from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
-from weft.numpy.indexing import Access, getitem_with, integer_indices, stretch
+from weft.numpy.indexing import Access, broadcast_last, check_integer_indices, getitem_with
 from weft.numpy.keyed import of_keys
-from weft.numpy.manipulation import concrete_int, moveaxis, reshape, tile
+from weft.numpy.manipulation import moveaxis, require_int, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, shape_of
-from weft.numpy.searching import concrete_values
-from weft.numpy.sorting import halved
+from weft.numpy.searching import require_concrete
+from weft.numpy.sorting import search_by_halving
 from weft.primitives import layout, slicing
 from weft.primitives.cumulative import cumsum
 from weft.primitives.elementwise import add, clamp, convert, ge, lt, mul, select
@@ -31,12 +31,12 @@ INT32 = np.dtype(np.int32)
 INSIDE = Access(GatherScatterMode.CLIP, checked=False)
 
 
-def at_places(x: Any, where: Any, axis: int) -> Any:
+def take_places(x: Any, where: Any, axis: int) -> Any:
     """The slices of `x` along an axis at places that are inside."""
     return getitem_with(x, (*[slice(None)] * axis, where), INSIDE)
 
 
-def as_known(x: Any) -> np.ndarray | None:
+def read_known(x: Any) -> np.ndarray | None:
     """The values of an argument, where they are known now."""
     if isinstance(x, Tracer):
         return None
@@ -58,7 +58,7 @@ def repeat(
     """Each element along an axis several times; with axis=None of the flattened array.
 
     Where `repeats` is traced, `total_repeat_length` gives the length of the result: what is beyond
-    is cut off, what is missing filled with the last element.
+    is cut off, what is missing filled with the last element. `out_sharding` has no effect.
 
     >>> import weft.numpy as jnp
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))
@@ -69,7 +69,7 @@ def repeat(
         a, axis = layout.reshape(a, (a.size,)), 0
     axis = axis_of("repeat", axis, a.ndim)
     n = a.shape[axis]
-    repeats = integer_indices("repeat", repeats)
+    repeats = check_integer_indices("repeat", repeats)
     shape = np.shape(repeats)
     if len(shape) > 1 or (shape and shape[0] not in (1, n)):
         raise ShapeError(
@@ -77,27 +77,27 @@ def repeat(
             f"got shape {shape}."
         )
     total = total_repeat_length
-    counts = as_known(repeats)
+    counts = read_known(repeats)
     if counts is None:
         if total is None:
             hint = "jnp.repeat(x, repeats, total_repeat_length=n) has a fixed length."
             repeats.concrete(ConcretizationTypeError, "repeat", hint)
-        counts = stretch(layout.reshape(repeats, shape or (1,)), (n,))
-        total = concrete_int("repeat", total, "total_repeat_length")
-        return at_places(a, repeated_places(convert(counts, INT32), total), axis)
+        counts = broadcast_last(layout.reshape(repeats, shape or (1,)), (n,))
+        total = require_int("repeat", total, "total_repeat_length")
+        return take_places(a, locate_repeats(convert(counts, INT32), total), axis)
     if (counts < 0).any():
         raise ShapeError(f"repeat: repeats must not be negative; got {counts.min()}.")
     if counts.size == 1 and total is None:
-        return repeated_evenly(a, int(counts.reshape(())), axis)
+        return repeat_evenly(a, int(counts.reshape(())), axis)
     places = np.repeat(np.arange(n, dtype=np.int32), np.broadcast_to(counts, (n,)))
     if total is not None:
         missing = max(total - len(places), 0)
         places = np.pad(places[:total], (0, missing), constant_values=max(n - 1, 0))
-    return at_places(a, places, axis)
+    return take_places(a, places, axis)
 
 
 @fused(static=("count", "axis"))
-def repeated_evenly(a: Any, count: int, axis: int) -> Any:
+def repeat_evenly(a: Any, count: int, axis: int) -> Any:
     """Each element along an axis `count` times: a new axis beside it, merged into it."""
     shape = a.shape
     wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
@@ -107,10 +107,10 @@ def repeated_evenly(a: Any, count: int, axis: int) -> Any:
 
 
 @fused(static=("total",))
-def repeated_places(counts: Any, total: int) -> Any:
+def locate_repeats(counts: Any, total: int) -> Any:
     """The place of the element that stands at each of `total` positions."""
     ends = cumsum(counts)
-    i = halved(ends, layout.broadcasted_iota(INT32, (total,), 0), "right")
+    i = search_by_halving(ends, layout.broadcasted_iota(INT32, (total,), 0), "right")
     return clamp(literal(0, INT32), i, literal(max(counts.size - 1, 0), INT32))
 
 
@@ -145,7 +145,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         arr, axis = layout.reshape(arr, (arr.size,)), 0
     axis = axis_of("insert", axis, arr.ndim)
     n = arr.shape[axis]
-    where = places_along("insert", obj, n, n)
+    where = find_places_along("insert", obj, n, n)
     if values.ndim < arr.ndim:
         values = layout.expand_dims(values, range(arr.ndim - values.ndim))
     if not isinstance(obj, slice) and not np.ndim(obj):  # a vector goes along the axis
@@ -153,19 +153,21 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     count = values.shape[axis] if where.size == 1 else where.size
     if where.size == 1:
         where = (
-            where[:1].repeat(count) if isinstance(where, np.ndarray) else stretch(where, (count,))
+            where[:1].repeat(count)
+            if isinstance(where, np.ndarray)
+            else broadcast_last(where, (count,))
         )
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
-    both = slicing.concatenate([arr, stretch(convert(values, arr.dtype), shape)], axis)
-    return at_places(both, order_of_insertion(where, n), axis)
+    both = slicing.concatenate([arr, broadcast_last(convert(values, arr.dtype), shape)], axis)
+    return take_places(both, order_insertion(where, n), axis)
 
 
-def places_along(op: str, obj: Any, n: int, last: int) -> Any:
+def find_places_along(op: str, obj: Any, n: int, last: int) -> Any:
     """The places along an axis of size n that a number, slice or index vector names, from 0 on."""
     if isinstance(obj, slice):
         return np.arange(n, dtype=np.int32)[obj]
-    obj = integer_indices(op, obj)
-    known = as_known(obj)
+    obj = check_integer_indices(op, obj)
+    known = read_known(obj)
     if known is None:
         where = layout.reshape(obj, (obj.size,))
         zero, size = literal(0, where.dtype), literal(n, where.dtype)
@@ -178,7 +180,7 @@ def places_along(op: str, obj: Any, n: int, last: int) -> Any:
     return np.where(where < 0, where + n, where).astype(np.int32)
 
 
-def order_of_insertion(where: Any, n: int) -> Any:
+def order_insertion(where: Any, n: int) -> Any:
     """Which of n old elements, then the new ones, stands at each place of the result.
 
     Sorted by twice the place, plus one for an old element: the new one comes before it.
@@ -209,36 +211,36 @@ def delete(
         arr, axis = layout.reshape(arr, (arr.size,)), 0
     axis = axis_of("delete", axis, arr.ndim)
     n = arr.shape[axis]
-    if not isinstance(obj, slice) and is_mask(obj):
-        obj = mask_places(obj, n)
-    where = places_along("delete", obj, n, n - 1)
+    if not isinstance(obj, slice) and is_mask_argument(obj):
+        obj = find_mask_places(obj, n)
+    where = find_places_along("delete", obj, n, n - 1)
     if isinstance(where, np.ndarray):
         keep = np.delete(np.arange(n, dtype=np.int32), where)
         if len(keep) == n - 1:  # one place: two slices
             i = int(np.setdiff1d(np.arange(n), keep)[0])
             parts = [slicing.slice_in_dim(arr, *ab, 1, axis) for ab in ((0, i), (i + 1, n))]
             return slicing.concatenate(parts, axis)
-        return at_places(arr, keep, axis)
+        return take_places(arr, keep, axis)
     if where.size > 1 and not assume_unique_indices:
         where.concrete(
             ConcretizationTypeError, "delete", "assume_unique_indices=True, if they are distinct."
         )
-    return at_places(arr, kept_places(where, n), axis)
+    return take_places(arr, find_kept_places(where, n), axis)
 
 
-def is_mask(obj: Any) -> bool:
+def is_mask_argument(obj: Any) -> bool:
     """Whether places are given as a mask."""
     return dtypes.is_bool(typeof(as_operand("delete", obj)).dtype)
 
 
-def mask_places(mask: Any, n: int) -> np.ndarray:
+def find_mask_places(mask: Any, n: int) -> np.ndarray:
     """The places where a mask is true."""
     if np.shape(mask) != (n,):
         raise IndexingError(f"delete: a mask must have shape ({n},); got {np.shape(mask)}.")
-    return np.flatnonzero(concrete_values("where", as_array(mask, "delete"), "places"))
+    return np.flatnonzero(require_concrete("where", as_array(mask, "delete"), "places"))
 
 
-def kept_places(where: Any, n: int) -> Any:
+def find_kept_places(where: Any, n: int) -> Any:
     """The places of n that are none of distinct traced ones: each one met moves the rest on."""
     kept = layout.broadcasted_iota(INT32, (n - where.size,), 0)
     for i in slicing.unstack(sort_together(where, 0)):
@@ -255,7 +257,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if not set(trim.lower()) <= {"f", "b"}:
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb'; got {trim!r}.")
     axes = axes_of("trim_zeros", axis, x.ndim)
-    found = np.nonzero(concrete_values("nonzero", x, "places"))
+    found = np.nonzero(require_concrete("nonzero", x, "places"))
     starts, limits = [0] * x.ndim, list(x.shape)
     for i in axes:
         empty = not found[i].size

@@ -13,42 +13,42 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError
-from weft.numpy.choice import number, real_only, signbit
+from weft.numpy.choice import check_real, literal_like, signbit
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     as_array,
     as_inexact,
     as_operand,
+    broadcast_operands,
     kind_of,
-    no_out,
-    operands,
-    plan_for,
-    spread,
+    plan_promotion,
+    promote_operands,
+    refuse_out,
 )
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import full, literal
 
 
-def pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
+def promote_pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
     """Two operands as arrays of one dtype and shape, scalars apart; truth values as integers."""
     x, y = as_operand(op, x), as_operand(op, y)
-    x, y = (as_array(v) for v in operands(op, x, y, inexact=inexact))
+    x, y = (as_array(v) for v in promote_operands(op, x, y, inexact=inexact))
     if dtypes.is_bool(x.dtype):
         x, y = (ops.convert(v, dtypes.default_int()) for v in (x, y))
     return [x, y]
 
 
-def reals(op: str, x: Any, y: Any) -> list:
+def promote_reals(op: str, x: Any, y: Any) -> list:
     """Two operands as arrays of one float dtype."""
-    x, y = pair(op, x, y, inexact=True)
-    real_only(op, x)
+    x, y = promote_pair(op, x, y, inexact=True)
+    check_real(op, x)
     return [x, y]
 
 
-def integers(op: str, x: Any, y: Any) -> list:
+def promote_integers(op: str, x: Any, y: Any) -> list:
     """Two operands as arrays of one integer dtype."""
-    x, y = pair(op, x, y)
+    x, y = promote_pair(op, x, y)
     if dtypes.is_inexact(x.dtype):
         raise DtypeError(f"{op}: operands must be integers; got {x.aval}, {y.aval}.")
     return [x, y]
@@ -71,7 +71,7 @@ absolute = abs
 def fabs(x: Any, /) -> Any:
     """|x| of real numbers, as floats."""
     x = as_inexact("fabs", x)
-    real_only("fabs", x)
+    check_real("fabs", x)
     return ops.abs(x)
 
 
@@ -83,7 +83,7 @@ def positive(x: Any, /) -> Any:
 @fused
 def copysign(x1: Any, x2: Any, /) -> Any:
     """|x1| with the sign of x2, -0.0 and NaN among them."""
-    x, y = reals("copysign", x1, x2)
+    x, y = promote_reals("copysign", x1, x2)
     size = ops.abs(x)
     return ops.select(signbit(y), ops.neg(size), size)
 
@@ -119,59 +119,59 @@ def angle(z: Any, deg: bool = False) -> Any:
     is_complex = dtypes.is_complex(x.dtype)
     re, im = (ops.real(x), ops.imag(x)) if is_complex else (x, full(x.shape, 0, x.dtype))
     out = transcendental.atan2(im, re)
-    return ops.mul(out, number(180 / np.pi, out)) if deg else out
+    return ops.mul(out, literal_like(180 / np.pi, out)) if deg else out
 
 
 # --- rounding -------------------------------------------------------------------------------
 
 
-def rounded(op: str, apply: Any, x: Any) -> Any:
+def round_floats(op: str, apply: Any, x: Any) -> Any:
     """A rounding of floats; integers are round."""
     x = as_array(x, op)
-    real_only(op, x)
+    check_real(op, x)
     return apply(x) if dtypes.is_float(x.dtype) else x
 
 
 @fused
 def floor(x: Any, /) -> Any:
     """The largest integer <= x, in x's dtype."""
-    return rounded("floor", ops.floor, x)
+    return round_floats("floor", ops.floor, x)
 
 
 @fused
 def ceil(x: Any, /) -> Any:
     """The smallest integer >= x, in x's dtype."""
-    return rounded("ceil", ops.ceil, x)
+    return round_floats("ceil", ops.ceil, x)
 
 
-def toward_zero(x: Any) -> Any:
+def round_toward_zero(x: Any) -> Any:
     """Floats rounded towards 0."""
-    return ops.select(ops.lt(x, number(0, x)), ops.ceil(x), ops.floor(x))
+    return ops.select(ops.lt(x, literal_like(0, x)), ops.ceil(x), ops.floor(x))
 
 
 @fused
 def trunc(x: Any, /) -> Any:
     """x rounded towards 0, in x's dtype."""
-    return rounded("trunc", toward_zero, x)
+    return round_floats("trunc", round_toward_zero, x)
 
 
-def to_even(x: Any) -> Any:
+def round_to_even(x: Any) -> Any:
     """Floats or complex numbers rounded to the nearest integer, ties to the even one."""
     if dtypes.is_complex(x.dtype):
-        return ops.complex(to_even(ops.real(x)), to_even(ops.imag(x)))
+        return ops.complex(round_to_even(ops.real(x)), round_to_even(ops.imag(x)))
     return ops.round(x, 1)
 
 
 @fused
 def rint(x: Any, /) -> Any:
     """The nearest integer, of two the even one, as a float."""
-    return to_even(as_inexact("rint", x))
+    return round_to_even(as_inexact("rint", x))
 
 
 @fused(static=("decimals", "out"))
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """a rounded to `decimals` decimal places, ties to the even digit; integers as they are."""
-    no_out("round", out)
+    refuse_out("round", out)
     x = as_array(a, "round")
     if dtypes.is_bool(x.dtype):
         raise DtypeError(f"round: operands must be numbers; got {x.aval}.")
@@ -183,12 +183,12 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
             )
         return x
     if decimals == 0:
-        return to_even(x)
+        return round_to_even(x)
     dtype = x.dtype
     if dtypes.is_float(dtype) and dtype.itemsize < 4:  # 10 ** decimals would not fit
         x = ops.convert(x, np.dtype(np.float32))
-    factor = number(10.0**decimals, x)
-    return ops.convert(ops.div(to_even(ops.mul(x, factor)), factor), dtype)
+    factor = literal_like(10.0**decimals, x)
+    return ops.convert(ops.div(round_to_even(ops.mul(x, factor)), factor), dtype)
 
 
 def python_round(x: Any, ndigits: int | None = None) -> Any:
@@ -206,65 +206,71 @@ around = round
 @fused
 def floor_divide(x1: Any, x2: Any, /) -> Any:
     """The largest integer <= x1 / x2, in the dtype of the operands."""
-    x, y = pair("floor_divide", x1, x2)
-    real_only("floor_divide", x)
+    x, y = promote_pair("floor_divide", x1, x2)
+    check_real("floor_divide", x)
     if dtypes.is_float(x.dtype):
-        return float_divmod(x, y)[0]
+        return divmod_floats(x, y)[0]
     quotient = ops.div(x, y)
     if dtypes.is_unsigned(x.dtype):
         return quotient
-    below = ops.bitwise_and(ops.ne(ops.sign(x), ops.sign(y)), ops.ne(ops.rem(x, y), number(0, x)))
-    return ops.select(below, ops.sub(quotient, number(1, x)), quotient)
+    below = ops.bitwise_and(
+        ops.ne(ops.sign(x), ops.sign(y)), ops.ne(ops.rem(x, y), literal_like(0, x))
+    )
+    return ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient)
 
 
 @fused
 def remainder(x1: Any, x2: Any, /) -> Any:
     """x1 - x2 * floor(x1 / x2), which has the sign of x2; of integers by 0, 0."""
-    x, y = pair("remainder", x1, x2)
-    real_only("remainder", x)
-    return modulo(x, y)
+    x, y = promote_pair("remainder", x1, x2)
+    check_real("remainder", x)
+    return compute_remainder(x, y)
 
 
-def nonzero(y: Any) -> Any:
+def replace_zero(y: Any) -> Any:
     """A divisor, with 1 for 0 among integers."""
     if dtypes.is_float(y.dtype):
         return y
-    return ops.select(ops.eq(y, number(0, y)), number(1, y), y)
+    return ops.select(ops.eq(y, literal_like(0, y)), literal_like(1, y), y)
 
 
-def modulo(x: Any, y: Any) -> Any:
+def compute_remainder(x: Any, y: Any) -> Any:
     """remainder, of operands of one dtype."""
-    y, zero = nonzero(y), number(0, x)
+    y, zero = replace_zero(y), literal_like(0, x)
     rest = ops.rem(x, y)
     crosses = ops.ne(ops.lt(rest, zero), ops.lt(y, zero))
     return ops.select(ops.bitwise_and(crosses, ops.ne(rest, zero)), ops.add(rest, y), rest)
 
 
-def float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
     """Quotient and remainder of floats, as Python's divmod: exact but for one rounding."""
-    zero = number(0, x)
+    zero = literal_like(0, x)
     rest = ops.rem(x, y)
     quotient = ops.div(ops.select(ops.eq(y, zero), x, ops.sub(x, rest)), y)
     below = ops.bitwise_and(ops.ne(rest, zero), ops.ne(ops.sign(y), ops.sign(rest)))
     rest = ops.select(below, ops.add(rest, y), rest)
-    quotient = ops.select(below, ops.sub(quotient, number(1, x)), quotient)
+    quotient = ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient)
     return ops.round(quotient), rest
 
 
 @fused
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """floor_divide(x1, x2) and remainder(x1, x2)."""
-    x, y = pair("divmod", x1, x2)
-    real_only("divmod", x)
-    return float_divmod(x, y) if dtypes.is_float(x.dtype) else (floor_divide(x, y), modulo(x, y))
+    x, y = promote_pair("divmod", x1, x2)
+    check_real("divmod", x)
+    return (
+        divmod_floats(x, y)
+        if dtypes.is_float(x.dtype)
+        else (floor_divide(x, y), compute_remainder(x, y))
+    )
 
 
 @fused
 def fmod(x1: Any, x2: Any, /) -> Any:
     """The remainder of x1 / x2 with the sign of x1; of integers by 0, 0."""
-    x, y = pair("fmod", x1, x2)
-    real_only("fmod", x)
-    return ops.rem(x, nonzero(y))
+    x, y = promote_pair("fmod", x1, x2)
+    check_real("fmod", x)
+    return ops.rem(x, replace_zero(y))
 
 
 mod = remainder
@@ -276,37 +282,40 @@ def reciprocal(x: Any, /) -> Any:
     return ops.integer_pow(as_inexact("reciprocal", x), -1)
 
 
-def common_divisor(x: Any, y: Any) -> Any:
+def find_common_divisor(x: Any, y: Any) -> Any:
     """Euclid's algorithm; as many steps as consecutive Fibonacci numbers of the dtype take."""
     for _ in range({8: 12, 16: 24, 32: 47, 64: 93}[dtypes.itemsize_bits(x.dtype)]):
-        x, y = y_or(x, y), ops.select(ops.eq(y, number(0, y)), y, ops.rem(x, nonzero(y)))
+        x, y = (
+            replace_zero_by(x, y),
+            ops.select(ops.eq(y, literal_like(0, y)), y, ops.rem(x, replace_zero(y))),
+        )
     return x
 
 
-def y_or(x: Any, y: Any) -> Any:
+def replace_zero_by(x: Any, y: Any) -> Any:
     """y, or x where y is 0."""
-    return ops.select(ops.eq(y, number(0, y)), x, y)
+    return ops.select(ops.eq(y, literal_like(0, y)), x, y)
 
 
-def counts(op: str, x: Any, y: Any) -> list:
+def promote_counts(op: str, x: Any, y: Any) -> list:
     """Two operands as arrays of one integer dtype, in absolute value."""
     x, y = as_operand(op, x), as_operand(op, y)
     if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
-    return [abs(v) for v in integers(op, x, y)]
+    return [abs(v) for v in promote_integers(op, x, y)]
 
 
 @fused
 def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
-    return common_divisor(*counts("gcd", x1, x2))
+    return find_common_divisor(*promote_counts("gcd", x1, x2))
 
 
 @fused
 def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple of integers, 0 where one of them is."""
-    x, y = counts("lcm", x1, x2)
-    divisor = nonzero(common_divisor(x, y))
+    x, y = promote_counts("lcm", x1, x2)
+    divisor = replace_zero(find_common_divisor(x, y))
     return ops.mul(x, ops.div(y, divisor))
 
 
@@ -321,12 +330,12 @@ def power(x1: Any, x2: Any, /) -> Any:
     Array([1. , 0.5], dtype=float32)
     """
     if type(x2) is int and hasattr(x1, "aval"):
-        return integer_power(x1, x2)
-    return power_of(x1, x2)
+        return power_by_integer(x1, x2)
+    return power_of_operands(x1, x2)
 
 
 @fused(static=("n",), name="integer_pow")
-def integer_power(x: Any, n: int) -> Any:
+def power_by_integer(x: Any, n: int) -> Any:
     """x ** n for a Python integer n."""
     if dtypes.is_bool(x.dtype):
         x = ops.convert(x, dtypes.default_int())
@@ -339,15 +348,19 @@ def integer_power(x: Any, n: int) -> Any:
 
 
 @fused(name="pow")
-def power_of(x1: Any, x2: Any) -> Any:
+def power_of_operands(x1: Any, x2: Any) -> Any:
     """`power` as written."""
     x, y = as_operand("power", x1), as_operand("power", x2)
-    inexact = dtypes.is_inexact(plan_for("power", (kind_of("power", x), kind_of("power", y))).dtype)
+    inexact = dtypes.is_inexact(
+        plan_promotion("power", (kind_of("power", x), kind_of("power", y))).dtype
+    )
     if inexact and dtypes.is_inexact(typeof(x).dtype) and dtypes.is_integer(typeof(y).dtype):
-        return transcendental.pow(*spread("power", x, y))  # y stays: 0 ** 0 has a derivative
+        return transcendental.pow(
+            *broadcast_operands("power", x, y)
+        )  # y stays: 0 ** 0 has a derivative
     if inexact:
-        return transcendental.pow(*operands("power", x, y))
-    out = power_by_squaring(*pair("power", x, y))
+        return transcendental.pow(*promote_operands("power", x, y))
+    out = power_by_squaring(*promote_pair("power", x, y))
     if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         return ops.convert(out, typeof(out).dtype)  # a number to a truth value is not weak
     return out
@@ -355,9 +368,9 @@ def power_of(x1: Any, x2: Any) -> Any:
 
 def power_by_squaring(x: Any, y: Any) -> Any:
     """x ** y of integers, by the six lowest bits of y: more would overflow, but for |x| < 2."""
-    out = number(1, x)
+    out = literal_like(1, x)
     for i in range(6):
-        bit = ops.ne(ops.bitwise_and(y, number(1 << i, y)), number(0, y))
+        bit = ops.ne(ops.bitwise_and(y, literal_like(1 << i, y)), literal_like(0, y))
         out = ops.select(bit, ops.mul(x, out), out)
         if i < 5:
             x = ops.mul(x, x)
@@ -370,7 +383,7 @@ pow = power
 @fused
 def float_power(x: Any, y: Any, /) -> Any:
     """x ** y in floats, of integers too."""
-    return transcendental.pow(*pair("float_power", x, y, inexact=True))
+    return transcendental.pow(*promote_pair("float_power", x, y, inexact=True))
 
 
 @fused
@@ -379,36 +392,38 @@ def log10(x: Any, /) -> Any:
     y = transcendental.log(as_inexact("log10", x))
     if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is no number
         y, z = ops.real(y), ops.imag(y)
-        return ops.complex(*(ops.mul(v, number(1 / np.log(10), v)) for v in (y, z)))
-    return ops.mul(y, number(1 / np.log(10), y))
+        return ops.complex(*(ops.mul(v, literal_like(1 / np.log(10), v)) for v in (y, z)))
+    return ops.mul(y, literal_like(1 / np.log(10), y))
 
 
 @fused
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """log(exp(x1) + exp(x2)), without overflow."""
-    return cumulative.logaddexp(*pair("logaddexp", x1, x2, inexact=True))
+    return cumulative.logaddexp(*promote_pair("logaddexp", x1, x2, inexact=True))
 
 
 @fused
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2 ** x1 + 2 ** x2), without overflow."""
-    x, y = pair("logaddexp2", x1, x2, inexact=True)
-    scale = number(np.log(2), x)
+    x, y = promote_pair("logaddexp2", x1, x2, inexact=True)
+    scale = literal_like(np.log(2), x)
     return ops.div(cumulative.logaddexp(ops.mul(x, scale), ops.mul(y, scale)), scale)
 
 
 @fused
 def hypot(x1: Any, x2: Any, /) -> Any:
     """sqrt(x1**2 + x2**2), without overflow."""
-    x, y = (ops.abs(v) for v in reals("hypot", x1, x2))
-    infinite = ops.bitwise_or(ops.eq(x, number(np.inf, x)), ops.eq(y, number(np.inf, y)))
+    x, y = (ops.abs(v) for v in promote_reals("hypot", x1, x2))
+    infinite = ops.bitwise_or(
+        ops.eq(x, literal_like(np.inf, x)), ops.eq(y, literal_like(np.inf, y))
+    )
     high = ops.max(x, y)
-    none = ops.eq(high, number(0, high))
+    none = ops.eq(high, literal_like(0, high))
     # the scale cancels, so nothing is lost by taking it for constant; max is not smooth at a tie
-    scale = ops.stop_gradient_p.bind(ops.select(none, number(1, high), high))[0]
+    scale = ops.stop_gradient_p.bind(ops.select(none, literal_like(1, high), high))[0]
     total = ops.add(ops.square(ops.div(x, scale)), ops.square(ops.div(y, scale)))
-    out = ops.mul(scale, transcendental.sqrt(ops.select(none, number(1, total), total)))
-    return ops.select(infinite, number(np.inf, x), ops.select(none, high, out))
+    out = ops.mul(scale, transcendental.sqrt(ops.select(none, literal_like(1, total), total)))
+    return ops.select(infinite, literal_like(np.inf, x), ops.select(none, high, out))
 
 
 # --- angles and functions of their own ------------------------------------------------------
@@ -418,14 +433,14 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 def deg2rad(x: Any, /) -> Any:
     """Degrees as radians."""
     x = as_inexact("deg2rad", x)
-    return ops.mul(x, number(np.pi / 180, x))
+    return ops.mul(x, literal_like(np.pi / 180, x))
 
 
 @fused
 def rad2deg(x: Any, /) -> Any:
     """Radians as degrees."""
     x = as_inexact("rad2deg", x)
-    return ops.mul(x, number(180 / np.pi, x))
+    return ops.mul(x, literal_like(180 / np.pi, x))
 
 
 radians, degrees = deg2rad, rad2deg
@@ -435,37 +450,37 @@ radians, degrees = deg2rad, rad2deg
 def sinc(x: Any, /) -> Any:
     """sin(pi x) / (pi x), which is 1 at 0."""
     x = as_inexact("sinc", x)
-    t = ops.mul(x, number(np.pi, x))
-    none = ops.eq(t, number(0, t))
-    safe = ops.select(none, number(1, t), t)
+    t = ops.mul(x, literal_like(np.pi, x))
+    none = ops.eq(t, literal_like(0, t))
+    safe = ops.select(none, literal_like(1, t), t)
     # at 0 the series, whose derivatives are those of sinc up to the third
-    series = ops.sub(number(1, t), ops.div(ops.square(t), number(6, t)))
+    series = ops.sub(literal_like(1, t), ops.div(ops.square(t), literal_like(6, t)))
     return ops.select(none, series, ops.div(transcendental.sin(safe), safe))
 
 
 @fused
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
-    x, y = reals("heaviside", x1, x2)
-    step = ops.select(ops.lt(x, number(0, x)), number(0, x), number(1, x))
-    return ops.select(ops.ne(x, x), x, ops.select(ops.eq(x, number(0, x)), y, step))
+    x, y = promote_reals("heaviside", x1, x2)
+    step = ops.select(ops.lt(x, literal_like(0, x)), literal_like(0, x), literal_like(1, x))
+    return ops.select(ops.ne(x, x), x, ops.select(ops.eq(x, literal_like(0, x)), y, step))
 
 
 @fused
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger of x1 and x2; where one is NaN the other."""
-    x, y = operands("fmax", as_array(x1, "fmax"), as_array(x2, "fmax"))
-    return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
+    x, y = promote_operands("fmax", as_array(x1, "fmax"), as_array(x2, "fmax"))
+    return ops.select(ops.bitwise_or(exceeds(x, y), ops.ne(y, y)), x, y)
 
 
 @fused
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of x1 and x2; where one is NaN the other."""
-    x, y = operands("fmin", as_array(x1, "fmin"), as_array(x2, "fmin"))
-    return ops.select(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
+    x, y = promote_operands("fmin", as_array(x1, "fmin"), as_array(x2, "fmin"))
+    return ops.select(ops.bitwise_or(exceeds(y, x), ops.ne(y, y)), x, y)
 
 
-def greater(x: Any, y: Any) -> Any:
+def exceeds(x: Any, y: Any) -> Any:
     """x > y; of complex numbers, by real part first."""
     if not dtypes.is_complex(x.dtype):
         return ops.gt(x, y)
@@ -480,13 +495,13 @@ def greater(x: Any, y: Any) -> Any:
 @fused
 def left_shift(x: Any, y: Any, /) -> Any:
     """x * 2**y: the bits moved up; 0 where y is not below the number of bits."""
-    return bits.shift_left_p.bind(*integers("left_shift", x, y))[0]
+    return bits.shift_left_p.bind(*promote_integers("left_shift", x, y))[0]
 
 
 @fused
 def right_shift(x1: Any, x2: Any, /) -> Any:
     """x1 / 2**x2 rounded down: the bits moved down, the sign kept."""
-    x, y = integers("right_shift", x1, x2)
+    x, y = promote_integers("right_shift", x1, x2)
     if dtypes.is_unsigned(x.dtype):
         return bits.shift_right_logical_p.bind(x, y)[0]
     return bits.shift_right_arithmetic_p.bind(x, y)[0]
@@ -512,33 +527,35 @@ def bitwise_count(x: Any, /) -> Any:
 @fused
 def nextafter(x: Any, y: Any, /) -> Any:
     """The next number after x towards y."""
-    return bits.nextafter_p.bind(*reals("nextafter", x, y))[0]
+    return bits.nextafter_p.bind(*promote_reals("nextafter", x, y))[0]
 
 
 @fused
 def spacing(x: Any, /) -> Any:
     """The distance from x to the next number away from 0, with the sign of x."""
     x = as_inexact("spacing", x)
-    real_only("spacing", x)
+    check_real("spacing", x)
     size = ops.abs(x)
     inf = full(x.shape, np.inf, x.dtype)
     gap = ops.sub(bits.nextafter_p.bind(size, inf)[0], size)
-    gap = ops.select(ops.is_finite(x), gap, number(np.nan, x))
-    return ops.select(ops.lt(x, number(0, x)), ops.neg(gap), gap)
+    gap = ops.select(ops.is_finite(x), gap, literal_like(np.nan, x))
+    return ops.select(ops.lt(x, literal_like(0, x)), ops.neg(gap), gap)
 
 
 @fused(static=("out",))
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """The fractional and the whole part of x, both with its sign."""
-    no_out("modf", out)
+    refuse_out("modf", out)
     x = as_inexact("modf", x)
-    real_only("modf", x)
-    whole = toward_zero(x)
-    rest = ops.select(ops.eq(ops.abs(x), number(np.inf, x)), number(0, x), ops.sub(x, whole))
+    check_real("modf", x)
+    whole = round_toward_zero(x)
+    rest = ops.select(
+        ops.eq(ops.abs(x), literal_like(np.inf, x)), literal_like(0, x), ops.sub(x, whole)
+    )
     return rest, whole
 
 
-def layout_of(dtype: np.dtype) -> tuple[np.dtype, int, int]:
+def describe_float(dtype: np.dtype) -> tuple[np.dtype, int, int]:
     """The integer dtype of a float's bits, how many are mantissa, and the exponent's bias."""
     limits = dtypes.finfo(dtype)
     return np.dtype(f"int{8 * dtype.itemsize}"), int(limits.nmant), 1 - int(limits.minexp)
@@ -548,8 +565,8 @@ def layout_of(dtype: np.dtype) -> tuple[np.dtype, int, int]:
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; 0, inf and NaN are themselves, with e = 0."""
     x = as_inexact("frexp", x)
-    real_only("frexp", x)
-    word, mantissa, bias = layout_of(x.dtype)
+    check_real("frexp", x)
+    word, mantissa, bias = describe_float(x.dtype)
     mask = (1 << (8 * word.itemsize - 1 - mantissa)) - 1
     pattern = bits.bitcast_convert_type(x, word)
     size = ops.bitwise_and(pattern, literal(int(np.iinfo(word).max), word))
@@ -575,15 +592,15 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 def ldexp(x1: Any, x2: Any, /) -> Any:
     """x1 * 2**x2 for integers x2, exact unless the result is subnormal."""
     x, n = as_inexact("ldexp", x1), as_array(x2, "ldexp")
-    real_only("ldexp", x)
+    check_real("ldexp", x)
     if dtypes.is_inexact(n.dtype):
         raise DtypeError(f"ldexp: x2 must be integers; got {n.aval}.")
-    word, mantissa, bias = layout_of(x.dtype)
+    word, mantissa, bias = describe_float(x.dtype)
     n = ops.convert(n, dtypes.default_int())
     limit = 3 * (bias - 1)
     n = ops.max(literal(-limit, n.dtype), ops.min(n, literal(limit, n.dtype)))
     third = ops.div(n, literal(3, n.dtype))
-    x, third, n = spread("ldexp", x, third, n)
+    x, third, n = broadcast_operands("ldexp", x, third, n)
     for part in (third, third, ops.sub(n, ops.mul(third, literal(2, n.dtype)))):
         field = ops.convert(ops.add(part, literal(bias, n.dtype)), word)
         power = bits.shift_left_p.bind(field, full(field.shape, mantissa, word))[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import number
+from weft.numpy.choice import literal_like
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import roll
@@ -25,7 +25,7 @@ from weft.primitives.elementwise import conj, mul
 from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, transpose
-from weft.util import inverse_permutation, list_public, set_name
+from weft.util import inverse_permutation, list_public, name_function
 
 __all__ = [
     "fft",
@@ -85,7 +85,7 @@ def transform_axes(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: An
     stored = [*lengths[:-1], lengths[-1] // 2 + 1] if kind == FftType.IRFFT else lengths
     x = cut_or_pad(x, axes, stored)
     out = transform_in_groups(x, kind, axes, lengths)
-    return mul(out, number(math.prod(lengths) ** power, out)) if power else out
+    return mul(out, literal_like(math.prod(lengths) ** power, out)) if power else out
 
 
 def convert_operand(op: str, x: Any, kind: FftType) -> Any:
@@ -121,7 +121,7 @@ def cut_or_pad(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
         change[i] = n - x.shape[i]
     if not any(change):
         return x
-    return slicing.pad(x, number(0, x), [(0, c, 0) for c in change])
+    return slicing.pad(x, literal_like(0, x), [(0, c, 0) for c in change])
 
 
 def transform_in_groups(x: Any, kind: FftType, axes: Sequence[int], lengths: Sequence[int]) -> Any:
@@ -154,7 +154,7 @@ def make_transform(name: str, kind: FftType, doc: str) -> Callable:
     def fun(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
         return transform_axis(name, kind, a, n, axis, norm)
 
-    return fused(set_name(fun, name, doc), static=STATIC)
+    return fused(name_function(fun, name, doc), static=STATIC)
 
 
 fft = make_transform(
@@ -215,7 +215,7 @@ def make_transform_of_two(name: str, kind: FftType, doc: str) -> Callable:
             raise ShapeError(f"{name}: axes must be two; got {axes!r}. {hint}")
         return transform_axes(name, kind, a, s, axes, norm)
 
-    return fused(set_name(fun, name, doc), static=STATIC)
+    return fused(name_function(fun, name, doc), static=STATIC)
 
 
 fft2 = make_transform_of_two("fft2", FftType.FFT, "The Fourier transform of two axes.")
@@ -236,7 +236,7 @@ def make_transform_of_many(name: str, kind: FftType, doc: str) -> Callable:
     ) -> Any:
         return transform_axes(name, kind, a, s, axes, norm)
 
-    return fused(set_name(fun, name, doc), static=STATIC)
+    return fused(name_function(fun, name, doc), static=STATIC)
 
 
 fftn = make_transform_of_many(
@@ -289,6 +289,10 @@ def check_points(op: str, n: Any) -> int:
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of the elements of `fft`, of n points a time `d` apart: 0 up, then below 0.
 
+    Args:
+      dtype: that of the result, float32 by default.
+      device: a Device or a Sharding to put it on.
+
     >>> import weft.numpy as jnp
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
@@ -299,7 +303,10 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of the elements of `rfft`, of n points a time `d` apart."""
+    """The frequencies of the elements of `rfft`, of n points a time `d` apart.
+
+    `dtype` and `device` are as in `fftfreq`.
+    """
     n = check_points("rfftfreq", n)
     return divide_frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.api.vmap import vmap
 from weft.errors import ShapeError
-from weft.numpy.manipulation import concrete_int, expand_dims, squeeze
+from weft.numpy.manipulation import expand_dims, require_int, squeeze
 from weft.numpy.promotion import as_array, axis_of, broadcast_shapes
 from weft.util import fun_name
 
@@ -41,7 +41,7 @@ def vectorize(
         raise TypeError(f"vectorize: excluded must be numbers and names; got {set(excluded)!r}.")
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"vectorize: excluded must not be negative; got {set(excluded)!r}.")
-    core = None if signature is None else parsed_signature(signature)
+    core = None if signature is None else parse_signature(signature)
 
     @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -61,15 +61,15 @@ def vectorize(
             every, named = list(args), dict(kwargs)
             for place, x in zip([*mapped, *names], values, strict=True):
                 (named if isinstance(place, str) else every)[place] = x
-            return checked(op, pyfunc(*every, **named), core[1] if core else None, sizes)
+            return check_outputs(op, pyfunc(*every, **named), core[1] if core else None, sizes)
 
-        sizes = core_sizes(op, arrays, inputs)
-        return mapped_over(call, arrays, [len(dims) for dims in inputs])
+        sizes = find_core_sizes(op, arrays, inputs)
+        return map_leading_axes(call, arrays, [len(dims) for dims in inputs])
 
     return wrapped
 
 
-def parsed_signature(signature: str) -> tuple[list[Dims], list[Dims]]:
+def parse_signature(signature: str) -> tuple[list[Dims], list[Dims]]:
     """The names of the axes of each argument, and of each result."""
     part = r"\(\s*(?:\w+\s*(?:,\s*\w+\s*)*)?\)"
     parts = rf"\s*{part}\s*(?:,\s*{part}\s*)*"
@@ -82,17 +82,17 @@ def parsed_signature(signature: str) -> tuple[list[Dims], list[Dims]]:
     return inputs, outputs
 
 
-def core_sizes(op: str, arrays: Sequence[Any], inputs: Sequence[Dims]) -> dict[str, int]:
+def find_core_sizes(op: str, arrays: Sequence[Any], inputs: Sequence[Dims]) -> dict[str, int]:
     """The sizes of the axes that a signature names."""
     sizes: dict[str, int] = {}
     for x, dims in zip(arrays, inputs, strict=True):
         if x.ndim < len(dims):
             raise ShapeError(f"{op}: an argument must have the axes {dims}; got {x.aval}.")
-        agree(op, sizes, dims, x.shape[x.ndim - len(dims) :])
+        check_sizes_agree(op, sizes, dims, x.shape[x.ndim - len(dims) :])
     return sizes
 
 
-def agree(op: str, sizes: dict[str, int], dims: Dims, shape: Sequence[int]) -> None:
+def check_sizes_agree(op: str, sizes: dict[str, int], dims: Dims, shape: Sequence[int]) -> None:
     """Note the sizes of named axes; raise where one is of two sizes."""
     for name, n in zip(dims, shape, strict=True):
         want = sizes.setdefault(name, int(name) if name.isdigit() else n)
@@ -100,7 +100,7 @@ def agree(op: str, sizes: dict[str, int], dims: Dims, shape: Sequence[int]) -> N
             raise ShapeError(f"{op}: axis {name!r} must have one size; got {want} and {n}.")
 
 
-def checked(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[str, int]) -> Any:
+def check_outputs(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[str, int]) -> Any:
     """What the function gave, as arrays of the axes that the signature says."""
     if dims is None:
         return outs
@@ -111,11 +111,11 @@ def checked(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[str, in
     for y, names in zip(found, dims, strict=True):
         if y.ndim != len(names):
             raise ShapeError(f"{op}: a result must have the axes {names}; got {y.aval}.")
-        agree(op, sizes, names, y.shape)
+        check_sizes_agree(op, sizes, names, y.shape)
     return tuple(found) if several else found[0]
 
 
-def mapped_over(call: Callable, arrays: Sequence[Any], core_ndims: Sequence[int]) -> Any:
+def map_leading_axes(call: Callable, arrays: Sequence[Any], core_ndims: Sequence[int]) -> Any:
     """`call` on arrays, mapped over the axes before their last ones, which broadcast together."""
     leading = [x.shape[: x.ndim - n] for x, n in zip(arrays, core_ndims, strict=True)]
     shape = broadcast_shapes(*leading)
@@ -130,11 +130,11 @@ def mapped_over(call: Callable, arrays: Sequence[Any], core_ndims: Sequence[int]
         if any(a is not None for a in axes):
             fun = vmap(fun, in_axes=tuple(axes))
         else:
-            fun = one_row(fun)
+            fun = add_row_axis(fun)
     return fun(*squeezed)
 
 
-def one_row(fun: Callable) -> Callable:
+def add_row_axis(fun: Callable) -> Callable:
     """A function whose results get a first axis of size 1."""
     return lambda *xs: map_results(lambda y: expand_dims(as_array(y), 0), fun(*xs))
 
@@ -172,7 +172,7 @@ def apply_over_axes(func: Callable, a: Any, axes: int | Sequence[int]) -> Any:
     """`func(a, axis)` for each axis in turn; an axis that it removes comes back with size 1."""
     x = as_array(a, "apply_over_axes")
     for axis in axes if isinstance(axes, Sequence) else (axes,):
-        axis = axis_of("apply_over_axes", concrete_int("apply_over_axes", axis, "axes"), x.ndim)
+        axis = axis_of("apply_over_axes", require_int("apply_over_axes", axis, "axes"), x.ndim)
         out = as_array(func(x, axis), "apply_over_axes")
         if out.ndim == x.ndim - 1:
             out = expand_dims(out, axis)

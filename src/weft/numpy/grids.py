@@ -15,23 +15,37 @@ from weft.api.vmap import vmap
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
-from weft.numpy.creation import arange, array, asarray, dtype_or, linspace, placed, written_by_host
+from weft.numpy.creation import (
+    arange,
+    array,
+    asarray,
+    choose_dtype,
+    is_written_by_host,
+    linspace,
+    put_on_device,
+)
 from weft.numpy.fused import fused
 from weft.numpy.indexing import around
 from weft.numpy.manipulation import concatenate, diagonal, stack
-from weft.numpy.promotion import as_array, operands, shape_of
+from weft.numpy.promotion import (
+    as_array,
+    check_axes_number,
+    promote_operands,
+    shape_of,
+)
 from weft.numpy.searching import nonzero
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, select
 from weft.primitives.layout import broadcast_in_dim, literal, reshape
 from weft.primitives.slicing import pad
+from weft.util import check_option
 from weft.xla.array import array_from_host, host_view
 
 # --- diagonals and triangles ----------------------------------------------------------------
 
 
-def size_of(op: str, n: Any, default: int | None = None) -> int:
+def check_size(op: str, n: Any, default: int | None = None) -> int:
     """The number of rows or columns."""
     if n is None and default is not None:
         return default
@@ -39,7 +53,7 @@ def size_of(op: str, n: Any, default: int | None = None) -> int:
     return size
 
 
-def offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
+def make_offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
     """For each place of a matrix: its row plus k, and its column."""
     dtype = dtypes.default_int()
     ndim = len(shape)
@@ -59,17 +73,17 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    found = dtype_or(dtype, dtypes.default_float, "eye")
-    shape = (size_of("eye", N), size_of("eye", M, size_of("eye", N)))
-    if type(k) is int and written_by_host(shape):
-        return placed(array_from_host(np.eye(*shape, k, found), False), device)
-    return placed(diagonal_ones(shape, k, found), device)
+    found = choose_dtype(dtype, dtypes.default_float, "eye")
+    shape = (check_size("eye", N), check_size("eye", M, check_size("eye", N)))
+    if type(k) is int and is_written_by_host(shape):
+        return put_on_device(array_from_host(np.eye(*shape, k, found), False), device)
+    return put_on_device(write_diagonal(shape, k, found), device)
 
 
 @fused(static=("shape", "dtype"), name="eye")
-def diagonal_ones(shape: tuple[int, int], k: Any, dtype: np.dtype) -> Any:
+def write_diagonal(shape: tuple[int, int], k: Any, dtype: np.dtype) -> Any:
     """`eye`."""
-    return ops.convert(ops.eq(*offsets(shape, k)), dtype)
+    return ops.convert(ops.eq(*make_offsets(shape, k)), dtype)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -79,31 +93,30 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
-    found = dtype_or(dtype, dtypes.default_float, "tri")
-    shape = (size_of("tri", N), size_of("tri", M, size_of("tri", N)))
-    if type(k) is int and written_by_host(shape):
+    found = choose_dtype(dtype, dtypes.default_float, "tri")
+    shape = (check_size("tri", N), check_size("tri", M, check_size("tri", N)))
+    if type(k) is int and is_written_by_host(shape):
         return array_from_host(np.tri(*shape, k, found), False)
-    return ops.convert(ops.ge(*offsets(shape, k)), found)
+    return ops.convert(ops.ge(*make_offsets(shape, k)), found)
 
 
 @fused(static=("k",))
 def tril(m: Any, k: int = 0) -> Any:
     """Matrices with zeros above the k-th diagonal."""
-    return triangle("tril", ops.ge, m, k)
+    return make_triangle("tril", ops.ge, m, k)
 
 
 @fused(static=("k",))
 def triu(m: Any, k: int = 0) -> Any:
     """Matrices with zeros below the k-th diagonal."""
-    return triangle("triu", ops.le, m, k)
+    return make_triangle("triu", ops.le, m, k)
 
 
-def triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
+def make_triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
     """Matrices with zeros on one side of a diagonal."""
     x = as_array(m, op)
-    if x.ndim < 2:
-        raise ShapeError(f"{op}: needs an array with at least two axes; got {x.aval}.")
-    mask = inside(*offsets(x.shape[-2:], k))
+    check_axes_number(op, x, 2)
+    mask = inside(*make_offsets(x.shape[-2:], k))
     mask = broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
     return ops.select(mask, x, literal(False, x.dtype))
 
@@ -120,7 +133,7 @@ def diag(v: Any, k: int = 0) -> Any:
     column = pad(x, literal(False, x.dtype), [(max(0, -k), max(0, k), 0)])
     shape = (size, size)
     column = broadcast_in_dim(column, shape, (0,))
-    return ops.select(ops.eq(*offsets(shape, k)), column, literal(False, x.dtype))
+    return ops.select(ops.eq(*make_offsets(shape, k)), column, literal(False, x.dtype))
 
 
 @fused(static=("k",))
@@ -164,24 +177,24 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 # --- positions ------------------------------------------------------------------------------
 
 
-def positions(mask: np.ndarray) -> tuple[Any, ...]:
+def find_mask_indices(mask: np.ndarray) -> tuple[Any, ...]:
     """Where a mask known now holds, an array of indices for each axis."""
     return tuple(array(i.astype(dtypes.default_int())) for i in np.nonzero(mask))
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The rows and columns of the lower triangle of an n by m matrix, up to its k-th diagonal."""
-    rows, columns = size_of("tril_indices", n), size_of("tril_indices", m, n)
-    return positions(np.tri(rows, columns, operator.index(k), bool))  # type: ignore[return-value]
+    rows, columns = check_size("tril_indices", n), check_size("tril_indices", m, n)
+    return find_mask_indices(np.tri(rows, columns, operator.index(k), bool))  # type: ignore[return-value]
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The rows and columns of the upper triangle of an n by m matrix, from its k-th diagonal."""
-    rows, columns = size_of("triu_indices", n), size_of("triu_indices", m, n)
-    return positions(~np.tri(rows, columns, operator.index(k) - 1, bool))  # type: ignore[return-value]
+    rows, columns = check_size("triu_indices", n), check_size("triu_indices", m, n)
+    return find_mask_indices(~np.tri(rows, columns, operator.index(k) - 1, bool))  # type: ignore[return-value]
 
 
-def matrix_shape(op: str, x: Any) -> tuple[int, ...]:
+def check_matrix_shape(op: str, x: Any) -> tuple[int, ...]:
     """The shape of a matrix."""
     shape = tuple(x.shape) if hasattr(x, "shape") else typeof(x).shape
     if len(shape) != 2:
@@ -191,19 +204,19 @@ def matrix_shape(op: str, x: Any) -> tuple[int, ...]:
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """tril_indices of a matrix of arr's shape."""
-    n, m = matrix_shape("tril_indices_from", arr)
+    n, m = check_matrix_shape("tril_indices_from", arr)
     return tril_indices(n, k, m)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """triu_indices of a matrix of arr's shape."""
-    n, m = matrix_shape("triu_indices_from", arr)
+    n, m = check_matrix_shape("triu_indices_from", arr)
     return triu_indices(n, k, m)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
-    return (arange(size_of("diag_indices", n)),) * operator.index(ndim)
+    return (arange(check_size("diag_indices", n)),) * operator.index(ndim)
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -217,7 +230,11 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 def mask_indices(
     n: int, mask_func: Callable, k: int = 0, *, size: int | None = None
 ) -> tuple[Any, Any]:
-    """Where mask_func(ones((n, n)), k) is not 0, as triu and tril are; known now."""
+    """Where mask_func(ones((n, n)), k) is not 0, as triu and tril are; known now.
+
+    Args:
+      size: how many places to give: cut off, or filled up with 0.
+    """
     mask = np.asarray(mask_func(np.ones((n, n), np.int32), k)) != 0
     rows, columns = np.nonzero(mask)
     if size is not None:
@@ -243,8 +260,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     xs = [as_array(x, "meshgrid") for x in xi]
     if not copy:
         raise ValueError("meshgrid: copy must be True, for arrays have no views; got False.")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}.")
+    check_option("meshgrid", "indexing", indexing, "xy", "ij")
     if any(x.ndim != 1 for x in xs):
         raise ShapeError(
             f"meshgrid: arguments must have one axis; got {', '.join(str(x.aval) for x in xs)}."
@@ -268,7 +284,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
     With `sparse`, a tuple of arrays that broadcast to the grid.
     """
-    found = dtype_or(dtype, dtypes.default_int, "indices")
+    found = choose_dtype(dtype, dtypes.default_int, "indices")
     sizes = shape_of("indices", dimensions)
     rank = len(sizes)
     if sparse:
@@ -299,7 +315,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = as_array(x, "vander")
     if x.ndim != 1:
         raise ShapeError(f"vander: needs a vector; got {x.aval}.")
-    count = x.shape[0] if N is None else size_of("vander", N)
+    count = x.shape[0] if N is None else check_size("vander", N)
     powers = [layout.full(x.shape, 1, x.dtype)]
     for _ in range(count - 1):
         powers.append(ops.mul(powers[-1], x))
@@ -312,7 +328,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 # --- index tricks ---------------------------------------------------------------------------
 
 
-def span(s: slice) -> Any:
+def read_span(s: slice) -> Any:
     """A slice as numbers: from start to stop by step, or in |step| parts where it is imaginary."""
     start = 0 if s.start is None else s.start
     step = 1 if s.step is None else s.step
@@ -331,13 +347,13 @@ class Grid:
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, tuple):
-            return span(key)
-        spans = operands("mgrid", *[span(s) for s in key], shaped=False)
+            return read_span(key)
+        spans = promote_operands("mgrid", *[read_span(s) for s in key], shaped=False)
         grids = meshgrid(*spans, indexing="ij", sparse=self.sparse)
         return grids if self.sparse else stack(grids)
 
 
-class Joined:
+class Concatenator:
     """`r_[1:3, 5]`: numbers, slices and arrays joined along an axis; `c_` makes them columns.
 
     A string first says how, as numpy.r_ takes it: the axis, the least number of axes, and where
@@ -356,12 +372,12 @@ class Joined:
                 raise NotImplementedError(f"r_: matrices are not supported; got {given!r}.")
             numbers = [int(n) for n in given.split(",")]
             axis, ndim, place = [*numbers, *(axis, ndim, place)[len(numbers) :]]
-        return concatenate([raised(item, ndim, place) for item in items], axis)
+        return concatenate([raise_rank(item, ndim, place) for item in items], axis)
 
 
-def raised(item: Any, ndim: int, place: int) -> Any:
+def raise_rank(item: Any, ndim: int, place: int) -> Any:
     """An item of `r_` as an array with at least `ndim` axes, its own from `place` on."""
-    x = span(item) if isinstance(item, slice) else array(item, copy=False)
+    x = read_span(item) if isinstance(item, slice) else array(item, copy=False)
     if x.ndim >= ndim:
         return x if x.ndim else reshape(x, (1,))
     extra = ndim - x.ndim
@@ -372,8 +388,8 @@ def raised(item: Any, ndim: int, place: int) -> Any:
 
 mgrid = Grid(sparse=False)
 ogrid = Grid(sparse=True)
-r_ = Joined(0, 1, -1)
-c_ = Joined(-1, 2, 0)
+r_ = Concatenator(0, 1, -1)
+c_ = Concatenator(-1, 2, 0)
 
 
 # --- indices of several axes ----------------------------------------------------------------
@@ -400,7 +416,7 @@ def ix_(*args: Any) -> tuple:
     return tuple(out)
 
 
-def integers(op: str, x: Any) -> Any:
+def check_integers(op: str, x: Any) -> Any:
     """An array of integers."""
     x = as_array(x, op)
     if not dtypes.is_integer(x.dtype):
@@ -417,11 +433,11 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
     """
-    return unraveled(integers("unravel_index", indices), shape_of("unravel_index", shape))
+    return unravel_array(check_integers("unravel_index", indices), shape_of("unravel_index", shape))
 
 
 @fused(static=("shape",))
-def unraveled(i: Any, shape: tuple[int, ...]) -> tuple:
+def unravel_array(i: Any, shape: tuple[int, ...]) -> tuple:
     """`unravel_index` for an array."""
     if i.dtype.itemsize < 4:
         i = convert(i, np.dtype(np.int32))
@@ -449,7 +465,7 @@ def ravel_multi_index(
     """The numbers of elements, in row-major ("C") or column-major ("F") order, by places on axes.
 
     `mode`, one or one for each axis, says what becomes of places out of bounds: "raise", which
-    needs known places, "wrap" or "clip".
+    needs known places, "wrap" or "clip". `dtype` is the integer dtype of the result.
     """
     op = "ravel_multi_index"
     sizes = shape_of(op, dims)
@@ -457,28 +473,26 @@ def ravel_multi_index(
         raise ShapeError(
             f"{op}: there must be places for each axis; got {len(multi_index)} for {sizes}."
         )
-    if order not in ("C", "F"):
-        raise ValueError(f'{op}: order must be "C" or "F"; got {order!r}.')
+    check_option(op, "order", order, "C", "F")
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, op)
-    arrays = [integers(op, i) for i in multi_index]
-    arrays = [inside(op, i, n, m) for i, n, m in zip(arrays, sizes, modes, strict=True)]
+    arrays = [check_integers(op, i) for i in multi_index]
+    arrays = [bring_inside(op, i, n, m) for i, n, m in zip(arrays, sizes, modes, strict=True)]
     total = asarray(0, kept)
     steps = range(len(sizes)) if order == "C" else reversed(range(len(sizes)))
     for k in steps:
-        total, i = operands(op, total, convert(arrays[k], kept))
+        total, i = promote_operands(op, total, convert(arrays[k], kept))
         total = add(mul(total, literal(sizes[k], kept)), i)
     return total
 
 
-def inside(op: str, i: Any, n: int, mode: str) -> Any:
+def bring_inside(op: str, i: Any, n: int, mode: str) -> Any:
     """Places along an axis brought inside, or refused."""
+    check_option(op, "mode", mode, "raise", "wrap", "clip")
     if mode == "wrap":
         return around(i, n)
     if mode == "clip":
         return clamp(literal(0, i.dtype), i, literal(max(n - 1, 0), i.dtype))
-    if mode != "raise":
-        raise ValueError(f"{op}: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}.")
     known = i
     if isinstance(i, Tracer):
         known = i.concrete(ConcretizationTypeError, op, "mode='clip' or mode='wrap'.")

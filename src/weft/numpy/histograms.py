@@ -20,10 +20,10 @@ from weft.numpy.calculus import diff
 from weft.numpy.choice import where
 from weft.numpy.creation import linspace
 from weft.numpy.fused import fused
-from weft.numpy.manipulation import concrete_int, promoted, stack
-from weft.numpy.promotion import as_array, operands
+from weft.numpy.manipulation import convert_together, require_int, stack
+from weft.numpy.promotion import as_array, promote_operands
 from weft.numpy.reductions import max, min, sum
-from weft.numpy.sorting import halved
+from weft.numpy.sorting import search_by_halving
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
@@ -33,7 +33,7 @@ from weft.xla.array import host_view, put
 INT32 = np.dtype(np.int32)
 
 
-def totals(index: Any, weights: Any, length: int, dtype: np.dtype) -> Any:
+def sum_at(index: Any, weights: Any, length: int, dtype: np.dtype) -> Any:
     """The sums of weights (1 for None) at each index; indices out of bounds are dropped."""
     n = index.size
     add = layout.full((n,), 1, dtype) if weights is None else ops.convert(weights, dtype)
@@ -45,7 +45,7 @@ def totals(index: Any, weights: Any, length: int, dtype: np.dtype) -> Any:
     )
 
 
-def known(op: str, x: Any, hint: str) -> np.ndarray:
+def require_values(op: str, x: Any, hint: str) -> np.ndarray:
     """The values of an array that the size of a result depends on."""
     return host_view(x.concrete(ConcretizationTypeError, op, hint) if isinstance(x, Tracer) else x)
 
@@ -63,8 +63,9 @@ def bincount(
 ) -> Any:
     """How often each of 0, 1, 2, ... occurs in a vector of integers, or the sums of their weights.
 
-    The result reaches to the largest, and is `minlength` long at least; `length`, needed under
-    jit, fixes it, and larger numbers are left out. Negative numbers count as 0.
+    The result reaches to the largest, and is `minlength` long at least; `length`, needed under jit,
+    fixes it, and larger numbers are left out. Negative numbers count as 0. `out_sharding` has no
+    effect.
 
     >>> import weft.numpy as jnp
     >>> jnp.bincount(jnp.array([1, 3, 1]))
@@ -82,17 +83,19 @@ def bincount(
                 f"bincount: weights must have the shape of x; got {weights.aval}, {x.aval}."
             )
     if length is None:
-        values = known("bincount", x, "jnp.bincount(..., length=n) counts the numbers below n.")
+        values = require_values(
+            "bincount", x, "jnp.bincount(..., length=n) counts the numbers below n."
+        )
         found = int(values.max()) + 1 if values.size else 0
-        length = builtins.max(found, concrete_int("bincount", minlength, "minlength"))
-    length = concrete_int("bincount", length, "length")
+        length = builtins.max(found, require_int("bincount", minlength, "minlength"))
+    length = require_int("bincount", length, "length")
     if length < 0:
         raise ValueError(f"bincount: length must not be negative; got {length}.")
-    return counted(x, weights, length)
+    return count_occurrences(x, weights, length)
 
 
 @fused(static=("length",), name="bincount")
-def counted(x: Any, weights: Any, length: int) -> Any:
+def count_occurrences(x: Any, weights: Any, length: int) -> Any:
     """`bincount` of a known length."""
     dtype = dtypes.default_int()
     if weights is not None and not dtypes.is_bool(weights.dtype):
@@ -100,7 +103,7 @@ def counted(x: Any, weights: Any, length: int) -> Any:
     if dtypes.is_bool(x.dtype) or dtypes.itemsize_bits(x.dtype) < 32:
         x = ops.convert(x, INT32)
     index = x if dtypes.is_unsigned(x.dtype) else ops.max(x, literal(0, x.dtype))
-    return totals(index, weights, length, dtype)
+    return sum_at(index, weights, length, dtype)
 
 
 # --- between edges --------------------------------------------------------------------------
@@ -114,22 +117,22 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     op = "histogram_bin_edges"
     a = as_array(a, op)
     if isinstance(bins, str):
-        values = known(op, a, "jnp.histogram(..., bins=n) makes n bins.")
+        values = require_values(op, a, "jnp.histogram(..., bins=n) makes n bins.")
         host = np.histogram_bin_edges(values, bins, range, weights)
-        return put(host.astype(edge_dtype(a)))
-    edges, count = edges_or_count(op, bins)
+        return put(host.astype(choose_edge_dtype(a)))
+    edges, count = read_bins(op, bins)
     if edges is not None:
-        return promoted(op, [edges], edge_dtype(a))[0]
-    ends = range_of(op, range)
+        return convert_together(op, [edges], choose_edge_dtype(a))[0]
+    ends = read_range(op, range)
     if ends is not None and all(isinstance(end, int | float) for end in ends) and ends[0] < ends[1]:
-        return put(np.linspace(*ends, count + 1).astype(edge_dtype(a)))  # exact to rounding
-    return regular_edges(a, ends, count)
+        return put(np.linspace(*ends, count + 1).astype(choose_edge_dtype(a)))  # exact to rounding
+    return space_edges(a, ends, count)
 
 
-def edges_or_count(op: str, bins: Any) -> tuple[Any, int]:
+def read_bins(op: str, bins: Any) -> tuple[Any, int]:
     """Edges as an array, or else a number of bins."""
     if not isinstance(bins, list | tuple) and np.ndim(bins) == 0:
-        count = concrete_int(op, bins, "bins")
+        count = require_int(op, bins, "bins")
         if count < 1:
             raise ValueError(f"{op}: bins must be at least 1; got {count}.")
         return None, count
@@ -139,7 +142,7 @@ def edges_or_count(op: str, bins: Any) -> tuple[Any, int]:
     return edges, edges.size - 1
 
 
-def range_of(op: str, range: Any) -> tuple | None:
+def read_range(op: str, range: Any) -> tuple | None:
     """The lowest and highest edge, if they are given."""
     if range is None:
         return None
@@ -153,7 +156,7 @@ def range_of(op: str, range: Any) -> tuple | None:
     return ends
 
 
-def edge_dtype(a: Any) -> np.dtype:
+def choose_edge_dtype(a: Any) -> np.dtype:
     """The dtype of the edges of bins for elements of a."""
     if dtypes.is_complex(a.dtype):
         raise DtypeError(f"histogram: elements must be real; got {a.aval}. Hint: jnp.abs(x).")
@@ -161,9 +164,9 @@ def edge_dtype(a: Any) -> np.dtype:
 
 
 @fused(static=("count",), name="histogram_bin_edges")
-def regular_edges(a: Any, ends: tuple | None, count: int) -> Any:
+def space_edges(a: Any, ends: tuple | None, count: int) -> Any:
     """Edges of bins of one width; of one that is 0, from half below to half above."""
-    dtype = edge_dtype(a)
+    dtype = choose_edge_dtype(a)
     if ends is None:
         ends = (min(a), max(a)) if a.size else (0, 1)
     low, high = (ops.convert(as_array(end), dtype) for end in ends)
@@ -173,11 +176,7 @@ def regular_edges(a: Any, ends: tuple | None, count: int) -> Any:
 
 
 def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
-    density: bool | None = None,
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
     """(counts, edges): how many elements, or how much weight, is in each bin; counts are floats.
 
@@ -196,27 +195,27 @@ def histogram(
                 f"histogram: weights must have the shape of a; got {weights.aval}, {a.aval}."
             )
     edges = histogram_bin_edges(a, bins, range, weights)
-    return in_bins(a, edges, weights, bool(density)), edges
+    return count_in_bins(a, edges, weights, bool(density)), edges
 
 
 @fused(static=("density",), name="histogram")
-def in_bins(a: Any, edges: Any, weights: Any, density: bool) -> Any:
+def count_in_bins(a: Any, edges: Any, weights: Any, density: bool) -> Any:
     """The counts of a histogram."""
     dtype = edges.dtype
     if weights is not None:
         dtype = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(dtype, weights)))
-    index = bin_of(layout.reshape(a, (a.size,)), edges)
+    index = find_bin(layout.reshape(a, (a.size,)), edges)
     exact = dtypes.default_int() if weights is None else dtype
-    counts = ops.convert(totals(index, weights, edges.size, exact)[1:], dtype)
+    counts = ops.convert(sum_at(index, weights, edges.size, exact)[1:], dtype)
     if not density:
         return counts
     return counts / (sum(counts) * diff(edges))
 
 
-def bin_of(x: Any, edges: Any) -> Any:
+def find_bin(x: Any, edges: Any) -> Any:
     """The number of each element's bin, from 1; 0 or one more where it is in none."""
-    x, edges = operands("histogram", x, edges, inexact=True, shaped=False)
-    found = halved(edges, x, "right")
+    x, edges = promote_operands("histogram", x, edges, inexact=True, shaped=False)
+    found = search_by_halving(edges, x, "right")
     return where(x == edges[-1], edges.size - 1, found)
 
 
@@ -251,21 +250,21 @@ def histogramdd(
             raise ShapeError(f"{op}: weights must be a vector of {n}; got {weights.aval}.")
     columns = zip(sample.T if n else [sample[:, 0]] * d, each, ranges, strict=True)
     edges = [histogram_bin_edges(x, b, r) for x, b, r in columns]
-    return in_cells(sample, tuple(edges), weights, bool(density)), edges
+    return count_in_cells(sample, tuple(edges), weights, bool(density)), edges
 
 
 @fused(static=("density",), name="histogramdd")
-def in_cells(sample: Any, edges: tuple, weights: Any, density: bool) -> Any:
+def count_in_cells(sample: Any, edges: tuple, weights: Any, density: bool) -> Any:
     """The counts of a histogram of several axes."""
     index = layout.full((sample.shape[0],), 0, INT32)
     for k, edge in enumerate(edges):  # cells outside of the grid surround it
-        index = index * (edge.size + 1) + bin_of(sample[:, k], edge)
+        index = index * (edge.size + 1) + find_bin(sample[:, k], edge)
     shape = [edge.size + 1 for edge in edges]
     if weights is None:
         dtype = dtypes.default_int()
     else:
         dtype = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(sample, weights)))
-    counts = layout.reshape(totals(index, weights, math.prod(shape), dtype), shape)
+    counts = layout.reshape(sum_at(index, weights, math.prod(shape), dtype), shape)
     counts = counts[(slice(1, -1),) * len(edges)]
     if not density:
         return counts
@@ -295,6 +294,6 @@ def histogram2d(
         )
     if not isinstance(bins, list | tuple):
         bins = [bins, bins]
-    points = stack(operands("histogram2d", x, y), 1)
+    points = stack(promote_operands("histogram2d", x, y), 1)
     counts, (edges_x, edges_y) = histogramdd(points, bins, range, weights, density)
     return counts, edges_x, edges_y

@@ -1,6 +1,6 @@
 """Reading by index: `x[...]`, `take` and their kin.
 
-What an index means is indexers.py's, writing by index updates.py's, making index arrays
+What an index means is index_plans.py's, writing by index updates.py's, making index arrays
 index_tricks.py's.
 """
 
@@ -18,16 +18,16 @@ from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy.fused import fused, kernel_for
-from weft.numpy.indexers import (
+from weft.numpy.index_plans import (
     Column,
+    IndexPlan,
     Key,
     Lookup,
-    Plan,
     Windows,
     check_lookups,
     check_places,
     check_values,
-    plan_for,
+    plan_index,
     split_index,
     static_key,
 )
@@ -37,8 +37,8 @@ from weft.numpy.promotion import (
     as_operand,
     axis_of,
     broadcast_shapes,
-    no_out,
-    operands,
+    promote_operands,
+    refuse_out,
 )
 from weft.options import config
 from weft.primitives import layout, slicing
@@ -46,12 +46,7 @@ from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
 from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
-from weft.primitives.indexing import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    fill_param,
-    gather,
-)
+from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, fill_param, gather
 from weft.primitives.layout import broadcast_in_dim, literal
 from weft.xla.array import ArrayImpl, host_view, put, retype_array
 from weft.xla.eager import EVAL
@@ -76,7 +71,7 @@ class Access(NamedTuple):
 PLAIN = Access()
 
 
-def access(
+def read_keywords(
     x: ShapedArray,
     mode: Any = None,
     fill_value: Any = None,
@@ -87,7 +82,7 @@ def access(
     """The keywords of a read or write of `x`, checked."""
     promises = indices_are_sorted or unique_indices
     if mode == "fill" and fill_value is None and wrap_negative_indices and not promises:
-        return filling(x.dtype)
+        return fill_access(x.dtype)
     found = None if mode is None else GatherScatterMode.from_any(mode)
     if found is GatherScatterMode.FILL_OR_DROP:
         fill_value = fill_param(fill_value, x.dtype)
@@ -102,7 +97,7 @@ def access(
 
 
 @functools.cache
-def filling(dtype: np.dtype) -> Access:
+def fill_access(dtype: np.dtype) -> Access:
     """The plain `fill` mode for arrays of a dtype."""
     return Access(GatherScatterMode.FILL_OR_DROP, fill_param(None, dtype), checked=False)
 
@@ -111,7 +106,7 @@ def filling(dtype: np.dtype) -> Access:
 
 
 def read(
-    x: Any, plan: Plan, arrays: Sequence[Any], how: Access = PLAIN, known: Sequence[bool] = ()
+    x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access = PLAIN, known: Sequence[bool] = ()
 ) -> Any:
     """What a plan asks for of `x`. `known` says which lookups are known not to be negative."""
     if plan.grown:
@@ -120,13 +115,13 @@ def read(
         if not plan.lookups:
             return read_slices(x, plan)
         if not plan.looked and not plan.grown and how.clamps:
-            return read_slices(dynamic_window(x, plan, arrays, known), plan, cut=True)
+            return read_slices(slice_dynamically(x, plan, arrays, known), plan, cut=True)
     windows = plan.windows
     if 0 in windows.shape:  # a window of nothing need not fit x, which may be empty too
         return layout.full(plan.shape, 0, x.dtype)
     out = gather(
         x,
-        index_vectors(windows, arrays, how.wrap_negative_indices, known),
+        make_index_vectors(windows, arrays, how.wrap_negative_indices, known),
         GatherDimensionNumbers(
             windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
         ),
@@ -139,7 +134,7 @@ def read(
     return layout.expand_dims(out, plan.new)
 
 
-def read_slices(x: Any, plan: Plan, cut: bool = False) -> Any:
+def read_slices(x: Any, plan: IndexPlan, cut: bool = False) -> Any:
     """The static slices of `x` that a plan asks for; with `cut`, x is that slice already."""
     part = plan.slices
     if not cut and not part.whole:
@@ -153,7 +148,7 @@ def read_slices(x: Any, plan: Plan, cut: bool = False) -> Any:
     return layout.expand_dims(x, plan.new) if plan.new else x
 
 
-def dynamic_window(x: Any, plan: Plan, arrays: Sequence[Any], known: Sequence[bool]) -> Any:
+def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], known: Sequence[bool]) -> Any:
     """The slice of `x` that a plan asks for whose lookups are scalars."""
     part = plan.slices
     if part.steps is not None:  # what is strided is known now
@@ -166,7 +161,7 @@ def dynamic_window(x: Any, plan: Plan, arrays: Sequence[Any], known: Sequence[bo
     sizes = list(part.sizes)
     for i, e in enumerate(plan.lookups):
         never_negative = i < len(known) and known[i]
-        starts[e.axis] = positions(arrays[e.array], e.size, not never_negative)
+        starts[e.axis] = wrap_positions(arrays[e.array], e.size, not never_negative)
         sizes[e.axis] = 1
     return dynamic_slice(x, starts, sizes, allow_negative_indices=False)
 
@@ -174,7 +169,7 @@ def dynamic_window(x: Any, plan: Plan, arrays: Sequence[Any], known: Sequence[bo
 # --- index vectors ----------------------------------------------------------------------------
 
 
-def positions(i: Any, size: int, wrap: bool) -> Any:
+def wrap_positions(i: Any, size: int, wrap: bool) -> Any:
     """Indices into an axis as int32 or int64; negative ones count from its end if `wrap`."""
     if isinstance(i, int):
         return i + size if wrap and i < 0 else i
@@ -194,7 +189,7 @@ def positions(i: Any, size: int, wrap: bool) -> Any:
     return select_where(lt(i, literal(0, target)), add(i, literal(size, target)), i)
 
 
-def index_vectors(
+def make_index_vectors(
     windows: Windows, arrays: Sequence[Any], wrap: bool, known: Sequence[bool] = ()
 ) -> Any:
     """The index vectors of windows: an array of shape (*batch, number of columns)."""
@@ -202,11 +197,11 @@ def index_vectors(
     for c in windows.columns:
         if c.array is not None:
             never_negative = c.array < len(known) and known[c.array]
-            found[c.array] = positions(arrays[c.array], c.size, wrap and not never_negative)
+            found[c.array] = wrap_positions(arrays[c.array], c.size, wrap and not never_negative)
     wide = any(typeof(i).dtype.itemsize == 8 for i in found.values() if not isinstance(i, int))
     dtype = np.dtype(np.int64 if wide else np.int32)
     columns = [
-        column(c, convert_index(found.get(c.array), dtype), windows.batch, dtype)
+        make_column(c, convert_index(found.get(c.array), dtype), windows.batch, dtype)
         for c in windows.columns
     ]
     if not columns:
@@ -219,7 +214,7 @@ def convert_index(i: Any, dtype: np.dtype) -> Any:
     return i if i is None or isinstance(i, int) else convert(i, dtype)
 
 
-def column(c: Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> Any:
+def make_column(c: Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> Any:
     """One entry of each index vector."""
     shape = (*batch, 1)
     if c.array is None and not c.step:
@@ -291,22 +286,22 @@ def read_traced(x: Any, index: Any, how: Access) -> Any:
     aval = x.aval
     key = static_key(index) if how.wrap_negative_indices else None
     if key is not None:
-        plan = plan_for(aval, key)
+        plan = plan_index(aval, key)
         if not plan.inside and how.checked:
             check_places(aval, plan)
         return read(x, plan, (), how)
     key, arrays = split_index(aval, index)
     if not how.wrap_negative_indices:
-        key, arrays = arrays_only(key, arrays)
-    plan, known = checked_plan(aval, key, arrays, how)
+        key, arrays = move_numbers(key, arrays)
+    plan, known = check_plan(aval, key, arrays, how)
     return read(x, plan, arrays, how, known)
 
 
-def checked_plan(
+def check_plan(
     x: ShapedArray, key: Key, arrays: Sequence[Any], how: Access
-) -> tuple[Plan, Sequence[bool]]:
+) -> tuple[IndexPlan, Sequence[bool]]:
     """The plan for a key, its bounds checked, and which arrays are known not to be negative."""
-    plan = plan_for(x, key)
+    plan = plan_index(x, key)
     if not how.checked:
         return plan, ()
     check_places(x, plan)
@@ -318,16 +313,16 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
     aval = x.aval
     key = static_key(index) if how.wrap_negative_indices else None
     if key is not None:
-        plan = plan_for(aval, key)
+        plan = plan_index(aval, key)
         if not plan.inside and how.checked:
             check_places(aval, plan)
         if plan.inside or how.clamps:
             return read_slices_eagerly(x, key, plan, name or (aval, key))
-    found = masked(x, index)
+    found = read_masked(x, index)
     if found is not None:
         return found
-    key, arrays = arrays_only(*split_index(aval, index))
-    plan, _ = checked_plan(aval, key, arrays, how)
+    key, arrays = move_numbers(*split_index(aval, index))
+    plan, _ = check_plan(aval, key, arrays, how)
     kernel = _KERNELS.get((aval, key, how))
     if kernel is None:
 
@@ -338,7 +333,7 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
     return kernel(x, *arrays)
 
 
-def arrays_only(key: Key, arrays: Sequence[Any]) -> tuple[Key, list]:
+def move_numbers(key: Key, arrays: Sequence[Any]) -> tuple[Key, list]:
     """The same index with its numbers among the arrays, so that programs do not depend on them."""
     scalar = typeof(0)
     rest = iter(arrays)
@@ -351,7 +346,7 @@ def arrays_only(key: Key, arrays: Sequence[Any]) -> tuple[Key, list]:
     return tuple(scalar if type(k) is int else k for k in key), out
 
 
-def read_slices_eagerly(x: Any, key: Key, plan: Plan, name: tuple) -> Any:
+def read_slices_eagerly(x: Any, key: Key, plan: IndexPlan, name: tuple) -> Any:
     """A static index now: by a program of its own if hot, else by one that takes the starts."""
     aval = x.aval
     part = plan.slices
@@ -386,25 +381,25 @@ def read_slices_eagerly(x: Any, key: Key, plan: Plan, name: tuple) -> Any:
     return kernel(x, *[part.starts[i] for i in moving])
 
 
-def is_mask(index: Any) -> bool:
+def is_known_mask(index: Any) -> bool:
     """Whether an index is a mask whose values are known."""
     kind = type(index)
     return (kind is ArrayImpl or kind is np.ndarray) and index.dtype == bool and index.ndim > 0
 
 
-def masked(x: Any, index: Any) -> Any:
+def read_masked(x: Any, index: Any) -> Any:
     """x[index] on the host: the size depends on values, so each would need a program of its own.
 
     None where x is not on the host, or the index has no masks, or other arrays too.
     """
     items = index if isinstance(index, tuple) else (index,)
-    if not any(map(is_mask, items)) or x._sharding._device_assignment[0].platform != "cpu":
+    if not any(map(is_known_mask, items)) or x._sharding._device_assignment[0].platform != "cpu":
         return None
     entries = []
     for i in items:
-        if not is_mask(i) and not (i is None or i is Ellipsis or type(i) in (int, slice)):
+        if not is_known_mask(i) and not (i is None or i is Ellipsis or type(i) in (int, slice)):
             return None
-        entries.append(np.asarray(i) if is_mask(i) else i)
+        entries.append(np.asarray(i) if is_known_mask(i) else i)
     try:
         found = host_view(x)[tuple(entries)]
     except (IndexError, TypeError):  # the other way has better words for it
@@ -416,7 +411,7 @@ def masked(x: Any, index: Any) -> Any:
 # --- functions --------------------------------------------------------------------------------
 
 
-def integer_indices(op: str, indices: Any) -> Any:
+def check_integer_indices(op: str, indices: Any) -> Any:
     """The indices of a function, of an integer dtype."""
     indices = as_operand(op, indices)
     if not dtypes.is_integer(typeof(indices).dtype):
@@ -441,24 +436,29 @@ def take(
     lowest integer), but an error where it is known when written; "clip" the nearest element, also
     for negative indices; "wrap" counts around.
 
+    Args:
+      unique_indices: a promise that no index occurs twice.
+      indices_are_sorted: a promise that indices ascend.
+      fill_value: what places out of bounds give.
+
     >>> import weft.numpy as jnp
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
     """
-    no_out("take", out)
+    refuse_out("take", out)
     a = as_array(a, "take")
     if mode == "raise":
         raise NotImplementedError(
             "take: mode must be None, 'fill', 'clip' or 'wrap'; got 'raise', which traced values "
             "cannot do. Hint: mode=None raises where indices are known."
         )
-    indices = integer_indices("take", indices)
+    indices = check_integer_indices("take", indices)
     if axis is None:
         a, axis = layout.reshape(a, (a.size,)), 0
     axis = axis_of("take", axis, a.ndim)
     if mode == "wrap":
         indices = around(indices, a.shape[axis])
-    how = access(
+    how = read_keywords(
         a.aval,
         None if mode == "wrap" else mode or "fill",
         fill_value,
@@ -486,7 +486,7 @@ def around(i: Any, size: int) -> Any:
     )
 
 
-class Along(NamedTuple):
+class AlongAxis(NamedTuple):
     """How arr and indices of `take_along_axis` go together.
 
     `squeezed` axes of arr are of size 1 and read at 0; `dims` are for arr and indices without the
@@ -498,7 +498,7 @@ class Along(NamedTuple):
     sizes: tuple[int, ...]
 
 
-def along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> Along:
+def plan_along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> AlongAxis:
     """The windows of `take_along_axis`."""
     if x.ndim != i.ndim:
         raise ShapeError(f"{op}: arr and indices must have equal ranks; got {x} and {i}.")
@@ -525,14 +525,14 @@ def along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> Along:
     dims = GatherDimensionNumbers(
         tuple(offset), tuple(sorted(collapsed)), (axis,), tuple(batching), tuple(index_batching)
     )
-    return Along((*shape, 1), dims, tuple(sizes))
+    return AlongAxis((*shape, 1), dims, tuple(sizes))
 
 
 @fused(static=("axis", "how"))
-def taken_along(arr: Any, indices: Any, axis: int, how: Access) -> Any:
+def take_planned(arr: Any, indices: Any, axis: int, how: Access) -> Any:
     """`take_along_axis` for checked arguments."""
-    found = along("take_along_axis", arr.aval, indices.aval, axis)
-    i = positions(indices, arr.shape[axis], how.wrap_negative_indices)
+    found = plan_along("take_along_axis", arr.aval, indices.aval, axis)
+    i = wrap_positions(indices, arr.shape[axis], how.wrap_negative_indices)
     i = layout.reshape(i, found.indices_shape)
     return gather(arr, i, found.dims, found.sizes, mode=how.mode, fill_value=how.fill_value)
 
@@ -551,6 +551,10 @@ def take_along_axis(
 
     `arr` and `indices` broadcast together along the other axes. `mode` as in `take`.
 
+    Args:
+      fill_value: what places out of bounds give, as in `take`.
+      wrap_negative_indices: whether negative indices count from the end, as by default.
+
     >>> import weft.numpy as jnp
     >>> x = jnp.array([[3, 1, 2]])
     >>> jnp.take_along_axis(x, jnp.array([[1, 2, 0]]), axis=1)
@@ -558,15 +562,15 @@ def take_along_axis(
     """
     op = "take_along_axis"
     arr = as_array(arr, op)
-    indices = as_array(integer_indices(op, indices), op)
+    indices = as_array(check_integer_indices(op, indices), op)
     if axis is None:
         arr, axis = layout.reshape(arr, (arr.size,)), 0
     axis = axis_of(op, axis, arr.ndim)
     wrap = True if wrap_negative_indices is None else wrap_negative_indices
-    how = access(arr.aval, mode or "fill", fill_value, wrap_negative_indices=wrap)
+    how = read_keywords(arr.aval, mode or "fill", fill_value, wrap_negative_indices=wrap)
     if mode is None and arr.ndim == indices.ndim:
         check_known(arr.aval, axis, indices)
-    return taken_along(arr, indices, axis, how)
+    return take_planned(arr, indices, axis, how)
 
 
 def check_known(x: ShapedArray, axis: int, indices: Any) -> None:
@@ -575,7 +579,7 @@ def check_known(x: ShapedArray, axis: int, indices: Any) -> None:
         check_values(x, Lookup(axis, 0, indices.shape, x.shape[axis]), indices)
 
 
-def stretch(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_last(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` broadcast to a shape."""
     return broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
 
@@ -585,10 +589,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
     `mode` "raise" needs known indices; "wrap" and "clip" bring the others inside.
     """
-    no_out("choose", out)
-    a = as_array(integer_indices("choose", a), "choose")
+    refuse_out("choose", out)
+    a = as_array(check_integer_indices("choose", a), "choose")
     arrays = list(choices) if isinstance(choices, list | tuple) else list(slicing.unstack(choices))
-    arrays = operands("choose", *[as_array(c, "choose") for c in arrays], shaped=False)
+    arrays = promote_operands("choose", *[as_array(c, "choose") for c in arrays], shaped=False)
     n = len(arrays)
     if mode == "raise":
         known = (
@@ -608,6 +612,6 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}.")
     shape = broadcast_shapes(a.shape, *[c.shape for c in arrays])
-    stacked = slicing.stack([stretch(c, shape) for c in arrays], 0)
-    index = layout.expand_dims(stretch(a, shape), (0,))
-    return layout.squeeze(taken_along(stacked, index, 0, PLAIN), (0,))
+    stacked = slicing.stack([broadcast_last(c, shape) for c in arrays], 0)
+    index = layout.expand_dims(broadcast_last(a, shape), (0,))
+    return layout.squeeze(take_planned(stacked, index, 0, PLAIN), (0,))

@@ -15,7 +15,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.numpy import reductions
+from weft.numpy import reductions, systems
 from weft.numpy.choice import isnan, where
 from weft.numpy.elementwise import abs, power
 from weft.numpy.fused import fused
@@ -26,28 +26,15 @@ from weft.numpy.products import cross as cross_of
 from weft.numpy.products import matmul, tensordot, vecdot
 from weft.numpy.products import outer as outer_of
 from weft.numpy.products import trace as trace_of
-from weft.numpy.promotion import as_array, as_inexact, axes_of, operands
+from weft.numpy.promotion import as_array, as_inexact, axes_of, promote_operands
 from weft.numpy.reductions import any, square_size, sum
 from weft.numpy.sorting import sort
-from weft.numpy.systems import (
-    HALF_TOO,
-    determinant,
-    epsilon_of,
-    hermitian_svd,
-    inverse,
-    kept_values,
-    least_squares,
-    log_determinant,
-    matrices,
-    residual,
-    solution,
-)
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import eigen, factorizations
-from weft.primitives import linalg as systems
+from weft.primitives import linalg as stacked
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
-from weft.util import list_public
+from weft.util import check_option, list_public
 
 __all__ = [
     "cholesky",
@@ -106,19 +93,21 @@ def solve(a: Any, b: Any) -> Any:
     >>> print(jnp.linalg.solve(jnp.array([[2., 1.], [1., 3.]]), jnp.array([3., 4.])))
     [1. 1.]
     """
-    return solution("solve", a, b)
+    return systems.solve_operands("solve", a, b)
 
 
 @fused
 def inv(a: Any) -> Any:
     """The inverses of square matrices; inf or NaN where there is none. Prefer `solve`."""
-    return inverse(matrices("inv", a, square=True))
+    return systems.invert(systems.check_matrices("inv", a, square=True))
 
 
 @fused(name="lstsq")
-def least(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+def lstsq_of_columns(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
     """`lstsq`, with the residuals of all columns."""
-    a, b = operands("lstsq", as_array(a, "lstsq"), as_array(b, "lstsq"), inexact=True, shaped=False)
+    a, b = promote_operands(
+        "lstsq", as_array(a, "lstsq"), as_array(b, "lstsq"), inexact=True, shaped=False
+    )
     check_matrix("lstsq", a.aval)
     if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         raise ShapeError(
@@ -126,11 +115,11 @@ def least(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
             f"got {a.aval}, {b.aval}. Hint: weft.vmap(jnp.linalg.lstsq) for a batch."
         )
     columns = to_column(b) if b.ndim == 1 else b
-    cutoff = epsilon_of(a) * builtins.max(*a.shape) if rcond is None else rcond
-    cutoff = where(as_array(cutoff) < 0, epsilon_of(a), cutoff)
-    x, s = least_squares(a, columns, cutoff, False)
-    rank = sum(kept_values(s, cutoff), -1)
-    rest = residual(a, x, columns)
+    cutoff = systems.find_epsilon(a) * builtins.max(*a.shape) if rcond is None else rcond
+    cutoff = where(as_array(cutoff) < 0, systems.find_epsilon(a), cutoff)
+    x, s = systems.solve_least_squares(a, columns, cutoff, False)
+    rank = sum(systems.find_kept_values(s, cutoff), -1)
+    rest = systems.compute_residual(a, x, columns)
     return reshape(x, (*x.shape[:-1], *b.shape[1:])), rest, rank, s
 
 
@@ -149,7 +138,7 @@ def lstsq(
     >>> print(jnp.round(x), jnp.round(residuals), rank)
     [4.] [26.] 1
     """
-    x, rest, rank, s = least(a, b, rcond)
+    x, rest, rank, s = lstsq_of_columns(a, b, rcond)
     m, n = as_array(a).shape
     if numpy_resid and (m <= n or int(rank) < n):
         rest = rest[:0]
@@ -164,14 +153,14 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     10 * eps * max(m, n), are taken for 0. `hermitian` uses eigenvalues. Differentiable where the
     rank does not change.
     """
-    a = matrices("pinv", a, square=hermitian)
-    rtol = only_one("pinv", rtol=rtol, rcond=rcond)
+    a = systems.check_matrices("pinv", a, square=hermitian)
+    rtol = choose_one("pinv", rtol=rtol, rcond=rcond)
     if rtol is None:
-        rtol = 10.0 * builtins.max(*a.shape[-2:]) * epsilon_of(a)
-    return least_squares(a, None, rtol, bool(hermitian))[0]
+        rtol = 10.0 * builtins.max(*a.shape[-2:]) * systems.find_epsilon(a)
+    return systems.solve_least_squares(a, None, rtol, bool(hermitian))[0]
 
 
-def only_one(op: str, **named: Any) -> Any:
+def choose_one(op: str, **named: Any) -> Any:
     """The one of two arguments that is given, or None."""
     given = {k: x for k, x in named.items() if x is not None}
     if len(given) > 1:
@@ -198,7 +187,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 @fused(static=("axes",), name="tensorsolve")
-def tensorsolve_over(a: Any, b: Any, axes: tuple[int, ...]) -> Any:
+def tensorsolve_axes(a: Any, b: Any, axes: tuple[int, ...]) -> Any:
     """`tensorsolve`, its axes in one form."""
     x, y = as_array(a, "tensorsolve"), as_array(b, "tensorsolve")
     axes = axes_of("tensorsolve", axes, x.ndim)
@@ -209,7 +198,8 @@ def tensorsolve_over(a: Any, b: Any, axes: tuple[int, ...]) -> Any:
             "tensorsolve: a must have the shape of b followed by axes of as many elements, once "
             f"axes {axes} are moved to its end; got {x.aval}, {y.aval}."
         )
-    return reshape(solution("tensorsolve", reshape(x, (n, n)), reshape(y, (n,))), shape)
+    x, y = reshape(x, (n, n)), reshape(y, (n,))
+    return reshape(systems.solve_operands("tensorsolve", x, y), shape)
 
 
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
@@ -217,7 +207,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
     `axes` of a are moved to its end first.
     """
-    return tensorsolve_over(a, b, () if axes is None else tuple(axes))
+    return tensorsolve_axes(a, b, () if axes is None else tuple(axes))
 
 
 # --- determinants, powers, ranks ------------------------------------------------------------
@@ -230,8 +220,8 @@ def det(a: Any) -> Any:
     Derivatives hold for singular matrices too.
     """
     x = as_inexact("det", a)
-    check_matrix("det", x.aval, True, HALF_TOO)
-    return determinant(x)
+    check_matrix("det", x.aval, True, systems.HALF_TOO)
+    return systems.compute_determinant(x)
 
 
 @fused(static=("method",))
@@ -242,10 +232,9 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     complex matrices, and 0 for singular ones, whose logarithm is -inf. `method` is "lu", the
     default, or "qr".
     """
-    if method not in (None, "lu", "qr"):
-        raise ValueError(f"slogdet: method must be None, 'lu' or 'qr'; got {method!r}.")
-    x = matrices("slogdet", a, square=True)
-    return SlogdetResult(*log_determinant(x, method == "qr"))
+    check_option("slogdet", "method", method, None, "lu", "qr")
+    x = systems.check_matrices("slogdet", a, square=True)
+    return SlogdetResult(*systems.compute_log_determinant(x, method == "qr"))
 
 
 @fused(static=("n",))
@@ -276,14 +265,14 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     or 0 if all of it is 0.
     """
     x = as_inexact("matrix_rank", M)
-    rtol = only_one("matrix_rank", rtol=rtol, tol=tol)
+    rtol = choose_one("matrix_rank", rtol=rtol, tol=tol)
     if x.ndim < 2:
         return sum(any(x != 0))
     check_matrix("matrix_rank", x.aval, hermitian)
     if rtol is None:
-        rtol = builtins.max(*x.shape[-2:]) * epsilon_of(x)
+        rtol = builtins.max(*x.shape[-2:]) * systems.find_epsilon(x)
     s = -sort(-abs(eigvalsh(x))) if hermitian else svdvals(x)
-    return sum(kept_values(s, rtol), -1)
+    return sum(systems.find_kept_values(s, rtol), -1)
 
 
 @fused(static=("p",))
@@ -292,14 +281,14 @@ def cond(x: Any, p: Any = None) -> Any:
 
     For p None or 2, and -2, it is a quotient of singular values, and x need not be square.
     """
-    a = matrices("cond", x, square=p not in (None, 2, -2))
+    a = systems.check_matrices("cond", x, square=p not in (None, 2, -2))
     if not a.size:
         raise ShapeError(f"cond: matrices must not be empty; got {a.aval}.")
     if p in (None, 2, -2):
         s = svdvals(a)
         r = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     else:
-        r = matrix_norm(a, ord=p) * matrix_norm(inverse(a), ord=p)
+        r = matrix_norm(a, ord=p) * matrix_norm(systems.invert(a), ord=p)
     return where(isnan(r) & ~any(isnan(a), (-2, -1)), math.inf, r)
 
 
@@ -318,8 +307,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     [[2. 0.]
      [1. 2.]]
     """
-    x = matrices("cholesky", a, square=True)
-    out = systems.cholesky(x, symmetrize_input=symmetrize_input)
+    x = systems.check_matrices("cholesky", a, square=True)
+    out = stacked.cholesky(x, symmetrize_input=symmetrize_input)
     return adjoint(out) if upper else out
 
 
@@ -330,20 +319,18 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     `mode` is "reduced" (Q has min(m, n) columns), "complete" (m columns), "r" (R alone) or "raw"
     (R over Householder reflections, transposed, and their taus).
     """
-    x = matrices("qr", a)
+    x = systems.check_matrices("qr", a)
+    check_option("qr", "mode", mode, "reduced", "complete", "r", "raw")
     if mode == "raw":
         factors, taus = factorizations.geqrf(x)
         return QRResult(swap(factors), taus)
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw'; got {mode!r}.")
     q, r = factorizations.qr(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 
-def lower_triangle(op: str, UPLO: str | None) -> bool:
+def reads_lower(op: str, UPLO: str | None) -> bool:
     """Which triangle UPLO names."""
-    if UPLO not in (None, "L", "U"):
-        raise ValueError(f"{op}: UPLO must be 'L', 'U' or None; got {UPLO!r}.")
+    check_option(op, "UPLO", UPLO, "L", "U", None)
     return UPLO != "U"
 
 
@@ -358,17 +345,20 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     >>> print(jnp.linalg.eigh(jnp.array([[2., 1.], [1., 2.]])).eigenvalues)
     [1. 3.]
     """
-    lower = lower_triangle("eigh", UPLO)
-    x = matrices("eigh", a, square=True)
+    lower = reads_lower("eigh", UPLO)
+    x = systems.check_matrices("eigh", a, square=True)
     v, w = eigen.eigh(x, lower=lower, symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 
 
 @fused(static=("UPLO", "symmetrize_input"))
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """The eigenvalues, ascending, of Hermitian matrices: those of `eigh`."""
-    lower = lower_triangle("eigvalsh", UPLO)
-    x = matrices("eigvalsh", a, square=True)
+    """The eigenvalues, ascending, of Hermitian matrices: those of `eigh`.
+
+    `symmetrize_input` is as in `eigh`.
+    """
+    lower = reads_lower("eigvalsh", UPLO)
+    x = systems.check_matrices("eigvalsh", a, square=True)
     return eigen.eigh(x, lower=lower, symmetrize_input=symmetrize_input)[1]
 
 
@@ -378,14 +368,14 @@ def eig(a: Any) -> EigResult:
 
     Eigenvectors have norm 1 and no derivative; `lax.linalg.eig` has one that must be asked for.
     """
-    x = matrices("eig", a, square=True)
+    x = systems.check_matrices("eig", a, square=True)
     return EigResult(*eigen.eig(x, compute_left_eigenvectors=False))
 
 
 @fused
 def eigvals(a: Any) -> Any:
     """The eigenvalues of a (..., n, n), complex, in LAPACK's order."""
-    x = matrices("eigvals", a, square=True)
+    x = systems.check_matrices("eigvals", a, square=True)
     return eigen.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
@@ -403,18 +393,17 @@ def svd(
     Without `full_matrices`, U has min(m, n) columns, and Vh as many rows. `hermitian` uses
     eigenvalues. `subset_by_index` asks for singular values start to stop alone.
     """
-    x = matrices("svd", a, square=hermitian)
+    x = systems.check_matrices("svd", a, square=hermitian)
     if hermitian and subset_by_index is not None:
         raise NotImplementedError(
             f"svd: subset_by_index must be None for hermitian=True; got {subset_by_index}."
         )
     if hermitian:
-        return SVDResult(*hermitian_svd(x)) if compute_uv else -sort(-abs(eigvalsh(x)))
+        if not compute_uv:
+            return -sort(-abs(eigvalsh(x)))
+        return SVDResult(*systems.compute_hermitian_svd(x))
     out = eigen.svd(
-        x,
-        full_matrices=full_matrices,
-        compute_uv=compute_uv,
-        subset_by_index=subset_by_index,
+        x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
     return SVDResult(*out) if compute_uv else out
 
@@ -422,7 +411,7 @@ def svd(
 @fused
 def svdvals(x: Any, /) -> Any:
     """The singular values of matrices, descending."""
-    return eigen.svd(matrices("svdvals", x), compute_uv=False)
+    return eigen.svd(systems.check_matrices("svdvals", x), compute_uv=False)
 
 
 # --- products -------------------------------------------------------------------------------
@@ -431,17 +420,17 @@ def svdvals(x: Any, /) -> Any:
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     """The product of matrices in the order that takes the fewest multiplications.
 
-    The first and the last may be vectors: a row and a column.
+    The first and the last may be vectors: a row and a column. `precision` is as in `jnp.dot`.
 
     >>> import weft.numpy as jnp
     >>> jnp.linalg.multi_dot([jnp.ones((100, 2)), jnp.ones((2, 100)), jnp.ones(100)]).shape
     (100,)
     """
-    return chained(tuple(arrays), precision)
+    return multiply_chain(tuple(arrays), precision)
 
 
 @fused(static=("precision",), name="multi_dot")
-def chained(arrays: tuple, precision: Any) -> Any:
+def multiply_chain(arrays: tuple, precision: Any) -> Any:
     """`multi_dot`."""
     xs = [as_array(x, "multi_dot") for x in arrays]
     ends = {0, len(xs) - 1}
@@ -458,7 +447,7 @@ def chained(arrays: tuple, precision: Any) -> Any:
         raise ShapeError(f"multi_dot: neighbours must fit as factors; got {avals}.")
     first = 1 if xs[0].ndim == 1 else xs[0].shape[0]
     last = 1 if xs[-1].ndim == 1 else xs[-1].shape[1]
-    splits = best_splits((first, *sizes, last))
+    splits = find_best_splits((first, *sizes, last))
 
     def multiply(i: int, j: int) -> Any:
         if i == j:
@@ -469,7 +458,7 @@ def chained(arrays: tuple, precision: Any) -> Any:
     return multiply(0, len(xs) - 1)
 
 
-def best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+def find_best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     """Where to split each chain of matrices, matrix i being sizes[i] by sizes[i + 1].
 
     Source: Cormen et al., "Introduction to Algorithms", section 14.2.
@@ -539,13 +528,13 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     x = as_inexact("norm", x)
     axes = axes_of("norm", axis, x.ndim)
     if (ord is None and axis is None) or len(axes) == 1:
-        return vector_norms("norm", x, axes, 2 if ord is None else ord, keepdims)
+        return compute_vector_norms("norm", x, axes, 2 if ord is None else ord, keepdims)
     if len(axes) != 2:
         raise ShapeError(
             "norm: there must be one axis, for vectors, or two, for matrices; "
             f"got axis {axis} of {x.aval}. Hint: jnp.linalg.vector_norm."
         )
-    return matrix_norms("norm", x, axes, "fro" if ord is None else ord, keepdims)
+    return compute_matrix_norms("norm", x, axes, "fro" if ord is None else ord, keepdims)
 
 
 @fused(static=("axis", "keepdims", "ord"))
@@ -553,7 +542,7 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     """The norms of the elements along axes, taken for one vector; `ord` as in `norm`."""
     x = as_inexact("vector_norm", x)
     axes = axes_of("vector_norm", axis, x.ndim)
-    return vector_norms("vector_norm", x, axes, 2 if ord is None else ord, keepdims)
+    return compute_vector_norms("vector_norm", x, axes, 2 if ord is None else ord, keepdims)
 
 
 @fused(static=("keepdims", "ord"))
@@ -563,10 +552,10 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     if x.ndim < 2:
         raise ShapeError(f"matrix_norm: x must hold matrices (..., m, n); got {x.aval}.")
     axes = (x.ndim - 2, x.ndim - 1)
-    return matrix_norms("matrix_norm", x, axes, "fro" if ord is None else ord, keepdims)
+    return compute_matrix_norms("matrix_norm", x, axes, "fro" if ord is None else ord, keepdims)
 
 
-def vector_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
+def compute_vector_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
     """Norms over axes."""
     if isinstance(ord, str):
         raise ValueError(f"{op}: ord must be a number for vectors; got {ord!r}. Hint: jnp.inf.")
@@ -583,10 +572,10 @@ def vector_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepdims: boo
     return power(sum(power(abs(x), ord), axes, keepdims=keepdims), 1 / ord)
 
 
-def matrix_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
+def compute_matrix_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
     """Norms over two axes, of rows and of columns."""
     if ord == "fro":
-        return vector_norms(op, x, axes, 2, keepdims)
+        return compute_vector_norms(op, x, axes, 2, keepdims)
     row, column = axes
     if ord in (1, -1, math.inf, -math.inf):
         summed, chosen = (column, row) if math.isinf(ord) else (row, column)

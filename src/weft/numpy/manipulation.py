@@ -26,8 +26,9 @@ from weft.numpy.promotion import (
     axes_of,
     axis_of,
     broadcast_shapes,
-    no_out,
-    operands,
+    check_axes_number,
+    promote_operands,
+    refuse_out,
     shape_of,
 )
 from weft.primitives import layout, slicing
@@ -51,15 +52,15 @@ def as_arrays(op: str, xs: Any) -> list:
     return [as_array(x, op) for x in xs]
 
 
-def promoted(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
+def convert_together(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
     """Arrays in their common dtype, or in `dtype`."""
     if dtype is None:
-        return operands(op, *xs, shaped=False)
+        return promote_operands(op, *xs, shaped=False)
     found = dtypes.check_user_dtype(dtype, op)
     return [convert(x, found) for x in xs]
 
 
-def concrete_int(op: str, x: Any, what: str) -> int:
+def require_int(op: str, x: Any, what: str) -> int:
     """A number that has to be known when the program is written."""
     if type(x) is int:
         return x
@@ -72,11 +73,11 @@ def concrete_int(op: str, x: Any, what: str) -> int:
         raise ShapeError(f"{op}: {what} must be an integer; got {x!r}.") from None
 
 
-def sizes_of(op: str, shape: Any) -> tuple[int, ...]:
+def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of numbers, -1 among them or not; one number is a shape of one axis."""
     if isinstance(shape, list | tuple) or np.ndim(shape) == 1:
-        return tuple([concrete_int(op, n, "a size") for n in shape])
-    return (concrete_int(op, shape, "a size"),)
+        return tuple([require_int(op, n, "a size") for n in shape])
+    return (require_int(op, shape, "a size"),)
 
 
 # --- one array under another shape ------------------------------------------------------------
@@ -85,13 +86,13 @@ def sizes_of(op: str, shape: Any) -> tuple[int, ...]:
 _SHAPES: dict[tuple[ShapedArray, Any], tuple[int, ...]] = {}
 
 
-def resolved_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
+def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
     """The shape that `shape` asks for, -1 replaced by what is left."""
     try:
         return _SHAPES[x, shape]
     except (KeyError, TypeError):
         pass
-    out = sizes_of("reshape", shape)
+    out = read_sizes("reshape", shape)
     unknown = [i for i, n in enumerate(out) if n == -1]
     if len(unknown) > 1:
         raise ShapeError(f"reshape: at most one size may be -1; got {out}.")
@@ -117,7 +118,7 @@ def reshape(
 ) -> Any:
     """Give an array another shape of equal size; one size may be -1.
 
-    `order` is "C" (row-major) or "F" (column-major).
+    `order` is "C" (row-major) or "F" (column-major). `out_sharding` has no effect.
 
     >>> import weft.numpy as jnp
     >>> jnp.reshape(jnp.arange(6), (2, -1))
@@ -125,7 +126,7 @@ def reshape(
            [3, 4, 5]], dtype=int32)
     """
     a = as_array(a, "reshape")
-    sizes = resolved_shape(a.aval, shape)
+    sizes = resolve_shape(a.aval, shape)
     if order == "F":
         axes = tuple(range(a.ndim))[::-1]
         back = tuple(range(len(sizes)))[::-1]
@@ -140,7 +141,7 @@ def reshape(
 
 @of_keys
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """All elements along one axis."""
+    """All elements along one axis; `out_sharding` has no effect."""
     return reshape(as_array(a, "ravel"), (-1,), order)
 
 
@@ -170,8 +171,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
 def matrix_transpose(x: Any, /) -> Any:
     """Swap the last two axes."""
     x = as_array(x, "matrix_transpose")
-    if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose: needs at least two axes; got {x.aval}.")
+    check_axes_number("matrix_transpose", x, 2)
     return swapaxes(x, -2, -1)
 
 
@@ -233,7 +233,7 @@ def expand_dims(a: Any, axis: Axes) -> Any:
     return layout.expand_dims(a, axes_of("expand_dims", axis, typeof(a).ndim + count))
 
 
-def atleast(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
+def add_axes(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
     """Each array with axes added by `grow`: one result for one array, else a list."""
     if not arys:
         return []
@@ -244,12 +244,12 @@ def atleast(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
 @of_keys
 def atleast_1d(*arys: Any) -> Any:
     """Give a scalar an axis; arrays stay as they are."""
-    return atleast("atleast_1d", arys, lambda x: x if x.ndim else layout.expand_dims(x, (0,)))
+    return add_axes("atleast_1d", arys, lambda x: x if x.ndim else layout.expand_dims(x, (0,)))
 
 
 def atleast_2d(*arys: Any) -> Any:
     """Add axes in front until there are two."""
-    return atleast(
+    return add_axes(
         "atleast_2d", arys, lambda x: layout.expand_dims(x, range(builtins.max(0, 2 - x.ndim)))
     )
 
@@ -257,16 +257,15 @@ def atleast_2d(*arys: Any) -> Any:
 def atleast_3d(*arys: Any) -> Any:
     """Add axes until there are three: a vector becomes (1, n, 1), a matrix (m, n, 1)."""
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
-    return atleast("atleast_3d", arys, lambda x: layout.expand_dims(x, new.get(x.ndim, ())))
+    return add_axes("atleast_3d", arys, lambda x: layout.expand_dims(x, new.get(x.ndim, ())))
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices along two axes, as the last axis of the result."""
     a = as_array(a, "diagonal")
-    if a.ndim < 2:
-        raise ShapeError(f"diagonal: needs at least two axes; got {a.aval}.")
+    check_axes_number("diagonal", a, 2)
     i, j = axes_of("diagonal", (axis1, axis2), a.ndim)
-    offset = concrete_int("diagonal", offset, "offset")
+    offset = require_int("diagonal", offset, "offset")
     a = moveaxis(a, (i, j), (-2, -1))
     *batch, m, n = a.shape
     count = builtins.max(0, builtins.min(m + builtins.min(offset, 0), n - builtins.max(offset, 0)))
@@ -283,7 +282,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 @of_keys
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
-    """Repeat an array along new axes in front and along axes of size 1, to `shape`."""
+    """Repeat an array along new axes in front and along axes of size 1, to `shape`.
+
+    `out_sharding` has no effect.
+    """
     if type(array) not in NUMBERS:
         array = as_array(array, "broadcast_to")
     aval = typeof(array)
@@ -319,10 +321,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     Array([0., 0., 1.], dtype=float32)
     """
     parts = as_arrays("concatenate", arrays)
-    return joined("concatenate", parts, axis, dtype)
+    return join_arrays("concatenate", parts, axis, dtype)
 
 
-def joined(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = None) -> Any:
+def join_arrays(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = None) -> Any:
     """Arrays in their common dtype, one after another along an axis."""
     if not parts:
         raise ShapeError(f"{op}: needs at least one array; got none.")
@@ -335,19 +337,19 @@ def joined(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = None) -
     if any(x.ndim != parts[0].ndim for x in parts) or any(r != rest[0] for r in rest):
         listed = ", ".join(str(x.aval) for x in parts)
         raise ShapeError(f"{op}: shapes must be equal but for axis {axis}; got {listed}.")
-    return slicing.concatenate(promoted(op, parts, dtype), axis)
+    return slicing.concatenate(convert_together(op, parts, dtype), axis)
 
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     """Join arrays along an axis they have: `concatenate` under the array standard's name."""
-    return joined("concat", as_arrays("concat", arrays), axis)
+    return join_arrays("concat", as_arrays("concat", arrays), axis)
 
 
 @of_keys
 @fused(static=("axis", "out", "dtype"))
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Join arrays of one shape along a new axis."""
-    no_out("stack", out)
+    refuse_out("stack", out)
     parts = as_arrays("stack", arrays)
     if not parts:
         raise ShapeError("stack: needs at least one array; got none.")
@@ -355,14 +357,14 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     if any(x.shape != parts[0].shape for x in parts):
         listed = ", ".join(str(x.aval) for x in parts)
         raise ShapeError(f"stack: shapes must be equal; got {listed}.")
-    return slicing.stack(promoted("stack", parts, dtype), axis)
+    return slicing.stack(convert_together("stack", parts, dtype), axis)
 
 
 @of_keys
 @fused(static=("dtype",))
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays as rows: along the first axis, vectors standing for one row each."""
-    return joined("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
+    return join_arrays("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
 
 
 @of_keys
@@ -370,13 +372,13 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays side by side: along the second axis, vectors along their only one."""
     parts = [atleast_1d(x) for x in as_arrays("hstack", tup)]
-    return joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+    return join_arrays("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
 @fused(static=("dtype",))
 def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Join arrays in depth: along the third axis."""
-    return joined("dstack", [atleast_3d(x) for x in as_arrays("dstack", tup)], 2, dtype)
+    """Join arrays in depth: along the third axis; `dtype` is that of the result."""
+    return join_arrays("dstack", [atleast_3d(x) for x in as_arrays("dstack", tup)], 2, dtype)
 
 
 @fused
@@ -384,7 +386,7 @@ def column_stack(tup: Any) -> Any:
     """Join arrays as columns: vectors stand for one column each."""
     parts = as_arrays("column_stack", tup)
     columns = [x if x.ndim > 1 else layout.expand_dims(atleast_1d(x), (1,)) for x in parts]
-    return joined("column_stack", columns, 1)
+    return join_arrays("column_stack", columns, 1)
 
 
 @fused
@@ -422,14 +424,14 @@ def join_blocks(x: Any, depth: int, ndim: int) -> Any:
     if depth == 0:
         x = as_array(x, "block")
         return layout.expand_dims(x, range(ndim - x.ndim))
-    return joined("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
+    return join_arrays("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
 
 
 @of_keys
 @fused(static=("axis",))
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join `values` to the end of an array; with axis=None both are flattened first."""
-    return joined("append", [as_array(arr, "append"), as_array(values, "append")], axis)
+    return join_arrays("append", [as_array(arr, "append"), as_array(values, "append")], axis)
 
 
 # --- taking apart -----------------------------------------------------------------------------
@@ -437,46 +439,45 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
     """Cut an array into parts along an axis, as equal as may be, or at the given places."""
-    return parted("array_split", ary, indices_or_sections, axis, equal=False)
+    return cut_array("array_split", ary, indices_or_sections, axis, equal=False)
 
 
 @of_keys
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
     """Cut an array into equal parts along an axis, or at the given places."""
-    return parted("split", ary, indices_or_sections, axis)
+    return cut_array("split", ary, indices_or_sections, axis)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list:
     """Cut an array along its first axis."""
-    return parted("vsplit", ary, indices_or_sections, 0, least=2)
+    return cut_array("vsplit", ary, indices_or_sections, 0, least=2)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list:
     """Cut an array along its second axis, a vector along its only one."""
     ary = as_array(ary, "hsplit")
-    return parted("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+    return cut_array("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list:
     """Cut an array along its third axis."""
-    return parted("dsplit", ary, indices_or_sections, 2, least=3)
+    return cut_array("dsplit", ary, indices_or_sections, 2, least=3)
 
 
-def parted(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
+def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
     """The parts along an axis: `where` is how many, or where each but the first starts."""
     x = as_array(ary, op)
-    if x.ndim < least:
-        raise ShapeError(f"{op}: needs at least {least} axes; got {x.aval}.")
+    check_axes_number(op, x, least)
     axis = axis_of(op, axis, x.ndim)
     n = x.shape[axis]
     if isinstance(where, list | tuple) or (not isinstance(where, int) and np.ndim(where) == 1):
-        cuts = [concrete_int(op, i, "an index") for i in where]
+        cuts = [require_int(op, i, "an index") for i in where]
         starts = [0, *cuts]
         spans = [
             builtins.slice(a, b).indices(n)[:2] for a, b in zip(starts, [*cuts, n], strict=True)
         ]
     else:
-        count = concrete_int(op, where, "the number of sections")
+        count = require_int(op, where, "the number of sections")
         if count <= 0 or (equal and n % count):
             raise ShapeError(
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
@@ -496,8 +497,7 @@ def parted(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
     """The elements along an axis, as a tuple of arrays without it."""
     x = as_array(x, "unstack")
-    if not x.ndim:
-        raise ShapeError(f"unstack: needs at least one axis; got {x.aval}.")
+    check_axes_number("unstack", x, 1)
     return tuple(slicing.unstack(x, axis_of("unstack", axis, x.ndim)))
 
 
@@ -524,8 +524,7 @@ def flip(m: Any, axis: Axes | None = None) -> Any:
 def fliplr(m: Any) -> Any:
     """Reverse the order of columns."""
     m = as_array(m, "fliplr")
-    if m.ndim < 2:
-        raise ShapeError(f"fliplr: needs at least two axes; got {m.aval}.")
+    check_axes_number("fliplr", m, 2)
     return rev(m, (1,))
 
 
@@ -570,11 +569,11 @@ def roll(a: Any, shift: Any, axis: Axes | None = None) -> Any:
             f"roll: there must be a shift for each axis; got {len(shifts)} for axes {axes}."
         )
     for n, i in zip(shifts, axes, strict=True):
-        a = rolled(a, n, i)
+        a = roll_axis(a, n, i)
     return a
 
 
-def rolled(a: Any, shift: Any, axis: int) -> Any:
+def roll_axis(a: Any, shift: Any, axis: int) -> Any:
     """`a` shifted along one axis, by a number or by a traced scalar."""
     n = a.shape[axis]
     if n == 0:
@@ -584,7 +583,7 @@ def rolled(a: Any, shift: Any, axis: int) -> Any:
         starts: list[Any] = [0] * a.ndim
         starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
-    k = concrete_int("roll", shift, "shift") % n
+    k = require_int("roll", shift, "shift") % n
     if k == 0:
         return a
     tail = slicing.slice_in_dim(a, n - k, n, 1, axis)

@@ -34,6 +34,7 @@ from weft.numpy import (
 from weft.numpy.fused import NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
+from weft.util import name_function
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 
@@ -41,7 +42,7 @@ from weft.xla.eager import EVAL
 PLAIN = frozenset((ArrayImpl, float, int, bool, complex, np.ndarray))
 
 
-def operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
+def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
     """A binary operator and its reflection."""
     kernel = getattr(fun, "kernel", fun)
 
@@ -53,18 +54,18 @@ def operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Calla
                 pass
         if type(other) in PLAIN or is_arraylike(other):
             return fun(self, other)
-        return foreign(name, other, lambda array: fun(self, array))
+        return apply_to_foreign(name, other, lambda array: fun(self, array))
 
     def reflected(self: Any, other: Any) -> Any:
         if type(other) in PLAIN or is_arraylike(other):
             return fun(other, self)
-        return foreign(name, other, lambda array: fun(array, self))
+        return apply_to_foreign(name, other, lambda array: fun(array, self))
 
     forward.__name__, reflected.__name__ = f"__{name}__", f"__r{name}__"
     return forward, reflected
 
 
-def foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
+def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
     """What an operator makes of an operand that is no array: its own type may know."""
     if isinstance(other, list | tuple):
         raise not_array_error(name, other)
@@ -99,7 +100,7 @@ COMPARISONS = {
 }
 
 
-def reshape(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def reshape_array(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
     return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
@@ -114,19 +115,19 @@ def nbytes(self: Any) -> int:
     return self.aval.size * self.aval.dtype.itemsize
 
 
-def compress(self: Any, condition: Any, axis: int | None = None, **kwargs: Any) -> Any:
+def compress_array(self: Any, condition: Any, axis: int | None = None, **kwargs: Any) -> Any:
     """The slices along an axis where a vector of conditions holds."""
     return searching.compress(condition, self, axis, **kwargs)
 
 
-def transpose(self: Any, *axes: Any) -> Any:
+def transpose_array(self: Any, *axes: Any) -> Any:
     """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
         return manipulation.transpose(self, axes[0])
     return manipulation.transpose(self, axes or None)
 
 
-def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def cast_array(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The array in another dtype; complex to real drops the imaginary part."""
     return creation.astype(self, dtype, copy=copy, device=device)
 
@@ -153,59 +154,38 @@ def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     return sys.modules["weft.numpy"]
 
 
+# Methods that are the function of the same name of a module.
+SAME_NAME = {
+    reductions: "all any argmax argmin cumprod cumsum max mean min prod ptp std sum var",
+    manipulation: "diagonal ravel squeeze swapaxes",
+    sorting: "argpartition argsort searchsorted sort",
+    indexing: "choose take",
+    elementwise: "conj conjugate round",
+    products: "dot trace",
+    choice: "clip",
+    creation: "copy",
+    editing: "repeat",
+    searching: "nonzero",
+    views: "byteswap view",
+}
 METHODS = {
     "__array_namespace__": array_namespace,
     "__contains__": lambda self, item: bool(reductions.any(ufuncs.equal(self, item))),
     "__copy__": creation.copy,
     "__deepcopy__": lambda self, memo: creation.copy(self),
     "__round__": elementwise.python_round,
-    "trace": products.trace,
     "__abs__": elementwise.abs,
     "__invert__": ufuncs.invert,
     "__neg__": ufuncs.negative,
     "__pos__": elementwise.positive,
     "__getitem__": indexing.getitem,
-    "__setitem__": updates.setitem,
-    "all": reductions.all,
-    "any": reductions.any,
-    "argmax": reductions.argmax,
-    "argmin": reductions.argmin,
-    "argpartition": sorting.argpartition,
-    "argsort": sorting.argsort,
-    "astype": astype,
-    "byteswap": views.byteswap,
-    "choose": indexing.choose,
-    "clip": choice.clip,
-    "compress": compress,
-    "conj": elementwise.conj,
-    "conjugate": elementwise.conj,
-    "copy": creation.copy,
-    "cumprod": reductions.cumprod,
-    "cumsum": reductions.cumsum,
-    "dot": products.dot,
-    "diagonal": manipulation.diagonal,
+    "__setitem__": updates.refuse_setitem,
+    "astype": cast_array,
+    "compress": compress_array,
     "flatten": manipulation.ravel,
-    "max": reductions.max,
-    "mean": reductions.mean,
-    "min": reductions.min,
-    "nonzero": searching.nonzero,
-    "prod": reductions.prod,
-    "ptp": reductions.ptp,
-    "ravel": manipulation.ravel,
-    "repeat": editing.repeat,
-    "reshape": reshape,
-    "round": elementwise.round,
-    "searchsorted": sorting.searchsorted,
-    "sort": sorting.sort,
-    "squeeze": manipulation.squeeze,
-    "std": reductions.std,
-    "sum": reductions.sum,
-    "swapaxes": manipulation.swapaxes,
-    "take": indexing.take,
+    "reshape": reshape_array,
     "to_device": to_device,
-    "transpose": transpose,
-    "var": reductions.var,
-    "view": views.view,
+    "transpose": transpose_array,
 }
 PROPERTIES = {
     "T": manipulation.transpose,
@@ -223,10 +203,13 @@ def attach_methods() -> None:
     """Give both classes of arrays their operators and methods."""
     members: dict[str, Any] = {}
     for name, fun in BINARY.items():
-        members[f"__{name}__"], members[f"__r{name}__"] = operator(name, fun)
+        members[f"__{name}__"], members[f"__r{name}__"] = make_operator(name, fun)
     for name, fun in COMPARISONS.items():
-        members[f"__{name}__"], _ = operator(name, fun)
-    members.update(METHODS)
+        members[f"__{name}__"], _ = make_operator(name, fun)
+    for module, names in SAME_NAME.items():
+        members.update({name: getattr(module, name) for name in names.split()})
+    for name, fun in METHODS.items():
+        members[name] = fun if fun.__module__ != __name__ else name_function(fun, name, fun.__doc__)
     members.update({name: property(fun) for name, fun in PROPERTIES.items()})
     for cls in (ArrayImpl, Tracer):
         for name, member in members.items():

@@ -19,7 +19,6 @@ HOMES = {
         "fromiter fromstring full full_like geomspace linspace load logspace ones ones_like zeros "
         "zeros_like"
     ),
-    "weft.numpy.cumulative": ("cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum"),
     "weft.numpy.editing": "delete insert repeat resize trim_zeros",
     "weft.numpy.elementwise": (
         "abs absolute angle around bitwise_count bitwise_left_shift bitwise_right_shift ceil conj "

@@ -72,15 +72,15 @@ def pad(array: Any, pad_width: Any, mode: str | Callable = "constant", **kwargs:
     """
     if callable(mode):
         x = as_array(array, "pad")
-        return padded_by(x, widths_of(pad_width, x.ndim), mode, kwargs)
-    return padded(array, pad_width, mode, **kwargs)
+        return pad_by_function(x, read_widths(pad_width, x.ndim), mode, kwargs)
+    return pad_by_name(array, pad_width, mode, **kwargs)
 
 
 @fused(static=("pad_width", "mode", "reflect_type", "stat_length"))
-def padded(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
+def pad_by_name(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     """`pad` in a mode that has a name."""
     x = as_array(array, "pad")
-    widths = widths_of(pad_width, x.ndim)
+    widths = read_widths(pad_width, x.ndim)
     if mode not in KEYWORDS:
         raise NotImplementedError(f"pad: mode must be one of {', '.join(KEYWORDS)}; got {mode!r}.")
     unknown = set(kwargs) - set(KEYWORDS[mode])
@@ -91,23 +91,23 @@ def padded(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
         )
     options = {**KEYWORDS[mode], **kwargs}
     if mode in ("constant", "linear_ramp"):
-        return padded_with(x, pairs(options.popitem()[1], x.ndim), widths, mode)
+        return pad_with_values(x, read_pairs(options.popitem()[1], x.ndim), widths, mode)
     if mode in STATISTICS:
         lengths = options["stat_length"]
         if lengths is not None:
-            lengths = widths_of(lengths, x.ndim)
+            lengths = read_widths(lengths, x.ndim)
             if any(n < 1 for pair in lengths for n in pair):
                 raise ShapeError(f"pad: stat_length must be positive; got {lengths}.")
-        return padded_by_statistic(x, widths, mode, lengths)
+        return pad_by_statistic(x, widths, mode, lengths)
     if mode == "empty":
-        return padded_with(x, [[literal(False, x.dtype)] * 2] * x.ndim, widths, "constant")
+        return pad_with_values(x, [[literal(False, x.dtype)] * 2] * x.ndim, widths, "constant")
     empty = [i for i, n in enumerate(x.shape) if n == 0 and widths[i] != (0, 0)]
     if empty:
         raise ShapeError(f"pad: mode {mode!r} needs elements on axis {empty[0]}; got {x.aval}.")
-    return padded_by_elements(x, widths, mode, options.get("reflect_type", "even") == "odd")
+    return pad_by_elements(x, widths, mode, options.get("reflect_type", "even") == "odd")
 
 
-def widths_of(given: Any, ndim: int) -> Widths:
+def read_widths(given: Any, ndim: int) -> Widths:
     """A pair of numbers for each axis."""
     if isinstance(given, dict):
         rows = [(0, 0)] * ndim
@@ -129,7 +129,7 @@ def widths_of(given: Any, ndim: int) -> Widths:
     return out
 
 
-def pairs(values: Any, ndim: int) -> list:
+def read_pairs(values: Any, ndim: int) -> list:
     """Values before and after for each axis: of a scalar, a pair or a pair for each axis."""
     if not isinstance(values, list | tuple):
         values = asarray(values)
@@ -137,34 +137,34 @@ def pairs(values: Any, ndim: int) -> list:
             return [[values, values]] * ndim
         values = list(slicing.unstack(values))
     if len(values) == 1:
-        return pairs(values[0], ndim)
+        return read_pairs(values[0], ndim)
     rows = [v if isinstance(v, list | tuple) else asarray(v) for v in values]
     if len(rows) == 2 and all(not isinstance(r, list | tuple) and not r.ndim for r in rows):
         return [rows] * ndim
     if len(rows) != ndim:
         raise ShapeError(f"pad: there must be values for each of {ndim} axes; got {len(rows)}.")
-    return [pairs(r, 1)[0] for r in rows]
+    return [read_pairs(r, 1)[0] for r in rows]
 
 
-def beside(x: Any, before: Any, after: Any, axis: int) -> Any:
+def join_beside(x: Any, before: Any, after: Any, axis: int) -> Any:
     """`x` with arrays before and after it along an axis, those that have elements."""
     return slicing.concatenate([p for p in (before, x, after) if p.shape[axis]] or [x], axis)
 
 
-def repeated(edge: Any, axis: int, count: int) -> Any:
+def repeat_edge(edge: Any, axis: int, count: int) -> Any:
     """A slice of size 1 along an axis, `count` times."""
     shape = (*edge.shape[:axis], count, *edge.shape[axis + 1 :])
     return layout.broadcast_in_dim(edge, shape, range(edge.ndim))
 
 
-def padded_with(x: Any, values: list, widths: Widths, mode: str) -> Any:
+def pad_with_values(x: Any, values: list, widths: Widths, mode: str) -> Any:
     """Padding with constants, or with ramps towards them."""
     values = [[convert(asarray(v), x.dtype) for v in row] for row in values]
     for axis, (before, after) in enumerate(widths):
         if not before and not after:
             continue
         if mode == "linear_ramp":
-            x = ramped(x, values[axis], before, after, axis)
+            x = pad_with_ramp(x, values[axis], before, after, axis)
             continue
         for value, pair in zip(values[axis], ((before, 0), (0, after)), strict=True):
             if any(pair):
@@ -174,7 +174,7 @@ def padded_with(x: Any, values: list, widths: Widths, mode: str) -> Any:
     return x
 
 
-def ramped(x: Any, ends: Sequence[Any], before: int, after: int, axis: int) -> Any:
+def pad_with_ramp(x: Any, ends: Sequence[Any], before: int, after: int, axis: int) -> Any:
     """Padding along one axis with values that go evenly from the ends to the edges."""
     n = x.shape[axis]
     parts = []
@@ -185,13 +185,13 @@ def ramped(x: Any, ends: Sequence[Any], before: int, after: int, axis: int) -> A
         steps = convert(layout.broadcasted_iota(np.int32, shape, axis), dtype)
         share = mul(steps, literal(1 / max(count, 1), dtype))
         first = layout.broadcast_in_dim(convert(end, dtype), shape, ())
-        ramp = add(first, mul(sub(repeated(edge, axis, count), first), share))
+        ramp = add(first, mul(sub(repeat_edge(edge, axis, count), first), share))
         ramp = convert(ramp if dtypes.is_inexact(x.dtype) else floor(ramp), x.dtype)
         parts.append(ramp if at == 0 and end is ends[0] else layout.rev(ramp, (axis,)))
-    return beside(x, *parts, axis)
+    return join_beside(x, *parts, axis)
 
 
-def padded_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) -> Any:
+def pad_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) -> Any:
     """Padding with a statistic of the elements next to each side."""
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
@@ -202,30 +202,30 @@ def padded_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | Non
             value = STATISTICS[mode](near, axis=axis, keepdims=True)
             if not dtypes.is_inexact(x.dtype) and dtypes.is_inexact(value.dtype):
                 value = elementwise.round(value)
-            parts.append(repeated(convert(value, x.dtype), axis, count))
-        x = beside(x, *parts, axis)
+            parts.append(repeat_edge(convert(value, x.dtype), axis, count))
+        x = join_beside(x, *parts, axis)
     return x
 
 
-def padded_by_elements(x: Any, widths: Widths, mode: str, odd: bool) -> Any:
+def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool) -> Any:
     """Padding with elements of the array: which ones, NumPy says of their numbers."""
     for axis, (before, after) in enumerate(widths):
         if not before and not after:
             continue
         n = x.shape[axis]
         if odd and n > 1:
-            x = layout.rev(continued(x, axis, before, n, mode), (axis,))
-            x = layout.rev(continued(x, axis, after, n, mode), (axis,))
+            x = layout.rev(extend_reflected(x, axis, before, n, mode), (axis,))
+            x = layout.rev(extend_reflected(x, axis, after, n, mode), (axis,))
             continue
         where = np.pad(np.arange(n), (before, after), mode)  # type: ignore[call-overload]
         # x stays whole: a concatenation that takes a piece of it would copy it once more
-        first, last = runs(where[:before]), runs(where[before + n :])
-        first, last = ([run_of(x, axis, *r) for r in part] for part in (first, last))
+        first, last = find_runs(where[:before]), find_runs(where[before + n :])
+        first, last = ([take_run(x, axis, *r) for r in part] for part in (first, last))
         x = slicing.concatenate([*first, x, *last], axis)
     return x
 
 
-def runs(where: np.ndarray) -> list[tuple[int, int, int]]:
+def find_runs(where: np.ndarray) -> list[tuple[int, int, int]]:
     """Indices as runs (first, count, step) with steps 1, -1 or 0."""
     out: list[tuple[int, int, int]] = []
     for i in where.tolist():
@@ -239,16 +239,16 @@ def runs(where: np.ndarray) -> list[tuple[int, int, int]]:
     return out
 
 
-def run_of(x: Any, axis: int, first: int, count: int, step: int) -> Any:
+def take_run(x: Any, axis: int, first: int, count: int, step: int) -> Any:
     """A run of elements along an axis."""
     if step == 0:
-        return repeated(slicing.slice_in_dim(x, first, first + 1, 1, axis), axis, count)
+        return repeat_edge(slicing.slice_in_dim(x, first, first + 1, 1, axis), axis, count)
     low = first if step > 0 else first - count + 1
     part = slicing.slice_in_dim(x, low, low + count, 1, axis)
     return part if step > 0 else layout.rev(part, (axis,))
 
 
-def continued(x: Any, axis: int, count: int, size: int, mode: str) -> Any:
+def extend_reflected(x: Any, axis: int, count: int, size: int, mode: str) -> Any:
     """`x` with elements before it: its first `size` reflected at the first, in place and value."""
     least = 1 if mode == "reflect" else 0  # whether the first element itself is left out
     size -= least
@@ -256,15 +256,15 @@ def continued(x: Any, axis: int, count: int, size: int, mode: str) -> Any:
         n = min(count, size)
         edge = slicing.slice_in_dim(x, 0, 1, 1, axis)
         part = layout.rev(slicing.slice_in_dim(x, least, least + n, 1, axis), (axis,))
-        twice = repeated(mul(edge, literal(2, x.dtype)), axis, n)
+        twice = repeat_edge(mul(edge, literal(2, x.dtype)), axis, n)
         x = slicing.concatenate([sub(twice, part), x], axis)
         count -= n
     return x
 
 
-def padded_by(x: Any, widths: Widths, function: Callable, kwargs: dict) -> Any:
+def pad_by_function(x: Any, widths: Widths, function: Callable, kwargs: dict) -> Any:
     """Padding by a user's function of a vector, its widths, its axis and kwargs."""
-    x = padded_with(x, [[literal(False, x.dtype)] * 2] * x.ndim, widths, "constant")
+    x = pad_with_values(x, [[literal(False, x.dtype)] * 2] * x.ndim, widths, "constant")
     for axis, pair in enumerate(widths):
 
         def along(vector: Any, axis: int = axis, pair: tuple[int, int] = pair) -> Any:

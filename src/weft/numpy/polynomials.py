@@ -17,9 +17,9 @@ from weft.numpy.elementwise import conj, real
 from weft.numpy.fused import fused
 from weft.numpy.grids import vander
 from weft.numpy.linalg import inv, lstsq
-from weft.numpy.manipulation import concatenate, concrete_int
+from weft.numpy.manipulation import concatenate, require_int
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, operands
+from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.numpy.reductions import sum
 from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
@@ -31,22 +31,22 @@ from weft.primitives.slicing import pad
 from weft.xla.array import host_view
 
 
-def coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
+def promote_coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
     """Polynomials in their common dtype; a number is a constant one."""
     arrays = [as_array(p, op) for p in ps]
     if any(p.ndim > 1 for p in arrays):
         got = ", ".join(str(p.aval) for p in arrays)
         raise ShapeError(f"{op}: polynomials must be vectors; got {got}.")
     arrays = [reshape(p, (1,)) if not p.ndim else p for p in arrays]
-    return operands(op, *arrays, inexact=inexact, shaped=False)
+    return promote_operands(op, *arrays, inexact=inexact, shaped=False)
 
 
-def without_leading_zeros(op: str, p: Any) -> Any:
+def strip_leading_zeros(op: str, p: Any) -> Any:
     """A polynomial without coefficients 0 in front, which have to be known."""
-    return p[leading_zeros(op, p) :]
+    return p[count_leading_zeros(op, p) :]
 
 
-def leading_zeros(op: str, p: Any, end: int = 1) -> int:
+def count_leading_zeros(op: str, p: Any, end: int = 1) -> int:
     """How many coefficients, from the front or with end=-1 from the back, are 0."""
     if isinstance(p, Tracer):
         p = p.concrete(ConcretizationTypeError, op, f"keep zeros: jnp.{op}(..., {KEEPING[op]}).")
@@ -72,7 +72,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 0]))
     Array([1, 3, 3], dtype=int32)
     """
-    x, y = coefficients("polyadd", a1, a2)
+    x, y = promote_coefficients("polyadd", a1, a2)
     n = max(x.size, y.size)
     x, y = (pad(p, literal(0, p.dtype), [(n - p.size, 0, 0)]) for p in (x, y))
     return ops.add(x, y)
@@ -81,15 +81,19 @@ def polyadd(a1: Any, a2: Any) -> Any:
 @fused
 def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials."""
-    x, y = coefficients("polysub", a1, a2)
+    x, y = promote_coefficients("polysub", a1, a2)
     return polyadd(x, ops.neg(y))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """The product of two polynomials, in floats; zeros in front of factors may be left out."""
-    x, y = coefficients("polymul", a1, a2, inexact=True)
+    """The product of two polynomials, in floats.
+
+    Args:
+      trim_leading_zeros: leave out zeros in front of the factors, which must be known now.
+    """
+    x, y = promote_coefficients("polymul", a1, a2, inexact=True)
     if trim_leading_zeros:
-        x, y = (without_leading_zeros("polymul", p) for p in (x, y))
+        x, y = (strip_leading_zeros("polymul", p) for p in (x, y))
     x, y = (p if p.size else zeros(1, p.dtype) for p in (x, y))
     return convolve(x, y)
 
@@ -97,15 +101,18 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """The quotient and remainder of two polynomials: u = quotient * v + remainder.
 
-    The remainder has as many coefficients as u, unless zeros in front of it are to be left out.
+    The remainder has as many coefficients as u.
+
+    Args:
+      trim_leading_zeros: leave out zeros in front of the remainder, which must be known now.
     """
-    x, y = coefficients("polydiv", u, v, inexact=True)
-    quotient, rest = divided(x, y)
-    return quotient, without_leading_zeros("polydiv", rest) if trim_leading_zeros else rest
+    x, y = promote_coefficients("polydiv", u, v, inexact=True)
+    quotient, rest = divide_vectors(x, y)
+    return quotient, strip_leading_zeros("polydiv", rest) if trim_leading_zeros else rest
 
 
 @fused(name="polydiv")
-def divided(x: Any, y: Any) -> tuple[Any, Any]:
+def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
     """`polydiv` of vectors."""
     steps = x.size - y.size + 1
     if steps < 1:
@@ -125,9 +132,9 @@ def divided(x: Any, y: Any) -> tuple[Any, Any]:
 # --- calculus and values --------------------------------------------------------------------
 
 
-def order_of(op: str, m: Any) -> int:
+def check_order(op: str, m: Any) -> int:
     """How often to differentiate or integrate."""
-    m = concrete_int(op, m, "m")
+    m = require_int(op, m, "m")
     if m < 0:
         raise ValueError(f"{op}: m must not be negative; got {m}.")
     return m
@@ -136,8 +143,8 @@ def order_of(op: str, m: Any) -> int:
 @fused(static=("m",))
 def polyder(p: Any, m: int = 1) -> Any:
     """The derivative of a polynomial, taken m times, in floats."""
-    (p,) = coefficients("polyder", p, inexact=True)
-    m = order_of("polyder", m)
+    (p,) = promote_coefficients("polyder", p, inexact=True)
+    m = check_order("polyder", m)
     n = max(p.size - m, 0)
     powers = np.arange(n - 1, -1, -1.0)
     factors = np.prod(powers + np.arange(1, m + 1).reshape(m, 1), axis=0)
@@ -150,8 +157,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
     `k` are the constants, first that of the first integral; a single one stands for all.
     """
-    (p,) = coefficients("polyint", p, inexact=True)
-    m = order_of("polyint", m)
+    (p,) = promote_coefficients("polyint", p, inexact=True)
+    m = check_order("polyint", m)
     k = as_array(0 if k is None else k, "polyint")
     if k.shape not in ((), (1,), (m,)):
         raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")
@@ -178,7 +185,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     p, x = as_array(p, "polyval"), as_array(x, "polyval")
     if not p.ndim:
         raise ShapeError(f"polyval: p must be a vector of coefficients; got {p.aval}.")
-    p, x = operands("polyval", p, x, shaped=False)
+    p, x = promote_operands("polyval", p, x, shaped=False)
     if dtypes.is_bool(p.dtype):
         return ops.convert(polyval(*(ops.convert(v, np.int32) for v in (p, x))), p.dtype)
     start = x * 0 + (p[0] if p.shape[0] else 0)
@@ -196,44 +203,46 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     Coefficients 0 in front, which lower the degree, have to be known; with strip_zeros=False, as
     jit needs, there are as many roots as coefficients but one, and NaN where there are fewer.
     """
-    (p,) = coefficients("roots", p, inexact=True)
+    (p,) = promote_coefficients("roots", p, inexact=True)
     if strip_zeros:
-        first = leading_zeros("roots", p)
-        last = p.size - leading_zeros("roots", p, -1) if first < p.size else p.size
+        first = count_leading_zeros("roots", p)
+        last = p.size - count_leading_zeros("roots", p, -1) if first < p.size else p.size
         p, zero = p[first:last], p.size - last
-        return concatenate([companion_eigenvalues(p), zeros(zero, dtypes.complex_dtype(p.dtype))])
-    return roots_of_any(p)
+        return concatenate(
+            [find_companion_eigenvalues(p), zeros(zero, dtypes.complex_dtype(p.dtype))]
+        )
+    return find_roots_of_any(p)
 
 
-def companion_eigenvalues(p: Any) -> Any:
+def find_companion_eigenvalues(p: Any) -> Any:
     """The roots of a polynomial whose first coefficient is not 0."""
     n = max(p.size - 1, 0)
     if not n:
         return zeros(0, dtypes.complex_dtype(p.dtype))
     below = np.eye(n - 1, n).astype(p.dtype)
     matrix = concatenate([(-p[1:] / p[0])[None], as_array(below)])
-    return eigenvalues(matrix)
+    return find_eigenvalues(matrix)
 
 
 @fused(name="eigvals")
-def eigenvalues(matrix: Any) -> Any:
+def find_eigenvalues(matrix: Any) -> Any:
     """The eigenvalues of a general matrix."""
     return eig(matrix, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
-def roots_of_any(p: Any) -> Any:
+def find_roots_of_any(p: Any) -> Any:
     """Roots where zeros in front are not known: put behind they are roots 0, shown as NaN."""
     n = max(p.size - 1, 0)
     if not n:
-        return companion_eigenvalues(p)
+        return find_companion_eigenvalues(p)
     leading = sum(ops.convert(cumsum(ops.convert(p != 0, np.int32)) == 0, np.int32))
-    found = companion_eigenvalues(p[(arange(p.size) + leading) % p.size])
+    found = find_companion_eigenvalues(p[(arange(p.size) + leading) % p.size])
     found = found[argsort(-abs(found))]
     return where(arange(n) < n - leading, found, np.nan)
 
 
 @fused(name="poly")
-def product_of_roots(zeros_: Any) -> Any:
+def multiply_roots(zeros_: Any) -> Any:
     """The polynomial with the given roots."""
     n = zeros_.size
 
@@ -252,12 +261,12 @@ def poly(seq_of_zeros: Any) -> Any:
     """
     x = as_inexact("poly", seq_of_zeros)
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
-        x = eigenvalues(x)
+        x = find_eigenvalues(x)
     elif x.ndim > 1:
         raise ShapeError(f"poly: roots must be a vector, or a square matrix; got {x.aval}.")
     elif not x.ndim:
         x = reshape(x, (1,))
-    return product_of_roots(x) if x.size else as_array(np.ones((), x.dtype))
+    return multiply_roots(x) if x.size else as_array(np.ones((), x.dtype))
 
 
 # --- fits -----------------------------------------------------------------------------------
@@ -279,10 +288,10 @@ def polyfit(
     singular values, rcond); with `cov` (p, covariance of p), scaled unless that is "unscaled".
     Singular values below rcond times the largest count as 0, by default x.size * eps.
     """
-    deg = concrete_int("polyfit", deg, "deg")
+    deg = require_int("polyfit", deg, "deg")
     if deg < 0:
         raise ValueError(f"polyfit: deg must not be negative; got {deg}.")
-    x, y = operands("polyfit", as_array(x), as_array(y), inexact=True, shaped=False)
+    x, y = promote_operands("polyfit", as_array(x), as_array(y), inexact=True, shaped=False)
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.size:
         raise ShapeError(
             "polyfit: x must be a vector, and y one as long or a matrix of as many rows; "

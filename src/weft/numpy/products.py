@@ -18,9 +18,9 @@ from weft.numpy.promotion import (
     axis_of,
     broadcast_shapes,
     kind_of,
-    no_out,
-    operands,
-    plan_for,
+    plan_promotion,
+    promote_operands,
+    refuse_out,
 )
 from weft.numpy.ufuncs import multiply
 from weft.primitives import elementwise as ops
@@ -46,7 +46,7 @@ def contract(
     The result is in the promoted dtype unless `preferred` says another.
     """
     if preferred is None:
-        preferred = plan_for(op, (kind_of(op, x), kind_of(op, y)), shaped=False).dtype
+        preferred = plan_promotion(op, (kind_of(op, x), kind_of(op, y)), shaped=False).dtype
     else:
         preferred = dtypes.check_user_dtype(preferred, op)
     (cx, cy), (bx, by) = contracting, batch
@@ -77,6 +77,11 @@ def dot(
 ) -> Any:
     """The product of vectors and matrices: a's last axis with b's last but one (or only) axis.
 
+    Args:
+      precision: how exactly to multiply, a `lax.Precision` or its name; None is the default.
+      preferred_element_type: the dtype to add in and of the result; None is that of the operands.
+      out_sharding: has no effect.
+
     >>> import weft.numpy as jnp
     >>> jnp.dot(jnp.arange(3), jnp.arange(3))
     Array(5, dtype=int32)
@@ -99,6 +104,8 @@ def matmul(
 ) -> Any:
     """The matrix product `a @ b`, for each place along leading axes, which broadcast.
 
+    `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
+
     >>> import weft.numpy as jnp
     >>> (jnp.ones((5, 2, 3)) @ jnp.ones((3, 4))).shape
     (5, 2, 4)
@@ -113,12 +120,12 @@ def matmul(
     if nx <= 2 and ny <= 2:
         axes = ((nx - 1,), (max(ny - 2, 0),))
         return contract("matmul", x, y, axes, ((), ()), precision, preferred_element_type)
-    return batched_matmul(x, y, precision, preferred_element_type)
+    return matmul_batched(x, y, precision, preferred_element_type)
 
 
-def batched_matmul(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
+def matmul_batched(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
     """matmul with leading axes: those that only one operand has are free, not repeated."""
-    layout = matmul_layout(x.shape, y.shape)
+    layout = plan_matmul(x.shape, y.shape)
     if layout is None:
         raise ShapeError(f"matmul: leading axes must broadcast together; got {x.aval}, {y.aval}.")
     drop_x, drop_y, contracting, batch, permutation = layout
@@ -131,7 +138,7 @@ def batched_matmul(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def matmul_layout(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | None:
+def plan_matmul(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | None:
     """For stacks of matrices: axes of size 1 to drop in each, the contracting and the batch axes
     of what is left, and how to permute the product; None where leading axes do not broadcast."""
     rank_x, rank_y = len(shape_x), len(shape_y)
@@ -173,7 +180,10 @@ def matmul_layout(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple |
 
 @fused(static=("precision", "preferred_element_type"))
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of conj(a) * b over all elements."""
+    """The sum of conj(a) * b over all elements.
+
+    `precision` and `preferred_element_type` are as in `dot`.
+    """
     x, y = as_array(a, "vdot"), as_array(b, "vdot")
     if dtypes.is_complex(x.dtype):
         x = ops.conj(x)
@@ -183,7 +193,10 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 @fused(static=("precision", "preferred_element_type"))
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axes of a and b."""
+    """The sum of products over the last axes of a and b.
+
+    `precision` and `preferred_element_type` are as in `dot`.
+    """
     x, y = as_array(a, "inner"), as_array(b, "inner")
     axes: Any = ((x.ndim - 1,), (y.ndim - 1,)) if x.ndim and y.ndim else ((), ())
     return contract("inner", x, y, axes, ((), ()), precision, preferred_element_type)
@@ -192,8 +205,8 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 @fused(static=("out",))
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """All products of an element of a and one of b: out[i, j] = a[i] * b[j]."""
-    no_out("outer", out)
-    x, y = operands("outer", as_array(a, "outer"), as_array(b, "outer"), shaped=False)
+    refuse_out("outer", out)
+    x, y = promote_operands("outer", as_array(a, "outer"), as_array(b, "outer"), shaped=False)
     shape = (x.size, y.size)
     x = broadcast_in_dim(reshape(x, (x.size,)), shape, (0,))
     return multiply(x, broadcast_in_dim(reshape(y, (y.size,)), shape, (1,)))
@@ -210,6 +223,8 @@ def tensordot(
 ) -> Any:
     """The sum of products over a's last `axes` axes and b's first, or over two lists of axes.
 
+    `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
+
     >>> import weft.numpy as jnp
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)
@@ -217,7 +232,7 @@ def tensordot(
     if not isinstance(axes, int):
         try:
             pair = [
-                tuple(map(operator.index, p)) if _iterable(p) else (operator.index(p),)
+                tuple(map(operator.index, p)) if is_iterable(p) else (operator.index(p),)
                 for p in axes
             ]
         except TypeError:
@@ -228,15 +243,15 @@ def tensordot(
                 f"got {axes!r}."
             )
         axes = tuple(pair)
-    return tensordot_over(a, b, axes, precision, preferred_element_type)
+    return tensordot_axes(a, b, axes, precision, preferred_element_type)
 
 
-def _iterable(x: Any) -> bool:
+def is_iterable(x: Any) -> bool:
     return hasattr(x, "__iter__") and getattr(x, "ndim", 1) != 0
 
 
 @fused(static=("axes", "precision", "preferred_element_type"), name="tensordot")
-def tensordot_over(
+def tensordot_axes(
     a: Any, b: Any, axes: Any, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
     """`tensordot`, its axes in one form."""
@@ -260,7 +275,7 @@ def contract_last(
     op: str, x: Any, y: Any, i: int, j: int, precision: Any = None, preferred: Any = None
 ) -> Any:
     """Sum products over axis i of x and axis j of y: einsum over broadcast leading axes."""
-    x, y = moved_to_end(x, i), moved_to_end(y, j)
+    x, y = move_to_end(x, i), move_to_end(y, j)
     lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
     x, y = (
         broadcast_in_dim(v, (*lead, v.shape[-1]), range(len(lead) + 1 - v.ndim, len(lead) + 1))
@@ -271,12 +286,12 @@ def contract_last(
     return contract(op, x, y, axes, (places, places), precision, preferred)
 
 
-def moved_to_end(x: Any, axis: int) -> Any:
+def move_to_end(x: Any, axis: int) -> Any:
     """x with an axis moved to the end."""
     return transpose(x, [*(i for i in range(x.ndim) if i != axis), axis])
 
 
-def at_least(op: str, x: Any, ndim: int) -> Any:
+def check_rank(op: str, x: Any, ndim: int) -> Any:
     """An operand that must have at least so many axes."""
     x = as_array(x, op)
     if x.ndim < ndim:
@@ -294,8 +309,11 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The sum of conj(x1) * x2 along `axis`; the other axes broadcast."""
-    x, y = at_least("vecdot", x1, 1), at_least("vecdot", x2, 1)
+    """The sum of conj(x1) * x2 along `axis`; the other axes broadcast.
+
+    `precision` and `preferred_element_type` are as in `dot`.
+    """
+    x, y = check_rank("vecdot", x1, 1), check_rank("vecdot", x2, 1)
     i, j = axis_of("vecdot", axis, x.ndim), axis_of("vecdot", axis, y.ndim)
     if dtypes.is_complex(x.dtype):
         x = ops.conj(x)
@@ -305,14 +323,14 @@ def vecdot(
 @fused
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Matrices times vectors: out[..., i] = sum over j of x1[..., i, j] * x2[..., j]."""
-    x, y = at_least("matvec", x1, 2), at_least("matvec", x2, 1)
+    x, y = check_rank("matvec", x1, 2), check_rank("matvec", x2, 1)
     return squeeze(matmul(x, layout.expand_dims(y, (y.ndim,))), (-1,))
 
 
 @fused
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Vectors times matrices: out[..., j] = sum over i of conj(x1[..., i]) * x2[..., i, j]."""
-    x, y = at_least("vecmat", x1, 1), at_least("vecmat", x2, 2)
+    x, y = check_rank("vecmat", x1, 1), check_rank("vecmat", x2, 2)
     if dtypes.is_complex(x.dtype):
         x = ops.conj(x)
     return squeeze(matmul(layout.expand_dims(x, (x.ndim - 1,)), y), (-2,))
@@ -321,7 +339,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 @fused
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: each element of a times the whole of b, side by side."""
-    x, y = operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
+    x, y = promote_operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
     ndim = max(x.ndim, y.ndim)
     n, m = ((1,) * (ndim - v.ndim) + v.shape for v in (x, y))
     whole = [d for pair in zip(n, m, strict=True) for d in pair]
@@ -335,7 +353,7 @@ def trace(
     a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
     """The sum along a diagonal of the matrices in two axes, the main one or `offset` above it."""
-    no_out("trace", out)
+    refuse_out("trace", out)
     x = as_array(a, "trace")
     first, second = axis_of("trace", axis1, x.ndim), axis_of("trace", axis2, x.ndim)
     if first == second:
@@ -361,13 +379,13 @@ def cross(
     """The cross product of vectors of length 2 or 3 along an axis; of two of length 2, a number."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = operands("cross", as_array(a, "cross"), as_array(b, "cross"), shaped=False)
-    x = moved_to_end(x, axis_of("cross", axisa, x.ndim))
-    y = moved_to_end(y, axis_of("cross", axisb, y.ndim))
+    x, y = promote_operands("cross", as_array(a, "cross"), as_array(b, "cross"), shaped=False)
+    x = move_to_end(x, axis_of("cross", axisa, x.ndim))
+    y = move_to_end(y, axis_of("cross", axisb, y.ndim))
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ShapeError(f"cross: vectors must be of length 2 or 3; got {x.aval}, {y.aval}.")
     lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
-    xs, ys = (parts_of(v, lead) for v in (x, y))
+    xs, ys = (split_components(v, lead) for v in (x, y))
     flat = ops.sub(ops.mul(xs[0], ys[1]), ops.mul(xs[1], ys[0]))
     if len(xs) == len(ys) == 2:
         return flat
@@ -390,7 +408,7 @@ def cross(
     return transpose(out, order)
 
 
-def parts_of(x: Any, lead: Sequence[int]) -> list:
+def split_components(x: Any, lead: Sequence[int]) -> list:
     """The components along the last axis, each broadcast to `lead`."""
     rank = len(lead)
     parts = [slicing.index_in_dim(x, i, -1, keepdims=False) for i in range(x.shape[-1])]

@@ -1,7 +1,7 @@
 """From what users pass to what primitives take: arrays of one dtype and one shape.
 
-What has to be done for given types is worked out once, a `Plan`, and remembered; then it costs one
-lookup. Dtype arguments of functions, axes and shapes are brought to one form here too.
+What has to be done for given types is worked out once, a `PromotionPlan`, and remembered; then it
+costs one lookup. Axes and shapes that functions take are brought to one form here too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft.xla.array import ArrayImpl, put
 NUMBERS = frozenset((bool, int, float, complex))
 
 
-class Plan(NamedTuple):
+class PromotionPlan(NamedTuple):
     """What operands are brought to, and for each operand the function that does it, or None.
 
     `actions` is None where all operands can stay as they are.
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
 
 # (types of operands, how they promote, the options that programs depend on) -> Plan.
-_PLANS: dict[tuple, Plan] = {}
+_PLANS: dict[tuple, PromotionPlan] = {}
 
 
 def kind_of(op: str, x: Any) -> Any:
@@ -63,43 +63,45 @@ def as_operand(op: str, x: Any) -> Any:
     return x
 
 
-def plan_for(op: str, kinds: tuple, inexact: bool = False, shaped: bool = True) -> Plan:
+def plan_promotion(
+    op: str, kinds: tuple, inexact: bool = False, shaped: bool = True
+) -> PromotionPlan:
     """The plan for operands of these kinds; without `shaped`, their shapes stay as they are."""
     key = (kinds, inexact, shaped, trace_context())
     plan = _PLANS.get(key)
     if plan is None:
-        plan = _PLANS[key] = make_plan(op, kinds, inexact, shaped)
+        plan = _PLANS[key] = make_promotion_plan(op, kinds, inexact, shaped)
     return plan
 
 
-def make_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> Plan:
+def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> PromotionPlan:
     """Work out a plan."""
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in kinds]
     dtype, weak = dtypes.promote(tuple((a.dtype, a.weak_type) for a in avals), op)
     if inexact and not dtypes.is_inexact(dtype):
         dtype = dtypes.default_float() if weak else dtypes.inexact_dtype(dtype)
         dtype = dtypes.canonicalize(dtype)
-    shape = broadcast_shape(op, avals) if shaped else ()
+    shape = broadcast_avals(op, avals) if shaped else ()
     actions = tuple(
-        number_action(k, dtype)
+        choose_number_action(k, dtype)
         if isinstance(k, type)
-        else array_action(k, dtype, weak, shape if shaped else k.shape)
+        else choose_array_action(k, dtype, weak, shape if shaped else k.shape)
         for k in kinds
     )
-    return Plan(dtype, weak, shape, actions if any(actions) else None)
+    return PromotionPlan(dtype, weak, shape, actions if any(actions) else None)
 
 
-def number_action(kind: type, dtype: np.dtype) -> Callable | None:
+def choose_number_action(kind: type, dtype: np.dtype) -> Callable | None:
     """How a Python number becomes a literal of `dtype`."""
     target = dtypes.scalar_type_of(dtype)
     if dtypes.python_scalar_dtype(target) != dtype:
-        return functools.partial(wrapped, dtype=dtype)
+        return functools.partial(wrap_number, dtype=dtype)
     if target is int:
-        return in_range
+        return check_int_range
     return None if target is kind else target
 
 
-def in_range(x: int) -> int:
+def check_int_range(x: int) -> int:
     """`x`, if the default integer dtype can hold it."""
     dtype = dtypes.default_int()
     if not -(2 ** (8 * dtype.itemsize - 1)) <= x < 2 ** (8 * dtype.itemsize - 1):
@@ -107,14 +109,14 @@ def in_range(x: int) -> int:
     return int(x)
 
 
-def wrapped(x: Any, dtype: np.dtype) -> Any:
+def wrap_number(x: Any, dtype: np.dtype) -> Any:
     """A Python number as a NumPy scalar of `dtype`; an integer too large wraps, as in arrays."""
     if type(x) is int:
-        x = np.asarray(in_range(x), dtypes.default_int())
+        x = np.asarray(check_int_range(x), dtypes.default_int())
     return np.asarray(x).astype(dtype)[()]
 
 
-def array_action(
+def choose_array_action(
     aval: ShapedArray, dtype: np.dtype, weak: bool, shape: tuple[int, ...]
 ) -> Callable | None:
     """How an array is brought to a type: converted, broadcast, both or neither."""
@@ -132,7 +134,7 @@ def array_action(
     return act
 
 
-def broadcast_shape(op: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+def broadcast_avals(op: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
     """The shape that NumPy's rules broadcast to."""
     shape = avals[0].shape
     if all(a.shape == shape for a in avals):
@@ -181,18 +183,18 @@ def check_rank_promotion(op: str, avals: Sequence[ShapedArray]) -> None:
     warnings.warn(text, stacklevel=4)
 
 
-def operands(op: str, *xs: Any, inexact: bool = False, shaped: bool = True) -> list:
+def promote_operands(op: str, *xs: Any, inexact: bool = False, shaped: bool = True) -> list:
     """Operands of one dtype and, scalars apart and unless `shaped` is False, one shape."""
-    plan = plan_for(op, tuple([kind_of(op, x) for x in xs]), inexact, shaped)
+    plan = plan_promotion(op, tuple([kind_of(op, x) for x in xs]), inexact, shaped)
     if plan.actions is None:
         return list(xs)
     return [x if act is None else act(x) for x, act in zip(xs, plan.actions, strict=True)]
 
 
-def spread(op: str, *xs: Any) -> list:
+def broadcast_operands(op: str, *xs: Any) -> list:
     """Operands broadcast to one shape, scalars apart."""
     avals = [x.aval if hasattr(x, "aval") else typeof(x) for x in xs]
-    shape = broadcast_shape(op, avals)
+    shape = broadcast_avals(op, avals)
     rank = len(shape)
     return [
         broadcast_in_dim(x, shape, tuple(range(rank - a.ndim, rank)))
@@ -219,16 +221,29 @@ def as_array(x: Any, op: str = "array") -> Any:
 
 def as_inexact(op: str, x: Any) -> Any:
     """An operand as an array of floats or complex numbers."""
-    return operands(op, as_array(x, op), inexact=True)[0]
+    return promote_operands(op, as_array(x, op), inexact=True)[0]
 
 
-def no_out(op: str, out: Any) -> None:
+def refuse_out(op: str, out: Any) -> None:
     """Refuse NumPy's `out=`: arrays do not change."""
     if out is not None:
         raise NotImplementedError(
             f"{op}: out must be None, for arrays do not change; got {type(out).__name__}. "
             f"Hint: out = jnp.{op}(...)."
         )
+
+
+def check_vector(op: str, name: str, x: Any) -> None:
+    """Raise unless an argument has one axis."""
+    if x.ndim != 1:
+        raise ShapeError(f"{op}: {name} must be a vector; got {x.aval}.")
+
+
+def check_axes_number(op: str, x: Any, least: int) -> None:
+    """Raise unless an array has so many axes, or more."""
+    if x.ndim < least:
+        number = ("no axis", "one axis", "two axes", "three axes")[least]
+        raise ShapeError(f"{op}: needs at least {number}; got {x.aval}.")
 
 
 def axis_of(op: str, axis: Any, ndim: int) -> int:

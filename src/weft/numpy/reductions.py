@@ -16,13 +16,21 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import number, truth
+from weft.numpy.choice import is_nonzero, literal_like
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, no_out, operands, spread
+from weft.numpy.promotion import (
+    as_array,
+    as_operand,
+    axes_of,
+    axis_of,
+    broadcast_operands,
+    promote_operands,
+    refuse_out,
+)
 from weft.primitives import cumulative, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import broadcast_in_dim, full, literal, reduce_sum, reshape, transpose
-from weft.util import set_name
+from weft.util import name_function
 
 Axis = int | Sequence[int] | None
 STATIC = (
@@ -36,12 +44,12 @@ STATIC = (
 
 def publish(fun: Callable, name: str, doc: str) -> Callable:
     """A reduction under its public name, compiled when it is called eagerly."""
-    return fused(set_name(fun, name, doc), static=STATIC)
+    return fused(name_function(fun, name, doc), static=STATIC)
 
 
 def take_operand(op: str, a: Any, out: Any) -> Any:
     """The array to reduce; NumPy's `out=` is refused."""
-    no_out(op, out)
+    refuse_out(op, out)
     return as_array(a, op)
 
 
@@ -73,7 +81,7 @@ def apply_mask(op: str, x: Any, mask: Any, fill: Any) -> Any:
     """x where `mask` holds, and `fill`, which changes no result, elsewhere."""
     if mask is None:
         return x
-    mask, x = spread(op, check_mask(op, mask), x)
+    mask, x = broadcast_operands(op, check_mask(op, mask), x)
     return ops.select(mask, x, literal(fill, typeof(x).dtype))
 
 
@@ -84,7 +92,7 @@ def widen_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
-def sum_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.dtype:
+def choose_sum_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.dtype:
     """The dtype of a sum or product of x."""
     if dtype is not None:
         return dtypes.check_user_dtype(dtype, op)
@@ -97,14 +105,14 @@ def sum_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.dtype:
     return own
 
 
-def is_nan(x: Any) -> Any:
+def find_nan(x: Any) -> Any:
     """Which elements of an array are NaN; None where its dtype has none."""
     return ops.ne(x, x) if dtypes.is_inexact(x.dtype) else None
 
 
 def replace_nan(x: Any, fill: Any) -> Any:
     """x with `fill` for NaN."""
-    nan = is_nan(x)
+    nan = find_nan(x)
     return x if nan is None else ops.select(nan, literal(fill, x.dtype), x)
 
 
@@ -135,7 +143,7 @@ def make_sum(name: str, apply: Callable, combine: Callable, identity: int, doc: 
         x = take_operand(name, a, out)
         shape = x.shape
         axes = axes_of(name, axis, len(shape))
-        result = sum_dtype(name, x, dtype, promote_integers)
+        result = choose_sum_dtype(name, x, dtype, promote_integers)
         if dtypes.is_bool(result):
             x = ops.convert(x, result)
         x = apply_mask(name, ops.convert(x, widen_dtype(result)), where, identity)
@@ -200,7 +208,9 @@ nanprod = make_nan_sum("nanprod", prod, 1, "The product over `axis` of what is n
 @fused(static=STATIC)
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """The number of elements over `axis` that are not zero."""
-    return sum(truth(as_array(a, "count_nonzero")), axis, dtypes.default_int(), keepdims=keepdims)
+    return sum(
+        is_nonzero(as_array(a, "count_nonzero")), axis, dtypes.default_int(), keepdims=keepdims
+    )
 
 
 # --- extremes and truth values --------------------------------------------------------------
@@ -222,7 +232,7 @@ def make_extremum(name: str, doc: str, apply: Callable) -> Callable:
     return publish(fun, name, doc)
 
 
-def extremum_by(reduce: Callable, combine: Callable, bound: Callable) -> Callable:
+def reduce_extremum(reduce: Callable, combine: Callable, bound: Callable) -> Callable:
     """What `max` and `min` do: `bound(dtype)` is the number that changes no result."""
 
     def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
@@ -246,12 +256,12 @@ def extremum_by(reduce: Callable, combine: Callable, bound: Callable) -> Callabl
     return apply
 
 
-def nan_extremum_by(reduce: Callable, bound: Callable) -> Callable:
+def reduce_nan_extremum(reduce: Callable, bound: Callable) -> Callable:
     """What `nanmax` and `nanmin` do, by `max` or `min`."""
 
     def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
         y = reduce(replace_nan(x, bound(x.dtype)), axis, None, keepdims, initial, mask)
-        nan = is_nan(x) if initial is None else None
+        nan = find_nan(x) if initial is None else None
         return fill_all_nan(y, nan, axes_of(op, axis, x.ndim), keepdims, math.nan)
 
     return apply
@@ -260,12 +270,12 @@ def nan_extremum_by(reduce: Callable, bound: Callable) -> Callable:
 max = make_extremum(
     "max",
     "The largest element over `axis`; NaN where there is one.",
-    extremum_by(reduction.reduce_max, ops.max, reduction.lowest_value),
+    reduce_extremum(reduction.reduce_max, ops.max, reduction.lowest_value),
 )
 min = make_extremum(
     "min",
     "The smallest element over `axis`; NaN where there is one.",
-    extremum_by(reduction.reduce_min, ops.min, reduction.highest_value),
+    reduce_extremum(reduction.reduce_min, ops.min, reduction.highest_value),
 )
 amax, amin = max, min
 minmax = make_extremum(
@@ -276,12 +286,12 @@ minmax = make_extremum(
 nanmax = make_extremum(
     "nanmax",
     "The largest element over `axis` that is not NaN; NaN where all are.",
-    nan_extremum_by(max, reduction.lowest_value),
+    reduce_nan_extremum(max, reduction.lowest_value),
 )
 nanmin = make_extremum(
     "nanmin",
     "The smallest element over `axis` that is not NaN; NaN where all are.",
-    nan_extremum_by(min, reduction.highest_value),
+    reduce_nan_extremum(min, reduction.highest_value),
 )
 
 
@@ -298,7 +308,7 @@ def make_truth(name: str, reduce: Callable, identity: bool, doc: str) -> Callabl
     def fun(
         a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
     ) -> Any:
-        x = ops.convert(truth(take_operand(name, a, out)), np.dtype(bool))
+        x = ops.convert(is_nonzero(take_operand(name, a, out)), np.dtype(bool))
         shape = x.shape
         axes = axes_of(name, axis, len(shape))
         return keep_axes(reduce(apply_mask(name, x, where, identity), axes), shape, axes, keepdims)
@@ -319,7 +329,7 @@ def make_position(name: str, find: Callable, bound: Callable | None, doc: str) -
     def fun(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
         x = take_operand(name, a, out)
         shape = x.shape
-        nan = None if bound is None else is_nan(x)
+        nan = None if bound is None else find_nan(x)
         if nan is not None:
             x = replace_nan(x, bound(x.dtype))
         axes = axes_of(name, axis if axis is None else axis_of(name, axis, len(shape)), len(shape))
@@ -369,7 +379,7 @@ nanargmin = make_position(
 # --- means and variances --------------------------------------------------------------------
 
 
-def mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
+def choose_mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
     """The dtype to compute a mean in, and that of the result."""
     if dtype is None:
         result = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype))
@@ -393,8 +403,10 @@ def compute_mean(
     counts = reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
     counts = keep_axes(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
     if ddof:
-        counts = ops.sub(counts, number(ddof, counts))
-        counts = ops.select(ops.gt(counts, number(0, counts)), counts, number(math.nan, counts))
+        counts = ops.sub(counts, literal_like(ddof, counts))
+        counts = ops.select(
+            ops.gt(counts, literal_like(0, counts)), counts, literal_like(math.nan, counts)
+        )
     return ops.div(total, ops.convert(counts, dtype))
 
 
@@ -411,28 +423,21 @@ def mean(
     """The mean over `axis`; of integers, a float."""
     x = take_operand("mean", a, out)
     axes = axes_of("mean", axis, x.ndim)
-    computed, result = mean_dtypes("mean", x, dtype)
+    computed, result = choose_mean_dtypes("mean", x, dtype)
     out = compute_mean("mean", ops.convert(x, computed), axes, keepdims, where)
     return ops.convert(out, result)
 
 
 def compute_variance(
-    op: str,
-    x: Any,
-    axis: Axis,
-    dtype: Any,
-    ddof: float,
-    keepdims: bool,
-    mask: Any,
-    center: Any,
+    op: str, x: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, mask: Any, center: Any
 ) -> Any:
     """The variance; the standard deviation for std and nanstd."""
     axes = axes_of(op, axis, x.ndim)
-    computed, result = mean_dtypes(op, x, dtype)
+    computed, result = choose_mean_dtypes(op, x, dtype)
     x = ops.convert(x, computed)
     if center is None:
         center = compute_mean(op, x, axes, True, mask)
-    x = ops.sub(*spread(op, x, ops.convert(as_array(center, op), computed)))
+    x = ops.sub(*broadcast_operands(op, x, ops.convert(as_array(center, op), computed)))
     out = compute_mean(op, square_size(x), axes, keepdims, mask, ddof)
     out = ops.convert(out, dtypes.real_dtype(result))
     return transcendental.sqrt(out) if op.endswith("std") else out
@@ -485,13 +490,13 @@ std = make_variance(
 
 def combine_masks(x: Any, mask: Any) -> Any:
     """Which elements count: those that are not NaN, and that `mask` lets through."""
-    nan = is_nan(x)
+    nan = find_nan(x)
     if nan is None:
         return mask
     counts = ops.bitwise_not(nan)
     if mask is None:
         return counts
-    return ops.bitwise_and(*spread("where", check_mask("where", mask), counts))
+    return ops.bitwise_and(*broadcast_operands("where", check_mask("where", mask), counts))
 
 
 @fused(static=STATIC)
@@ -530,8 +535,7 @@ def make_nan_variance(name: str, doc: str) -> Callable:
 
 
 nanvar = make_nan_variance(
-    "nanvar",
-    "The variance over `axis` of what is not NaN; NaN where no more than ddof are left.",
+    "nanvar", "The variance over `axis` of what is not NaN; NaN where no more than ddof are left."
 )
 nanstd = make_nan_variance("nanstd", "The standard deviation over `axis` of what is not NaN.")
 
@@ -564,7 +568,7 @@ def average(
         count = math.prod([x.shape[i] for i in axes])
         return (out, full(out.shape, count, out.dtype)) if returned else out
     w = as_array(weights, "average")
-    x, w = operands("average", x, w, inexact=True, shaped=False)
+    x, w = promote_operands("average", x, w, inexact=True, shaped=False)
     w = broadcast_weights("average", x, w, axes, axis)
     total = sum(w, axes, keepdims=keepdims)
     out = ops.div(sum(ops.mul(x, w), axes, keepdims=keepdims), total)
@@ -630,7 +634,7 @@ def make_running_from(name: str, running: Callable, start: int, doc: str) -> Cal
             raise ShapeError(f"{name}: axis must be given unless x has one axis; got {x.aval}.")
         axis = axis_of(name, 0 if axis is None else axis, x.ndim)
         if name == "cumulative_sum":
-            dtype = sum_dtype(name, x, dtype, promote_integers=True)
+            dtype = choose_sum_dtype(name, x, dtype, promote_integers=True)
         y = running(x, axis, dtype)
         if not include_initial:
             return y

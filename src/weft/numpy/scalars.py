@@ -59,7 +59,7 @@ ALIASES = {
 }
 
 
-def scalar_type(name: str) -> ScalarType | None:
+def make_scalar_type(name: str) -> ScalarType | None:
     """The scalar type of this name, if this ml_dtypes knows it."""
     kind = np.bool_ if name == "bool" else getattr(ml_dtypes, name, getattr(np, name, None))
     if kind is None:
@@ -69,7 +69,7 @@ def scalar_type(name: str) -> ScalarType | None:
     return ScalarType(name, (), members)
 
 
-SCALAR_TYPES = {name: found for name in NAMES if (found := scalar_type(name)) is not None}
+SCALAR_TYPES = {name: found for name in NAMES if (found := make_scalar_type(name)) is not None}
 SCALAR_TYPES |= {alias: SCALAR_TYPES[name] for alias, name in ALIASES.items()}
 globals().update(SCALAR_TYPES)
 

@@ -16,8 +16,8 @@ from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
-from weft.numpy.indexing import PLAIN, access, getitem_with
-from weft.numpy.promotion import as_array, axis_of
+from weft.numpy.indexing import PLAIN, getitem_with, read_keywords
+from weft.numpy.promotion import as_array, axis_of, check_vector, refuse_out
 from weft.primitives import layout, slicing
 from weft.primitives.cumulative import cumsum
 from weft.primitives.elementwise import convert, div, lt, ne, rem, select, sub
@@ -28,7 +28,7 @@ from weft.xla.array import host_view, put
 INT32 = np.dtype(np.int32)
 
 
-def concrete_values(op: str, x: Any, what: str) -> np.ndarray:
+def require_concrete(op: str, x: Any, what: str) -> np.ndarray:
     """The values of an array that the size of a result depends on."""
     if isinstance(x, Tracer):
         x = x.concrete(
@@ -39,7 +39,7 @@ def concrete_values(op: str, x: Any, what: str) -> np.ndarray:
     return host_view(x)
 
 
-def is_true(x: Any) -> Any:
+def find_true(x: Any) -> Any:
     """Which elements are not zero."""
     return x if dtypes.is_bool(x.dtype) else ne(x, literal(0, x.dtype))
 
@@ -60,7 +60,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             f"nonzero: needs at least one axis; got {a.aval}. Hint: jnp.nonzero(x[None])."
         )
     if size is None:
-        found = np.nonzero(concrete_values("nonzero", a, "places"))
+        found = np.nonzero(require_concrete("nonzero", a, "places"))
         return tuple([put(i.astype(dtypes.default_int())) for i in found])
     if not isinstance(fill_value, tuple):
         fill_value = (fill_value,) * a.ndim
@@ -69,13 +69,13 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             f"nonzero: fill_value must be one value, or one for each axis; got {len(fill_value)} "
             f"for {a.aval}."
         )
-    return places(a, size, tuple([0 if f is None else asarray(f) for f in fill_value]))
+    return find_places_of_size(a, size, tuple([0 if f is None else asarray(f) for f in fill_value]))
 
 
 @fused(static=("size",))
-def places(a: Any, size: int, fill_value: tuple) -> tuple:
+def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
     """`nonzero` of a fixed size: each place is written to where its rank among the found says."""
-    mask = layout.reshape(is_true(a), (a.size,))
+    mask = layout.reshape(find_true(a), (a.size,))
     counts = cumsum(convert(mask, INT32))
     number = layout.reduce_sum(convert(mask, INT32), (0,))
     rank = sub(counts, literal(1, INT32))
@@ -100,13 +100,15 @@ def places(a: Any, size: int, fill_value: tuple) -> tuple:
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places of the elements of the flattened array that are not zero; `size` as in nonzero."""
+    """The places of the elements of the flattened array that are not zero;
+    `size` and `fill_value` are as in `nonzero`."""
     a = as_array(a, "flatnonzero")
     return nonzero(layout.reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The places of the elements that are not zero, as rows; `size` as in nonzero."""
+    """The places of the elements that are not zero, as rows;
+    `size` and `fill_value` are as in `nonzero`."""
     a = as_array(a, "argwhere")
     if not a.ndim:
         (found,) = nonzero(layout.expand_dims(a, (0,)), size=size, fill_value=fill_value)
@@ -123,28 +125,31 @@ def compress(
     fill_value: Any = 0,
     out: None = None,
 ) -> Any:
-    """The slices along an axis where a vector of conditions holds; `size` as in nonzero."""
-    if out is not None:
-        raise NotImplementedError("compress: out must be None, for arrays do not change.")
+    """The slices along an axis where a vector of conditions holds.
+
+    Args:
+      size: how many slices to give, needed under jit: too many are cut off.
+      fill_value: what stands for slices that there are not.
+    """
+    refuse_out("compress", out)
     condition, a = as_array(condition, "compress"), as_array(a, "compress")
-    if condition.ndim != 1:
-        raise ShapeError(f"compress: condition must be a vector; got {condition.aval}.")
+    check_vector("compress", "condition", condition)
     if axis is None:
         a, axis = layout.reshape(a, (a.size,)), 0
     axis = axis_of("compress", axis, a.ndim)
     n = a.shape[axis]
     if condition.size > n:
-        condition = checked_rest(condition, n)
+        condition = check_rest(condition, n)
     whole = [slice(None)] * axis
     if size is None:
         mask = np.zeros(n, bool)
-        mask[: condition.size] = concrete_values("compress", condition, "elements") != 0
+        mask[: condition.size] = require_concrete("compress", condition, "elements") != 0
         return getitem_with(a, (*whole, mask), PLAIN)
     (found,) = nonzero(condition, size=size, fill_value=n)
-    return getitem_with(a, (*whole, found), access(a.aval, "fill", fill_value))
+    return getitem_with(a, (*whole, found), read_keywords(a.aval, "fill", fill_value))
 
 
-def checked_rest(condition: Any, n: int) -> Any:
+def check_rest(condition: Any, n: int) -> Any:
     """The first n of too many conditions, of which the others must not hold."""
     if not isinstance(condition, Tracer) and host_view(condition)[n:].any():
         raise ShapeError(
@@ -154,7 +159,8 @@ def checked_rest(condition: Any, n: int) -> Any:
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements of the flattened array where the condition holds; `size` as in nonzero."""
+    """The elements of the flattened array where the condition holds;
+    `size` and `fill_value` are as in `compress`."""
     condition, arr = as_array(condition, "extract"), as_array(arr, "extract")
     flat = layout.reshape(condition, (condition.size,))
     return compress(flat, arr, size=size, fill_value=fill_value)

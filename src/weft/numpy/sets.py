@@ -5,7 +5,9 @@ How many there are depends on values: eagerly the host finds them, under jit `si
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,31 +15,18 @@ from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
-from weft.numpy.indexing import Access, getitem_with, stretch
+from weft.numpy.indexing import Access, broadcast_last, getitem_with
 from weft.numpy.manipulation import moveaxis
-from weft.numpy.promotion import as_array, axis_of, operands
-from weft.numpy.searching import concrete_values, places
-from weft.numpy.sorting import halved
+from weft.numpy.promotion import as_array, axis_of, promote_operands
+from weft.numpy.searching import find_places_of_size, require_concrete
+from weft.numpy.sorting import search_by_halving
+from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing
 from weft.primitives.cumulative import cumsum
-from weft.primitives.elementwise import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    convert,
-    eq,
-    lt,
-    ne,
-    select,
-    sub,
-)
-from weft.primitives.indexing import (
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    scatter,
-)
+from weft.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
 from weft.primitives.layout import literal
 from weft.primitives.sort import sort as sort_together
+from weft.util import name_function
 from weft.xla.array import put
 
 INT32 = np.dtype(np.int32)
@@ -72,20 +61,20 @@ def unique(
     x = as_array(ar, "unique")
     asked = (True, return_index, return_inverse, return_counts)
     if size is None:
-        found = unique_now(x, axis, equal_nan, *asked[1:])
+        found = find_unique_now(x, axis, equal_nan, *asked[1:])
     else:
         places = return_index or return_inverse
-        found = unique_of_size(x, axis, equal_nan, size, fill_value, places)
+        found = find_unique_of_size(x, axis, equal_nan, size, fill_value, places)
     out = tuple(r for r, wanted in zip(found, asked, strict=True) if wanted)
     return out if len(out) > 1 else out[0]
 
 
-def unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> tuple:
+def find_unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> tuple:
     """Distinct elements, and those of where first, inverse and counts that are asked for.
 
     The host finds them: without places, which take a sort of indices, several times faster.
     """
-    values = concrete_values("unique", x, "elements")
+    values = require_concrete("unique", x, "elements")
     if axis is not None:
         axis = axis_of("unique", axis, x.ndim)
     found = np.unique(values, *asked, axis=axis, equal_nan=equal_nan)
@@ -98,7 +87,7 @@ def unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> tuple
     return put(found[0]), *places
 
 
-def unique_of_size(
+def find_unique_of_size(
     x: Any, axis: int | None, equal_nan: bool, size: int, fill_value: Any, places: bool
 ) -> tuple:
     """Distinct elements, where first, inverse and counts, as many as `size`.
@@ -117,45 +106,44 @@ def unique_of_size(
         )
     fill = None if fill_value is None else asarray(fill_value)
     if not rows.size:
-        values = layout.broadcast_in_dim(
-            convert(fill if fill is not None else literal(False, x.dtype), x.dtype),
-            (size, *rows.shape[1:]),
-            (),
-        )
+        value = ops.convert(literal(False, x.dtype) if fill is None else fill, x.dtype)
+        values = layout.broadcast_in_dim(value, (size, *rows.shape[1:]), ())
         none = layout.full((size,), 0, dtypes.default_int())
         return values, none, layout.full(shape, 0, dtypes.default_int()), none
-    values, first, inverse, counts = distinct(rows, fill, size, equal_nan, places)
+    values, first, inverse, counts = find_distinct_rows(rows, fill, size, equal_nan, places)
     values = values if axis is None else moveaxis(values, 0, axis)
     return values, first, layout.reshape(inverse, shape) if places else None, counts
 
 
 @fused(static=("size", "equal_nan", "with_places"))
-def distinct(rows: Any, fill: Any, size: int, equal_nan: bool, with_places: bool) -> tuple:
+def find_distinct_rows(
+    rows: Any, fill: Any, size: int, equal_nan: bool, with_places: bool
+) -> tuple:
     """Distinct rows, where first, inverse, counts: of sorted rows, those unlike the one before."""
     n = rows.shape[0]
-    ordered, order, mark = sorted_rows(rows, equal_nan, with_places)
-    (bounds,) = places(mark, size + 1, (asarray(n),))
-    bounds = convert(bounds, INT32)
+    ordered, order, mark = sort_rows(rows, equal_nan, with_places)
+    (bounds,) = find_places_of_size(mark, size + 1, (asarray(n),))
+    bounds = ops.convert(bounds, INT32)
     starts, ends = (slicing.slice_in_dim(bounds, i, size + i) for i in (0, 1))
-    there = lt(starts, literal(n, INT32))
-    shown = select(there, starts, layout.full((size,), 0, INT32))
+    there = ops.lt(starts, literal(n, INT32))
+    shown = ops.select(there, starts, layout.full((size,), 0, INT32))
     values = getitem_with(ordered, shown, INSIDE)
     if fill is not None:
-        other = stretch(convert(fill, values.dtype), values.shape)
-        values = select(layout.broadcast_in_dim(there, values.shape, (0,)), values, other)
+        other = broadcast_last(ops.convert(fill, values.dtype), values.shape)
+        values = ops.select(layout.broadcast_in_dim(there, values.shape, (0,)), values, other)
     dtype = dtypes.default_int()
-    counts = convert(sub(ends, starts), dtype)
+    counts = ops.convert(ops.sub(ends, starts), dtype)
     if not with_places:
         return values, None, None, counts
     first = getitem_with(order, shown, INSIDE)
-    rank = sub(cumsum(convert(mark, INT32)), literal(1, INT32))
+    rank = ops.sub(cumsum(ops.convert(mark, INT32)), literal(1, INT32))
     index = layout.reshape(order, (n, 1))
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     inverse = scatter(layout.full((n,), 0, INT32), index, rank, numbers, unique_indices=True)
-    return values, convert(first, dtype), convert(inverse, dtype), counts
+    return values, ops.convert(first, dtype), ops.convert(inverse, dtype), counts
 
 
-def sorted_rows(rows: Any, equal_nan: bool, with_places: bool = True) -> tuple[Any, Any, Any]:
+def sort_rows(rows: Any, equal_nan: bool, with_places: bool = True) -> tuple[Any, Any, Any]:
     """Rows in lexicographic order, where each was, and which differ from the one before."""
     n = rows.shape[0]
     flat = layout.reshape(rows, (n, rows.size // n))
@@ -166,70 +154,59 @@ def sorted_rows(rows: Any, equal_nan: bool, with_places: bool = True) -> tuple[A
     differs = None
     for c in columns:
         a, b = slicing.slice_in_dim(c, 1, n), slicing.slice_in_dim(c, 0, n - 1)
-        d = ne(a, b)
+        d = ops.ne(a, b)
         if equal_nan and dtypes.is_inexact(c.dtype):
-            d = bitwise_and(d, bitwise_not(bitwise_and(ne(a, a), ne(b, b))))
-        differs = d if differs is None else bitwise_or(differs, d)
+            d = ops.bitwise_and(d, ops.bitwise_not(ops.bitwise_and(ops.ne(a, a), ops.ne(b, b))))
+        differs = d if differs is None else ops.bitwise_or(differs, d)
     mark = slicing.concatenate([layout.full((1,), True, BOOL), differs], 0)
     ordered = layout.reshape(slicing.stack(columns, 1), rows.shape)
     return ordered, order, mark
 
 
-class UniqueAll(NamedTuple):
-    """What `unique_all` gives."""
-
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
+UniqueCounts = namedtuple("UniqueCounts", "values counts")
+UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
+SIZE = "`size` and `fill_value` are as in `unique`."
 
 
-class UniqueCounts(NamedTuple):
-    """What `unique_counts` gives."""
+def make_unique(name: str, result: Callable, asked: Sequence[str], doc: str) -> Callable:
+    """A function of the array API: `unique` with what is asked for, as a `result`."""
 
-    values: Any
-    counts: Any
+    def fun(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+        flags = dict.fromkeys(asked, True)
+        return result(*unique(x, equal_nan=False, size=size, fill_value=fill_value, **flags))
 
-
-class UniqueInverse(NamedTuple):
-    """What `unique_inverse` gives."""
-
-    values: Any
-    inverse_indices: Any
+    return name_function(fun, name, f"{doc}; {SIZE}")
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """The distinct elements, where each is first, which of them each element is, and counts."""
-    return UniqueAll(
-        *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
-    )
-
-
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """The distinct elements, and how often each occurs."""
-    return UniqueCounts(
-        *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
-    )
-
-
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """The distinct elements, and which of them each element is."""
-    return UniqueInverse(
-        *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
-    )
+unique_all = make_unique(
+    "unique_all",
+    UniqueAll,
+    ("return_index", "return_inverse", "return_counts"),
+    "(elements, where each is first, which of them each element is, counts)",
+)
+unique_counts = make_unique(
+    "unique_counts", UniqueCounts, ("return_counts",), "(elements, how often each occurs)"
+)
+unique_inverse = make_unique(
+    "unique_inverse",
+    UniqueInverse,
+    ("return_inverse",),
+    "(elements, which of them each element is)",
+)
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements, sorted."""
+    """The distinct elements, sorted; `size` and `fill_value` are as in `unique`."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
 # --- vectors as sets --------------------------------------------------------------------------
 
 
-def two_vectors(op: str, ar1: Any, ar2: Any) -> list:
+def flatten_together(op: str, ar1: Any, ar2: Any) -> list:
     """Two arrays flattened, in their common dtype."""
-    a, b = operands(op, as_array(ar1, op), as_array(ar2, op), shaped=False)
+    a, b = promote_operands(op, as_array(ar1, op), as_array(ar2, op), shaped=False)
     return [layout.reshape(x, (x.size,)) for x in (a, b)]
 
 
@@ -241,43 +218,48 @@ def isin(
     *,
     method: str = "auto",
 ) -> Any:
-    """Which elements are among the test elements."""
+    """Which elements are among the test elements.
+
+    Args:
+      method: accepted for JAX's programs; the elements are always sorted and searched.
+    """
     x = as_array(element, "isin")
-    a, b = two_vectors("isin", x, test_elements)
-    out = layout.reshape(among(a, b), x.shape)
-    return bitwise_not(out) if invert else out
+    a, b = flatten_together("isin", x, test_elements)
+    out = layout.reshape(find_members(a, b), x.shape)
+    return ops.bitwise_not(out) if invert else out
 
 
 @fused
-def among(a: Any, b: Any) -> Any:
+def find_members(a: Any, b: Any) -> Any:
     """Which elements of one vector are in another: search in the sorted other."""
     if not b.size:
         return layout.full(a.shape, False, BOOL)
     b = sort_together(b, 0)
-    i = halved(b, a, "left")
+    i = search_by_halving(b, a, "left")
     last = literal(b.size - 1, i.dtype)
-    i = select(lt(i, last), i, layout.broadcast_in_dim(last, i.shape, ()))
-    return eq(getitem_with(b, i, INSIDE), a)
+    i = ops.select(ops.lt(i, last), i, layout.broadcast_in_dim(last, i.shape, ()))
+    return ops.eq(getitem_with(b, i, INSIDE), a)
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The elements of either, distinct and sorted; `size` as in unique."""
-    both = slicing.concatenate(two_vectors("union1d", ar1, ar2), 0)
+    """The elements of either, distinct, sorted; `size` and `fill_value` are as in `unique`."""
+    both = slicing.concatenate(flatten_together("union1d", ar1, ar2), 0)
     return unique(both, size=size, fill_value=fill_value)
 
 
-def chosen(vector: Any, keep: Any, size: int | None, fill: Any, op: str) -> tuple[Any, Any]:
+def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) -> tuple[Any, Any]:
     """The elements that a mask keeps, and their places: all, or `size` of them."""
     if size is None:
-        mask = concrete_values(op, keep, "elements") != 0
+        mask = require_concrete(op, keep, "elements") != 0
         where = np.flatnonzero(mask).astype(np.int32)
         return getitem_with(vector, put(mask), INSIDE), put(where)
-    (where,) = places(keep, size, (asarray(vector.size),))
-    where = convert(where, INT32)
-    there = lt(where, literal(vector.size, INT32))
-    safe = select(there, where, layout.full((size,), 0, INT32))
+    (where,) = find_places_of_size(keep, size, (asarray(vector.size),))
+    where = ops.convert(where, INT32)
+    there = ops.lt(where, literal(vector.size, INT32))
+    safe = ops.select(there, where, layout.full((size,), 0, INT32))
     values = getitem_with(vector, safe, INSIDE)
-    return select(there, values, stretch(convert(fill, vector.dtype), (size,))), where
+    fill = broadcast_last(ops.convert(fill, vector.dtype), (size,))
+    return ops.select(there, values, fill), where
 
 
 def setdiff1d(
@@ -288,16 +270,19 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of the first that are not in the second; `size` as in unique, fill 0."""
-    a, b = two_vectors("setdiff1d", ar1, ar2)
+    """The elements of the first that are not in the second.
+
+    `size` and `fill_value` are as in `unique`, but that the fill value is 0 by default.
+    """
+    a, b = flatten_together("setdiff1d", ar1, ar2)
     if not a.size:
         return a if not size else layout.full((size,), 0, a.dtype)
-    keep = bitwise_not(among(a, b))
+    keep = ops.bitwise_not(find_members(a, b))
     if not assume_unique:
-        a, order, mark = sorted_rows(a, True)
-        keep = bitwise_and(getitem_with(keep, order, INSIDE), mark)
+        a, order, mark = sort_rows(a, True)
+        keep = ops.bitwise_and(getitem_with(keep, order, INSIDE), mark)
     fill = asarray(0 if fill_value is None else fill_value)
-    return chosen(a, keep, size, fill, "setdiff1d")[0]
+    return keep_elements(a, keep, size, fill, "setdiff1d")[0]
 
 
 def setxor1d(
@@ -308,22 +293,23 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of one but not of both, sorted; `size` as in unique, fill the smallest."""
-    a, b = two_vectors("setxor1d", ar1, ar2)
-    only = [bitwise_not(among(a, b)), bitwise_not(among(b, a))]
+    """The elements of one but not of both, sorted; `size` and `fill_value` are as in `unique`."""
+    a, b = flatten_together("setxor1d", ar1, ar2)
+    only = [ops.bitwise_not(find_members(a, b)), ops.bitwise_not(find_members(b, a))]
     both, keep = slicing.concatenate([a, b], 0), slicing.concatenate(only, 0)
     if not both.size:
         return both if not size else layout.full((size,), 0, both.dtype)
-    both, order, mark = sorted_rows(both, True)
-    keep = bitwise_and(getitem_with(keep, order, INSIDE), mark)
-    return chosen(both, keep, size, smallest_kept(both, keep, fill_value), "setxor1d")[0]
+    both, order, mark = sort_rows(both, True)
+    keep = ops.bitwise_and(getitem_with(keep, order, INSIDE), mark)
+    fill = find_smallest_kept(both, keep, fill_value)
+    return keep_elements(both, keep, size, fill, "setxor1d")[0]
 
 
-def smallest_kept(ordered: Any, keep: Any, fill_value: Any) -> Any:
+def find_smallest_kept(ordered: Any, keep: Any, fill_value: Any) -> Any:
     """The fill value, by default the first element of a sorted vector that a mask keeps."""
     if fill_value is not None:
         return asarray(fill_value)
-    (where,) = places(keep, 1, (asarray(0),))
+    (where,) = find_places_of_size(keep, 1, (asarray(0),))
     return getitem_with(ordered, getitem_with(where, 0, INSIDE), INSIDE)
 
 
@@ -339,34 +325,34 @@ def intersect1d(
     """The elements that are in both, distinct and sorted; `size` as in unique.
 
     With `return_indices` also where each is first in the two flattened arrays; what is padded has
-    the size of the array as its index.
+    the size of the array as its index. `size` and `fill_value` are as in `unique`.
     """
-    a, b = two_vectors("intersect1d", ar1, ar2)
+    a, b = flatten_together("intersect1d", ar1, ar2)
     if not a.size or not b.size:
         none = layout.full((size or 0,), 0, dtypes.default_int())
         empty = layout.full((size or 0,), 0, a.dtype)
         return (empty, none, none) if return_indices else empty
-    inside = among(a, b)
-    ordered, order, mark = sorted_rows(a, True)
-    keep = bitwise_and(getitem_with(inside, order, INSIDE), mark)
-    fill = smallest_kept(ordered, keep, fill_value)
-    values, where = chosen(ordered, keep, size, fill, "intersect1d")
+    inside = find_members(a, b)
+    ordered, order, mark = sort_rows(a, True)
+    keep = ops.bitwise_and(getitem_with(inside, order, INSIDE), mark)
+    fill = find_smallest_kept(ordered, keep, fill_value)
+    values, where = keep_elements(ordered, keep, size, fill, "intersect1d")
     if not return_indices:
         return values
     dtype = dtypes.default_int()
-    return values, *[convert(i, dtype) for i in first_places(order, b, values, where)]
+    return values, *[ops.convert(i, dtype) for i in find_first_places(order, b, values, where)]
 
 
 @fused
-def first_places(order: Any, b: Any, values: Any, where: Any) -> tuple[Any, Any]:
+def find_first_places(order: Any, b: Any, values: Any, where: Any) -> tuple[Any, Any]:
     """Where the elements of an intersection are first in its two vectors."""
     n, m = order.size, b.size
-    there = lt(where, literal(n, INT32))
+    there = ops.lt(where, literal(n, INT32))
     first = getitem_with(order, where, INSIDE)
     sorted_b, order_b = sort_together((b, layout.broadcasted_iota(INT32, (m,), 0)), 0, num_keys=1)
-    second = getitem_with(order_b, halved(sorted_b, values, "left"), INSIDE)
+    second = getitem_with(order_b, search_by_halving(sorted_b, values, "left"), INSIDE)
     shape = where.shape
     return (
-        select(there, first, layout.full(shape, n, INT32)),
-        select(there, second, layout.full(shape, m, INT32)),
+        ops.select(there, first, layout.full(shape, n, INT32)),
+        ops.select(there, second, layout.full(shape, m, INT32)),
     )

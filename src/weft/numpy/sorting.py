@@ -13,31 +13,17 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.indexing import PLAIN, getitem_with, stretch
-from weft.numpy.manipulation import as_arrays, concrete_int
-from weft.numpy.promotion import as_array, axis_of, operands
+from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with
+from weft.numpy.manipulation import as_arrays, require_int
+from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
+from weft.primitives import elementwise as ops
 from weft.primitives import layout
-from weft.primitives.elementwise import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    convert,
-    eq,
-    ge,
-    imag,
-    le,
-    lt,
-    ne,
-    real,
-    select,
-    sub,
-)
-from weft.primitives.elementwise import min as smaller
 from weft.primitives.indexing import GatherDimensionNumbers, gather
 from weft.primitives.layout import literal
 from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
 from weft.primitives.sort import top_k_p
+from weft.util import check_option
 
 INT32 = np.dtype(np.int32)
 
@@ -45,7 +31,7 @@ INT32 = np.dtype(np.int32)
 # --- sorting ----------------------------------------------------------------------------------
 
 
-def no_kind(op: str, kind: Any, order: Any) -> None:
+def refuse_kind(op: str, kind: Any, order: Any) -> None:
     """Refuse NumPy's keywords for which there is no choice here."""
     if kind is not None:
         raise TypeError(f"{op}: kind must be None; got {kind!r}. Hint: stable=True.")
@@ -53,7 +39,7 @@ def no_kind(op: str, kind: Any, order: Any) -> None:
         raise TypeError(f"{op}: order must be None: arrays have no fields; got {order!r}.")
 
 
-def along(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
+def flatten_or_check(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
     """The array to sort and the axis; None flattens."""
     x = as_array(a, op)
     if axis is None:
@@ -79,8 +65,8 @@ def sort(
     >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
     Array([3, 2, 1], dtype=int32)
     """
-    no_kind("sort", kind, order)
-    x, axis = along("sort", a, axis)
+    refuse_kind("sort", kind, order)
+    x, axis = flatten_or_check("sort", a, axis)
     out = sort_together(x, axis, is_stable=stable)
     return layout.rev(out, (axis,)) if descending else out
 
@@ -99,23 +85,26 @@ def argsort(
     """The indices that sort an array along an axis: take_along_axis(a, argsort(a)) is sort(a).
 
     Equal elements keep their order, also in descending order.
+
+    Args:
+      dtype: the integer dtype of the indices; None is the default one.
     """
-    no_kind("argsort", kind, order)
-    x, axis = along("argsort", a, axis)
+    refuse_kind("argsort", kind, order)
+    x, axis = flatten_or_check("argsort", a, axis)
     kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "argsort")
     wide = x.shape[axis] > np.iinfo(np.int32).max
     places = layout.broadcasted_iota(np.int64 if wide else np.int32, x.shape, axis)
     if descending:  # of the reversed array, so that reversing back keeps equal elements in order
         x, places = layout.rev(x, (axis,)), layout.rev(places, (axis,))
     _, out = sort_together((x, places), axis, is_stable=stable, num_keys=1)
-    return convert(layout.rev(out, (axis,)) if descending else out, kept)
+    return ops.convert(layout.rev(out, (axis,)) if descending else out, kept)
 
 
 @fused
 def sort_complex(a: Any) -> Any:
     """The elements sorted along the last axis, as complex numbers."""
     out = sort(a, -1)
-    return convert(out, dtypes.complex_dtype(dtypes.inexact_dtype(out.dtype)))
+    return ops.convert(out, dtypes.complex_dtype(dtypes.inexact_dtype(out.dtype)))
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
@@ -132,22 +121,22 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         listed = ", ".join(str(k.aval) for k in arrays)
         raise ShapeError(f"lexsort: keys must have equal shapes; got {listed}.")
     if not arrays[0].ndim:
-        return convert(layout.full((), 0, INT32), dtypes.default_int())
-    return lexsorted(arrays, axis_of("lexsort", axis, arrays[0].ndim))
+        return ops.convert(layout.full((), 0, INT32), dtypes.default_int())
+    return lexsort_arrays(arrays, axis_of("lexsort", axis, arrays[0].ndim))
 
 
 @fused(static=("axis",))
-def lexsorted(keys: list, axis: int) -> Any:
+def lexsort_arrays(keys: list, axis: int) -> Any:
     """`lexsort` for arrays."""
     places = layout.broadcasted_iota(INT32, keys[0].shape, axis)
     *_, out = sort_together((*reversed(keys), places), axis, num_keys=len(keys))
-    return convert(out, dtypes.default_int())
+    return ops.convert(out, dtypes.default_int())
 
 
 def check_kth(op: str, x: Any, kth: Any, axis: int) -> None:
     """Raise unless `kth` is a place along an axis."""
     n = x.shape[axis_of(op, axis, x.ndim)]
-    k = concrete_int(op, kth, "kth")
+    k = require_int(op, kth, "kth")
     if not -n <= k < n:
         raise ShapeError(f"{op}: kth must be in [-{n}, {n}) for axis {axis} of {x.aval}; got {k}.")
 
@@ -182,15 +171,14 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[
     """
     x = as_array(x, "top_k")
     axis = axis_of("top_k", axis, x.ndim)
-    if mode not in ("largest", "smallest"):
-        raise ValueError(f"top_k: mode must be 'largest' or 'smallest'; got {mode!r}.")
+    check_option("top_k", "mode", mode, "largest", "smallest")
     if mode == "largest":
-        values, places = top_k_p.bind(x, k=concrete_int("top_k", k, "k"), axis=axis)
-        return values, convert(places, dtypes.default_int())
+        values, places = top_k_p.bind(x, k=require_int("top_k", k, "k"), axis=axis)
+        return values, ops.convert(places, dtypes.default_int())
     places = layout.broadcasted_iota(INT32, x.shape, axis)
     values, places = sort_together((x, places), axis, num_keys=1)
     values, places = (slice_in_dim(v, 0, k, 1, axis) for v in (values, places))
-    return values, convert(places, dtypes.default_int())
+    return values, ops.convert(places, dtypes.default_int())
 
 
 # --- finding places ---------------------------------------------------------------------------
@@ -199,21 +187,21 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[
 def comes_before(x: Any, y: Any, or_equal: bool) -> Any:
     """Whether x sorts before y, or at the same place: NaN last, complex by real then imaginary."""
     if dtypes.is_complex(typeof(x).dtype):
-        tie = same_place(real(x), real(y))
-        return bitwise_or(
-            comes_before(real(x), real(y), False),
-            bitwise_and(tie, comes_before(imag(x), imag(y), or_equal)),
+        tie = sorts_equal(ops.real(x), ops.real(y))
+        return ops.bitwise_or(
+            comes_before(ops.real(x), ops.real(y), False),
+            ops.bitwise_and(tie, comes_before(ops.imag(x), ops.imag(y), or_equal)),
         )
-    before = le(x, y) if or_equal else lt(x, y)
+    before = ops.le(x, y) if or_equal else ops.lt(x, y)
     if not dtypes.is_inexact(typeof(x).dtype):
         return before
-    last = ne(y, y)
-    return bitwise_or(before, last if or_equal else bitwise_and(last, eq(x, x)))
+    last = ops.ne(y, y)
+    return ops.bitwise_or(before, last if or_equal else ops.bitwise_and(last, ops.eq(x, x)))
 
 
-def same_place(x: Any, y: Any) -> Any:
+def sorts_equal(x: Any, y: Any) -> Any:
     """Whether two real numbers sort to the same place."""
-    return bitwise_and(comes_before(x, y, True), comes_before(y, x, True))
+    return ops.bitwise_and(comes_before(x, y, True), comes_before(y, x, True))
 
 
 METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
@@ -232,46 +220,45 @@ def searchsorted(
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]), side="right")
     Array([2, 2], dtype=int32)
     """
-    if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {side!r}.")
+    check_option("searchsorted", "side", side, "left", "right")
     if method not in METHODS:
         raise ValueError(f"searchsorted: method must be one of {METHODS}; got {method!r}.")
     a, v = as_array(a, "searchsorted"), as_array(v, "searchsorted")
-    if a.ndim != 1:
-        raise ShapeError(f"searchsorted: a must be a vector; got {a.aval}.")
+    check_vector("searchsorted", "a", a)
     if sorter is not None:
         a = getitem_with(a, as_array(sorter, "searchsorted"), PLAIN)
     if method == "compare_all":
-        return compared(a, v, side)
-    return halved(a, v, side)
+        return count_before(a, v, side)
+    return search_by_halving(a, v, side)
 
 
-def compared(a: Any, v: Any, side: str) -> Any:
+def count_before(a: Any, v: Any, side: str) -> Any:
     """`searchsorted` by counting the elements that come before."""
-    x, y = operands("searchsorted", a, v, shaped=False)
+    x, y = promote_operands("searchsorted", a, v, shaped=False)
     shape = (*v.shape, a.size)
     y = layout.broadcast_in_dim(y, shape, range(v.ndim))
-    before = comes_before(stretch(x, shape), y, side == "right")
-    return layout.reduce_sum(convert(before, INT32), (v.ndim,))
+    before = comes_before(broadcast_last(x, shape), y, side == "right")
+    return layout.reduce_sum(ops.convert(before, INT32), (v.ndim,))
 
 
 @fused(static=("side",))
-def halved(a: Any, v: Any, side: str) -> Any:
+def search_by_halving(a: Any, v: Any, side: str) -> Any:
     """`searchsorted` by halving the range: the count of elements before v, from its highest bit."""
-    x, y = operands("searchsorted", a, v, shaped=False)
+    x, y = promote_operands("searchsorted", a, v, shaped=False)
     n = a.size
     dtype = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
     count = layout.full(v.shape, 0, dtype)
     for bit in reversed(range(n.bit_length())):
-        more = add(count, literal(1 << bit, dtype))
-        element = fetched(x, smaller(sub(more, literal(1, dtype)), literal(n - 1, dtype)))
-        fits = le(more, literal(n, dtype))
+        more = ops.add(count, literal(1 << bit, dtype))
+        place = ops.min(ops.sub(more, literal(1, dtype)), literal(n - 1, dtype))
+        element = gather_elements(x, place)
+        fits = ops.le(more, literal(n, dtype))
         before = comes_before(element, y, side == "right")
-        count = select(bitwise_and(fits, before), more, count)
+        count = ops.select(ops.bitwise_and(fits, before), more, count)
     return count
 
 
-def fetched(x: Any, i: Any) -> Any:
+def gather_elements(x: Any, i: Any) -> Any:
     """The elements of a vector at places that are inside it."""
     dims = GatherDimensionNumbers((), (0,), (0,))
     return gather(x, layout.expand_dims(i, (i.ndim,)), dims, (1,))
@@ -282,17 +269,16 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     """The number of the bin that each element falls into; `bins` rise or fall.
 
     Bin i reaches from bins[i - 1] up to, but without, bins[i]; with `right` it includes bins[i]
-    instead of bins[i - 1].
+    instead of bins[i - 1]. `method` is as in `searchsorted`.
     """
     x, bins = as_array(x, "digitize"), as_array(bins, "digitize")
-    if bins.ndim != 1:
-        raise ShapeError(f"digitize: bins must be a vector; got {bins.aval}.")
+    check_vector("digitize", "bins", bins)
     if not bins.size:
         return layout.full(x.shape, 0, INT32)
     method = method or "scan"
     side = "left" if right else "right"
     n = bins.size
-    rising = ge(getitem_with(bins, n - 1, PLAIN), getitem_with(bins, 0, PLAIN))
+    rising = ops.ge(getitem_with(bins, n - 1, PLAIN), getitem_with(bins, 0, PLAIN))
     up = searchsorted(bins, x, side, method=method)
     down = searchsorted(layout.rev(bins, (0,)), x, side, method=method)
-    return select(rising, up, sub(literal(n, up.dtype), down))
+    return ops.select(rising, up, ops.sub(literal(n, up.dtype), down))

@@ -22,9 +22,9 @@ from weft.numpy.choice import clip, where
 from weft.numpy.elementwise import abs, ceil, conj, floor, mod, real, rint
 from weft.numpy.fused import fused
 from weft.numpy.indexing import take_along_axis
-from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis, promoted
+from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, axes_of, no_out
+from weft.numpy.promotion import as_array, as_inexact, axes_of, refuse_out
 from weft.numpy.reductions import all, any, argmax, average, broadcast_weights, sum
 from weft.numpy.reductions import min as least
 from weft.primitives import bits, layout
@@ -32,7 +32,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.cumulative import cumsum
 from weft.primitives.layout import expand_dims, literal, reduce_sum
 from weft.primitives.sort import sort as sort_together
-from weft.util import set_name
+from weft.util import name_function
 from weft.xla.array import ArrayImpl
 
 Axis = int | Sequence[int] | None
@@ -48,7 +48,7 @@ class ArrayFunctions:
     where, float64 = staticmethod(where), None
 
 
-def plot_position(low: float, high: float) -> Callable:
+def place_by_plotting(low: float, high: float) -> Callable:
     """Where quantile q of n elements is, by Hyndman and Fan: plotting positions low and high."""
     return lambda xp, n, q: n * q + (low + q * (1 - low - high) - 1)
 
@@ -83,11 +83,11 @@ METHODS: dict[str, Callable] = {
     "inverted_cdf": lambda xp, n, q: xp.ceil(n * q - 1),
     "averaged_inverted_cdf": find_averaged_place,
     "closest_observation": find_nearest_even,
-    "interpolated_inverted_cdf": plot_position(0, 1),
-    "hazen": plot_position(0.5, 0.5),
-    "weibull": plot_position(0, 0),
-    "median_unbiased": plot_position(1 / 3, 1 / 3),
-    "normal_unbiased": plot_position(3 / 8, 3 / 8),
+    "interpolated_inverted_cdf": place_by_plotting(0, 1),
+    "hazen": place_by_plotting(0.5, 0.5),
+    "weibull": place_by_plotting(0, 0),
+    "median_unbiased": place_by_plotting(1 / 3, 1 / 3),
+    "normal_unbiased": place_by_plotting(3 / 8, 3 / 8),
 }
 
 
@@ -115,7 +115,7 @@ def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, q, whole, axis, method, keepdims, weights, skip_nan)
 
-    return set_name(fun, name, doc)
+    return name_function(fun, name, doc)
 
 
 quantile = make_quantile(
@@ -172,20 +172,22 @@ def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, 0.5, 1, axis, "linear", keepdims, None, skip_nan)
 
-    return fused(set_name(fun, name, doc), static=("axis", "out", "overwrite_input", "keepdims"))
+    return fused(
+        name_function(fun, name, doc), static=("axis", "out", "overwrite_input", "keepdims")
+    )
 
 
 median = make_median(
     "median",
     False,
-    "The middle element over `axis`, or the mean of the middle two; NaN where one is.",
+    "The middle element over `axis`, or the mean of the two; NaN where one is.",
 )
 nanmedian = make_median("nanmedian", True, "As median, of what is not NaN; NaN where all is.")
 
 
 def check_fresh(op: str, out: Any, overwrite_input: bool) -> None:
     """Refuse to write to arrays."""
-    no_out(op, out)
+    refuse_out(op, out)
     if overwrite_input:
         raise NotImplementedError(
             f"{op}: overwrite_input must be False, for arrays do not change; got True."
@@ -268,7 +270,7 @@ def compute_quantiles(
     skip_nan: bool,
 ) -> Any:
     """Quantiles of an array over axes; with `share`, q is the place before each of them."""
-    (x,) = promoted("quantile", [x], dtypes.canonicalize(dtypes.inexact_dtype(x.dtype)))
+    (x,) = convert_together("quantile", [x], dtypes.canonicalize(dtypes.inexact_dtype(x.dtype)))
     shape = x.shape
     x = flatten_axes(x, axes)
     q = as_array(q)
@@ -378,7 +380,7 @@ def select_ranks_by_bits(x: Any, k: Any) -> tuple[Any, Any]:
 
 
 @select_ranks.defjvp
-def smallest_jvp(primals: tuple, tangents: tuple) -> tuple:
+def differentiate_ranks(primals: tuple, tangents: tuple) -> tuple:
     """The tangents of the elements found."""
     x, k = primals
     out = select_ranks(x, k)
@@ -451,7 +453,9 @@ def cov(
     else:
         found = dtypes.check_user_dtype(dtype, "cov")
     tables = [layout.reshape(v, (1, v.size)) if v.ndim < 2 else v for v in tables]
-    tables = [v if rowvar or v.shape[0] == 1 else v.T for v in promoted("cov", tables, found)]
+    tables = [
+        v if rowvar or v.shape[0] == 1 else v.T for v in convert_together("cov", tables, found)
+    ]
     if len({v.shape[1] for v in tables}) > 1:
         got = ", ".join(str(v.aval) for v in tables)
         raise ShapeError(f"cov: operands must have as many observations each; got {got}.")
@@ -466,7 +470,7 @@ def cov(
     x = x - center[:, None]
     right = x if weights is None else x * weights
     products = matmul(x, conj(right).T)
-    return promoted("cov", [(products / divisor).squeeze()], found)[0]
+    return convert_together("cov", [(products / divisor).squeeze()], found)[0]
 
 
 def combine_weights(

@@ -20,7 +20,7 @@ from weft.errors import ShapeError
 from weft.numpy.choice import where
 from weft.numpy.elementwise import abs, imag, real
 from weft.numpy.manipulation import broadcast_to, diagonal
-from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes, operands
+from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes, promote_operands
 from weft.numpy.reductions import any, cumsum, max, prod, square_size, sum
 from weft.numpy.sorting import argsort, sort
 from weft.numpy.ufuncs import log, sign
@@ -56,18 +56,18 @@ HALF_TOO = ("float16", "bfloat16", *LETTERS)
 # --- operands -------------------------------------------------------------------------------
 
 
-def matrices(op: str, a: Any, square: bool = False) -> Any:
+def check_matrices(op: str, a: Any, square: bool = False) -> Any:
     """An operand as an array of matrices, of a dtype that LAPACK has."""
     x = as_inexact(op, a)
     check_matrix(op, x.aval, square)
     return x
 
 
-def right_side(
+def check_right_side(
     op: str, a: Any, b: Any, kinds: tuple[str, ...] = tuple(LETTERS)
 ) -> tuple[Any, Any, bool]:
     """Square matrices, columns of one dtype with them, and whether b was one vector."""
-    a, b = operands(op, as_array(a, op), as_array(b, op), inexact=True, shaped=False)
+    a, b = promote_operands(op, as_array(a, op), as_array(b, op), inexact=True, shaped=False)
     check_matrix(op, a.aval, True, kinds)
     vector = b.ndim == 1
     if not b.ndim or b.shape[0 if vector else -2] != a.shape[-1]:
@@ -79,7 +79,7 @@ def right_side(
     return a, to_column(b) if vector else b, vector
 
 
-def together(op: str, *xs: Any) -> list:
+def broadcast_batches(op: str, *xs: Any) -> list:
     """Arrays of matrices with their leading axes broadcast."""
     try:
         lead = broadcast_shapes(*[x.shape[:-2] for x in xs])
@@ -92,14 +92,18 @@ def together(op: str, *xs: Any) -> list:
 # --- systems --------------------------------------------------------------------------------
 
 
-def solution(op: str, a: Any, b: Any) -> Any:
-    """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k): what `solve` does."""
-    a, b, vector = right_side(op, a, b)
-    x = over_columns(a, b, solve) if a.ndim == 2 else solve(*together(op, a, b))
+def solve_operands(op: str, a: Any, b: Any) -> Any:
+    """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k), as users give them."""
+    a, b, vector = check_right_side(op, a, b)
+    x = (
+        apply_over_columns(a, b, solve_matrices)
+        if a.ndim == 2
+        else solve_matrices(*broadcast_batches(op, a, b))
+    )
     return squeeze(x, (x.ndim - 1,)) if vector else x
 
 
-def over_columns(a: Any, b: Any, apply: Any) -> Any:
+def apply_over_columns(a: Any, b: Any, apply: Any) -> Any:
     """apply(a, b) for one matrix and a batch b (..., n, k), whose columns stand side by side."""
     if b.ndim == 2:
         return apply(a, b)
@@ -110,25 +114,25 @@ def over_columns(a: Any, b: Any, apply: Any) -> Any:
     return transpose(x, (*range(1, b.ndim - 1), 0, b.ndim - 1))
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve_matrices(a: Any, b: Any) -> Any:
     """x for which a x = b, for a (..., n, n) and b (..., n, k)."""
     if is_small(typeof(a)):
         return solve_small(a, b)
     factors, _, permutation = lu(stop_gradient(a))
-    return factored_solve(a, factors, permutation, b)
+    return solve_factored(a, factors, permutation, b)
 
 
-def factored_solve(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
+def solve_factored(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
     """x for which a x = b, where the LU factors of a are known; they get no derivative."""
     return custom_linear_solve(
         functools.partial(product, a),
         b,
         lambda _, y: lu_solve(factors, permutation, y),
-        lambda _, y: lu_solve_transposed(factors, permutation, y),
+        lambda _, y: solve_transposed(factors, permutation, y),
     )
 
 
-def lu_solve_transposed(factors: Any, permutation: Any, b: Any, conjugate: bool = False) -> Any:
+def solve_transposed(factors: Any, permutation: Any, b: Any, conjugate: bool = False) -> Any:
     """x for which A^T x = b, or A^H x = b, from the LU factors of A."""
     kind = {"left_side": True, "transpose_a": True, "conjugate_a": conjugate}
     y = triangular_solve(factors, b, **kind)
@@ -136,47 +140,47 @@ def lu_solve_transposed(factors: Any, permutation: Any, b: Any, conjugate: bool 
     return take_rows(y, argsort(permutation))
 
 
-def inverse(a: Any) -> Any:
+def invert(a: Any) -> Any:
     """The inverses of a (..., n, n)."""
-    return solve(a, identity_like(a))
+    return solve_matrices(a, identity_like(a))
 
 
 # --- determinants ---------------------------------------------------------------------------
 
 
-def pivot_sign(factors: Any, pivots: Any) -> Any:
+def find_pivot_sign(factors: Any, pivots: Any) -> Any:
     """1, or -1 where an odd number of rows were exchanged, in the dtype of the factors."""
     places = broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
     odd = sum(pivots != places, -1) & 1
     return convert(1 - 2 * odd, factors.dtype)
 
 
-def determinant(a: Any) -> Any:
+def compute_determinant(a: Any) -> Any:
     """The determinants of a (..., n, n)."""
     if dtypes.itemsize_bits(a.dtype) == 16:
-        return convert(determinant(convert(a, np.dtype(np.float32))), a.dtype)
-    return det_small(a) if is_small(typeof(a)) else det_by_lu(a)
+        return convert(compute_determinant(convert(a, np.dtype(np.float32))), a.dtype)
+    return det_small(a) if is_small(typeof(a)) else det_from_lu(a)
 
 
 @custom_jvp
-def det_by_lu(a: Any) -> Any:
+def det_from_lu(a: Any) -> Any:
     """The product of the pivots."""
     factors, pivots, _ = lu(a)
-    return prod(diagonal(factors, 0, -2, -1), -1) * pivot_sign(factors, pivots)
+    return prod(diagonal(factors, 0, -2, -1), -1) * find_pivot_sign(factors, pivots)
 
 
-@det_by_lu.defjvp
-def det_tangent(primals: tuple, tangents: tuple) -> tuple:
+@det_from_lu.defjvp
+def differentiate_det(primals: tuple, tangents: tuple) -> tuple:
     """Jacobi's formula: d det(a) = tr(adj(a) da)."""
     (a,), (t,) = primals, tangents
     factors, pivots, permutation = lu(a)
     pivot = diagonal(factors, 0, -2, -1)
-    parity = pivot_sign(factors, pivots)
-    adj = adjugate(factors, permutation, pivot, parity)
+    parity = find_pivot_sign(factors, pivots)
+    adj = compute_adjugate(factors, permutation, pivot, parity)
     return prod(pivot, -1) * parity, sum(swap(adj) * t, (-2, -1))
 
 
-def adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) -> Any:
+def compute_adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) -> Any:
     """adj(a) = det(a) a^-1 from LU factors, also where one pivot is 0; 0 where more are.
 
     With Y = U'^-1 L^-1 P, where U' has s in place of a pivot k that is 0, the adjugate is
@@ -200,20 +204,20 @@ def adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) -> Any:
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
-def log_determinant(a: Any, by_qr: bool) -> tuple[Any, Any]:
+def compute_log_determinant(a: Any, by_qr: bool) -> tuple[Any, Any]:
     """The sign of the determinants of a (..., n, n), and the logarithm of their absolute value."""
     if by_qr:
-        return log_of_pivots(*reflected_pivots(a))
+        return multiply_pivots(*find_qr_pivots(a))
     factors, pivots, _ = lu(a)
-    return log_of_pivots(diagonal(factors, 0, -2, -1), pivot_sign(factors, pivots))
+    return multiply_pivots(diagonal(factors, 0, -2, -1), find_pivot_sign(factors, pivots))
 
 
-def log_of_pivots(pivot: Any, parity: Any) -> tuple[Any, Any]:
+def multiply_pivots(pivot: Any, parity: Any) -> tuple[Any, Any]:
     """The sign and the logarithm of the size of a product."""
     return prod(sign(pivot), -1) * parity, sum(log(abs(pivot)), -1)
 
 
-def reflected_pivots(a: Any) -> tuple[Any, Any]:
+def find_qr_pivots(a: Any) -> tuple[Any, Any]:
     """The diagonal of R of a QR factorization, and the determinant of Q."""
     factors, taus = geqrf(a)
     # That of I - tau v v^H, which is unitary, is -tau / conj(tau).
@@ -222,11 +226,11 @@ def reflected_pivots(a: Any) -> tuple[Any, Any]:
     return diagonal(factors, 0, -2, -1), prod(where(still, 1, turn), -1)
 
 
-@log_determinant.defjvp
-def log_determinant_tangent(by_qr: bool, primals: tuple, tangents: tuple) -> tuple:
+@compute_log_determinant.defjvp
+def differentiate_log_determinant(by_qr: bool, primals: tuple, tangents: tuple) -> tuple:
     """d log det(a) = tr(a^-1 da): its real part moves the logarithm, the rest turns the sign."""
     (a,), (t,) = primals, tangents
-    out, inverted = log_determinant(a, by_qr), inverse(a)
+    out, inverted = compute_log_determinant(a, by_qr), invert(a)
     rate = sum(swap(inverted) * t, (-2, -1))
     if dtypes.is_complex(a.dtype):
         return out, (out[0] * (1j * imag(rate)), real(rate))
@@ -236,7 +240,7 @@ def log_determinant_tangent(by_qr: bool, primals: tuple, tangents: tuple) -> tup
 # --- singular values ------------------------------------------------------------------------
 
 
-def hermitian_svd(a: Any) -> tuple[Any, Any, Any]:
+def compute_hermitian_svd(a: Any) -> tuple[Any, Any, Any]:
     """The singular value decomposition (U, s, V^H) of Hermitian a (..., n, n)."""
     v, w = eigh(a)
     size = abs(w)
@@ -247,12 +251,12 @@ def hermitian_svd(a: Any) -> tuple[Any, Any, Any]:
     return order(v), s, adjoint(order(turned))
 
 
-def decomposed(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
+def decompose(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
     """The singular value decomposition (U, s, V^H) of a (..., m, n), without more columns."""
-    return hermitian_svd(a) if hermitian else svd(a, full_matrices=False)
+    return compute_hermitian_svd(a) if hermitian else svd(a, full_matrices=False)
 
 
-def kept_values(s: Any, cutoff: Any) -> Any:
+def find_kept_values(s: Any, cutoff: Any) -> Any:
     """Which singular values are above `cutoff`, of shape (...), times the largest."""
     if not s.shape[-1]:
         return s > 0
@@ -260,34 +264,34 @@ def kept_values(s: Any, cutoff: Any) -> Any:
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3,))
-def least_squares(a: Any, b: Any, cutoff: Any, hermitian: bool) -> tuple[Any, Any]:
+def solve_least_squares(a: Any, b: Any, cutoff: Any, hermitian: bool) -> tuple[Any, Any]:
     """The shortest x that makes a x - b as short as can be, and the singular values of a.
 
     a (..., m, n); b (..., m, k), or None for the identity, for which x is the pseudoinverse.
     Singular values up to `cutoff` times the largest are taken for 0.
     """
-    u, s, vh = decomposed(a, hermitian)
-    inverted = invert_where(s, kept_values(s, cutoff))
-    return pseudo_product(u, inverted, vh, b), s
+    u, s, vh = decompose(a, hermitian)
+    inverted = invert_where(s, find_kept_values(s, cutoff))
+    return multiply_pseudoinverse(u, inverted, vh, b), s
 
 
-def pseudo_product(u: Any, inverted: Any, vh: Any, b: Any) -> Any:
+def multiply_pseudoinverse(u: Any, inverted: Any, vh: Any, b: Any) -> Any:
     """V diag(inverted) U^H b."""
     right = adjoint(u) if b is None else product(adjoint(u), b)
     return product(adjoint(vh), scale_rows(convert(inverted, right.dtype), right))
 
 
-@least_squares.defjvp
-def least_squares_tangent(hermitian: bool, primals: tuple, tangents: tuple) -> tuple:
+@solve_least_squares.defjvp
+def differentiate_least_squares(hermitian: bool, primals: tuple, tangents: tuple) -> tuple:
     """Golub and Pereyra, "The differentiation of pseudo-inverses" (1973), equation 4.12."""
     (a, b, cutoff), (da, db, _) = primals, tangents
-    u, s, vh = decomposed(a, hermitian)
-    kept = kept_values(s, cutoff)
+    u, s, vh = decompose(a, hermitian)
+    kept = find_kept_values(s, cutoff)
     inverted = invert_where(s, kept)
-    x = pseudo_product(u, inverted, vh, b)
-    solved = lambda y: pseudo_product(u, inverted, vh, y)
-    adjoint_solved = lambda y: pseudo_product(adjoint(vh), inverted, adjoint(u), y)
-    rest = (identity_like_rows(a) if b is None else b) - product(a, x)
+    x = multiply_pseudoinverse(u, inverted, vh, b)
+    solved = lambda y: multiply_pseudoinverse(u, inverted, vh, y)
+    adjoint_solved = lambda y: multiply_pseudoinverse(adjoint(vh), inverted, adjoint(u), y)
+    rest = (make_row_identity(a) if b is None else b) - product(a, x)
     moved = -product(da, x) if db is None else db - product(da, x)
     dx = solved(moved + adjoint_solved(product(adjoint(da), rest)))
     outside = product(adjoint(da), adjoint_solved(x))
@@ -296,17 +300,17 @@ def least_squares_tangent(hermitian: bool, primals: tuple, tangents: tuple) -> t
     return (x, s), (dx + outside - within, ds)
 
 
-def identity_like_rows(a: Any) -> Any:
+def make_row_identity(a: Any) -> Any:
     """Identity matrices with as many rows as a."""
     m = a.shape[-2]
     return convert(mask_diagonal((*a.shape[:-2], m, m)), a.dtype)
 
 
-def residual(a: Any, x: Any, b: Any) -> Any:
+def compute_residual(a: Any, x: Any, b: Any) -> Any:
     """The sums of squares of the columns of a x - b."""
     return sum(square_size(b - product(a, x)), -2)
 
 
-def epsilon_of(a: Any) -> float:
+def find_epsilon(a: Any) -> float:
     """The spacing of numbers at 1 in the dtype of a."""
     return float(dtypes.finfo(typeof(a).dtype).eps)

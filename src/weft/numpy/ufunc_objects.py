@@ -18,10 +18,10 @@ from weft.api.scan import scan
 from weft.api.while_loop import fori_loop
 from weft.errors import IndexingError, ShapeError
 from weft.numpy import choice, creation, functional, reductions, ufuncs
-from weft.numpy.choice import truth, where
+from weft.numpy.choice import is_nonzero, where
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
-from weft.numpy.promotion import as_array, axes_of, axis_of, no_out
+from weft.numpy.promotion import as_array, axes_of, axis_of, refuse_out
 from weft.primitives import cumulative as running
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import expand_dims, reshape
@@ -101,7 +101,7 @@ class ufunc(metaclass=UfuncType):
 
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         """The function of each element of operands that broadcast together."""
-        ufuncs.refuse(self.name, out, where)
+        ufuncs.refuse_out_and_where(self.name, out, where)
         if len(args) != self.nin:
             raise TypeError(f"{self.name}: needs {self.nin} operands; got {len(args)}.")
         return self.call(*args)
@@ -134,7 +134,7 @@ class ufunc(metaclass=UfuncType):
     ) -> Any:
         """The function of the result so far and the next element, over an axis or several."""
         op = self.require("reduce")
-        no_out(op, out)
+        refuse_out(op, out)
         x = as_array(a, op)
         axes = axes_of(op, axis, x.ndim)
         if (direct := REDUCE.get(self.name)) is not None:
@@ -175,7 +175,7 @@ class ufunc(metaclass=UfuncType):
         if dtype is not None:
             return creation.astype(x, dtype)
         if self.name.startswith("logical"):
-            return truth(x)
+            return is_nonzero(x)
         one = eval_shape(lambda: reshape(x, (x.size,))[0]) if x.size else None
         return x if one is None else ops.convert(x, eval_shape(self.call, one, one).dtype)
 
@@ -211,7 +211,7 @@ class ufunc(metaclass=UfuncType):
     def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
         """The results of `reduce` so far, along an axis."""
         op = self.require("accumulate")
-        no_out(op, out)
+        refuse_out(op, out)
         x = as_array(a, op)
         if axis is None:
             x, axis = reshape(x, (x.size,)), 0
@@ -274,7 +274,7 @@ class ufunc(metaclass=UfuncType):
     ) -> Any:
         """Reductions of the slices from each index to the next; of one element if that is less."""
         op = self.require("reduceat")
-        no_out(op, out)
+        refuse_out(op, out)
         x, starts = as_array(a, op), as_array(indices, op)
         axis = axis_of(op, axis, x.ndim)
         n = x.shape[axis]

@@ -18,15 +18,15 @@ from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError
 from weft.numpy.fused import NotForKernel, kernel_for
-from weft.numpy.promotion import as_operand, kind_of, no_out, operands, plan_for
+from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
-from weft.util import set_name
+from weft.util import name_function
 from weft.xla.eager import EVAL
 
 
-def binary(
+def make_binary(
     name: str,
     prim: Primitive,
     doc: str,
@@ -44,7 +44,7 @@ def binary(
 
     def fun(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
-            refuse(name, out, where)
+            refuse_out_and_where(name, out, where)
         try:
             if current.trace is EVAL:
                 try:
@@ -71,7 +71,7 @@ def binary(
 
     def remembered(x: Any, y: Any) -> tuple:
         kinds = (kind_of(name, x), kind_of(name, y))
-        plan = plan_for(name, kinds, inexact)
+        plan = plan_promotion(name, kinds, inexact)
         if check is not None:
             check(name, plan.dtype)
         applied = prim.bind
@@ -84,10 +84,10 @@ def binary(
 
     kernel = kernel_for(plain, prim.name)
     fun.kernel = kernel  # type: ignore[attr-defined]
-    return set_name(fun, name, doc)
+    return name_function(fun, name, doc)
 
 
-def unary(
+def make_unary(
     name: str,
     prim: Primitive,
     doc: str,
@@ -102,7 +102,7 @@ def unary(
 
     def fun(x: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
-            refuse(name, out, where)
+            refuse_out_and_where(name, out, where)
         try:
             if current.trace is EVAL:
                 try:
@@ -117,7 +117,7 @@ def unary(
     def plain(x: Any) -> Any:
         x = as_operand(name, x)
         if inexact:
-            (x,) = operands(name, x, inexact=True)
+            (x,) = promote_operands(name, x, inexact=True)
         if check is not None:
             check(name, kind_of(name, x).dtype)
         if counts and dtypes.is_bool(typeof(x).dtype):
@@ -126,12 +126,12 @@ def unary(
 
     kernel = kernel_for(plain, prim.name)
     fun.kernel = kernel  # type: ignore[attr-defined]
-    return set_name(fun, name, doc)
+    return name_function(fun, name, doc)
 
 
-def refuse(name: str, out: Any, where: Any) -> None:
+def refuse_out_and_where(name: str, out: Any, where: Any) -> None:
     """Refuse NumPy's `out=` and `where=`."""
-    no_out(name, out)
+    refuse_out(name, out)
     if where is not None:
         raise NotImplementedError(
             f"{name}: where must be None, for there is no array to leave as it is; "
@@ -139,14 +139,14 @@ def refuse(name: str, out: Any, where: Any) -> None:
         )
 
 
-def numbers_only(name: str, dtype: Any) -> None:
+def check_not_bool(name: str, dtype: Any) -> None:
     """Refuse truth values, as NumPy does for - and sign."""
     if dtypes.is_bool(dtype):
         hint = "Hint: jnp.logical_xor(x, y)" if name == "subtract" else "Hint: jnp.logical_not(x)"
         raise DtypeError(f"{name}: operands must be numbers; got bool. {hint}, or x.astype(int).")
 
 
-def bits_only(name: str, dtype: Any) -> None:
+def check_not_inexact(name: str, dtype: Any) -> None:
     """Refuse floats and complex numbers, whose bits are no number."""
     if dtypes.is_inexact(dtype):
         raise DtypeError(
@@ -157,111 +157,119 @@ def bits_only(name: str, dtype: Any) -> None:
 
 # --- arithmetic -----------------------------------------------------------------------------
 
-add = binary("add", ops.add_p, "x + y; of truth values, x or y.", bools=ops.or_p)
-subtract = binary("subtract", ops.sub_p, "x - y.", check=numbers_only)
-multiply = binary("multiply", ops.mul_p, "x * y; of truth values, x and y.", bools=ops.and_p)
-divide = binary("divide", ops.div_p, "x / y; of integers, a float.", inexact=True)
-negative = unary("negative", ops.neg_p, "-x.", check=numbers_only)
-sign = unary(
+add = make_binary("add", ops.add_p, "x + y; of truth values, x or y.", bools=ops.or_p)
+subtract = make_binary("subtract", ops.sub_p, "x - y.", check=check_not_bool)
+multiply = make_binary("multiply", ops.mul_p, "x * y; of truth values, x and y.", bools=ops.and_p)
+divide = make_binary("divide", ops.div_p, "x / y; of integers, a float.", inexact=True)
+negative = make_unary("negative", ops.neg_p, "-x.", check=check_not_bool)
+sign = make_unary(
     "sign",
     ops.sign_p,
     "-1, 0 or 1 as x is negative, zero or positive; x / abs(x) for complex x.",
-    check=numbers_only,
+    check=check_not_bool,
 )
-square = unary("square", ops.square_p, "x * x; of truth values, an integer.", counts=True)
+square = make_unary("square", ops.square_p, "x * x; of truth values, an integer.", counts=True)
 
 # --- bit by bit -----------------------------------------------------------------------------
 
-bitwise_and = binary("bitwise_and", ops.and_p, "x & y, bit by bit.", check=bits_only)
-bitwise_or = binary("bitwise_or", ops.or_p, "x | y, bit by bit.", check=bits_only)
-bitwise_xor = binary("bitwise_xor", ops.xor_p, "x ^ y, bit by bit.", check=bits_only)
-bitwise_not = unary("bitwise_not", ops.not_p, "~x, bit by bit.", check=bits_only)
+bitwise_and = make_binary("bitwise_and", ops.and_p, "x & y, bit by bit.", check=check_not_inexact)
+bitwise_or = make_binary("bitwise_or", ops.or_p, "x | y, bit by bit.", check=check_not_inexact)
+bitwise_xor = make_binary("bitwise_xor", ops.xor_p, "x ^ y, bit by bit.", check=check_not_inexact)
+bitwise_not = make_unary("bitwise_not", ops.not_p, "~x, bit by bit.", check=check_not_inexact)
 
 # --- comparison -----------------------------------------------------------------------------
 
-equal = binary("equal", ops.eq_p, "x == y, elementwise.")
-not_equal = binary("not_equal", ops.ne_p, "x != y, elementwise.")
+equal = make_binary("equal", ops.eq_p, "x == y, elementwise.")
+not_equal = make_binary("not_equal", ops.ne_p, "x != y, elementwise.")
 
 
-def lexicographic(strict: Primitive, last: Primitive) -> Callable[[Any, Any], list]:
+def compare_lexicographically(strict: Primitive, last: Primitive) -> Callable[[Any, Any], list]:
     """A comparison of complex numbers: by real part, and where those tie by imaginary part."""
 
     def compare(x: Any, y: Any) -> list:
         x, y = ops.match_numbers(x, y)
-        a, b = real_part(x), real_part(y)
-        (tie,) = last.bind(imaginary_part(x), imaginary_part(y))
+        a, b = take_real(x), take_real(y)
+        (tie,) = last.bind(take_imaginary(x), take_imaginary(y))
         (less_,) = strict.bind(a, b)
         return [ops.bitwise_or(less_, ops.bitwise_and(ops.eq(a, b), tie))]
 
     return compare
 
 
-def real_part(x: Any) -> Any:
+def take_real(x: Any) -> Any:
     """The real part of a complex number."""
     return ops.real(x) if hasattr(x, "aval") else x.real
 
 
-def imaginary_part(x: Any) -> Any:
+def take_imaginary(x: Any) -> Any:
     """The imaginary part of a complex number."""
     return ops.imag(x) if hasattr(x, "aval") else x.imag
 
 
-less = binary(
+less = make_binary(
     "less",
     ops.lt_p,
     "x < y; of complex numbers, by real part first.",
-    complexes=lexicographic(ops.lt_p, ops.lt_p),
+    complexes=compare_lexicographically(ops.lt_p, ops.lt_p),
 )
-less_equal = binary(
+less_equal = make_binary(
     "less_equal",
     ops.le_p,
     "x <= y; of complex numbers, by real part first.",
-    complexes=lexicographic(ops.lt_p, ops.le_p),
+    complexes=compare_lexicographically(ops.lt_p, ops.le_p),
 )
-greater = binary(
+greater = make_binary(
     "greater",
     ops.gt_p,
     "x > y; of complex numbers, by real part first.",
-    complexes=lexicographic(ops.gt_p, ops.gt_p),
+    complexes=compare_lexicographically(ops.gt_p, ops.gt_p),
 )
-greater_equal = binary(
+greater_equal = make_binary(
     "greater_equal",
     ops.ge_p,
     "x >= y; of complex numbers, by real part first.",
-    complexes=lexicographic(ops.gt_p, ops.ge_p),
+    complexes=compare_lexicographically(ops.gt_p, ops.ge_p),
 )
-maximum = binary("maximum", ops.max_p, "The larger of x and y; NaN where either is.")
-minimum = binary("minimum", ops.min_p, "The smaller of x and y; NaN where either is.")
+maximum = make_binary("maximum", ops.max_p, "The larger of x and y; NaN where either is.")
+minimum = make_binary("minimum", ops.min_p, "The smaller of x and y; NaN where either is.")
 
 # --- exponentials, roots and angles -----------------------------------------------------------
 
-sqrt = unary("sqrt", transcendental.sqrt_p, "The square root; NaN for a negative real x.", True)
-cbrt = unary("cbrt", transcendental.cbrt_p, "The real cube root, of negative x too.", True)
-exp = unary("exp", transcendental.exp_p, "e ** x.", True)
-exp2 = unary("exp2", transcendental.exp2_p, "2 ** x.", True)
-expm1 = unary("expm1", transcendental.expm1_p, "exp(x) - 1, exact to rounding near 0.", True)
-log = unary("log", transcendental.log_p, "The natural logarithm; NaN for a negative real x.", True)
-log2 = unary("log2", transcendental.log2_p, "The logarithm to base 2.", True)
-log1p = unary("log1p", transcendental.log1p_p, "log(1 + x), exact to rounding near 0.", True)
-sin = unary("sin", transcendental.sin_p, "The sine of x in radians.", True)
-cos = unary("cos", transcendental.cos_p, "The cosine of x in radians.", True)
-tan = unary("tan", transcendental.tan_p, "The tangent of x in radians.", True)
-arcsin = unary("arcsin", transcendental.asin_p, "The angle in [-pi/2, pi/2] whose sine is x.", True)
-arccos = unary("arccos", transcendental.acos_p, "The angle in [0, pi] whose cosine is x.", True)
-arctan = unary(
+sqrt = make_unary(
+    "sqrt", transcendental.sqrt_p, "The square root; NaN for a negative real x.", True
+)
+cbrt = make_unary("cbrt", transcendental.cbrt_p, "The real cube root, of negative x too.", True)
+exp = make_unary("exp", transcendental.exp_p, "e ** x.", True)
+exp2 = make_unary("exp2", transcendental.exp2_p, "2 ** x.", True)
+expm1 = make_unary("expm1", transcendental.expm1_p, "exp(x) - 1, exact to rounding near 0.", True)
+log = make_unary(
+    "log", transcendental.log_p, "The natural logarithm; NaN for a negative real x.", True
+)
+log2 = make_unary("log2", transcendental.log2_p, "The logarithm to base 2.", True)
+log1p = make_unary("log1p", transcendental.log1p_p, "log(1 + x), exact to rounding near 0.", True)
+sin = make_unary("sin", transcendental.sin_p, "The sine of x in radians.", True)
+cos = make_unary("cos", transcendental.cos_p, "The cosine of x in radians.", True)
+tan = make_unary("tan", transcendental.tan_p, "The tangent of x in radians.", True)
+arcsin = make_unary(
+    "arcsin", transcendental.asin_p, "The angle in [-pi/2, pi/2] whose sine is x.", True
+)
+arccos = make_unary(
+    "arccos", transcendental.acos_p, "The angle in [0, pi] whose cosine is x.", True
+)
+arctan = make_unary(
     "arctan", transcendental.atan_p, "The angle in [-pi/2, pi/2] whose tangent is x.", True
 )
-arctan2 = binary(
+arctan2 = make_binary(
     "arctan2", transcendental.atan2_p, "The angle of the point (y, x): arctan2(y, x).", True
 )
-sinh = unary("sinh", transcendental.sinh_p, "The hyperbolic sine.", True)
-cosh = unary("cosh", transcendental.cosh_p, "The hyperbolic cosine.", True)
-tanh = unary("tanh", transcendental.tanh_p, "The hyperbolic tangent.", True)
-arcsinh = unary("arcsinh", transcendental.asinh_p, "The inverse hyperbolic sine.", True)
-arccosh = unary(
+sinh = make_unary("sinh", transcendental.sinh_p, "The hyperbolic sine.", True)
+cosh = make_unary("cosh", transcendental.cosh_p, "The hyperbolic cosine.", True)
+tanh = make_unary("tanh", transcendental.tanh_p, "The hyperbolic tangent.", True)
+arcsinh = make_unary("arcsinh", transcendental.asinh_p, "The inverse hyperbolic sine.", True)
+arccosh = make_unary(
     "arccosh", transcendental.acosh_p, "The inverse hyperbolic cosine; NaN below 1.", True
 )
-arctanh = unary("arctanh", transcendental.atanh_p, "The inverse hyperbolic tangent.", True)
+arctanh = make_unary("arctanh", transcendental.atanh_p, "The inverse hyperbolic tangent.", True)
 
 # --- other names ----------------------------------------------------------------------------
 

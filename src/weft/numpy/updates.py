@@ -1,6 +1,6 @@
 """Writing by index: `x.at[index].set(v)` and its kin, which give a changed copy.
 
-What an index means is indexers.py's. A place that is known when the program is written becomes a
+What an index means is index_plans.py's. A place that is known when the program is written becomes a
 slice and an update of it; scatter is for what is looked up. That is faster on CPU, differentiates
 in both arguments, and keeps clear of a fault there: XLA aborts where a scatter of a whole slice
 with `multiply` or `min` is fused with a reversal.
@@ -22,32 +22,32 @@ from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, ufuncs
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused, kernel_for
-from weft.numpy.indexers import (
+from weft.numpy.index_plans import (
+    IndexPlan,
     Key,
-    Plan,
     Slices,
-    brief,
     check_places,
-    plan_for,
+    plan_index,
+    show_index,
     split_index,
     static_key,
 )
 from weft.numpy.indexing import (
     PLAIN,
     Access,
-    access,
-    along,
     around,
-    arrays_only,
+    broadcast_last,
+    check_integer_indices,
     check_known,
-    checked_plan,
+    check_plan,
     getitem_with,
-    index_vectors,
-    integer_indices,
-    positions,
-    stretch,
+    make_index_vectors,
+    move_numbers,
+    plan_along,
+    read_keywords,
+    wrap_positions,
 )
-from weft.numpy.promotion import NUMBERS, as_array, axis_of, operands
+from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.primitives import layout, slicing
 from weft.primitives.cumulative import cumsum
 from weft.primitives.dynamic_slicing import dynamic_slice, dynamic_update_slice
@@ -71,14 +71,14 @@ from weft.xla.eager import EVAL
 # --- the operations ---------------------------------------------------------------------------
 
 
-def replace(old: Any, new: Any) -> Any:
+def take_new(old: Any, new: Any) -> Any:
     """The new value."""
     return new
 
 
 # What each method makes of old elements and values, and the scatter that does it.
 OPERATIONS: dict[str, tuple[Callable, Callable | None]] = {
-    "set": (replace, scatter),
+    "set": (take_new, scatter),
     "add": (ufuncs.add, scatter_add),
     "subtract": (ufuncs.subtract, scatter_sub),
     "multiply": (ufuncs.multiply, scatter_mul),
@@ -91,7 +91,7 @@ OPERATIONS: dict[str, tuple[Callable, Callable | None]] = {
 GUARDED = ("divide", "power", "apply")
 
 
-def combined(op: str, old: Any, values: Any, func: Callable | None) -> Any:
+def combine_values(op: str, old: Any, values: Any, func: Callable | None) -> Any:
     """Old elements combined with values, in the old ones' dtype."""
     aval = typeof(old)
     new = func(old) if func is not None else OPERATIONS[op][0](old, values)
@@ -113,7 +113,7 @@ def check_cast(op: str, x: ShapedArray, values: Any) -> None:
         )
 
 
-def fitted(op: str, values: Any, shape: Sequence[int]) -> Any:
+def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
     """Values broadcast to the shape of the places they are written to; scalars as they are."""
     aval = typeof(values)
     rank = len(shape)
@@ -124,12 +124,12 @@ def fitted(op: str, values: Any, shape: Sequence[int]) -> Any:
             f"x.at[...].{op}: values must broadcast to the shape of x[...], {tuple(shape)}; "
             f"got {aval}."
         )
-    return stretch(values, tuple(shape)) if aval.ndim else values
+    return broadcast_last(values, tuple(shape)) if aval.ndim else values
 
 
-def settled(x: Any, values: Any, shape: Sequence[int]) -> Any:
+def convert_values(x: Any, values: Any, shape: Sequence[int]) -> Any:
     """Values as an array of the dtype of `x`; scalars are broadcast to `shape`."""
-    (_, v) = operands("set", x, values, shaped=False)
+    (_, v) = promote_operands("set", x, values, shaped=False)
     if type(v) in NUMBERS:
         real = isinstance(v, complex) and not dtypes.is_complex(x.dtype)
         v = np.asarray(v.real if real else v).astype(x.dtype)[()]  # 1.5 into integers is 1
@@ -144,7 +144,7 @@ def settled(x: Any, values: Any, shape: Sequence[int]) -> Any:
 def write(
     x: Any,
     op: str,
-    plan: Plan,
+    plan: IndexPlan,
     arrays: Sequence[Any],
     values: Any,
     how: Access,
@@ -153,7 +153,7 @@ def write(
 ) -> Any:
     """`x` with the places that a plan asks for changed."""
     if op == "divide" and not dtypes.is_inexact(x.dtype):
-        x = operands(op, x, inexact=True)[0]
+        x = promote_operands(op, x, inexact=True)[0]
     fits = plan.inside or how.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
     if not plan.lookups and fits:
         return write_slice(x, op, plan, plan.slices.starts, values, func)
@@ -161,32 +161,32 @@ def write(
 
 
 def write_slice(
-    x: Any, op: str, plan: Plan, starts: Sequence[Any], values: Any, func: Callable | None
+    x: Any, op: str, plan: IndexPlan, starts: Sequence[Any], values: Any, func: Callable | None
 ) -> Any:
     """`x` with a slice changed that starts at `starts`, numbers or scalars."""
     part = plan.slices
     sizes = part.sizes
     if func is None:
-        values = as_window(fitted(op, values, plan.shape), part)
+        values = shape_as_window(broadcast_values(op, values, plan.shape), part)
     if 0 in sizes:
         return x
     if op == "set":
-        new = settled(x, values, sizes)
+        new = convert_values(x, values, sizes)
     else:
         old = x
         if part.steps is not None:
             old = slicing.slice(x, part.starts, part.limits, part.steps)
         elif not part.whole:
-            old = window_at(x, starts, sizes)
-        new = combined(op, old, values, func)
+            old = slice_at(x, starts, sizes)
+        new = combine_values(op, old, values, func)
     if part.steps is not None:
-        return interleaved(x, new, part)
+        return replace_strided(x, new, part)
     if part.whole:
         return new
     return dynamic_update_slice(x, new, starts, allow_negative_indices=False)
 
 
-def as_window(values: Any, part: Slices) -> Any:
+def shape_as_window(values: Any, part: Slices) -> Any:
     """Values in the shape of x[...] in that of the slice of x they go to; scalars as they are."""
     if not typeof(values).ndim:
         return values
@@ -195,14 +195,14 @@ def as_window(values: Any, part: Slices) -> Any:
     return layout.reshape(layout.rev(layout.reshape(values, kept), axes), part.sizes)
 
 
-def window_at(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+def slice_at(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
     """A slice of `x`."""
     if all(type(i) is int for i in starts):
         return slicing.slice(x, starts, [i + n for i, n in zip(starts, sizes, strict=True)])
     return dynamic_slice(x, starts, sizes, allow_negative_indices=False)
 
 
-def interleaved(x: Any, new: Any, part: Slices) -> Any:
+def replace_strided(x: Any, new: Any, part: Slices) -> Any:
     """`x` with a strided slice replaced by `new`."""
     steps = part.steps or ()
     config = tuple(
@@ -216,7 +216,7 @@ def interleaved(x: Any, new: Any, part: Slices) -> Any:
 def write_windows(
     x: Any,
     op: str,
-    plan: Plan,
+    plan: IndexPlan,
     arrays: Sequence[Any],
     values: Any,
     how: Access,
@@ -231,29 +231,29 @@ def write_windows(
     dims = ScatterDimensionNumbers(
         windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
     )
-    indices = index_vectors(windows, arrays, how.wrap_negative_indices, known)
+    indices = make_index_vectors(windows, arrays, how.wrap_negative_indices, known)
     flags = dict(
         indices_are_sorted=how.indices_are_sorted or not windows.batch,
         unique_indices=how.unique_indices or not windows.batch,
         mode=how.mode,
     )
     if func is None:
-        values = fitted(op, values, plan.shape)
+        values = broadcast_values(op, values, plan.shape)
     if 0 in windows.shape:  # nothing is written; and a window of x, if empty too, would not fit
         return whole
     if func is not None:
         out = scatter_apply(x, indices, func, dims, update_shape=windows.shape, **flags)
         return layout.reshape(out, whole.shape)
     if op == "set":
-        x_like, values = x, settled(x, values, plan.shape)
+        x_like, values = x, convert_values(x, values, plan.shape)
     else:
-        x_like, values = operands(op, x, values, shaped=False)
+        x_like, values = promote_operands(op, x, values, shaped=False)
         values = layout.broadcast_in_dim(values, plan.shape, range(typeof(values).ndim))
     values = layout.reshape(values, windows.shape)
     combine, spread_out = OPERATIONS[op]
     if spread_out is None:  # 1 where nothing changes: x / 1 and x ** 1 are x
         ones = layout.full(x_like.shape, 1, x_like.dtype)
-        return combined(
+        return combine_values(
             op,
             whole,
             layout.reshape(scatter_mul(ones, indices, values, dims, **flags), whole.shape),
@@ -266,16 +266,18 @@ def write_windows(
 def write_masked(x: Any, op: str, mask: Any, values: Any, func: Callable | None) -> Any:
     """`x` changed where `mask` holds, by values that do not depend on how many places these are."""
     if op == "divide" and not dtypes.is_inexact(x.dtype):
-        x = operands(op, x, inexact=True)[0]
+        x = promote_operands(op, x, inexact=True)[0]
     if func is None:
         if typeof(values).ndim > x.ndim - typeof(mask).ndim:  # the axis of places has size 1
             values = layout.squeeze(values, (0,))
-        values = fitted(op, values, x.shape[typeof(mask).ndim :])
+        values = broadcast_values(op, values, x.shape[typeof(mask).ndim :])
     where = layout.broadcast_in_dim(mask, x.shape, range(typeof(mask).ndim))
     old = x
     if op in GUARDED:
         old = select_where(where, x, layout.full(x.shape, 1, x.dtype))
-    new = settled(x, values, x.shape) if op == "set" else combined(op, old, values, func)
+    new = (
+        convert_values(x, values, x.shape) if op == "set" else combine_values(op, old, values, func)
+    )
     return select_where(where, new, x)
 
 
@@ -296,7 +298,9 @@ def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
 _KERNELS: dict[tuple, Callable] = {}
 
 
-def update(x: Any, index: Any, op: str, values: Any, how: Access, func: Callable | None) -> Any:
+def update_places(
+    x: Any, index: Any, op: str, values: Any, how: Access, func: Callable | None
+) -> Any:
     """x with x[index] changed."""
     if type(values) not in NUMBERS:
         values = asarray(values)
@@ -307,9 +311,9 @@ def update(x: Any, index: Any, op: str, values: Any, how: Access, func: Callable
     masked = fits_mask(x.aval, index, values)
     if type(x) is ArrayImpl and current.trace is EVAL and func is None:
         if masked:
-            return kernel_of(("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None))(
-                x, index, values
-            )
+            return remember_kernel(
+                ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
+            )(x, index, values)
         try:
             return update_eagerly(x, index, op, values, how)
         except Exception as error:
@@ -322,12 +326,12 @@ def update(x: Any, index: Any, op: str, values: Any, how: Access, func: Callable
     if key is None:
         key, arrays = split_index(x.aval, index)
         if not how.wrap_negative_indices:
-            key, arrays = arrays_only(key, arrays)
-    plan, known = checked_plan(x.aval, key, arrays, how)
+            key, arrays = move_numbers(key, arrays)
+    plan, known = check_plan(x.aval, key, arrays, how)
     return write(x, op, plan, arrays, values, how, known, func)
 
 
-def kernel_of(key: tuple, fun: Callable) -> Callable:
+def remember_kernel(key: tuple, fun: Callable) -> Callable:
     """The compiled program remembered under a key, made of `fun` when it is new."""
     kernel = _KERNELS.get(key)
     if kernel is None:
@@ -340,25 +344,24 @@ def update_eagerly(x: Any, index: Any, op: str, values: Any, how: Access) -> Any
     aval = x.aval
     key = static_key(index) if how.wrap_negative_indices else None
     if key is not None:
-        plan = plan_for(aval, key)
+        plan = plan_index(aval, key)
         if not plan.inside and how.checked:
             check_places(aval, plan)
         if plan.inside:
             return update_slice_eagerly(x, key, plan, op, values)
-    key, arrays = arrays_only(*split_index(aval, index))
-    plan, _ = checked_plan(aval, key, arrays, how)
-    kernel = kernel_of(
-        (aval, op, key, how),
-        lambda x, values, arrays: write(x, op, plan, arrays, values, how),
+    key, arrays = move_numbers(*split_index(aval, index))
+    plan, _ = check_plan(aval, key, arrays, how)
+    kernel = remember_kernel(
+        (aval, op, key, how), lambda x, values, arrays: write(x, op, plan, arrays, values, how)
     )
     return kernel(x, values, arrays)
 
 
-def update_slice_eagerly(x: Any, key: Key, plan: Plan, op: str, values: Any) -> Any:
+def update_slice_eagerly(x: Any, key: Key, plan: IndexPlan, op: str, values: Any) -> Any:
     """x with a static slice changed now."""
     part = plan.slices
     if part.steps is not None or part.whole:
-        return kernel_of(
+        return remember_kernel(
             (x.aval, op, key), lambda x, values: write(x, op, plan, (), values, PLAIN)
         )(x, values)
     sizes = part.sizes
@@ -369,18 +372,18 @@ def update_slice_eagerly(x: Any, key: Key, plan: Plan, op: str, values: Any) -> 
         for i, start in zip(moving, starts, strict=True):
             every[i] = start
         if op == "divide" and not dtypes.is_inexact(x.dtype):
-            x = operands(op, x, inexact=True)[0]
+            x = promote_operands(op, x, inexact=True)[0]
         return write_slice(x, op, plan, every, values, None)
 
-    kernel = kernel_of((x.aval, op, sizes, part.rev, part.squeezed, plan.new), at)
+    kernel = remember_kernel((x.aval, op, sizes, part.rev, part.squeezed, plan.new), at)
     return kernel(x, values, [part.starts[i] for i in moving])
 
 
-def setitem(x: Any, index: Any, value: Any) -> None:
+def refuse_setitem(x: Any, index: Any, value: Any) -> None:
     """Refuse x[index] = value: arrays do not change."""
     raise MutationError(
-        f"array: an array must not be assigned into; got x[{brief(index)}] = ... on {x.aval}. "
-        f"Hint: x = x.at[{brief(index)}].set(value)."
+        f"array: an array must not be assigned into; got x[{show_index(index)}] = ... on {x.aval}. "
+        f"Hint: x = x.at[{show_index(index)}].set(value)."
     )
 
 
@@ -436,7 +439,7 @@ class Places:
         wrap_negative_indices: bool = True,
     ) -> Any:
         """The elements: x[index], with a say in what is read out of bounds."""
-        how = access(
+        how = read_keywords(
             self.array.aval,
             mode,
             fill_value,
@@ -456,13 +459,13 @@ class Places:
         wrap_negative_indices: bool = True,
     ) -> Any:
         """x with an elementwise function applied to the elements, as often as each is named."""
-        how = access(
+        how = read_keywords(
             self.array.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
         )
-        return update(self.array, self.index, "apply", 0, how, func)
+        return update_places(self.array, self.index, "apply", 0, how, func)
 
 
-def writer(name: str, op: str, doc: str) -> Callable:
+def make_writer(name: str, op: str, doc: str) -> Callable:
     """The method of Places that does an operation."""
 
     def method(
@@ -477,9 +480,11 @@ def writer(name: str, op: str, doc: str) -> Callable:
     ) -> Any:
         x = self.array
         if mode is None and wrap_negative_indices and not indices_are_sorted and not unique_indices:
-            return update(x, self.index, op, values, PLAIN, None)
-        how = access(x.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices)
-        return update(x, self.index, op, values, how, None)
+            return update_places(x, self.index, op, values, PLAIN, None)
+        how = read_keywords(
+            x.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
+        )
+        return update_places(x, self.index, op, values, how, None)
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"Places.{name}", doc
     return method
@@ -496,13 +501,13 @@ for _name, _op, _doc in (
     ("min", "min", "x with the smaller of elements and values."),
     ("max", "max", "x with the larger of elements and values."),
 ):
-    setattr(Places, _name, writer(_name, _op, _doc))
+    setattr(Places, _name, make_writer(_name, _op, _doc))
 
 
 # --- functions --------------------------------------------------------------------------------
 
 
-def not_inplace(op: str, inplace: bool) -> None:
+def refuse_inplace(op: str, inplace: bool) -> None:
     """Refuse to write into an array."""
     if inplace:
         raise MutationError(
@@ -517,23 +522,23 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     Values are repeated as often as needed. `mode` "clip" (also for traced indices by default) or
     "wrap".
     """
-    not_inplace("put", inplace)
-    a, ind, v = as_array(a, "put"), as_array(integer_indices("put", ind), "put"), asarray(v)
+    refuse_inplace("put", inplace)
+    a, ind, v = as_array(a, "put"), as_array(check_integer_indices("put", ind), "put"), asarray(v)
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"put: mode must be None, 'clip' or 'wrap'; got {mode!r}.")
     if not ind.size or not v.size:
         return a
     flat, ind = layout.reshape(a, (a.size,)), layout.reshape(ind, (ind.size,))
-    v = repeated(layout.reshape(v, (v.size,)), ind.size)
+    v = repeat_vector(layout.reshape(v, (v.size,)), ind.size)
     if mode == "wrap":
         ind = around(ind, a.size)
     elif mode is None:
         check_known(flat.aval, 0, ind)
-    how = access(flat.aval, "clip", wrap_negative_indices=mode is None)
-    return layout.reshape(update(flat, ind, "set", v, how, None), a.shape)
+    how = read_keywords(flat.aval, "clip", wrap_negative_indices=mode is None)
+    return layout.reshape(update_places(flat, ind, "set", v, how, None), a.shape)
 
 
-def repeated(v: Any, count: int) -> Any:
+def repeat_vector(v: Any, count: int) -> Any:
     """The first `count` elements of endless repetitions of a vector."""
     times = -(-count // v.size)
     v = slicing.tile(v, (times,)) if times > 1 else v
@@ -549,10 +554,13 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Any:
-    """A copy of `arr` with values put where `take_along_axis` would read; needs inplace=False."""
+    """A copy of `arr` with values put where `take_along_axis` would read; needs inplace=False.
+
+    `mode` is as in `x.at[...]`.
+    """
     op = "put_along_axis"
-    not_inplace(op, inplace)
-    arr, indices = as_array(arr, op), as_array(integer_indices(op, indices), op)
+    refuse_inplace(op, inplace)
+    arr, indices = as_array(arr, op), as_array(check_integer_indices(op, indices), op)
     if axis is None:
         flat = put_along_axis(
             layout.reshape(arr, (arr.size,)), indices, values, 0, False, mode=mode
@@ -564,15 +572,17 @@ def put_along_axis(
     )
     if mode is None:
         check_known(arr.aval, axis, indices)
-    return put_along(arr, stretch(indices, shape), asarray(values), axis, access(arr.aval, mode))
+    return put_planned(
+        arr, broadcast_last(indices, shape), asarray(values), axis, read_keywords(arr.aval, mode)
+    )
 
 
 @fused(static=("axis", "how"))
-def put_along(arr: Any, indices: Any, values: Any, axis: int, how: Access) -> Any:
+def put_planned(arr: Any, indices: Any, values: Any, axis: int, how: Access) -> Any:
     """`put_along_axis` for checked arguments, indices having the shape of what is written."""
-    found = along("put_along_axis", arr.aval, indices.aval, axis)
-    i = layout.reshape(positions(indices, arr.shape[axis], True), found.indices_shape)
-    v = settled(arr, fitted("set", values, indices.shape), indices.shape)
+    found = plan_along("put_along_axis", arr.aval, indices.aval, axis)
+    i = layout.reshape(wrap_positions(indices, arr.shape[axis], True), found.indices_shape)
+    v = convert_values(arr, broadcast_values("set", values, indices.shape), indices.shape)
     return scatter(arr, i, v, ScatterDimensionNumbers(*found.dims), mode=how.mode)
 
 
@@ -581,20 +591,22 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
     Needs inplace=False.
     """
-    not_inplace("place", inplace)
+    refuse_inplace("place", inplace)
     arr, mask, vals = as_array(arr, "place"), as_array(mask, "place"), asarray(vals)
     if mask.size != arr.size:
         raise ShapeError(f"place: mask must be of the size of arr; got {mask.aval}, {arr.aval}.")
     if not vals.size:
         raise ShapeError(f"place: there must be values; got {vals.aval}.")
-    return placed(arr, mask, layout.reshape(vals, (vals.size,)))
+    return place_arrays(arr, mask, layout.reshape(vals, (vals.size,)))
 
 
 @fused
-def placed(arr: Any, mask: Any, vals: Any) -> Any:
+def place_arrays(arr: Any, mask: Any, vals: Any) -> Any:
     """`place` for arrays."""
     flags = layout.reshape(convert(mask, np.dtype(bool)), (arr.size,))
     rank = sub(cumsum(convert(flags, np.dtype(np.int32))), literal(1, np.dtype(np.int32)))
     new = getitem_with(vals, around(rank, vals.size), PLAIN)
     flat = layout.reshape(arr, (arr.size,))
-    return layout.reshape(select_where(flags, settled(flat, new, flat.shape), flat), arr.shape)
+    return layout.reshape(
+        select_where(flags, convert_values(flat, new, flat.shape), flat), arr.shape
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import number, truth
+from weft.numpy.choice import is_nonzero, literal_like
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import flip, reshape, stack
 from weft.numpy.promotion import as_array, axis_of
@@ -17,39 +17,40 @@ from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, reduce_sum
 from weft.primitives.slicing import index_in_dim, pad, slice_in_dim
+from weft.util import check_option
 
 
 def view(x: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bits read as another dtype; the last axis grows or shrinks with the items' size."""
     if type is not None:
         raise NotImplementedError("view: type must be None, for there is one type of array.")
-    return x if dtype is None else viewed(x, dtypes.check_user_dtype(dtype, "view"))
+    return x if dtype is None else view_as(x, dtypes.check_user_dtype(dtype, "view"))
 
 
 @fused(static=("dtype",), name="view")
-def viewed(x: Any, dtype: np.dtype) -> Any:
+def view_as(x: Any, dtype: np.dtype) -> Any:
     """`view`."""
     x = as_array(x, "view")
     if dtypes.is_complex(x.dtype) and x.dtype != dtype:
         parts = stack([ops.real(x), ops.imag(x)], axis=-1)
-        return viewed(merged(x, parts), dtype)
+        return view_as(merge_items(x, parts), dtype)
     if dtypes.is_complex(dtype) and x.dtype != dtype:
-        parts = halved(viewed(x, dtypes.real_dtype(dtype)), 2, dtype)
+        parts = group_items(view_as(x, dtypes.real_dtype(dtype)), 2, dtype)
         return ops.complex(*(index_in_dim(parts, i, -1, keepdims=False) for i in range(2)))
     if dtypes.is_bool(x.dtype) and not dtypes.is_bool(dtype):
-        return viewed(ops.convert(x, np.dtype(np.uint8)), dtype)
+        return view_as(ops.convert(x, np.dtype(np.uint8)), dtype)
     if dtypes.is_bool(dtype) and not dtypes.is_bool(x.dtype):
-        return ops.convert(viewed(x, np.dtype(np.uint8)), dtype)
+        return ops.convert(view_as(x, np.dtype(np.uint8)), dtype)
     if x.dtype == dtype:
         return ops.convert(x, dtype)
     old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(dtype)
     if new > old:
-        return bitcast_convert_type(halved(x, new // old, dtype), dtype)
+        return bitcast_convert_type(group_items(x, new // old, dtype), dtype)
     out = bitcast_convert_type(x, dtype)
-    return out if old == new else merged(x, out)
+    return out if old == new else merge_items(x, out)
 
 
-def merged(x: Any, parts: Any) -> Any:
+def merge_items(x: Any, parts: Any) -> Any:
     """The parts of x, along a new last axis, as more items along its last axis."""
     if not x.ndim:
         raise ShapeError(
@@ -59,7 +60,7 @@ def merged(x: Any, parts: Any) -> Any:
     return reshape(parts, (*x.shape[:-1], x.shape[-1] * parts.shape[-1]))
 
 
-def halved(x: Any, count: int, dtype: np.dtype) -> Any:
+def group_items(x: Any, count: int, dtype: np.dtype) -> Any:
     """x with each `count` items of its last axis along a new one."""
     if not x.ndim or x.shape[-1] % count:
         raise ShapeError(f"view: the last axis must hold whole items of {dtype}; got {x.aval}.")
@@ -72,9 +73,9 @@ def byteswap(x: Any) -> Any:
     size = x.dtype.itemsize // (2 if dtypes.is_complex(x.dtype) else 1)
     if size == 1:
         return x
-    parts = viewed(reshape(x, (x.size, 1)), np.dtype(np.uint8))
+    parts = view_as(reshape(x, (x.size, 1)), np.dtype(np.uint8))
     parts = flip(reshape(parts, (-1, size)), 1)
-    whole = viewed(reshape(parts, (x.size, x.dtype.itemsize)), x.dtype)
+    whole = view_as(reshape(parts, (x.size, x.dtype.itemsize)), x.dtype)
     return reshape(whole, x.shape)
 
 
@@ -84,23 +85,22 @@ def byteswap(x: Any) -> Any:
 UINT8 = np.dtype(np.uint8)
 
 
-def prepared(op: str, a: Any, axis: int | None, bitorder: str) -> tuple[Any, int]:
+def check_bits_operand(op: str, a: Any, axis: int | None, bitorder: str) -> tuple[Any, int]:
     """The array, and an axis of it; None flattens."""
     x = as_array(a, op)
-    if bitorder not in ("big", "little"):
-        raise ValueError(f"{op}: bitorder must be 'big' or 'little'; got {bitorder!r}.")
+    check_option(op, "bitorder", bitorder, "big", "little")
     if axis is None or not x.ndim:
         return reshape(x, (x.size,)), 0
     return x, axis_of(op, axis, x.ndim)
 
 
-def shifts(shape: tuple[int, ...], axis: int, bitorder: str) -> Any:
+def count_shifts(shape: tuple[int, ...], axis: int, bitorder: str) -> Any:
     """For the eight places along an axis, how far the bit there is shifted."""
     place = broadcasted_iota(UINT8, shape, axis)
-    return ops.sub(number(7, place), place) if bitorder == "big" else place
+    return ops.sub(literal_like(7, place), place) if bitorder == "big" else place
 
 
-def padded(x: Any, axis: int, count: int) -> Any:
+def pad_end(x: Any, axis: int, count: int) -> Any:
     """x with zeros behind it along an axis, or without its last elements."""
     return pad(x, literal(0, x.dtype), [(0, count if i == axis else 0, 0) for i in range(x.ndim)])
 
@@ -115,15 +115,15 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
     """
-    x, axis = prepared("packbits", a, axis, bitorder)
+    x, axis = check_bits_operand("packbits", a, axis, bitorder)
     if dtypes.is_inexact(x.dtype):
         raise DtypeError(
             f"packbits: operands must be bool or integers; got {x.aval}. Hint: x != 0."
         )
-    x = ops.convert(truth(x), UINT8)
-    x = padded(x, axis, -x.shape[axis] % 8)
+    x = ops.convert(is_nonzero(x), UINT8)
+    x = pad_end(x, axis, -x.shape[axis] % 8)
     shape = (*x.shape[:axis], x.shape[axis] // 8, 8, *x.shape[axis + 1 :])
-    moved = bits.shift_left_p.bind(reshape(x, shape), shifts(shape, axis + 1, bitorder))[0]
+    moved = bits.shift_left_p.bind(reshape(x, shape), count_shifts(shape, axis + 1, bitorder))[0]
     return reduce_sum(moved, (axis + 1,))
 
 
@@ -135,18 +135,19 @@ def unpackbits(
 
     `count` says how many there are: zeros fill up, and a negative count leaves out the last ones.
     """
-    x, axis = prepared("unpackbits", a, axis, bitorder)
+    x, axis = check_bits_operand("unpackbits", a, axis, bitorder)
     if x.dtype != UINT8:
         raise DtypeError(f"unpackbits: operands must be uint8; got {x.aval}.")
     shape = (*x.shape[: axis + 1], 8, *x.shape[axis + 1 :])
     dims = [i for i in range(len(shape)) if i != axis + 1]
     spread = broadcast_in_dim(x, shape, dims)
-    shifted = bits.shift_right_logical_p.bind(spread, shifts(shape, axis + 1, bitorder))[0]
+    shifted = bits.shift_right_logical_p.bind(spread, count_shifts(shape, axis + 1, bitorder))[0]
     n = 8 * x.shape[axis]
     out = reshape(
-        ops.bitwise_and(shifted, number(1, shifted)), (*x.shape[:axis], n, *x.shape[axis + 1 :])
+        ops.bitwise_and(shifted, literal_like(1, shifted)),
+        (*x.shape[:axis], n, *x.shape[axis + 1 :]),
     )
     if count is None:
         return out
     kept = max(count if count >= 0 else n + count, 0)
-    return padded(out, axis, kept - n) if kept > n else slice_in_dim(out, 0, kept, 1, axis)
+    return pad_end(out, axis, kept - n) if kept > n else slice_in_dim(out, 0, kept, 1, axis)

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.numpy.choice import number
+from weft.numpy.choice import literal_like
 from weft.numpy.fft import cut_or_pad, look_up_norm
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axes_of, axis_of
@@ -73,7 +73,7 @@ def type2(x: Any) -> Any:
     half = n // 2 + 1
     folded = join_last(slice_last(x, 0, n, 2), reverse_last(slice_last(x, min(1, n), n, 2)))
     y = twist(transform(folded, "rfft", (n,)), -np.pi * np.arange(half) / (2 * n))
-    y = mul(y, number(2, y))
+    y = mul(y, literal_like(2, y))
     back = imag(
         slice_last(y, 1, n - half + 1)
     )  # element n - k is minus the imaginary part of element k
@@ -85,13 +85,13 @@ def type3(x: Any) -> Any:
     n = x.shape[-1]
     half = n // 2 + 1
     zero = [(0, 0, 0)] * (x.ndim - 1)
-    back = pad(slice_last(reverse_last(x), 0, half - 1), number(0, x), [*zero, (1, 0, 0)])
+    back = pad(slice_last(reverse_last(x), 0, half - 1), literal_like(0, x), [*zero, (1, 0, 0)])
     y = complex(slice_last(x, 0, half), neg(back))
     y = transform(twist(y, np.pi * np.arange(half) / (2 * n)), "irfft", (n,))
-    y = mul(y, number(n, y))
+    y = mul(y, literal_like(n, y))
     even, odd = slice_last(y, 0, (n + 1) // 2), reverse_last(slice_last(y, (n + 1) // 2, n))
     if n % 2:
-        odd = pad(odd, number(0, x), [*zero, (0, 1, 0)])
+        odd = pad(odd, literal_like(0, x), [*zero, (0, 1, 0)])
     y = stack([even, odd], x.ndim)
     return slice_last(reshape(y, (*x.shape[:-1], 2 * even.shape[-1])), 0, n)
 
@@ -101,10 +101,10 @@ def type4(x: Any) -> Any:
     n = x.shape[-1]
     k = np.arange(n)
     y = twist(x, -np.pi * k / (2 * n))
-    y = pad(y, number(0, y), [(0, 0, 0)] * (x.ndim - 1) + [(0, n, 0)])
+    y = pad(y, literal_like(0, y), [(0, 0, 0)] * (x.ndim - 1) + [(0, n, 0)])
     y = slice_last(transform(y, "fft", (2 * n,)), 0, n)
     y = real(twist(y, -np.pi * (2 * k + 1) / (4 * n)))
-    return mul(y, number(2, y))
+    return mul(y, literal_like(2, y))
 
 
 TYPES: dict[int, Callable] = {1: type1, 2: type2, 3: type3, 4: type4}
@@ -140,7 +140,7 @@ def transform_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: s
     if norm == "ortho":
         y = scale_last(y, end_factors(size, type, True))
     period = 2 * (size - 1) if type == 1 else 2 * size
-    y = mul(y, number(period**power, y)) if power else y
+    y = mul(y, literal_like(period**power, y)) if power else y
     return transpose(y, [order.index(i) for i in range(x.ndim)])
 
 

@@ -15,7 +15,7 @@ from weft.core.source import boundary
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, operands
+from weft.numpy.promotion import as_array, promote_operands
 from weft.scipy.ndimage import sum_weighted
 from weft.util import check_option, list_public
 
@@ -131,7 +131,7 @@ def interpolate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, metho
     extra = values.ndim - len(grid)
     corners, weights, outside, unknown = [], [], [], []
     for axis, points in enumerate(grid):
-        p, x = operands("interpolate", points, xi[..., axis], inexact=True, shaped=False)
+        p, x = promote_operands("interpolate", points, xi[..., axis], inexact=True, shaped=False)
         last = p.shape[0] - 1
         low = jnp.clip(jnp.searchsorted(p, x, side="right") - 1, 0, max(last - 1, 0))
         high = jnp.minimum(low + 1, last)

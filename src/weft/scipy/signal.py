@@ -16,14 +16,27 @@ import numpy as np
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy import fft as fourier
-from weft.numpy.choice import number, where
-from weft.numpy.convolution import check_mode, conjugate, padding_for, slid, two_operands
+from weft.numpy.choice import literal_like, where
+from weft.numpy.convolution import (
+    check_mode,
+    check_operands,
+    choose_padding,
+    conjugate,
+    slide_kernel,
+)
 from weft.numpy.creation import asarray
 from weft.numpy.elementwise import absolute
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import moveaxis
 from weft.numpy.padding import pad
-from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, broadcast_shapes, operands
+from weft.numpy.promotion import (
+    as_array,
+    as_inexact,
+    axes_of,
+    axis_of,
+    broadcast_shapes,
+    promote_operands,
+)
 from weft.numpy.reductions import mean
 from weft.numpy.sorting import sort
 from weft.numpy.ufuncs import add, divide, multiply, subtract
@@ -80,19 +93,19 @@ def convolve_arrays(op: str, a: Any, v: Any, mode: str, method: str, precision: 
     """A convolution, as `convolve` takes it."""
     check_mode(op, mode)
     check_option(op, "method", method, "auto", "direct", "fft")
-    x, k = two_operands(op, a, v)
+    x, k = check_operands(op, a, v)
     if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= LARGE)):
         return convolve_by_fft(op, x, k, mode, range(x.ndim))
     shape = x.shape
     x, k, _ = order_operands(op, x, k, mode, range(x.ndim))
-    padding = [padding_for("valid" if mode == "valid" else "full", n) for n in k.shape]
+    padding = [choose_padding("valid" if mode == "valid" else "full", n) for n in k.shape]
     if mode == "same":  # as much of "full" as the first operand has, from its middle
         starts = [(n + m - 1 - s) // 2 for n, m, s in zip(x.shape, k.shape, shape, strict=True)]
         padding = [
             (m - 1 - a, s - n + a)
             for n, m, s, a in zip(x.shape, k.shape, shape, starts, strict=True)
         ]
-    return slid(op, x, rev(k, range(k.ndim)), padding, precision)
+    return slide_kernel(op, x, rev(k, range(k.ndim)), padding, precision)
 
 
 STATIC = ("mode", "method", "precision", "boundary", "axes")
@@ -146,19 +159,19 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
     ) -> Any:
         check_mode(name, mode)
         check_option(name, "boundary", boundary, *BOUNDARIES)
-        x, k = two_operands(name, in1, in2, 2)
+        x, k = check_operands(name, in1, in2, 2)
         swapped, margins = False, [(0, 0), (0, 0)]
         if mode == "valid":
             x, k, swapped = order_operands(name, x, k, mode, (0, 1))
         elif mode == "full":
-            margins = [padding_for(mode, n) for n in k.shape]
+            margins = [choose_padding(mode, n) for n in k.shape]
         else:
-            margins = [padding_for(mode, n)[:: -1 if correlates else 1] for n in k.shape]
+            margins = [choose_padding(mode, n)[:: -1 if correlates else 1] for n in k.shape]
         if boundary != "fill" or type(fillvalue) not in (int, float) or fillvalue:
             more = {"constant_values": fillvalue} if boundary == "fill" else {}
             x, margins = pad(x, margins, BOUNDARIES[boundary], **more), [(0, 0), (0, 0)]
         k = conjugate(k) if correlates else rev(k, (0, 1))
-        out = slid(name, x, k, margins, precision)
+        out = slide_kernel(name, x, k, margins, precision)
         return rev(out, (0, 1)) if correlates and swapped else out
 
     return fused(name_function(fun, name, doc), static=STATIC)
@@ -228,7 +241,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     Other axes broadcast. The error is relative to the largest result. `mode` is as in `convolve`.
     """
     check_mode("fftconvolve", mode)
-    x, k = two_operands("fftconvolve", in1, in2)
+    x, k = check_operands("fftconvolve", in1, in2)
     axes = axes_of("fftconvolve", tuple(axes) if isinstance(axes, list) else axes, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
     if any(x.shape[i] != k.shape[i] and 1 not in (x.shape[i], k.shape[i]) for i in rest):
@@ -434,7 +447,7 @@ def last_median(x: Any) -> Any:
     n, axis = x.shape[-1], x.ndim - 1
     x = sort(x, -1)
     low, high = (slicing.index_in_dim(x, i, axis, False) for i in ((n - 1) // 2, n // 2))
-    return multiply(add(low, high), number(0.5, x))
+    return multiply(add(low, high), literal_like(0.5, x))
 
 
 def average_segments(op: str, x: Any, average: str) -> Any:
@@ -520,7 +533,7 @@ def spectral_density(
         y, _ = prepare_signal(op, y, axis)
     x, axis = prepare_signal(op, x, axis)
     if y is not None:
-        x, y = operands(op, x, y, shaped=False)
+        x, y = promote_operands(op, x, y, shaped=False)
         n = max(x.shape[-1], y.shape[-1])
         x, y = (fourier.cut_or_pad(v, (v.ndim - 1,), (n,)) for v in (x, y))
     onesided = check_onesided(op, onesided, x)

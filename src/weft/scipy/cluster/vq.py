@@ -8,7 +8,7 @@ from weft import numpy as jnp
 from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, operands
+from weft.numpy.promotion import as_array, promote_operands
 from weft.util import list_public
 
 __all__ = ["vq"]
@@ -47,7 +47,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 @fused(name="vq")
 def find_nearest(x: Any, centres: Any) -> tuple[Any, Any]:
     """`vq` of checked arguments."""
-    x, centres = operands("vq", x, centres, inexact=True, shaped=False)
+    x, centres = promote_operands("vq", x, centres, inexact=True, shaped=False)
     if x.ndim == 1:
         x, centres = x[:, None], centres[:, None]
     codes = jnp.argmin(squared_norms(x[:, None] - centres[None]), axis=-1)

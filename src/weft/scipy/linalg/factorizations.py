@@ -13,14 +13,14 @@ from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
 from weft.numpy import linalg
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, as_inexact, operands
+from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.numpy.systems import (
     HALF_TOO,
-    lu_solve_transposed,
-    matrices,
-    right_side,
-    solution,
-    together,
+    broadcast_batches,
+    check_matrices,
+    check_right_side,
+    solve_operands,
+    solve_transposed,
 )
 from weft.primitives import eigen, factorizations
 from weft.primitives import linalg as triangular
@@ -70,8 +70,8 @@ def solve(
     """
     check_option("solve", "assume_a", assume_a, "gen", "sym", "her", "pos")
     if assume_a != "pos":
-        return solution("solve", a, b)
-    a, b, vector = right_side("solve", a, b)
+        return solve_operands("solve", a, b)
+    a, b, vector = check_right_side("solve", a, b)
     c = triangular.cholesky(a if lower else adjoint(a), symmetrize_input=False)
     x = solve_factored("solve", c, True, b)
     return x[..., 0] if vector else x
@@ -102,9 +102,9 @@ def solve_triangular(
     """
     check_option("solve_triangular", "trans", trans, *TRANSPOSED)
     kind = TRANSPOSED[trans]
-    a, b, vector = right_side("solve_triangular", a, b, HALF_TOO)
+    a, b, vector = check_right_side("solve_triangular", a, b, HALF_TOO)
     x = triangular.triangular_solve(
-        *together("solve_triangular", a, b),
+        *broadcast_batches("solve_triangular", a, b),
         left_side=True,
         lower=lower,
         transpose_a=kind > 0,
@@ -133,7 +133,7 @@ def cholesky(
     For positive definite a (..., n, n); NaN where it is not. The triangle that is read is the one
     of the result.
     """
-    return cholesky_factor(matrices("cholesky", a, square=True), lower)
+    return cholesky_factor(check_matrices("cholesky", a, square=True), lower)
 
 
 def cho_factor(
@@ -157,14 +157,14 @@ def cho_solve(
 @fused(static=("lower",), name="cho_solve")
 def cho_solve_arrays(c: Any, b: Any, lower: bool) -> Any:
     """`cho_solve`."""
-    c, b, vector = right_side("cho_solve", c, b, HALF_TOO)
+    c, b, vector = check_right_side("cho_solve", c, b, HALF_TOO)
     x = solve_factored("cho_solve", c, lower, b)
     return x[..., 0] if vector else x
 
 
 def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
     """x for which a x = b, from a Cholesky factor c of a and b (..., n, k)."""
-    c, b = together(op, c, b)
+    c, b = broadcast_batches(op, c, b)
     first = {"transpose_a": not lower, "conjugate_a": not lower}
     last = {"transpose_a": lower, "conjugate_a": lower}
     y = triangular.triangular_solve(c, b, left_side=True, lower=lower, **first)
@@ -179,7 +179,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     """(lu, pivots), what `lu_solve` takes: L below the diagonal of one matrix, and U; row i was
     exchanged with row pivots[i].
     """
-    factors, pivots, _ = factorizations.lu(matrices("lu_factor", a))
+    factors, pivots, _ = factorizations.lu(check_matrices("lu_factor", a))
     return factors, pivots
 
 
@@ -202,17 +202,17 @@ def lu_solve(
 @fused(static=("trans",), name="lu_solve")
 def lu_solve_arrays(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
     """`lu_solve`."""
-    factors, b, vector = right_side("lu_solve", factors, b)
+    factors, b, vector = check_right_side("lu_solve", factors, b)
     pivots = as_array(pivots, "lu_solve")
     if pivots.shape[-1:] != factors.shape[-1:]:
         raise ShapeError(
             f"lu_solve: there must be a pivot for each row; got {pivots.aval} for {factors.aval}."
         )
     order = lu_pivots_to_permutation(pivots, factors.shape[-1])
-    factors, b = together("lu_solve", factors, b)
+    factors, b = broadcast_batches("lu_solve", factors, b)
     order = jnp.broadcast_to(order, b.shape[:-1])
     if trans:
-        x = lu_solve_transposed(factors, order, b, conjugate=trans == 2)
+        x = solve_transposed(factors, order, b, conjugate=trans == 2)
     else:
         x = factorizations.lu_solve(factors, order, b)
     return x[..., 0] if vector else x
@@ -226,7 +226,7 @@ def lu(
 
     For a (..., m, n), L has min(m, n) columns and U as many rows.
     """
-    x = matrices("lu", a)
+    x = check_matrices("lu", a)
     m, k = x.shape[-2], min(x.shape[-2:])
     factors, _, order = factorizations.lu(x)
     left = slice_columns(factors, 0, k)
@@ -253,7 +253,7 @@ def qr(
 
     For a (..., m, n), Q has m columns, or min(m, n) for `mode` "economic".
     """
-    x = matrices("qr", a)
+    x = check_matrices("qr", a)
     check_option("qr", "mode", mode, "full", "r", "economic")
     out = factorizations.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
     return out[1:] if mode == "r" else out
@@ -275,7 +275,7 @@ def qr_multiply(
     or a vector. `conjugate` takes conj(Q) for Q.
     """
     check_option("qr_multiply", "mode", mode, "right", "left")
-    a, c = operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
+    a, c = promote_operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
     check_matrix("qr_multiply", a.aval)
     vector, left = c.ndim == 1, mode == "left"
     c = (to_column(c) if left else c[None]) if vector else c
@@ -287,7 +287,7 @@ def qr_multiply(
         )
     q, r, *order = factorizations.qr(a, pivoting=pivoting, full_matrices=False)
     q = jnp.conj(q) if conjugate else q
-    q, c = together("qr_multiply", q, c)
+    q, c = broadcast_batches("qr_multiply", q, c)
     out = product(q, c) if left else product(c, q)
     return out.reshape(out.size) if vector and a.ndim == 2 else out, r, *order
 
@@ -308,7 +308,7 @@ def svd(
     check_option("svd", "lapack_driver", lapack_driver, "gesdd", "gesvd")
     algorithm = eigen.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     return eigen.svd(
-        matrices("svd", a),
+        check_matrices("svd", a),
         full_matrices=full_matrices,
         compute_uv=compute_uv,
         algorithm=algorithm,
@@ -356,14 +356,14 @@ def eigh(
     check_option("eigh", "type", type, 1, 2, 3)
     subset = None if eigvals is None else (eigvals[0], eigvals[1] + 1)
     if b is None:
-        v, w = eigen.eigh(matrices("eigh", a, square=True), subset_by_index=subset)
+        v, w = eigen.eigh(check_matrices("eigh", a, square=True), subset_by_index=subset)
         return w if eigvals_only else (w, v)
-    a, b = operands("eigh", as_array(a), as_array(b), inexact=True, shaped=False)
+    a, b = promote_operands("eigh", as_array(a), as_array(b), inexact=True, shaped=False)
     for x in (a, b):
         check_matrix("eigh", x.aval, square=True)
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"eigh: a and b must be of one size; got {a.aval}, {b.aval}.")
-    a, b = together("eigh", (a + adjoint(a)) / 2, b)
+    a, b = broadcast_batches("eigh", (a + adjoint(a)) / 2, b)
     root = triangular.cholesky(b)
     solved = {"left_side": True, "lower": True}
     if type == 1:
@@ -419,7 +419,7 @@ def eigh_tridiagonal(
 
 def tridiagonal_eigh(d: Any, e: Any, subset: tuple[int, int] | None) -> tuple[Any, Any]:
     """Eigenvectors and eigenvalues of a Hermitian tridiagonal matrix."""
-    a = matrices("eigh_tridiagonal", jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
+    a = check_matrices("eigh_tridiagonal", jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
     return eigen.eigh(a, symmetrize_input=False, subset_by_index=subset)
 
 
@@ -430,7 +430,7 @@ def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
     Source: Barth, Martin and Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal
     matrix by the method of bisection" (1967).
     """
-    matrices("eigh_tridiagonal", d[None])
+    check_matrices("eigh_tridiagonal", d[None])
     n, size = d.shape[0], jnp.abs(e)
     square = jnp.pad(size * size, (1, 0))
     reach = jnp.pad(size, (1, 0)) + jnp.pad(size, (0, 1))
@@ -473,7 +473,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     "complex".
     """
     check_option("schur", "output", output, "real", "complex")
-    as_matrices = complex_matrices if output == "complex" else matrices
+    as_matrices = complex_matrices if output == "complex" else check_matrices
     t, z = eigen.schur(as_matrices("schur", a))
     return t, z
 
@@ -483,7 +483,7 @@ def hessenberg(
     a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """H with a = Q H Q^H and zeros below the subdiagonal; (H, Q) with `calc_q`."""
-    x = matrices("hessenberg", a, square=True)
+    x = check_matrices("hessenberg", a, square=True)
     reduced, taus = eigen.hessenberg(x)
     h, n = upper_part(reduced, -1), x.shape[-1]
     if not calc_q:

@@ -19,8 +19,8 @@ from weft.api.scan import scan
 from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, as_inexact, operands
-from weft.numpy.systems import epsilon_of, matrices, solve, together
+from weft.numpy.promotion import as_array, as_inexact, promote_operands
+from weft.numpy.systems import broadcast_batches, check_matrices, find_epsilon, solve_matrices
 from weft.primitives.eigen import eig, schur, svd
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
@@ -64,7 +64,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     [[1. 0.]
      [0. 1.]]
     """
-    a = matrices("expm", A, square=True)
+    a = check_matrices("expm", A, square=True)
     if not a.size:
         return a
     coefficients, limit = PADE[dtypes.itemsize_bits(dtypes.real_dtype(a.dtype))]
@@ -75,7 +75,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     if upper_triangular:
         x = triangular_solve(even - odd, even + odd, left_side=True)
     else:
-        x = solve(even - odd, even + odd)
+        x = solve_matrices(even - odd, even + odd)
     x = square_repeatedly(x, count, int(max_squarings))
     return jnp.where((count <= max_squarings)[..., None, None], x, math.nan)
 
@@ -108,7 +108,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
     `method` is of no consequence.
     """
-    a, e = operands("expm_frechet", as_array(A), as_array(E), inexact=True, shaped=False)
+    a, e = promote_operands("expm_frechet", as_array(A), as_array(E), inexact=True, shaped=False)
     for x in (a, e):
         check_matrix("expm_frechet", x.aval, square=True)
     if a.shape != e.shape:
@@ -123,7 +123,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 def complex_matrices(op: str, a: Any) -> Any:
     """An operand as an array of complex square matrices."""
     x = as_inexact(op, a)
-    return matrices(op, x.astype(dtypes.complex_dtype(x.dtype)), square=True)
+    return check_matrices(op, x.astype(dtypes.complex_dtype(x.dtype)), square=True)
 
 
 def complex_schur(a: Any) -> tuple[Any, Any]:
@@ -214,7 +214,7 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
     [[2. 0.]
      [0. 3.]]
     """
-    a = matrices("funm", A, square=True)
+    a = check_matrices("funm", A, square=True)
     if a.ndim != 2:
         raise ShapeError(f"funm: A must be one square matrix; got {a.aval}. Hint: weft.vmap.")
     t, z = complex_schur(a)
@@ -233,7 +233,9 @@ def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
         right = take_column(t, j)
         value = take_entry(to_column(values), j)
         gap = eigenvalues - take_entry(right, j)[0]
-        left = embed_corner(upper_part(t, 1) + jnp.diag(jnp.where(gap == 0, epsilon_of(t), gap)), j)
+        left = embed_corner(
+            upper_part(t, 1) + jnp.diag(jnp.where(gap == 0, find_epsilon(t), gap)), j
+        )
         right = keep_above(right, j)
         y = triangular_solve(left, keep_above(product(f, right) - value * right, j), left_side=True)
         return jnp.where((jnp.arange(n) == j)[:, None], value, y)
@@ -244,7 +246,7 @@ def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
 @fused
 def estimate_error(f: Any, t: Any) -> Any:
     """How far Parlett's recurrence may be off: the smaller the least gap, the farther."""
-    w, eps = jnp.diagonal(t), epsilon_of(t)
+    w, eps = jnp.diagonal(t), find_epsilon(t)
     gaps = jnp.abs(w[:, None] - w) + jnp.where(jnp.eye(len(w), dtype=bool), math.inf, 0)
     least = jnp.min(gaps, initial=1)
     size = jnp.linalg.norm(jnp.triu(t, 1), 1)
@@ -262,7 +264,9 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     Source: Bartels and Stewart (1972).
     """
     op = "solve_sylvester"
-    a, b, c = operands(op, as_array(A), as_array(B), as_array(C), inexact=True, shaped=False)
+    a, b, c = promote_operands(
+        op, as_array(A), as_array(B), as_array(C), inexact=True, shaped=False
+    )
     check_option(op, "method", method, "schur", "eigen")
     for x in (a, b):
         check_matrix(op, x.aval, square=True)
@@ -271,7 +275,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
             f"{op}: operands must be of shapes (..., m, m), (..., n, n) and (..., m, n); "
             f"got {a.aval}, {b.aval}, {c.aval}."
         )
-    return solve_sylvester_arrays(*together(op, a, b, c), method, float(tol))
+    return solve_sylvester_arrays(*broadcast_batches(op, a, b, c), method, float(tol))
 
 
 def solve_sylvester_arrays(a: Any, b: Any, c: Any, method: str, tol: float) -> Any:
@@ -308,8 +312,8 @@ def solve_by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
     """Solve A X + X B = C in coordinates in which A and B are diagonal."""
     (w, u), (z, v) = (eig(x, compute_left_eigenvectors=False) for x in (a, b))
     sums = w[..., :, None] + z[..., None, :]
-    inner = product(solve(u, c.astype(u.dtype)), v) / sums
-    x = product(u, swap(solve(swap(v), swap(inner))))
+    inner = product(solve_matrices(u, c.astype(u.dtype)), v) / sums
+    x = product(u, swap(solve_matrices(swap(v), swap(inner))))
     return mark_singular(x, sums, tol, c.dtype)
 
 
@@ -327,13 +331,13 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Each 2 x 2 block on the diagonal is made triangular by a rotation. Source: Golub and Van Loan,
     "Matrix Computations", section 7.4.
     """
-    t, z = operands("rsf2csf", as_array(T), as_array(Z), inexact=True, shaped=False)
+    t, z = promote_operands("rsf2csf", as_array(T), as_array(Z), inexact=True, shaped=False)
     for x in (t, z):
         check_matrix("rsf2csf", x.aval, square=True)
     if t.shape[-1] != z.shape[-1]:
         raise ShapeError(f"rsf2csf: T and Z must be of one size; got {t.aval}, {z.aval}.")
     kind = dtypes.complex_dtype(t.dtype)
-    t, z = (x.astype(kind) for x in together("rsf2csf", t, z))
+    t, z = (x.astype(kind) for x in broadcast_batches("rsf2csf", t, z))
     if t.shape[-1] < 2 or not t.size:
         return t, z
     return jnp.vectorize(rotate_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
@@ -341,7 +345,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 def rotate_blocks(t: Any, z: Any) -> tuple[Any, Any]:
     """`rsf2csf` of one matrix."""
-    n, eps = t.shape[0], epsilon_of(t)
+    n, eps = t.shape[0], find_epsilon(t)
 
     def step(i: Any, state: tuple) -> tuple:
         t, z = state
@@ -387,7 +391,7 @@ def polar(
      [ 1.  0.]] [[3. 0.]
      [0. 2.]]
     """
-    x = matrices("polar", a)
+    x = check_matrices("polar", a)
     check_option("polar", "side", side, "right", "left")
     check_option("polar", "method", method, "qdwh", "svd")
     u = unitary_factor(x) if x.shape[-2] >= x.shape[-1] else adjoint(unitary_factor(adjoint(x)))

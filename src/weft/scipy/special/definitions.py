@@ -15,7 +15,7 @@ from weft import dtypes
 from weft.api.contexts import enable_x64
 from weft.errors import DtypeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, as_operand, operands
+from weft.numpy.promotion import as_array, as_operand, promote_operands
 from weft.primitives.elementwise import Costly, convert
 from weft.primitives.special.formula import formula
 
@@ -25,7 +25,7 @@ def promote_floats(op: str, *xs: Any, strong: bool = False, takes_complex: bool 
 
     With `strong` numbers give a result of float32 (float64) that is not weak.
     """
-    xs = operands(op, *[as_operand(op, x) for x in xs], inexact=True)
+    xs = promote_operands(op, *[as_operand(op, x) for x in xs], inexact=True)
     out = [as_array(x, op) for x in xs]
     if not takes_complex and dtypes.is_complex(out[0].dtype):
         raise DtypeError(f"{op}: operands must be real; got {', '.join(str(x.aval) for x in out)}.")

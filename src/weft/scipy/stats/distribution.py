@@ -17,7 +17,15 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import NUMBERS, Plan, as_array, as_operand, kind_of, operands, plan_for
+from weft.numpy.promotion import (
+    NUMBERS,
+    PromotionPlan,
+    as_array,
+    as_operand,
+    kind_of,
+    plan_promotion,
+    promote_operands,
+)
 from weft.numpy.reductions import widen_dtype
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import full
@@ -125,19 +133,21 @@ def exponentiate(log: Callable) -> Callable:
     return lambda *args: jnp.exp(log(*args))
 
 
-def prepare_operands(op: str, args: Sequence[Any], shaped: bool = True) -> tuple[list, Plan]:
+def prepare_operands(
+    op: str, args: Sequence[Any], shaped: bool = True
+) -> tuple[list, PromotionPlan]:
     """Operands to compute with, and the plan that says what the result is to be.
 
     They are of the float dtype that they promote to, or of float32 where that has fewer bits; and,
     with `shaped`, of one shape. Python numbers stay.
     """
     args = [as_operand(op, x) for x in args]
-    plan = plan_for(op, tuple([kind_of(op, x) for x in args]), inexact=True, shaped=shaped)
+    plan = plan_promotion(op, tuple([kind_of(op, x) for x in args]), inexact=True, shaped=shaped)
     if dtypes.is_complex(plan.dtype):
         listed = ", ".join(str(typeof(x)) for x in args)
         raise DtypeError(f"{op}: operands must be real; got {listed}.")
     wide = widen_dtype(plan.dtype)
-    xs = operands(op, *args, inexact=True, shaped=shaped)
+    xs = promote_operands(op, *args, inexact=True, shaped=shaped)
     return [x if type(x) in NUMBERS else convert(x, wide) for x in xs], plan
 
 

@@ -1,8 +1,8 @@
 """What an index means: from `x[i, 2:5, ..., idx]` to slices of axes and looked-up places.
 
 An index is split into its static part, a hashable key, and the arrays in it; what the key asks for
-of an array type is worked out once, a `Plan`, and remembered. Reading with a plan is indexing.py's,
-writing updates.py's.
+of an array type is worked out once, an `IndexPlan`, and remembered. Reading with a plan is in
+indexing.py, writing in updates.py.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:
     """The key of any index and the arrays in it; masks become the places where they are true."""
     if isinstance(index, list):
         raise IndexingError(
-            f"x[...]: an index must not be a list; got {brief(index)}. "
-            f"Hint: x[jnp.array({brief(index)})], or x[tuple(...)] for one index for each axis."
+            f"x[...]: an index must not be a list; got {show_index(index)}. "
+            f"Hint: x[jnp.array({show_index(index)})], or x[tuple(...)] for an index for each axis."
         )
-    items = [as_index(i) for i in (index if isinstance(index, tuple) else (index,))]
+    items = [convert_to_index(i) for i in (index if isinstance(index, tuple) else (index,))]
     key: list[Any] = []
     arrays: list[Any] = []
     for i, item in enumerate(items):
@@ -78,13 +78,13 @@ def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:
     return tuple(key), arrays
 
 
-def brief(x: Any) -> str:
+def show_index(x: Any) -> str:
     """An index as code, if short."""
     if type(x) is tuple and x:
-        return ", ".join(map(brief, x))
+        return ", ".join(map(show_index, x))
     if type(x) is slice:
         bounds = (x.start, x.stop, x.step)[: 2 + (x.step is not None)]
-        return ":".join("" if b is None else brief(b) for b in bounds)
+        return ":".join("" if b is None else show_index(b) for b in bounds)
     text = repr(x)
     return "..." if x is Ellipsis else "i" if isinstance(x, Tracer) or len(text) > 40 else text
 
@@ -105,7 +105,7 @@ def slice_bound(b: Any) -> int | None:
         raise IndexingError(f"x[start:stop]: bounds must be integers; got {b!r}.") from None
 
 
-def as_index(item: Any) -> Any:
+def convert_to_index(item: Any) -> Any:
     """An entry of an index as an int, a slice, None, `...`, or an array or tracer."""
     kind = type(item)
     if kind is int or kind is slice or item is None or item is Ellipsis:
@@ -123,7 +123,7 @@ def as_index(item: Any) -> Any:
     except TypeError:
         raise IndexingError(
             "x[...]: an index must be an integer, a slice, `...`, None or an array of integers or "
-            f"bools; got {brief(item)} of type {type(item).__name__}."
+            f"bools; got {show_index(item)} of type {type(item).__name__}."
         ) from None
 
 
@@ -147,24 +147,24 @@ def add_mask(x: ShapedArray, items: list, at: int, key: list, arrays: list) -> N
     """Enter the places where entry `at` of an index, a mask, is true."""
     mask = typeof(items[at])
     if mask.ndim == 0:
-        key.append(ScalarMask(int(bool(concrete_mask(items[at])))))
+        key.append(ScalarMask(int(bool(require_mask(items[at])))))
         arrays.append(np.zeros(key[-1].count, np.int32))
         return
-    first = sum(map(width, items[:at]))
+    first = sum(map(count_axes, items[:at]))
     if Ellipsis in [i for i in items[:at] if i is None or i is Ellipsis]:
-        first += x.ndim - sum(map(width, items))
+        first += x.ndim - sum(map(count_axes, items))
     covered = x.shape[first : first + mask.ndim]
     if mask.shape != covered:
         raise IndexingError(
             f"x[mask]: a mask must have the shape of the axes it indexes, {covered}; "
             f"got {mask} for {x}."
         )
-    for places in np.nonzero(concrete_mask(items[at])):
+    for places in np.nonzero(require_mask(items[at])):
         arrays.append(places.astype(np.int32))
         key.append(typeof(arrays[-1]))
 
 
-def width(item: Any) -> int:
+def count_axes(item: Any) -> int:
     """How many axes an entry of an index stands for."""
     if item is None or item is Ellipsis:
         return 0
@@ -180,7 +180,7 @@ class ScalarMask(NamedTuple):
     count: int
 
 
-def concrete_mask(item: Any) -> np.ndarray:
+def require_mask(item: Any) -> np.ndarray:
     """A mask's values, which must be known now."""
     if isinstance(item, Tracer):
         hint = (
@@ -221,7 +221,7 @@ class Lookup(NamedTuple):
     size: int
 
 
-class Plan:
+class IndexPlan:
     """What an index asks for.
 
     `entries` says it for each axis of x, in order; `new` are the axes of size 1 in the result, of
@@ -260,20 +260,20 @@ class Plan:
 
 
 # (type, key) -> its plan.
-_PLANS: dict[tuple[ShapedArray, Key], Plan] = {}
+_PLANS: dict[tuple[ShapedArray, Key], IndexPlan] = {}
 
 
-def plan_for(x: ShapedArray, key: Key) -> Plan:
+def plan_index(x: ShapedArray, key: Key) -> IndexPlan:
     """The plan for a key."""
     plan = _PLANS.get((x, key))
     if plan is None:
         if len(_PLANS) >= 4096:  # numbers in a loop make many
             _PLANS.clear()
-        plan = _PLANS[x, key] = make_plan(x, key)
+        plan = _PLANS[x, key] = make_index_plan(x, key)
     return plan
 
 
-def expanded(x: ShapedArray, key: Key) -> Key:
+def expand_key(x: ShapedArray, key: Key) -> Key:
     """The key with `...` written out, and slices of everything for the axes not mentioned."""
     used = sum(1 for k in key if k is not None and k is not Ellipsis and type(k) is not ScalarMask)
     if used > x.ndim:
@@ -287,14 +287,14 @@ def expanded(x: ShapedArray, key: Key) -> Key:
     return (*key[:at], *[(None, None, None)] * (x.ndim - used), *key[at + 1 :])
 
 
-def make_plan(x: ShapedArray, key: Key) -> Plan:
+def make_index_plan(x: ShapedArray, key: Key) -> IndexPlan:
     """Work out what a key asks for of an array of type `x`."""
     entries: list[Any] = []
     order: list[Any] = []  # the entries and None for each new axis, as written
     grown: list[int] = []
     sizes = list(x.shape)
     count = 0
-    for k in expanded(x, key):
+    for k in expand_key(x, key):
         axis = len(entries)
         if k is None:
             order.append(None)
@@ -311,12 +311,12 @@ def make_plan(x: ShapedArray, key: Key) -> Plan:
             n = sizes[axis]
             entries.append(Place(axis, k + n if k < 0 else k, n))
         else:
-            entries.append(span(axis, k, sizes[axis]))
+            entries.append(make_span(axis, k, sizes[axis]))
         order.append(entries[-1])
-    return arranged(entries, order, tuple(grown))
+    return arrange_entries(entries, order, tuple(grown))
 
 
-def span(axis: int, bounds: tuple, size: int) -> Span:
+def make_span(axis: int, bounds: tuple, size: int) -> Span:
     """A slice of an axis of this size."""
     try:
         found = range(*slice(*bounds).indices(size))
@@ -331,10 +331,10 @@ def span(axis: int, bounds: tuple, size: int) -> Span:
     )
 
 
-def arranged(entries: list, order: list, grown: tuple[int, ...]) -> Plan:
+def arrange_entries(entries: list, order: list, grown: tuple[int, ...]) -> IndexPlan:
     """The plan for entries in the order written: NumPy's rule for where looked-up axes go."""
     lookups = [e for e in entries if type(e) is Lookup]
-    looked = looked_shape(lookups)
+    looked = broadcast_lookups(lookups)
     at = [i for i, e in enumerate(order) if type(e) in (Lookup, Place)] if lookups else []
     together = bool(at) and at[-1] - at[0] == len(at) - 1
     first = at[0] if together else 0
@@ -348,10 +348,10 @@ def arranged(entries: list, order: list, grown: tuple[int, ...]) -> Plan:
             new.append(len(shape))
         shape.append(1 if e is None else e if type(e) is int else e.count)
     before = sum(1 for e in kept[0] if e is not None)
-    return Plan(entries, new, shape, looked, before, grown)
+    return IndexPlan(entries, new, shape, looked, before, grown)
 
 
-def looked_shape(lookups: Sequence[Lookup]) -> tuple[int, ...]:
+def broadcast_lookups(lookups: Sequence[Lookup]) -> tuple[int, ...]:
     """The shape that the arrays of an index broadcast to together; () where there are none."""
     shapes = [e.shape for e in lookups]
     try:
@@ -387,7 +387,7 @@ class Slices(NamedTuple):
         )
 
 
-def make_slices(plan: Plan) -> Slices:
+def make_slices(plan: IndexPlan) -> Slices:
     """A plan as slices. Lookups count as whole axes; a number out of bounds is clamped."""
     starts, limits, steps, rev, squeezed = [], [], [], [], []
     whole = True
@@ -450,7 +450,7 @@ class Windows(NamedTuple):
     shape: tuple[int, ...]
 
 
-def make_windows(plan: Plan) -> Windows:
+def make_windows(plan: IndexPlan) -> Windows:
     """A plan as windows. Spans with steps other than 1 are looked up like arrays."""
     spans = [e for e in plan.entries if type(e) is Span]
     batch: list[int] = []
@@ -502,17 +502,17 @@ def make_windows(plan: Plan) -> Windows:
 CHECKED_SIZE = 1 << 16
 
 
-def check_places(x: ShapedArray, plan: Plan) -> None:
+def check_places(x: ShapedArray, plan: IndexPlan) -> None:
     """Raise where a number is out of bounds and the option does not forbid it."""
     if not plan.inside:
         for e in plan.entries:
             if type(e) is Place and not 0 <= e.index < e.size:
                 if e.size == 0 or config.check_bounds:
-                    raise out_of_bounds(x, e.index - e.size if e.index < 0 else e.index, e)
+                    raise bounds_error(x, e.index - e.size if e.index < 0 else e.index, e)
                 check_index(x.shape, e.axis, e.index)
 
 
-def out_of_bounds(x: ShapedArray, index: int, e: Place | Lookup) -> IndexingError:
+def bounds_error(x: ShapedArray, index: int, e: Place | Lookup) -> IndexingError:
     """The error for an index that is known to reach out of an axis."""
     return IndexingError(
         f"x[...]: index must be in [-{e.size}, {e.size}) on axis {e.axis} of {x}; got {index}. "
@@ -521,7 +521,7 @@ def out_of_bounds(x: ShapedArray, index: int, e: Place | Lookup) -> IndexingErro
     )
 
 
-def known_values(array: Any) -> np.ndarray | int | None:
+def read_known_values(array: Any) -> np.ndarray | int | None:
     """The content of an index, where looking at it is cheap."""
     if type(array) is ArrayImpl:
         if array.size > CHECKED_SIZE or array._sharding._device_assignment[0].platform != "cpu":
@@ -530,7 +530,7 @@ def known_values(array: Any) -> np.ndarray | int | None:
     return None if isinstance(array, Tracer) else array
 
 
-def check_lookups(x: ShapedArray, plan: Plan, arrays: Sequence[Any]) -> list[bool]:
+def check_lookups(x: ShapedArray, plan: IndexPlan, arrays: Sequence[Any]) -> list[bool]:
     """Raise where an array is known to reach out of its axis; which are known not negative."""
     if not config.check_bounds:
         return [False] * len(plan.lookups)
@@ -539,7 +539,7 @@ def check_lookups(x: ShapedArray, plan: Plan, arrays: Sequence[Any]) -> list[boo
 
 def check_values(x: ShapedArray, e: Lookup, array: Any) -> bool:
     """Raise where an array is known to reach out of an axis; whether it is known not negative."""
-    values = known_values(array)
+    values = read_known_values(array)
     if values is None:
         return False
     if isinstance(values, int):
@@ -549,5 +549,5 @@ def check_values(x: ShapedArray, e: Lookup, array: Any) -> bool:
     else:
         return True
     if high >= e.size or low < -e.size:
-        raise out_of_bounds(x, high if high >= e.size else low, e)
+        raise bounds_error(x, high if high >= e.size else low, e)
     return low >= 0
