@@ -205,11 +205,6 @@ def flatten_with_path(
         raise clearer from error.__cause__
 
 
-def leaf_paths(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[str]:
-    """The place of every leaf as text: `["['a'][0]"]` for `{"a": [5]}`."""
-    return [keystr(path) for path, _ in flatten_with_path(tree, is_leaf)[0]]
-
-
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """Print a key path as the code that follows it, or, if `simple`, as bare names.
 
@@ -568,17 +563,7 @@ class Mismatch(NamedTuple):
         return f"{self.expected} at {place} where {given_name} has {self.given}"
 
 
-def equality_errors(
-    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Iterator[Mismatch]:
-    """Every place where two trees differ in structure; nothing if they are alike."""
-    open_tree = _open_tree
-    if is_leaf is not None:
-        open_tree = lambda tree: None if is_leaf(tree) else _open_tree(tree)
-    return _mismatches(tree1, tree2, open_tree, open_tree, (), False)
-
-
-def equality_errors_treedef(treedef1: PyTreeDef, treedef2: PyTreeDef) -> Iterator[Mismatch]:
+def find_mismatches(treedef1: PyTreeDef, treedef2: PyTreeDef) -> Iterator[Mismatch]:
     """Every place where two treedefs differ; nothing if they are equal."""
     return _mismatches(treedef1, treedef2, _open_treedef, _open_treedef, (), False)
 
@@ -599,21 +584,25 @@ def prefix_error(
     )
 
 
+def is_none(x: Any) -> bool:
+    """Whether a subtree is None, for `is_leaf` where None means something."""
+    return x is None
+
+
 def broadcast_prefix(
     prefix_tree: Any,
     full_tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
     *,
     op: str = "broadcast_prefix",
-    prefix_name: str = "prefix_tree",
-    full_name: str = "full_tree",
+    names: tuple[str, str] = ("prefix_tree", "full_tree"),
 ) -> list[Any]:
     """The leaf of `prefix_tree` above each leaf of `full_tree`, in the order of the latter.
 
     `is_leaf` is asked of the prefix alone. `op` and the names are the caller's, for the error.
     """
     prefix_leaves, prefix = flatten(prefix_tree, is_leaf)
-    subtrees = flatten_up_to(op, prefix, full_tree, prefix_name, full_name)
+    subtrees = flatten_up_to(op, prefix, full_tree, *names)
     out = []
     for leaf, subtree in zip(prefix_leaves, subtrees):
         out += [leaf] * len(leaves(subtree))

@@ -160,17 +160,11 @@ def make_array_from_process_local_data(
     """
     op = "make_array_from_process_local_data"
     leaves, tree = flatten(local_data)
-    places = broadcast_prefix(
-        sharding, local_data, op=op, prefix_name="sharding", full_name="local_data"
-    )
-    shapes = broadcast_prefix(
-        global_shape,
-        local_data,
-        is_leaf=lambda s: s is None or (isinstance(s, tuple) and all(type(n) is int for n in s)),
-        op=op,
-        prefix_name="global_shape",
-        full_name="local_data",
-    )
+    names = ("sharding", "local_data")
+    places = broadcast_prefix(sharding, local_data, op=op, names=names)
+    is_shape = lambda s: s is None or isinstance(s, tuple) and all(type(n) is int for n in s)
+    names = ("global_shape", "local_data")
+    shapes = broadcast_prefix(global_shape, local_data, is_shape, op=op, names=names)
     return unflatten(tree, map(assemble_local, leaves, places, shapes))
 
 

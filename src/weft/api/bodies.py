@@ -29,7 +29,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
 from weft.pytrees import (
     PyTreeDef,
-    equality_errors_treedef,
+    find_mismatches,
     flatten,
     tree_map,
     unflatten,
@@ -104,7 +104,7 @@ def check_carry(
     (tree, avals), (out_tree, out_avals) = given, returned
     name = fun_name(fun)
     if tree != out_tree:
-        first = next(equality_errors_treedef(tree, out_tree), None)
+        first = next(find_mismatches(tree, out_tree), None)
         apart = (
             first.between("carry", f"the one that {name} returns") if first else (tree, out_tree)
         )

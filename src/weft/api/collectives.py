@@ -118,6 +118,16 @@ def check_groups(op: str, names: tuple, size: int, groups: AxisIndexGroups) -> G
     return out
 
 
+def bind_leaves(op: str, prim: Any, x: Any, where: CollectiveAxes, **params: Any) -> Any:
+    """Bind a collective of one operand and one result to each leaf."""
+
+    def bind(leaf: Any) -> Any:
+        typeof(leaf, op)  # raises in the name of the operation
+        return prim.bind(where.vary(leaf), **params)[0]
+
+    return tree_map(bind, x)
+
+
 # --- reductions ---------------------------------------------------------------------------------
 
 
@@ -434,11 +444,7 @@ def permute_leaves(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[in
                 f"{where.size}); got {ends}."
             )
 
-    def send(leaf: Any) -> Any:
-        typeof(leaf, op)
-        return ppermute_p.bind(where.vary(leaf), axis_name=where.names, perm=pairs)[0]
-
-    return tree_map(send, x)
+    return bind_leaves(op, ppermute_p, x, where, axis_name=where.names, perm=pairs)
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
@@ -475,11 +481,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
         )
     name = where.names[0] if len(where.names) == 1 else where.names
 
-    def send(leaf: Any) -> Any:
-        typeof(leaf, "pbroadcast")
-        return pbroadcast_p.bind(where.vary(leaf), axis_name=name, source=source)[0]
-
-    return tree_map(send, x)
+    return bind_leaves("pbroadcast", pbroadcast_p, x, where, axis_name=name, source=source)
 
 
 # --- types and places ---------------------------------------------------------------------------

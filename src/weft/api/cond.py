@@ -60,13 +60,7 @@ def cond(
     >>> cond(3 > 2, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    if operand is not _NO_OPERAND:
-        if operands:
-            raise TypeError(
-                "cond: operands must be given by position or as `operand`; got both. "
-                "Hint: lax.cond(pred, true_fun, false_fun, x, y)."
-            )
-        operands = (operand,)
+    operands = merge_operands("lax.cond(pred, true_fun, false_fun, x, y)", operands, operand)
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun):
         return five_part_cond(pred, true_fun, false_fun, *operands)
     check_callable("cond", true_fun)
@@ -77,6 +71,18 @@ def cond(
         for which, f in (("false_fun", false_fun), ("true_fun", true_fun))
     ]
     return bind_choice("cond", index, [false_fun, true_fun], operands, names)
+
+
+def merge_operands(call: str, operands: tuple, operand: Any) -> tuple:
+    """The operands of a call like `call`, given by position or as `operand`."""
+    if operand is _NO_OPERAND:
+        return operands
+    if operands:
+        op = call.removeprefix("lax.").partition("(")[0]
+        raise TypeError(
+            f"{op}: operands must be given by position or as `operand`; got both. Hint: {call}."
+        )
+    return (operand,)
 
 
 def five_part_cond(
@@ -134,13 +140,7 @@ def switch(
     >>> switch(1, [lambda x: x + 1.0, lambda x: x * 2.0], 5.0)
     Array(10., dtype=float32, weak_type=True)
     """
-    if operand is not _NO_OPERAND:
-        if operands:
-            raise TypeError(
-                "switch: operands must be given by position or as `operand`; got both. "
-                "Hint: lax.switch(index, branches, x, y)."
-            )
-        operands = (operand,)
+    operands = merge_operands("lax.switch(index, branches, x, y)", operands, operand)
     if not isinstance(branches, Iterable):
         raise TypeError(f"switch: branches must be a sequence of functions; got {branches!r}.")
     branches = list(branches)

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.api.custom_rules import custom_vjp
-from weft.api.functions import FlatFun, avals_of, check_callable
+from weft.api.functions import FlatFun, check_callable, flatten_call
 from weft.control.custom import custom_linear_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import eval_jaxpr
@@ -105,10 +105,8 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
     >>> print(grad(loss)(5.0))
     2.0
     """
-    check_callable("closure_convert", fun)
-    leaves, in_tree = flatten((example_args, {}))
-    avals = avals_of("closure_convert", leaves, in_tree, fun, structs=True)
-    flat = FlatFun(fun, in_tree, "closure_convert")
+    flat, _, avals = flatten_call("closure_convert", fun, example_args, structs=True)
+    in_tree = flat.in_tree
     jaxpr, consts = stage_function(flat, avals, fun_name(fun))
     moving = [isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in consts]
     fixed, hoisted = partition(moving, consts)
@@ -146,13 +144,10 @@ def linear_call(
     >>> print(scaled(3.0), grad(scaled)(3.0))
     6.0 20.0
     """
-    check_callable("linear_call", fun)
     check_callable("linear_call", fun_transpose)
-    both, in_tree = flatten(((residual_args, linear_args), {}))
-    avals = avals_of("linear_call", both, in_tree, fun)
-    res_tree, lin_tree = in_tree.children()[0].children()
+    flat, both, avals = flatten_call("linear_call", fun, (residual_args, linear_args))
+    res_tree, lin_tree = flat.in_tree.children()[0].children()
     n = res_tree.num_leaves
-    flat = FlatFun(fun, in_tree, "linear_call")
     jaxpr, consts = stage_function(flat, avals, fun_name(fun))
     jaxpr = close_jaxpr(jaxpr)
     tracers = closed_over(fun_transpose)

@@ -19,7 +19,15 @@ from weft.mesh.sharding import Sharding, SingleDeviceSharding, check_divisible, 
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import sharding_constraint_p
 from weft.primitives.layout import copy
-from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.pytrees import (
+    broadcast_prefix,
+    flatten,
+    flatten_with_path,
+    is_none,
+    keystr,
+    tree_map,
+    unflatten,
+)
 from weft.xla.array import ArrayImpl, host_view, put
 
 __all__ = [
@@ -119,14 +127,7 @@ def device_put(
                 f"device_put: values must be arrays or numbers; got {leaf!r} of type "
                 f"{type(leaf).__name__} at x{keystr(path)}."
             )
-    targets = broadcast_prefix(
-        device,
-        x,
-        is_leaf=lambda d: d is None,
-        op="device_put",
-        prefix_name="device",
-        full_name="x",
-    )
+    targets = broadcast_prefix(device, x, is_none, op="device_put", names=("device", "x"))
     places = list(map(_resolve_target, leaves, targets))
     spread = [s is not None and type(s) is not SingleDeviceSharding for s in places]
     if True in spread:

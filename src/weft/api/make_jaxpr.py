@@ -7,18 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api.functions import (
-    FlatFun,
     argument_origins,
     as_tuple,
-    avals_of,
     check_callable,
+    flatten_call,
     insert_static,
     static_arguments,
 )
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.source import boundary
-from weft.pytrees import flatten
 from weft.transforms.batch import Axis, in_scope
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
@@ -46,10 +44,8 @@ def make_jaxpr(
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         given, dynamic = fill_static(fun, static, args)
-        leaves, in_tree = flatten((dynamic, kwargs))
-        flat = FlatFun(given, in_tree, "make_jaxpr")
-        avals = avals_of("make_jaxpr", leaves, in_tree, given, structs=True)
-        names = functools.partial(argument_origins, given, in_tree)
+        flat, _, avals = flatten_call("make_jaxpr", given, dynamic, kwargs, structs=True)
+        names = functools.partial(argument_origins, given, flat.in_tree)
         with in_scope([Axis(size, name) for name, size in axis_env or ()]):
             jaxpr, consts = stage_function(flat, avals, fun_name(fun), names)
         closed = ClosedJaxpr(jaxpr, consts)

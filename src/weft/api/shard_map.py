@@ -24,7 +24,7 @@ from weft.options import named_axes
 from weft.parallel.constraint import constrain_values
 from weft.parallel.shard_map import inner_aval, named_in, parts, shard_map_p
 from weft.primitives.collective import axes_of_varying
-from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, structure, unflatten
+from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, structure, unflatten
 from weft.util import fun_name
 
 __all__ = ["reshard", "shard_map", "with_sharding_constraint"]
@@ -145,9 +145,7 @@ def broadcast_specs(what: str, specs: Any, full: Any, params: dict) -> list:
     mesh, manual = params["mesh"], params["manual_axes"]
     is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
     whole = "the arguments" if what == "in_specs" else "the result"
-    found = broadcast_prefix(
-        specs, full, is_spec, op="shard_map", prefix_name=what, full_name=whole
-    )
+    found = broadcast_prefix(specs, full, is_spec, op="shard_map", names=(what, whole))
     for spec in found:
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
@@ -288,8 +286,6 @@ def constrain_tree(op: str, what: str, x: Any, shardings: Any) -> Any:
     leaves, tree = flatten(x)
     avals_of(op, leaves, flatten(((x,), {}))[1], lambda x: x)
     make_prefix(op, what, shardings)
-    targets = broadcast_prefix(
-        shardings, x, lambda s: s is None, op=op, prefix_name=what, full_name="x"
-    )
+    targets = broadcast_prefix(shardings, x, is_none, op=op, names=(what, "x"))
     places = [as_sharding(op, what, s) for s in targets]
     return unflatten(tree, constrain_values(leaves, places))

@@ -15,7 +15,7 @@ from weft.mesh.client import Device
 from weft.mesh.mesh import get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
-from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, unflatten
+from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
 from weft.xla.placement import bound_to
 
 
@@ -74,9 +74,8 @@ class AskedShardings(NamedTuple):
             return ()
         full = unflatten(tree, range(tree.num_leaves))
         given = unflatten(treedef, leaves)
-        spread = broadcast_prefix(
-            given, full, lambda x: x is None, op=self.op, prefix_name=what, full_name="the values"
-        )
+        names_of = (what, "the values")
+        spread = broadcast_prefix(given, full, is_none, op=self.op, names=names_of)
         found = [as_sharding(self.op, what, x) for x in spread]
         for sharding, aval, name in zip(found, avals, names(), strict=True):
             if sharding is not None and sharding.num_devices > 1:

@@ -17,7 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
-from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, unflatten
+from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
 from weft.transforms.batch import Axis, batch, mapped_aval, unmapped_aval
 from weft.util import fun_name
 
@@ -78,7 +78,7 @@ class MappedAxes:
         self.out_axes = out_axes
         self.size = size
         for axes, name in ((self.in_axes, "in_axes"), (out_axes, "out_axes")):
-            bad = [a for a in flatten(axes, is_leaf=lambda a: a is None)[0] if not is_axis(a)]
+            bad = [a for a in flatten(axes, is_none)[0] if not is_axis(a)]
             if bad:
                 raise TypeError(
                     f"{op}: {name} must hold ints and None; got {bad[0]!r} in {axes!r}."
@@ -116,14 +116,7 @@ class MappedAxes:
 
     def broadcast_axes(self, prefix: Any, tree: Any, prefix_name: str, name: str) -> list:
         """The axis of each leaf, from a pytree prefix of axes in which None is a leaf."""
-        return broadcast_prefix(
-            prefix,
-            tree,
-            is_leaf=lambda a: a is None,
-            op=self.op,
-            prefix_name=prefix_name,
-            full_name=name,
-        )
+        return broadcast_prefix(prefix, tree, is_none, op=self.op, names=(prefix_name, name))
 
     def normalize_axis(
         self, d: int | None, aval: ShapedArray, i: int, tree: PyTreeDef

@@ -16,7 +16,7 @@ from weft.errors import PytreeError
 from weft.pytrees import (
     GetAttrKey,
     PyTreeDef,
-    equality_errors_treedef,
+    find_mismatches,
     flatten,
     leaves,
     register_pytree_with_keys,
@@ -96,7 +96,7 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
         def tree_update(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
             gs, tree = flatten(grads)
             if tree != state.tree_def:
-                first = next(equality_errors_treedef(state.tree_def, tree))
+                first = next(find_mismatches(state.tree_def, tree))
                 raise PytreeError(
                     "optimizer update: the gradients must have the structure of the parameters; "
                     f"got {first.between('params', 'grads')}."

@@ -186,8 +186,7 @@ def match_specs(op: str, pspecs: Any, tree: Any) -> list[PartitionSpec]:
         tree,
         is_leaf=lambda s: s is None or isinstance(s, PartitionSpec),
         op=op,
-        prefix_name="pspecs",
-        full_name="the arrays",
+        names=("pspecs", "the arrays"),
     )
     return [PartitionSpec() if s is None else s for s in specs]
 

@@ -128,6 +128,12 @@ def deleted_error(x: Any) -> DeletedError:
     )
 
 
+def check_alive(x: Any) -> None:
+    """Raise where the buffer of an array is gone."""
+    if x.is_deleted():
+        raise deleted_error(x)
+
+
 def read_scalar(x: Any, op: str) -> Any:
     """The value of an array without axes, as a Python number."""
     view = host_view(x)
@@ -229,15 +235,13 @@ class Array(HasAval, metaclass=_ArrayMeta):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on this process's devices."""
-        if self.is_deleted():
-            raise deleted_error(self)
+        check_alive(self)
         return shards_of(self)
 
     @property
     def global_shards(self) -> list[Shard]:
         """The parts of the array on all devices; those of other processes are without data."""
-        if self.is_deleted():
-            raise deleted_error(self)
+        check_alive(self)
         return shards_of(self, everywhere=True)
 
     def addressable_data(self, index: int = 0) -> Any:
@@ -248,8 +252,7 @@ class Array(HasAval, metaclass=_ArrayMeta):
 
     def copy_to_host_async(self) -> None:
         """Start copying the content to the host; reading it then waits less."""
-        if self.is_deleted():
-            raise deleted_error(self)
+        check_alive(self)
         for part in [self] if self._sharding.num_devices == 1 else self._arrays:
             part._copy_single_device_array_to_host_async()
 
@@ -276,8 +279,7 @@ class Array(HasAval, metaclass=_ArrayMeta):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        if self.is_deleted():
-            raise deleted_error(self)
+        check_alive(self)
         self._on_one_device("__dlpack__")
         elsewhere = dl_device is not None and tuple(dl_device) != self.__dlpack_device__()
         if elsewhere and (tuple(dl_device or ()) != (1, 0) or copy is False):
@@ -362,8 +364,7 @@ def _guard_deleted(name: str, doc: str) -> Callable[..., Any]:
     method = getattr(ArrayImpl, name)
 
     def call(self: Any) -> Any:
-        if self.is_deleted():
-            raise deleted_error(self)
+        check_alive(self)
         return method(self)
 
     call.__name__, call.__doc__ = name, doc

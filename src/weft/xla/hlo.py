@@ -62,26 +62,6 @@ EACH_DEVICE = PlaceholderMesh("<[]>")
 class Builder:
     """Writes a StableHLO module: functions, and in each the lines of the one being written."""
 
-    __slots__ = (
-        "around",
-        "automatic",
-        "constants",
-        "count",
-        "devices",
-        "functions",
-        "host_calls",
-        "lines",
-        "memo",
-        "mesh",
-        "meshes",
-        "names",
-        "path",
-        "platform",
-        "scoped",
-        "token",
-        "written",
-    )
-
     def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu"):
         self.platform = platform
         self.devices = devices  # of a program over a mesh, in the order of their numbers in it
