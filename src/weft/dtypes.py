@@ -69,7 +69,8 @@ __dir__ = list_public(__name__)
 class extended(np.generic):
     """The abstract scalar type of the dtypes that NumPy does not know, as `np.floating` is one.
 
-    An extended dtype is a hashable object whose `type` is a subclass of this, and that has `name`.
+    An extended dtype is a hashable object whose `type` is a subclass of this, and that has `name`;
+    an element of it is made of `words` elements of the dtype `words_dtype`.
     """
 
 

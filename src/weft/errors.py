@@ -51,7 +51,7 @@ class DtypeError(TypeError):
     """An operand's dtype is none the operation takes, or a value is of no type weft knows."""
 
 
-class TypePromotionError(ValueError):
+class TypePromotionError(TypeError, ValueError):
     """Two dtypes have no common type under the promotion rules in force."""
 
 

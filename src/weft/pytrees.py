@@ -34,6 +34,10 @@ Cls = TypeVar("Cls", bound=type)
 # Ours alone: a registry shared with the rest of the process would be one more thing to fight over.
 default_registry = PyTreeRegistry()
 
+# That of the C++ call path, which has the same nodes, and one more for each class of values that
+# stand for other arrays (`register_call_node`).
+call_registry = PyTreeRegistry()
+
 
 def _default_registry() -> Any:
     return default_registry
@@ -247,11 +251,13 @@ def register_pytree_node(
     >>> tree_map(lambda x: x + 1, Pair(1, 2)).y
     3
     """
-    register = functools.partial(default_registry.register_node, nodetype)
     _register(
         "register_pytree_node",
         nodetype,
-        functools.partial(register, flatten_func, unflatten_func, flatten_with_keys_func),
+        "register_node",
+        flatten_func,
+        unflatten_func,
+        flatten_with_keys_func,
     )
 
 
@@ -380,8 +386,7 @@ def register_dataclass(
         )
     if fields is not None:
         _require_init_fields(op, fields, {*data_fields, *meta_fields}, set(drop_fields))
-    register = default_registry.register_dataclass_node
-    _register(op, nodetype, lambda: register(nodetype, tuple(data_fields), tuple(meta_fields)))
+    _register(op, nodetype, "register_dataclass_node", tuple(data_fields), tuple(meta_fields))
     _data_fields[nodetype] = tuple(data_fields)
     return nodetype
 
@@ -399,11 +404,7 @@ def register_static(cls: Cls) -> Cls:
     [1.0]
     """
     nothing = lambda x: ((), x)
-    _register(
-        "register_static",
-        cls,
-        lambda: default_registry.register_node(cls, nothing, lambda x, _: x, nothing),
-    )
+    _register("register_static", cls, "register_node", nothing, lambda x, _: x, nothing)
     return cls
 
 
@@ -417,11 +418,23 @@ def is_tree_node(typ: type) -> bool:
     return default_registry.is_node(typ)
 
 
-def _register(op: str, nodetype: type, register: Callable[[], Any]) -> None:
+def register_call_node(nodetype: type, to_arrays: Callable, from_arrays: Callable) -> None:
+    """Let the C++ call path take values of a class, which are leaves elsewhere, as other arrays."""
+    call_registry.register_node(nodetype, to_arrays, from_arrays)
+
+
+def call_tree(treedef: PyTreeDef, leaves: Sequence[Any]) -> PyTreeDef:
+    """The structure with these leaves as the C++ call path sees it."""
+    return call_registry.flatten(treedef.unflatten(leaves))[1]
+
+
+def _register(op: str, nodetype: type, how: str, *given: Any) -> None:
+    """Register a node by the method `how` of both registries."""
     if not isinstance(nodetype, type):
         raise TypeError(f"{op}: a node must be a class; got {nodetype!r}.")
     try:
-        register()
+        for registry in (default_registry, call_registry):
+            getattr(registry, how)(nodetype, *given)
     except ValueError as error:
         if not str(error).startswith("Duplicate"):
             raise
@@ -462,14 +475,18 @@ def _register_builtins() -> None:
     def keyed(d: dict) -> list[tuple[KeyEntry, Any]]:
         return [(DictKey(key), value) for key, value in d.items()]
 
-    default_registry.register_node(
+    _register(
+        "register_pytree_node",
         ordered,
+        "register_node",
         lambda d: (tuple(d.values()), tuple(d)),
         lambda keys, values: ordered(zip(keys, values)),
         lambda d: (keyed(d), tuple(d)),
     )
-    default_registry.register_node(
+    _register(
+        "register_pytree_node",
         default,
+        "register_node",
         lambda d: (tuple(d.values()), (d.default_factory, tuple(d))),
         lambda aux, values: default(aux[0], zip(aux[1], values)),
         lambda d: (keyed(d), (d.default_factory, tuple(d))),

@@ -14,11 +14,12 @@ import weft.numpy as jnp
 from tests.primitives.test_conformance import assert_close
 from weft import errors, grad, jvp, lax, make_jaxpr, vjp, vmap
 from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Axis
 from weft.core.stage import stage
 from weft.options import config
 from weft.primitives import collective, copies
 from weft.primitives.collective import Varying
-from weft.transforms.batch import Axis, in_scope
+from weft.transforms.batch import in_scope
 from weft.xla.hlo import Builder, Value
 from weft.xla.lower import lower_jaxpr
 

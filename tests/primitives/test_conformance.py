@@ -23,11 +23,11 @@ from tests.conftest import ALL
 from tests.primitives.cases import CHECKS, SHORT, Case, all_cases, random_array
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Zero
+from weft.core.primitive import Axis, Linear, Zero
 from weft.core.stage import stage
 from weft.options import config
 from weft.primitives.layout import instantiate
-from weft.transforms.batch import Axis, batch_to_front
+from weft.transforms.batch import batch_to_front
 from weft.transforms.jvp import jvp
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward

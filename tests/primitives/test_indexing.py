@@ -14,7 +14,7 @@ import pytest
 
 import weft
 from weft.core.aval import ShapedArray
-from weft.core.primitive import Linear, Zero
+from weft.core.primitive import Axis, Linear, Zero
 from weft.core.stage import stage
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import dynamic_slicing as ds
@@ -28,7 +28,7 @@ from weft.primitives.indexing import (
     scatter,
 )
 from weft.primitives.layout import reshape
-from weft.transforms.batch import Axis, batch
+from weft.transforms.batch import batch
 from weft.transforms.jvp import jvp
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward

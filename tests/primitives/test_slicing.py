@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from weft.core.aval import ShapedArray
-from weft.core.primitive import Linear
+from weft.core.primitive import Axis, Linear
 from weft.core.stage import stage
 from weft.errors import DtypeError, IndexingError, ShapeError
 from weft.primitives import dynamic_slicing as ds
 from weft.primitives import slicing
-from weft.transforms.batch import Axis, batch
+from weft.transforms.batch import batch
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 F = ShapedArray((3, 4), np.float32)

@@ -116,76 +116,6 @@ def test_edges_of_parameters():
     assert random.gamma(KEY, 1.0, (0,)).shape == (0,)
 
 
-@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
-def test_key_arrays(impl):
-    key = random.key(3, impl=impl)
-    assert key.shape == () and random.key_impl(key) == impl
-    assert jnp.issubdtype(key.dtype, weft.dtypes.prng_key)
-    keys = random.split(key, 6)
-    assert keys.shape == (6,) and keys[2:4].shape == (2,) and len(list(keys)) == 6
-    assert keys.reshape(2, 3).shape == (2, 3)
-    mapped = weft.vmap(lambda k: random.bits(k, (2,)))(keys)
-    np.testing.assert_array_equal(mapped, np.stack([random.bits(k, (2,)) for k in keys]))
-    last, drawn = weft.lax.scan(
-        lambda k, _: (random.fold_in(k, 1), random.bits(k)), key, None, length=3
-    )
-    assert last.dtype == key.dtype and drawn.shape == (3,)
-    data = random.key_data(keys)
-    again = random.wrap_key_data(data, impl=impl)
-    np.testing.assert_array_equal(random.key_data(again), data)
-
-
-KEYS = random.split(random.key(0), (2, 3))
-PLACED = [
-    lambda x: jnp.stack([x, x]),
-    lambda x: jnp.stack([x, x], axis=-1),
-    lambda x: jnp.concatenate([x, x], axis=1),
-    lambda x: jnp.array([x[0, 0], x[1, 1]]),
-    lambda x: jnp.where(jnp.array([True, False, True]), x, x[::-1]),
-    lambda x: jnp.ravel(x),
-    lambda x: jnp.reshape(x, (3, 2)),
-    lambda x: jnp.expand_dims(x, 1),
-    lambda x: jnp.moveaxis(x, 0, 1),
-    lambda x: jnp.broadcast_to(x[0], (4, 3)),
-    lambda x: jnp.tile(x, (1, 2)),
-    lambda x: jnp.repeat(x, 2, axis=0),
-    lambda x: jnp.flip(x),
-    lambda x: jnp.roll(x, 1, axis=-1),
-    lambda x: jnp.take(x, jnp.array([2, 0]), axis=1),
-    lambda x: jnp.split(x, 3, axis=-1)[1],
-    lambda x: jnp.vstack([x, x]),
-    lambda x: jnp.delete(x, 0, axis=1),
-    lambda x: x.at[0, 1].set(x[1, 2]),
-    lambda x: x.at[:, 0].get(),
-    lambda x: x.transpose(1, 0),
-    lambda x: x.swapaxes(0, 1),
-    lambda x: x[:1].squeeze(0),
-]
-
-
-@pytest.mark.parametrize("place", PLACED, ids=range(len(PLACED)))
-def test_keys_are_placed_as_numbers_are(place):
-    numbers = place(jnp.arange(6).reshape(2, 3))
-    found = place(KEYS)
-    assert type(found) is type(KEYS) and found.shape == numbers.shape
-    np.testing.assert_array_equal(
-        random.key_data(found), np.asarray(random.key_data(KEYS)).reshape(6, 2)[numbers]
-    )
-
-
-def test_keys_are_compared_and_never_numbers():
-    assert (KEYS == KEYS).all() and not (KEYS != KEYS).any()
-    assert (KEYS[::-1] == KEYS).shape == (2, 3) and not (KEYS[::-1] == KEYS).any()
-    with pytest.raises(TypeError, match=r"bool\(\): keys are no numbers; got key<fry>\[2, 3\]"):
-        bool(KEYS)
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(KEYS)
-    with pytest.raises(DtypeError, match="stack: keys must be of one generator; got key<fry>, key"):
-        jnp.stack([random.key(0), random.key(0, impl="rbg")])
-    with pytest.raises(DtypeError, match="sum: operands must be arrays or numbers"):
-        jnp.sum(KEYS)
-
-
 @pytest.mark.parametrize("partitionable", [False, True])
 def test_vmap_is_a_loop(partitionable):
     with weft.config.scope(threefry_partitionable=partitionable):
@@ -232,7 +162,6 @@ BAD = [
         "axes of logits but the one must broadcast",
     ),
     (lambda: random.gumbel(KEY, mode="x"), ValueError, "mode must be 'low' or 'high'"),
-    (lambda: np.asarray(random.key(0)), TypeError, "keys are no numbers"),
     (
         lambda: random.bernoulli(KEY, 1.5),
         ValueError,

@@ -8,12 +8,12 @@ import pytest
 import weft
 from weft import jit, lax
 from weft.core.aval import typeof
+from weft.core.primitive import Axis
 from weft.core.stage import stage_closed
 from weft.core.trace import current_trace
 from weft.options import named_axes
 from weft.passes.check import check_jaxpr
 from weft.transforms.batch import (
-    Axis,
     BatchTracer,
     batch,
     batch_jaxpr,

@@ -361,7 +361,7 @@ def test_nothing_is_looked_at_when_it_is_off(monkeypatch):
     key = random.key(5)
     f = weft.jit(lambda k: random.bits(k))
     assert f(key) == f(key) == random.bits(key)
-    assert random.clone(key)._data is key._data
+    assert random.clone(key) is key
     text = str(weft.make_jaxpr(lambda k: random.bits(random.clone(k)))(key))
     assert "clone" not in text
 

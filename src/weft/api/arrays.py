@@ -12,13 +12,13 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.shardings import as_sharding
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray, typeof, words_of
 from weft.errors import ShapeError
 from weft.mesh.client import Device
 from weft.mesh.sharding import Index, Sharding, SingleDeviceSharding, check_divisible
 from weft.mesh.spec import PartitionSpec
 from weft.pytrees import broadcast_prefix, flatten, unflatten
-from weft.xla.array import ArrayImpl, host_view, put
+from weft.xla.array import ArrayImpl, KeyArray, array_of_type, host_view, put
 from weft.xla.shards import Bounds, bounds, local_pieces, make_from_pieces
 
 __all__ = [
@@ -54,7 +54,7 @@ def make_array_from_callback(
     """
     op = "make_array_from_callback"
     shape, sharding = tuple(shape), check_sharding(op, sharding, tuple(shape), "the array")
-    kind = None if dtype is None else dtypes.canonicalize(np.dtype(dtype))
+    kind = None if dtype is None else dtypes.canonicalize(dtype)
     held: dict[Bounds, Any] = {}
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = bounds(index, shape)
@@ -101,6 +101,11 @@ def make_array_from_single_device_arrays(
     Array([0, 1, 2], dtype=int32)
     """
     op = "make_array_from_single_device_arrays"
+    if arrays and all(type(x) is KeyArray and x.dtype is arrays[0].dtype for x in arrays):
+        kind = arrays[0].dtype
+        words = [x.words for x in arrays]
+        made = make_array_from_single_device_arrays((*shape, kind.words), sharding, words)
+        return KeyArray(ShapedArray(shape, kind), made)
     if not isinstance(arrays, list | tuple):
         raise TypeError(f"{op}: arrays must be a list; got a {type(arrays).__name__}. Hint: [x].")
     shape, sharding = tuple(shape), check_sharding(op, sharding, tuple(shape), "the array")
@@ -172,6 +177,9 @@ def assemble_local(local: Any, sharding: Any, shape: tuple[int, ...] | None) -> 
     """One array of the parts that each process has."""
     op = "make_array_from_process_local_data"
     aval = typeof(local, op)
+    if type(local) is KeyArray:
+        words = assemble_local(local.words, sharding, shape and (*shape, local.dtype.words))
+        return KeyArray(aval.update(shape=words.shape[:-1]), words)
     sharding = check_sharding(op, sharding, None)
     counts, places = sharding._tiles(aval.ndim)
     mine = [d in sharding.addressable_devices for d in sharding._device_assignment]
@@ -209,6 +217,10 @@ def assemble_local(local: Any, sharding: Any, shape: tuple[int, ...] | None) -> 
 
 def make_array(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
     """An array of its parts, over one device or several."""
+    if aval.physical is not aval:
+        count = aval.physical.shape[-1]
+        words = {(*k, (0, count)): host_view(words_of(x)) for k, x in held.items()}
+        return array_of_type(aval, make_array(aval.physical, sharding, words))
     if type(sharding) is SingleDeviceSharding:
         (whole,) = held.values()
         return put(np.asarray(whole, aval.dtype), sharding, committed=True)

@@ -28,7 +28,7 @@ from weft.pytrees import (
     tree_map,
     unflatten,
 )
-from weft.xla.array import ArrayImpl, host_view, put
+from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
 
 __all__ = [
     "Device",
@@ -138,13 +138,13 @@ def device_put(
     placed = list(map(_put_leaf, leaves, places))
     if may_alias is False:
         placed = [
-            copy(y) if type(v) is ArrayImpl else y for v, y in zip(leaves, placed, strict=True)
+            copy(y) if isinstance(v, ARRAYS) else y for v, y in zip(leaves, placed, strict=True)
         ]
     return unflatten(tree, placed)
 
 
 def _is_plain(x: Any) -> bool:
-    return type(x) is ArrayImpl or type(x) in HOST_TYPES
+    return isinstance(x, ARRAYS) or type(x) in HOST_TYPES
 
 
 def _resolve_target(x: Any, device: Any) -> Any:
@@ -156,7 +156,7 @@ def _resolve_target(x: Any, device: Any) -> Any:
     if isinstance(device, Space):
         if isinstance(x, Tracer):
             return None
-        now = x._sharding if type(x) is ArrayImpl else sharding_on(default_device())
+        now = x._sharding if isinstance(x, ARRAYS) else sharding_on(default_device())
         kind = now._device_assignment[0].default_memory().kind
         return now.with_memory_kind("pinned_host" if device is Space.Host else kind)
     if isinstance(device, Sharding):
@@ -183,7 +183,7 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
             f"got {sharding}, of process {', '.join(map(str, others))}. Hint: weft.local_devices()."
         )
     if (
-        type(x) is ArrayImpl
+        isinstance(x, ARRAYS)
         and type(sharding) is not SingleDeviceSharding
         and _is_moved_among_devices(x, sharding)
     ):
@@ -211,7 +211,7 @@ def _identity(x: Any) -> Any:
 def device_get(x: Any) -> Any:
     """A pytree of NumPy arrays with the values of one of arrays."""
     for leaf in flatten(x)[0]:
-        if type(leaf) is ArrayImpl and not leaf.is_deleted():
+        if isinstance(leaf, ARRAYS) and not leaf.is_deleted():
             leaf.copy_to_host_async()
     return tree_map(_get_leaf, x)
 
@@ -234,7 +234,7 @@ def block_until_ready(x: Any) -> Any:
 def copy_to_host_async(x: Any) -> Any:
     """Start copying every array in a pytree to the host; returns the pytree."""
     for leaf in flatten(x)[0]:
-        if type(leaf) is ArrayImpl:
+        if isinstance(leaf, ARRAYS):
             leaf.copy_to_host_async()
     return x
 

@@ -21,13 +21,13 @@ from weft.api.grad import (
     linearize_leaves,
 )
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Zero
+from weft.core.primitive import Axis, Zero
 from weft.core.source import boundary
 from weft.errors import DtypeError
 from weft.primitives.elementwise import eq, sub
 from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, transpose, zeros
 from weft.primitives.slicing import slice_in_dim
-from weft.transforms.batch import Axis, batch_to_front
+from weft.transforms.batch import batch_to_front
 from weft.transforms.jvp import jvp as jvp_flat
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]

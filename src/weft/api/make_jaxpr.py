@@ -16,8 +16,9 @@ from weft.api.functions import (
 )
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
+from weft.core.primitive import Axis
 from weft.core.source import boundary
-from weft.transforms.batch import Axis, in_scope
+from weft.transforms.batch import in_scope
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
 

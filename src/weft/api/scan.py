@@ -15,6 +15,7 @@ from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
+from weft.core.primitive import Axis
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError, TracerError
 from weft.options import config
@@ -23,7 +24,7 @@ from weft.primitives.families import normalize_axis
 from weft.primitives.layout import collapse, reshape, rev
 from weft.primitives.slicing import concatenate, index_in_dim, slice_in_dim, stack
 from weft.pytrees import PyTreeDef, flatten, structure, tree_map, unflatten
-from weft.transforms.batch import Axis, batch_jaxpr, mapped_aval
+from weft.transforms.batch import batch_jaxpr, mapped_aval
 from weft.util import fun_name
 
 __all__ = ["associative_scan", "map", "scan"]

@@ -14,11 +14,12 @@ import numpy as np
 from weft import dtypes
 from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
 from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Axis
 from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
-from weft.transforms.batch import Axis, batch, mapped_aval, unmapped_aval
+from weft.transforms.batch import batch, mapped_aval, unmapped_aval
 from weft.util import fun_name
 
 __all__ = ["vmap"]

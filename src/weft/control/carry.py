@@ -14,11 +14,11 @@ from typing import Any
 from weft import dtypes
 from weft.control.call import Holder
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import moving, tangents_of
+from weft.core.primitive import Axis, moving, tangents_of
 from weft.core.trace import use
 from weft.passes.dependence import dependences
 from weft.primitives.layout import batched_at_front, instantiate
-from weft.transforms.batch import Axis, batch_jaxpr
+from weft.transforms.batch import batch_jaxpr
 from weft.transforms.jet import SeriesRule, grouped, jet_loop
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import split_jaxpr

@@ -13,14 +13,14 @@ import numpy as np
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Effect, Primitive
+from weft.core.primitive import Axis, Effect, Primitive
 from weft.core.source import source_line
 from weft.core.trace import current
 from weft.primitives.dynamic_slicing import dynamic_slice_p
 from weft.primitives.elementwise import ne
 from weft.primitives.layout import batched_at_front, reshape
 from weft.primitives.reduction import argmax
-from weft.transforms.batch import Axis, at_front, batch
+from weft.transforms.batch import at_front, batch
 from weft.transforms.check import (
     INT,
     CheckTrace,

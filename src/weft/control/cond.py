@@ -18,6 +18,7 @@ from weft.control.jit import Jit
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, held_jaxprs, memo_jaxpr
 from weft.core.primitive import (
+    Axis,
     Body,
     Linear,
     Zero,
@@ -35,7 +36,7 @@ from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal, zeros
-from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
+from weft.transforms.batch import batch_jaxpr, check_repeatable
 from weft.transforms.check import INT, Checked, Failure, checked_jaxpr, slots_for
 from weft.transforms.jet import SeriesRule, jet_jaxpr
 from weft.transforms.jvp import jvp_jaxpr

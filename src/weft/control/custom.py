@@ -13,7 +13,7 @@ from weft import dtypes
 from weft.control.call import Call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
-from weft.core.primitive import Body, Linear, Primitive, Zero, tangents_of
+from weft.core.primitive import Axis, Body, Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer
@@ -21,7 +21,7 @@ from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
-from weft.transforms.batch import Axis, batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
+from weft.transforms.batch import batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
 from weft.transforms.check import CheckTrace, unchecked
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward

@@ -17,12 +17,13 @@ from weft.control.carry import batch_loop, split_loop
 from weft.control.reversal import INT, ONE
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.primitive import Axis
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, add_p, lt, lt_p, select
 from weft.primitives.layout import broadcast, broadcast_in_dim, zeros
 from weft.primitives.reduction import reduce_or
-from weft.transforms.batch import Axis, batch_jaxpr, check_repeatable
+from weft.transforms.batch import batch_jaxpr, check_repeatable
 from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked
 from weft.transforms.linearize import residual_values, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr

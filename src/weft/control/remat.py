@@ -141,6 +141,7 @@ class Name(Identity):
     """
 
     name = "name"
+    elements = "moved"
 
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), list(tangents)

@@ -26,6 +26,10 @@ class AbstractValue:
 class ShapedArray(AbstractValue):
     """An array type: shape, dtype, and whether the dtype is weak (came from a Python number).
 
+    `physical` is the type of the buffer that holds such an array: itself, but for an extended dtype
+    (random keys), whose elements are words of the dtype `words_dtype`, `words` of them along a last
+    axis.
+
     `varying`, in a program that each device of a mesh runs for itself, says along which axes of the
     mesh the values may differ; None: they do not. It is opaque here (primitives/collective.py).
     Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`.
@@ -38,6 +42,7 @@ class ShapedArray(AbstractValue):
         "dtype",
         "hlo",
         "ndim",
+        "physical",
         "shape",
         "size",
         "varying",
@@ -47,10 +52,11 @@ class ShapedArray(AbstractValue):
     shape: tuple[int, ...]
     dtype: np.dtype
     weak_type: bool
+    physical: ShapedArray
     varying: Any
     ndim: int
     size: int
-    hlo: str  # the StableHLO type, `tensor<3x4xf32>`
+    hlo: str  # the StableHLO type of the buffer, `tensor<3x4xf32>`
     _text: str | None
     _tangent: ShapedArray | None
 
@@ -65,7 +71,8 @@ class ShapedArray(AbstractValue):
     @classmethod
     def _intern(cls, shape: Any, dtype: Any, weak_type: bool, varying: Any) -> ShapedArray:
         shape = tuple(int(d) for d in shape)
-        dtype = np.dtype(dtype)
+        words = getattr(dtype, "words", None)  # of an element of an extended dtype
+        dtype = np.dtype(dtype) if words is None else dtype
         key = (shape, dtype, bool(weak_type), varying)
         found = _INTERNED.get(key)
         if found is not None:
@@ -83,8 +90,14 @@ class ShapedArray(AbstractValue):
         set_slot(self, "size", size)
         set_slot(self, "_text", None)
         set_slot(self, "_tangent", None)
-        dims = "".join(f"{d}x" for d in shape)
-        set_slot(self, "hlo", f"tensor<{dims}{dtypes.hlo_name(dtype)}>")
+        if words is not None:
+            physical = ShapedArray((*shape, words), dtype.words_dtype, False, varying)
+            set_slot(self, "hlo", physical.hlo)
+        else:
+            physical = self
+            dims = "".join(f"{d}x" for d in shape)
+            set_slot(self, "hlo", f"tensor<{dims}{dtypes.hlo_name(dtype)}>")
+        set_slot(self, "physical", physical)
         return _INTERNED.setdefault(key, self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -237,6 +250,11 @@ def not_array_error(op: str, x: Any) -> DtypeError:
     text = repr(x) if len(repr(x)) < 60 else "..."
     more = f". Hint: jnp.array({text})." if isinstance(x, list | tuple) else f" ({text})."
     return DtypeError(f"{op}: operands must be arrays or numbers; got a {type(x).__name__}{more}")
+
+
+def words_of(x: Any) -> Any:
+    """The array of the words that random keys are made of; any other value as it is."""
+    return getattr(x, "words", x)
 
 
 def is_valid_value(x: Any) -> bool:

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
-from weft.errors import MissingRule
+from weft.errors import DtypeError, MissingRule
 
 # The type rule's memory: (primitive, avals, params) -> avals.
 _TYPES: dict[tuple, list[ShapedArray]] = {}
@@ -46,6 +46,24 @@ class Effect:
 
     def __repr__(self) -> str:
         return self.name
+
+
+class Axis(NamedTuple):
+    """A mapped axis: its size, and its name or None.
+
+    `tracked`: an axis of a mesh, and types say which values vary along it. `spmd`: the axes of a
+    mesh that shardings within the mapped function are to split it over, None to leave it open.
+    """
+
+    size: int
+    name: Any = None
+    tracked: bool = False
+    spmd: Any = None
+
+    def __repr__(self) -> str:
+        more = ", tracked=True" if self.tracked else ""
+        more += f", spmd={self.spmd!r}" if self.spmd is not None else ""
+        return f"Axis(size={self.size}, name={self.name!r}{more})"
 
 
 class Program:
@@ -108,6 +126,9 @@ class References(NamedTuple):
 
 _NO_REFERENCES = References()
 
+# Kinds of `Primitive.elements` that may be of operands of a key dtype.
+TAKE_KEYS = frozenset(("moved", "placed", "equal", "unequal", "same words"))
+
 
 class Primitive:
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
@@ -119,8 +140,11 @@ class Primitive:
     effect: Effect | None = None
     multiple_results = True  # as JAX says that `bind` returns a list
     # What the elements of results are: "new"; "moved", those of operands, from places that follow
-    # from parameters and indices; "chosen" in another way, so that none is NaN where no operand's
-    # is; "random", made of keys, the first operand, which that uses up.
+    # from parameters and indices; "placed", those of operands, whose values may say where; "chosen"
+    # in another way, so that none is NaN where no operand's is; "random", made of keys, the first
+    # operand, which that uses up. Operands may be of a key dtype (passes/physical.py) where they
+    # are "moved" or "placed", in comparisons ("equal", "unequal"), and where a key becomes its
+    # words, or words become a key ("same words").
     elements: str = "new"
     # Optional rules: see above.
     impl: ClassVar[Any] = None
@@ -194,6 +218,12 @@ class Primitive:
 def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArray]:
     """The result types by the type rule, varying over a mesh as the operands do together."""
     outs = prim.abstract_eval(*avals, **params)
+    for a in (*avals, *outs):
+        if a.physical is not a and prim.elements not in TAKE_KEYS:
+            listed = ", ".join(map(str, avals))
+            raise DtypeError(
+                f"{prim.name}: operands must be numbers, not random keys; got {listed}."
+            )
     varying = join_varying(avals)
     if type(prim).refers is not Primitive.refers:
         found = prim.refers(params)

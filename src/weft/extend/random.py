@@ -14,7 +14,8 @@ import weft.numpy as jnp
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.random import threefry2x32_p
-from weft.random.keys import Generator, KeyArray, KeyDtype, impl_dtype, key
+from weft.random.keys import Generator, KeyDtype, impl_dtype, key
+from weft.xla.array import Array
 
 __all__ = [
     "define_prng_impl",
@@ -75,12 +76,12 @@ def define_prng_impl(
     return KeyDtype(name, tag, int(key_shape[0]), Generator(seed, split, random_bits, fold_in))
 
 
-def random_seed(seeds: Any, impl: Any) -> KeyArray:
+def random_seed(seeds: Any, impl: Any) -> Array:
     """The key of an integer, of a generator: `random.key(seeds, impl=impl)`."""
     return key(seeds, impl=impl)
 
 
-def seed_with_impl(impl: Any, seed: Any) -> KeyArray:
+def seed_with_impl(impl: Any, seed: Any) -> Array:
     """As `random_seed`, its arguments the other way round."""
     return key(seed, impl=impl)
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import typeof
-from weft.core.primitive import Primitive
+from weft.core.primitive import Axis, Primitive
 from weft.interpreters.defining import Rules, listed, unlisted
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, transpose
-from weft.transforms.batch import Axis, BatchTrace, BatchTracer
+from weft.transforms.batch import BatchTrace, BatchTracer
 
 __all__ = [
     "BatchTrace",

@@ -15,7 +15,6 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -254,7 +253,6 @@ def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
 choose_compiled = fused(choose_elements, name="where")
 
 
-@of_keys
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
 ) -> Any:
@@ -324,7 +322,6 @@ def replace_where(x: Any, where: Any, value: Any) -> Any:
     return ops.select(where, value, x)
 
 
-@of_keys
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """For each place the choice of the first condition that holds there; else `default`.
 

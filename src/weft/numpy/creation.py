@@ -21,7 +21,6 @@ from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
@@ -34,7 +33,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.layout import broadcast_in_dim, literal
 from weft.util import name_function
-from weft.xla.array import ArrayImpl, array_from_host, host_from_dlpack, put
+from weft.xla.array import ArrayImpl, KeyArray, array_from_host, host_from_dlpack, put
 from weft.xla.eager import EVAL
 
 # What the docstrings of functions that make arrays end with.
@@ -67,7 +66,6 @@ def choose_dtype(dtype: Any, default: Any, op: str) -> np.dtype:
 # --- of values ------------------------------------------------------------------------------
 
 
-@of_keys
 def array(
     object: Any,
     dtype: Any = None,
@@ -109,7 +107,6 @@ def array(
     return put_on_device(x, device)
 
 
-@of_keys
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -140,7 +137,7 @@ def asarray(
 
 def parse_value(x: Any, dtype: np.dtype | None) -> Any:
     """Whatever `array` takes as an Array or a tracer; in `dtype` where it costs nothing."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer):
+    if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray):
         return x
     if hasattr(x, "__jax_array__"):
         return parse_value(x.__jax_array__(), dtype)
@@ -180,7 +177,8 @@ def parse_list(x: Sequence, dtype: np.dtype | None) -> Any:
     """Nested lists: NumPy reads them unless there are arrays in them, which are stacked."""
     types: dict[Any, Any] = {}
     collect_types(x, types)
-    if any(t is ArrayImpl or issubclass(t, Tracer) or hasattr(t, "__jax_array__") for t in types):
+    arrays = (ArrayImpl, KeyArray, Tracer)
+    if any(issubclass(t, arrays) or hasattr(t, "__jax_array__") for t in types):
         return stack_nested(x, find_list_dtype(types) if dtype is None else dtype)
     for kind in types:
         if kind is type(None) or issubclass(kind, str | bytes):
@@ -243,7 +241,6 @@ def stack_nested(x: Any, dtype: np.dtype) -> Any:
     return slicing.concatenate([broadcast_in_dim(r, (1, *shape), dims) for r in rows], 0)
 
 
-@of_keys
 def copy(a: Any, order: str | None = None) -> Any:
     """The same values in an array of their own."""
     return array(as_operand("copy", a), copy=True, order=order)
@@ -260,7 +257,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of what another library holds, by way of DLPack."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer):
+    if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray):
         return array(x, copy=bool(copy), device=device)
     if not hasattr(x, "__dlpack__"):
         raise DtypeError(f"from_dlpack: needs an object with __dlpack__; got {x!r:.60}.")
@@ -331,6 +328,8 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
 def write_constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> Any:
     """An array of zeros or ones."""
     shape = shape_of(op, shape)
+    if dtypes.is_extended(dtype):
+        return put_on_device(layout.full(shape, value, dtype), device)
     if is_written_by_host(shape):
         host = np.zeros(shape, dtype) if value == 0 else np.ones(shape, dtype)
         return put_on_device(array_from_host(host, False), device)
@@ -365,7 +364,6 @@ ones = make_constant("ones", 1, "An array of ones, float32 unless a dtype is giv
 empty = make_constant("empty", 0, "An array of zeros: there is no memory that was not written to.")
 
 
-@of_keys
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -398,7 +396,7 @@ def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, 
 
 def choose_device(a: Any, shape: tuple[int, ...], device: Any) -> Any:
     """Where to put an array like `a`: on `device`, else as an array of its shape lies on a mesh."""
-    if device is None and type(a) is ArrayImpl and a._committed and a.shape == shape:
+    if device is None and isinstance(a, ArrayImpl | KeyArray) and a._committed and a.shape == shape:
         return a._sharding
     return device
 
@@ -421,10 +419,8 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
     return name_function(fun, name, doc + DEVICE)
 
 
-zeros_like = of_keys(
-    make_constant_like(
-        "zeros_like", 0, "Zeros in the shape and dtype of `a`, which may be anything with these."
-    )
+zeros_like = make_constant_like(
+    "zeros_like", 0, "Zeros in the shape and dtype of `a`, which may be anything with these."
 )
 ones_like = make_constant_like(
     "ones_like", 1, "Ones in the shape and dtype of `a`, which may be anything with these."

@@ -14,7 +14,6 @@ from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
 from weft.numpy.indexing import Access, broadcast_last, check_integer_indices, getitem_with
-from weft.numpy.keyed import of_keys
 from weft.numpy.manipulation import moveaxis, require_int, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, shape_of
 from weft.numpy.searching import require_concrete
@@ -46,7 +45,6 @@ def read_known(x: Any) -> np.ndarray | None:
 # --- repeating --------------------------------------------------------------------------------
 
 
-@of_keys
 def repeat(
     a: Any,
     repeats: Any,
@@ -130,7 +128,6 @@ def resize(a: Any, new_shape: Any) -> Any:
 # --- putting in -------------------------------------------------------------------------------
 
 
-@of_keys
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """An array with values put in before the places `obj`: a number, a slice or an index vector.
 
@@ -197,7 +194,6 @@ def order_insertion(where: Any, n: int) -> Any:
 # --- taking out -------------------------------------------------------------------------------
 
 
-@of_keys
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Any:

@@ -31,7 +31,6 @@ from weft.numpy.index_plans import (
     split_index,
     static_key,
 )
-from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -48,7 +47,7 @@ from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, fill_param, gather
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.xla.array import ArrayImpl, host_view, put, retype_array
+from weft.xla.array import ArrayImpl, KeyArray, host_view, put, retype_array
 from weft.xla.eager import EVAL
 
 
@@ -82,10 +81,10 @@ def read_keywords(
     """The keywords of a read or write of `x`, checked."""
     promises = indices_are_sorted or unique_indices
     if mode == "fill" and fill_value is None and wrap_negative_indices and not promises:
-        return fill_access(x.dtype)
+        return fill_access(x.physical.dtype)
     found = None if mode is None else GatherScatterMode.from_any(mode)
     if found is GatherScatterMode.FILL_OR_DROP:
-        fill_value = fill_param(fill_value, x.dtype)
+        fill_value = fill_param(fill_value, x.physical.dtype)
     return Access(
         found,
         fill_value,
@@ -246,7 +245,7 @@ def getitem(x: Any, index: Any) -> Any:
 
     An index known to be out of bounds raises IndexingError; a traced one is clamped.
     """
-    if type(x) is ArrayImpl and current.trace is EVAL:
+    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL:
         kind = type(index)
         name = None
         if kind is int:
@@ -269,14 +268,14 @@ def iterate(x: Any) -> Iterator:
     """The elements along the first axis: of a short array at once, by one program."""
     if not x.ndim:
         raise ShapeError(f"iter(): needs an array with an axis; got {x.aval}.")
-    if type(x) is ArrayImpl and current.trace is EVAL and x.shape[0] <= 64:
+    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL and x.shape[0] <= 64:
         return iter(slicing.unstack(x))
     return (x[i] for i in range(x.shape[0]))
 
 
 def getitem_with(x: Any, index: Any, how: Access) -> Any:
     """x[index], read as `how` says."""
-    if type(x) is ArrayImpl and current.trace is EVAL:
+    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL:
         return read_eagerly(x, index, how)
     return read_traced(x, index, how)
 
@@ -419,7 +418,6 @@ def check_integer_indices(op: str, indices: Any) -> Any:
     return indices
 
 
-@of_keys
 def take(
     a: Any,
     indices: Any,
@@ -537,7 +535,6 @@ def take_planned(arr: Any, indices: Any, axis: int, how: Access) -> Any:
     return gather(arr, i, found.dims, found.sizes, mode=how.mode, fill_value=how.fill_value)
 
 
-@of_keys
 def take_along_axis(
     arr: Any,
     indices: Any,

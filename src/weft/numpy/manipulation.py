@@ -19,7 +19,6 @@ from weft.core.aval import ShapedArray, not_array_error, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerIntegerConversionError
 from weft.numpy.fused import fused
-from weft.numpy.keyed import of_keys
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
@@ -35,7 +34,7 @@ from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.layout import broadcast_in_dim, literal, reshape_p, rev
-from weft.xla.array import ArrayImpl, put
+from weft.xla.array import ArrayImpl, KeyArray, put
 
 Axes = int | Sequence[int]
 
@@ -45,7 +44,7 @@ Axes = int | Sequence[int]
 
 def as_arrays(op: str, xs: Any) -> list:
     """A sequence of arguments as arrays; an array stands for its rows."""
-    if type(xs) is ArrayImpl or isinstance(xs, Tracer | np.ndarray):
+    if type(xs) is ArrayImpl or isinstance(xs, Tracer | KeyArray | np.ndarray):
         return list(slicing.unstack(as_array(xs, op)))
     if not isinstance(xs, list | tuple):
         raise not_array_error(op, xs)
@@ -112,7 +111,6 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
     return out
 
 
-@of_keys
 def reshape(
     a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
 ) -> Any:
@@ -139,13 +137,11 @@ def reshape(
     return reshape_p.bind(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
 
 
-@of_keys
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All elements along one axis; `out_sharding` has no effect."""
     return reshape(as_array(a, "ravel"), (-1,), order)
 
 
-@of_keys
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     """Permute the axes; by default reverse them."""
     a = as_array(a, "transpose")
@@ -175,7 +171,6 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -2, -1)
 
 
-@of_keys
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Exchange two axes."""
     a = as_array(a, "swapaxes")
@@ -185,7 +180,6 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return layout.transpose(a, order)
 
 
-@of_keys
 def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
     """Move axes to new positions; the others keep their order."""
     a = as_array(a, "moveaxis")
@@ -211,7 +205,6 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-@of_keys
 def squeeze(a: Any, axis: Axes | None = None) -> Any:
     """Remove axes of size 1: those named, or all."""
     a = as_array(a, "squeeze")
@@ -224,7 +217,6 @@ def squeeze(a: Any, axis: Axes | None = None) -> Any:
     return layout.squeeze(a, axes)
 
 
-@of_keys
 def expand_dims(a: Any, axis: Axes) -> Any:
     """Insert axes of size 1, at the places they have in the result."""
     if type(a) not in NUMBERS:
@@ -241,7 +233,6 @@ def add_axes(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
     return out[0] if len(arys) == 1 else out
 
 
-@of_keys
 def atleast_1d(*arys: Any) -> Any:
     """Give a scalar an axis; arrays stay as they are."""
     return add_axes("atleast_1d", arys, lambda x: x if x.ndim else layout.expand_dims(x, (0,)))
@@ -280,7 +271,6 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-@of_keys
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """Repeat an array along new axes in front and along axes of size 1, to `shape`.
 
@@ -311,7 +301,6 @@ def broadcast_arrays(*args: Any) -> list:
 # --- joining ----------------------------------------------------------------------------------
 
 
-@of_keys
 @fused(static=("axis", "dtype"))
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Join arrays along an axis they have; with axis=None, all their elements in a row.
@@ -345,7 +334,6 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     return join_arrays("concat", as_arrays("concat", arrays), axis)
 
 
-@of_keys
 @fused(static=("axis", "out", "dtype"))
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Join arrays of one shape along a new axis."""
@@ -360,14 +348,12 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return slicing.stack(convert_together("stack", parts, dtype), axis)
 
 
-@of_keys
 @fused(static=("dtype",))
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays as rows: along the first axis, vectors standing for one row each."""
     return join_arrays("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
 
 
-@of_keys
 @fused(static=("dtype",))
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Join arrays side by side: along the second axis, vectors along their only one."""
@@ -427,7 +413,6 @@ def join_blocks(x: Any, depth: int, ndim: int) -> Any:
     return join_arrays("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
 
 
-@of_keys
 @fused(static=("axis",))
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join `values` to the end of an array; with axis=None both are flattened first."""
@@ -442,7 +427,6 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
     return cut_array("array_split", ary, indices_or_sections, axis, equal=False)
 
 
-@of_keys
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
     """Cut an array into equal parts along an axis, or at the given places."""
     return cut_array("split", ary, indices_or_sections, axis)
@@ -493,7 +477,6 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
     return [slicing.slice_in_dim(x, a, builtins.max(a, b), 1, axis) for a, b in spans]
 
 
-@of_keys
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
     """The elements along an axis, as a tuple of arrays without it."""
     x = as_array(x, "unstack")
@@ -504,7 +487,6 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple:
 # --- repeating, turning -----------------------------------------------------------------------
 
 
-@of_keys
 def tile(A: Any, reps: Any) -> Any:
     """Repeat a whole array `reps` times along each axis."""
     A = as_array(A, "tile")
@@ -514,7 +496,6 @@ def tile(A: Any, reps: Any) -> Any:
     return slicing.tile(A, (1,) * (rank - len(counts)) + counts)
 
 
-@of_keys
 def flip(m: Any, axis: Axes | None = None) -> Any:
     """Reverse the order of elements along axes, by default along all."""
     m = as_array(m, "flip")
@@ -545,7 +526,6 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return swapaxes(rev(m, (j,)), i, j) if k == 1 else rev(swapaxes(m, i, j), (j,))
 
 
-@of_keys
 @fused(static=("shift", "axis"))
 def roll(a: Any, shift: Any, axis: Axes | None = None) -> Any:
     """Shift elements along axes; what leaves at the end comes in at the front.

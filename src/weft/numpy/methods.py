@@ -35,11 +35,11 @@ from weft.numpy.fused import NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
 from weft.util import name_function
-from weft.xla.array import ArrayImpl
+from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
 
 # Operands that the compiled kernel of an operator takes as they are.
-PLAIN = frozenset((ArrayImpl, float, int, bool, complex, np.ndarray))
+PLAIN = frozenset((ArrayImpl, KeyArray, float, int, bool, complex, np.ndarray))
 
 
 def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
@@ -200,7 +200,7 @@ PROPERTIES = {
 
 
 def attach_methods() -> None:
-    """Give both classes of arrays their operators and methods."""
+    """Give the classes of arrays their operators and methods."""
     members: dict[str, Any] = {}
     for name, fun in BINARY.items():
         members[f"__{name}__"], members[f"__r{name}__"] = make_operator(name, fun)
@@ -211,10 +211,10 @@ def attach_methods() -> None:
     for name, fun in METHODS.items():
         members[name] = fun if fun.__module__ != __name__ else name_function(fun, name, fun.__doc__)
     members.update({name: property(fun) for name, fun in PROPERTIES.items()})
-    for cls in (ArrayImpl, Tracer):
+    for cls in (ArrayImpl, KeyArray, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)
-    ArrayImpl.__iter__ = indexing.iterate  # a tracer's knows where it was made
+    ArrayImpl.__iter__ = KeyArray.__iter__ = indexing.iterate  # a tracer's knows where it was made
 
 
 # --- of universal functions -------------------------------------------------------------------

@@ -21,7 +21,7 @@ from weft.errors import ShapeError, TracerError
 from weft.options import config, trace_context
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import broadcast_in_dim
-from weft.xla.array import ArrayImpl, put
+from weft.xla.array import ArrayImpl, KeyArray, put
 
 NUMBERS = frozenset((bool, int, float, complex))
 
@@ -54,7 +54,7 @@ def kind_of(op: str, x: Any) -> Any:
 
 def as_operand(op: str, x: Any) -> Any:
     """An operand as it is, or what its `__jax_array__` gives; an error for what is no array."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer) or type(x) in HOST_TYPES:
+    if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray) or type(x) in HOST_TYPES:
         return x
     to_array = getattr(x, "__jax_array__", None)
     if to_array is not None:
@@ -209,14 +209,14 @@ def is_arraylike(x: Any) -> bool:
     return (
         type(x) is ArrayImpl
         or type(x) in HOST_TYPES
-        or isinstance(x, Tracer | np.ndarray | np.generic)
+        or isinstance(x, Tracer | np.ndarray | np.generic | KeyArray)
     )
 
 
 def as_array(x: Any, op: str = "array") -> Any:
     """A number or a NumPy array as an Array; Arrays and tracers as they are."""
     x = as_operand(op, x)
-    return x if type(x) is ArrayImpl or isinstance(x, Tracer) else put(x)
+    return x if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray) else put(x)
 
 
 def as_inexact(op: str, x: Any) -> Any:

@@ -21,7 +21,7 @@ from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, ufuncs
 from weft.numpy.creation import asarray
-from weft.numpy.fused import fused, kernel_for
+from weft.numpy.fused import NotForKernel, fused, kernel_for
 from weft.numpy.index_plans import (
     IndexPlan,
     Key,
@@ -65,7 +65,7 @@ from weft.primitives.indexing import (
     scatter_sub,
 )
 from weft.primitives.layout import literal
-from weft.xla.array import ArrayImpl
+from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
 
 # --- the operations ---------------------------------------------------------------------------
@@ -309,13 +309,15 @@ def update_places(
     if type(index) is tuple and len(index) == 1:
         (index,) = index
     masked = fits_mask(x.aval, index, values)
-    if type(x) is ArrayImpl and current.trace is EVAL and func is None:
+    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL and func is None:
         if masked:
             return remember_kernel(
                 ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
             )(x, index, values)
         try:
             return update_eagerly(x, index, op, values, how)
+        except NotForKernel:
+            pass
         except Exception as error:
             error.__traceback__ = trim_traceback(error.__traceback__)
             raise

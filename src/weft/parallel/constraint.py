@@ -20,7 +20,7 @@ class ShardingConstraint(LinearPrimitive):
     """out = x, laid over a mesh as `sharding` says. Source: Shardy, sharding_constraint."""
 
     name = "sharding_constraint"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, x, *, sharding):
         check_divisible("with_sharding_constraint", sharding, x.shape, f"the operand {x}")

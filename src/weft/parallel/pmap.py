@@ -16,7 +16,7 @@ import numpy as np
 from weft.control.call import Call, Holder
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, held_jaxprs, memo_jaxpr
-from weft.core.primitive import Body, References, Zero
+from weft.core.primitive import Axis, Body, References, Zero
 from weft.errors import ShapeError
 from weft.mesh.client import default_device, devices_of, more_devices_hint
 from weft.mesh.mesh import Mesh
@@ -25,7 +25,7 @@ from weft.mesh.spec import PartitionSpec
 from weft.parallel.shard_map import write_manual
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import move_to_front, reduce_sum, reshape
-from weft.transforms.batch import Axis, in_scope, unmapped_aval
+from weft.transforms.batch import in_scope, unmapped_aval
 
 
 class Pmap(Call):

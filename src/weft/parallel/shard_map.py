@@ -14,7 +14,7 @@ from typing import Any
 from weft.control.call import Call, Holder
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import Body, References
+from weft.core.primitive import Axis, Body, References
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
@@ -23,7 +23,7 @@ from weft.primitives.collective import Varying, axes_of_varying, psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
-from weft.transforms.batch import Axis, batch_jaxpr, in_scope
+from weft.transforms.batch import batch_jaxpr, in_scope
 from weft.xla.hlo import TOKEN
 from weft.xla.lower import lower_jaxpr
 

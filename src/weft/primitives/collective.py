@@ -378,7 +378,7 @@ class Pvary(LinearByElement):
     """x, as a value that may differ along `axes` of a mesh. Nothing is computed."""
 
     name = "pvary"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, x, *, axes):
         return [x]
@@ -424,7 +424,7 @@ class AllGather(Collective, LinearPrimitive):
 
     name = "all_gather"
     axis_params = ("all_gather_dimension",)
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(
         self, x, *, all_gather_dimension, axis_index_groups, axis_name, axis_size, tiled
@@ -576,7 +576,7 @@ class AllToAll(Collective, LinearPrimitive):
 
     name = "all_to_all"
     axis_params = ("split_axis", "concat_axis")
-    elements = "chosen"
+    elements = "placed"
     hidden = ("axis_size",)
 
     def abstract_eval(
@@ -630,7 +630,7 @@ class Ppermute(Collective, LinearPrimitive):
     """
 
     name = "ppermute"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, x, *, axis_name, perm):
         return [x]
@@ -669,7 +669,7 @@ class Pbroadcast(Collective, LinearPrimitive):
     """
 
     name = "pbroadcast"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, x, *, axis_name, source):
         return [x]

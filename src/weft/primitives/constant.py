@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
@@ -45,8 +45,9 @@ class Constant(Primitive):
         return [held.value]
 
     def lower(self, hlo, *, held):
-        aval = typeof(held.value)
-        return [hlo.constant(np.asarray(held.value, aval.dtype), aval)]
+        value = words_of(held.value)
+        aval = typeof(value)
+        return [hlo.constant(np.asarray(value, aval.dtype), aval)]
 
 
 constant_p = Constant()

@@ -123,7 +123,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, x, update, *starts):
         check_starts(self.name, x, starts)

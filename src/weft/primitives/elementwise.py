@@ -599,6 +599,7 @@ def comparison(name: str, takes: str, doc: str, floats: str = "FLOAT") -> Elemen
 
 eq_p = comparison("eq", "any", "x == y.")
 ne_p = comparison("ne", "any", "x != y.")
+eq_p.elements, ne_p.elements = "equal", "unequal"
 lt_p = comparison("lt", "real", "x < y.")
 le_p = comparison("le", "real", "x <= y.")
 gt_p = comparison("gt", "real", "x > y.")
@@ -616,7 +617,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, which, *cases):
         if not cases:
@@ -704,7 +705,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 stop_gradient_p = Elementwise(
     "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
 )
-stop_gradient_p.elements = "chosen"
+stop_gradient_p.elements = "moved"
 
 clamp_p = Elementwise(
     "clamp",

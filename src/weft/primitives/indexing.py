@@ -223,7 +223,7 @@ class Gather(Primitive):
     """
 
     name = "gather"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims = dimension_numbers
@@ -366,7 +366,7 @@ def gather(
 ) -> Any:
     """Windows of `operand` at `start_indices`, which without a mode are promised to be inside."""
     mode = _PROMISE if mode is None else GatherScatterMode.from_any(mode)
-    fill = fill_param(fill_value, typeof(operand).dtype) if mode is _FILL else None
+    fill = fill_param(fill_value, typeof(operand).physical.dtype) if mode is _FILL else None
     return gather_p.bind(
         operand,
         start_indices,
@@ -548,7 +548,7 @@ def has_one_writer(indices: Any, params: dict) -> bool:
 class ScatterPut(Scatter):
     """Scatter that replaces; linear in x and updates together where no windows overlap."""
 
-    elements = "chosen"
+    elements = "placed"
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
@@ -32,6 +32,7 @@ from weft.primitives.families import (
 )
 from weft.pytrees import flatten, unflatten
 from weft.util import inverse_permutation
+from weft.xla.array import array_of_type, put
 from weft.xla.hlo import i64s
 
 _NUMBERS = (bool, int, float, complex)
@@ -287,7 +288,13 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array of `shape` filled with a number or a scalar; its own dtype where none is given."""
+    """An array of `shape` filled with a number or a scalar; its own dtype where none is given.
+
+    A random key filled with a number is one whose words are that number.
+    """
+    if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value).dtype):
+        shape, of_words = (*shape, dtype.words), dtype.words_dtype
+        return random_wrap_p.bind(full(shape, fill_value, of_words), dtype=dtype)[0]
     if type(fill_value) in _NUMBERS and dtype is not None:
         fill_value = dtypes.canonicalize(dtype).type(fill_value)
     elif typeof(fill_value).shape:
@@ -324,7 +331,7 @@ def zeros(aval: ShapedArray) -> Any:
     """Zeros of a type. float0, which nothing computes with, is NumPy's."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    if not aval.shape:
+    if not aval.shape and aval.physical is aval:
         return literal(0, aval.dtype) if aval.weak_type else aval.dtype.type(0)
     return full(aval.shape, 0, aval.dtype)
 
@@ -619,6 +626,56 @@ copy_p = Copy()
 def copy(x: Any) -> Any:
     """The same values in a buffer of their own."""
     return copy_p.bind(x)[0]
+
+
+class RandomWrap(Primitive):
+    """The random keys, of `dtype`, that are made of words. Shapes: (..., n) to (...)."""
+
+    name = "random_wrap"
+    elements = "same words"
+
+    def abstract_eval(self, words, *, dtype):
+        if words.dtype != dtype.words_dtype or words.shape[-1:] != (dtype.words,):
+            kind = dtypes.short_name(dtype.words_dtype)
+            raise DtypeError(
+                f"{self.name}: words of {dtype} must be {kind}[..., {dtype.words}]; got {words}."
+            )
+        return [ShapedArray(words.shape[:-1], dtype)]
+
+    def impl(self, words, *, dtype):
+        (aval,) = self.abstract_eval(typeof(words), dtype=dtype)
+        return [array_of_type(aval, put(words))]
+
+    def batch(self, axis, args, dims, *, dtype):
+        (words,), (d,) = args, dims
+        if d == typeof(words).ndim - 1:  # the words are to be last
+            words, d = move_to_front(words, d), 0
+        return self.bind(words, dtype=dtype), [d]
+
+    def pretty_params(self, params):
+        return {"impl": params["dtype"].tag}
+
+
+class RandomUnwrap(Primitive):
+    """The words that random keys are made of. Shapes: (...) to (..., n)."""
+
+    name = "random_unwrap"
+    elements = "same words"
+
+    def abstract_eval(self, keys):
+        if keys.physical is keys:
+            raise DtypeError(f"{self.name}: must be of random keys; got {keys}.")
+        return [keys.physical]
+
+    def impl(self, keys):
+        self.abstract_eval(typeof(keys))
+        return [words_of(keys)]
+
+    def batch(self, axis, args, dims):
+        return self.bind(*args), list(dims)
+
+
+random_wrap_p, random_unwrap_p = RandomWrap(), RandomUnwrap()
 
 
 class OptimizationBarrier(Primitive):

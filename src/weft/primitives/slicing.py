@@ -42,6 +42,7 @@ from weft.primitives.layout import (
     reduce_sum,
     reshape,
     squeeze,
+    zeros,
 )
 from weft.xla.hlo import i64s
 
@@ -176,7 +177,7 @@ class Pad(LinearTogether):
     """
 
     name = "pad"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, x, padding_value, *, padding_config):
         check_equal_dtypes(self.name, x, padding_value)
@@ -235,7 +236,7 @@ class Pad(LinearTogether):
         x = batched_at_front(x, d, axis.size)
         aval = typeof(x)
         config = ((0, 0, 0), *padding_config)
-        out = pad(x, literal(0, aval.dtype), config)
+        out = pad(x, zeros(aval.update(shape=())), config)
         value = broadcast_in_dim(value, typeof(out).shape, (0,))
         return [select(padding_mask(aval, config), value, out)], [0]
 

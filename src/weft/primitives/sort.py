@@ -15,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
-from weft.errors import ShapeError
+from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import neg
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.families import (
@@ -40,7 +40,7 @@ class Sort(Primitive):
     """
 
     name = "sort"
-    elements = "chosen"
+    elements = "placed"
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
         check_equal_shapes(self.name, avals)
@@ -50,6 +50,9 @@ class Sort(Primitive):
                 f"{self.name}: num_keys must be from 1 to the number of operands, {len(avals)}; "
                 f"got {num_keys}."
             )
+        if any(a.physical is not a for a in avals[:num_keys]):
+            listed = ", ".join(map(str, avals[:num_keys]))
+            raise DtypeError(f"{self.name}: random keys have no order; got {listed}.")
         return list(avals)
 
     def lower(self, hlo, *xs, dimension, is_stable, num_keys):

@@ -1,13 +1,14 @@
-"""Keys: made from seeds, split, folded; raw words or key arrays, for each of the generators.
+"""Keys: made from seeds, split, folded; of a key dtype or as raw words, for each of the generators.
 
-Inside, keys are raw words with the generator they are for (`Words`). Bits and distributions are
-next door.
+The functions of this package take both, and work on words and the generator they are for (`Words`).
+How keys are held, moved and compiled is not known here (passes/physical.py, xla/array.py). Bits and
+distributions are in the other files.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,15 +16,13 @@ import numpy as np
 import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import is_valid_value, typeof
-from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.keyed import Keyed, is_keyed, on_words
 from weft.numpy.promotion import as_array, shape_of
 from weft.options import config
 from weft.primitives.bits import shift_right_logical
 from weft.primitives.elementwise import bitwise_xor
-from weft.primitives.layout import convert, reshape
+from weft.primitives.layout import convert, random_unwrap_p, random_wrap_p, reshape
 from weft.primitives.random import (
     random_bits_p,
     random_clone_p,
@@ -31,7 +30,6 @@ from weft.primitives.random import (
     random_split_p,
     rng_bit_generator,
 )
-from weft.pytrees import flatten, register_pytree_with_keys_class
 from weft.xla.array import Array, put
 
 __all__ = [
@@ -61,9 +59,10 @@ class Generator(NamedTuple):
 
 
 class KeyDtype:
-    """The dtype of a key array: which generator its keys are for. Prints as `key<fry>`."""
+    """The dtype of an array of keys: which generator they are for. Prints as `key<fry>`."""
 
     type: ClassVar = dtypes.prng_key
+    words_dtype: ClassVar = np.dtype(np.uint32)
     itemsize: int
 
     def __init__(self, impl: str, tag: str, words: int, rules: Generator | None = None):
@@ -111,175 +110,18 @@ class Words(NamedTuple):
     dtype: KeyDtype
 
 
-@register_pytree_with_keys_class
-class KeyArray(Keyed):
-    """An array of random keys, which are no numbers: it is split, folded, indexed and sampled from.
-
-    A pytree of one leaf, the words with a last axis of their own, so that it goes through `vmap`
-    and `scan`, mapped over its first axes, and every other transformation.
-    """
-
-    __slots__ = ("_data", "dtype")
-
-    def __init__(self, data: Any, dtype: KeyDtype):
-        self._data, self.dtype = data, dtype
-
-    def tree_flatten_with_keys(self) -> tuple:
-        """The words, for pytrees."""
-        return (("words", self._data),), self.dtype
-
-    def tree_flatten(self) -> tuple:
-        """The words, for pytrees."""
-        return (self._data,), self.dtype
-
-    @classmethod
-    def tree_unflatten(cls, dtype: KeyDtype, children: Sequence) -> KeyArray:
-        """The keys that these words are, for pytrees."""
-        return cls(children[0], dtype)
-
-    @property
-    def words(self) -> Any:
-        """The words of the keys, along a last axis."""
-        return self._data
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes, without that of the words of a key."""
-        return self._data.shape[:-1]
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of keys."""
-        return math.prod(self.shape)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len(): needs an array of keys; got one key.")
-        return self.shape[0]
-
-    def __iter__(self) -> Any:
-        return (self[i] for i in range(len(self)))
-
-    def __getitem__(self, index: Any) -> KeyArray:
-        index = index if isinstance(index, tuple) else (index,)
-        if not any(i is Ellipsis for i in index):
-            index = (*index, Ellipsis)
-        return KeyArray(self._data[(*index, slice(None))], self.dtype)
-
-    @property
-    def at(self) -> KeyPlaces:
-        """Keys in some places: `keys.at[i].set(key)`, `keys.at[i].get()`."""
-        return KeyPlaces(self)
-
-    def reshape(self, *shape: Any) -> KeyArray:
-        """The same keys in another shape."""
-        return jnp.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-    def ravel(self) -> KeyArray:
-        """The same keys along one axis."""
-        return jnp.ravel(self)
-
-    flatten = ravel
-
-    def squeeze(self, axis: Any = None) -> KeyArray:
-        """The same keys without axes of size 1."""
-        return jnp.squeeze(self, axis)
-
-    def transpose(self, *axes: Any) -> KeyArray:
-        """The same keys with the axes in another order, by default reversed."""
-        return jnp.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
-
-    def swapaxes(self, axis1: int, axis2: int) -> KeyArray:
-        """The same keys with two axes in each other's place."""
-        return jnp.swapaxes(self, axis1, axis2)
-
-    def copy(self) -> KeyArray:
-        """The same keys in a buffer of their own."""
-        return jnp.copy(self)
-
-    T = property(transpose, doc="The same keys, axes in reverse order.")
-    itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of a key.")
-    nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of all keys.")
-    device = property(lambda self: self._data.device, doc="The device they are on.")
-    committed = property(lambda self: self._data.committed, doc="Whether they are bound to it.")
-
-    def devices(self) -> set:
-        """The devices they are on."""
-        return self._data.devices()
-
-    def is_deleted(self) -> bool:
-        """Whether they were deleted, or donated."""
-        return self._data.is_deleted()
-
-    def __eq__(self, other: Any) -> Any:
-        """Which keys are the same."""
-        if type(other) is not KeyArray or other.dtype is not self.dtype:
-            return NotImplemented
-        return jnp.all(self._data == other._data, -1)
-
-    def __ne__(self, other: Any) -> Any:
-        same = self.__eq__(other)
-        return same if same is NotImplemented else ~same
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            f"bool(): keys are no numbers; got {self.dtype}{list(self.shape)}. "
-            "Hint: random.bernoulli(key)."
-        )
-
-    def block_until_ready(self) -> KeyArray:
-        """Wait until the words are there."""
-        self._data.block_until_ready()
-        return self
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            f"random: keys are no numbers; got {self!r} where NumPy wants an array. "
-            "Hint: jax.random.key_data(keys)."
-        )
-
-    def __repr__(self) -> str:
-        if isinstance(self._data, Array) and not isinstance(self._data, Tracer):
-            return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{self._data}"
-        return f"KeyArray({self._data}, dtype={self.dtype})"
-
-
-class KeyPlaces:
-    """`keys.at`, to be indexed."""
-
-    __slots__ = ("index", "keys")
-
-    def __init__(self, keys: KeyArray, index: Any = None):
-        self.keys, self.index = keys, index
-
-    def __getitem__(self, index: Any) -> KeyPlaces:
-        return KeyPlaces(self.keys, index)
-
-    def get(self, **how: Any) -> KeyArray:
-        """The keys in these places."""
-        get = lambda x: x.at[self.index].get(**how)
-        return on_words(get, *flatten(((self.keys,), {}), is_leaf=is_keyed))
-
-    def set(self, keys: KeyArray, **how: Any) -> KeyArray:
-        """All keys, with others in these places."""
-        put_in = lambda x, y: x.at[self.index].set(y, **how)
-        return on_words(put_in, *flatten(((self.keys, keys), {}), is_leaf=is_keyed))
-
-
 # --- one key, or many, as words --------------------------------------------------------------
+
+
+def is_typed(keys: Any) -> bool:
+    """Whether these are keys by their dtype, not raw words."""
+    return type(getattr(keys, "dtype", None)) is KeyDtype
 
 
 def words_of(op: str, keys: Any) -> Words:
     """Keys as words (..., n), raw ones as of the default generator."""
-    if type(keys) is KeyArray:
-        return Words(keys._data, keys.dtype)
+    if is_typed(keys):
+        return Words(random_unwrap_p.bind(keys)[0], keys.dtype)
     dtype = impl_dtype()
     if not is_valid_value(keys):
         raise DtypeError(
@@ -316,7 +158,7 @@ def one_key(op: str, key: Any) -> Words:
 
 def like_keys(keys: Any, data: Any, dtype: KeyDtype) -> Any:
     """New keys as the old ones are, raw or not."""
-    return KeyArray(data, dtype) if type(keys) is KeyArray else data
+    return random_wrap_p.bind(data, dtype=dtype)[0] if is_typed(keys) else data
 
 
 def split_words(key: Words, shape: tuple[int, ...]) -> Any:
@@ -414,19 +256,19 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return seeded("PRNGKey", seed, impl_dtype(impl))
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> KeyArray:
-    """A key from an integer, as a key array of shape (): no numbers to compute with by mistake.
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+    """A key from an integer, of shape () and a dtype that says what it is: no numbers by mistake.
 
     >>> from weft import random
     >>> random.key(42).dtype
     key<fry>
     """
     dtype = impl_dtype(impl if dtype is None else dtype)
-    return KeyArray(seeded("key", seed, dtype), dtype)
+    return random_wrap_p.bind(seeded("key", seed, dtype), dtype=dtype)[0]
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDtype:
-    """The dtype of the key arrays of a generator, by default of `config.default_prng_impl`."""
+    """The dtype of the keys of a generator, by default of `config.default_prng_impl`."""
     return impl_dtype(impl_spec)
 
 
@@ -441,8 +283,8 @@ def key_impl(keys: Any) -> str | KeyDtype:
     return dtype.impl if dtype.rules is None else dtype
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> KeyArray:
-    """The key array, of shape (...), of raw words uint32[..., n]."""
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+    """The keys, of shape (...), of raw words uint32[..., n]."""
     dtype = impl_dtype(impl if dtype is None else dtype)
     aval = typeof(key_bits_array, "wrap_key_data")
     if aval.dtype != np.uint32 or aval.shape[-1:] != (dtype.words,):
@@ -450,14 +292,16 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
             f"wrap_key_data: words of {dtype} must be u32[..., {dtype.words}]; got {aval}."
             + hint_of_words(aval)
         )
-    return KeyArray(as_array(key_bits_array, "wrap_key_data"), dtype)
+    words = as_array(key_bits_array, "wrap_key_data")
+    return random_wrap_p.bind(words, dtype=dtype)[0]
 
 
 def clone(key: Any) -> Any:
     """The same keys, which may be used again where `config.debug_key_reuse` looks for that."""
     words = words_of("clone", key)
-    data = random_clone_p.bind(words.data)[0] if config.debug_key_reuse else words.data
-    return like_keys(key, data, words.dtype)
+    if config.debug_key_reuse:
+        return like_keys(key, random_clone_p.bind(words.data)[0], words.dtype)
+    return key if is_typed(key) else words.data
 
 
 @fused(static=("shape",), name="split")

@@ -8,37 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
-from weft.core.primitive import Primitive
+from weft.core.primitive import Axis, Primitive
 from weft.core.source import VMAP, describe_maker
 from weft.core.trace import Trace, Tracer, current
 from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
 from weft.watch.leaks import check_leaks
-
-
-class Axis(NamedTuple):
-    """A mapped axis: its size, and its name or None.
-
-    `tracked`: an axis of a mesh, and types say which values vary along it. `spmd`: the axes of a
-    mesh that shardings within the mapped function are to split it over, None to leave it open.
-    """
-
-    size: int
-    name: Any = None
-    tracked: bool = False
-    spmd: Any = None
-
-    def __repr__(self) -> str:
-        more = ", tracked=True" if self.tracked else ""
-        more += f", spmd={self.spmd!r}" if self.spmd is not None else ""
-        return f"Axis(size={self.size}, name={self.name!r}{more})"
-
 
 _MAPPED: dict[tuple, ShapedArray] = {}
 

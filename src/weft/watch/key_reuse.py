@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs
 from weft.core.primitive import Body, split_inputs
 from weft.core.source import source_line, source_text, user_code
 from weft.core.trace import current, eval_context, get_traceback
 from weft.errors import KeyReuseError
 from weft.options import config
+from weft.passes.physical import has_extended, physical_jaxpr
 
 INTEGERS = (int, np.integer)
 WORD = np.dtype(np.uint32)  # what keys are made of
@@ -422,16 +423,18 @@ def followed(
 
     Where not `inner`, the program is a function of weft's, and uses are on the line that calls it.
     """
+    if has_extended(jaxpr):
+        jaxpr = physical_jaxpr(jaxpr)
     if not concerns_keys(jaxpr):
         return run()
     walk = Walk((get_traceback(), current.source), inner)
     try:
-        origins = walk.run(jaxpr, list(map(origin_of, args)))
+        origins = walk.run(jaxpr, [origin_of(words_of(x)) for x in args])
     except KeyReuseError:
         walk.undo()
         raise
     outs = run()
-    for x, origin in zip(outs, origins, strict=True):
+    for x, origin in zip(map(words_of, outs), origins, strict=True):
         if is_key_words(x) and not origin.new:
             x._key_elements = origin.get()
     return outs
@@ -439,4 +442,6 @@ def followed(
 
 def check_keys(jaxpr: Jaxpr) -> None:
     """Raise where a program uses a key twice whatever it is called with."""
+    if has_extended(jaxpr):
+        jaxpr = physical_jaxpr(jaxpr)
     Walk(()).run(jaxpr, list(map(new_origin, jaxpr.in_avals)))

@@ -1,8 +1,10 @@
 """`Array`: a buffer on a device and its type. Making one, reading one, letting one go.
 
 The class of arrays is jaxlib's, in C++; `Array` holds the members it is given, none of which
-computes. Operators and methods that compute are attached by numpy/methods.py; how the parts of an
-array over several devices are made and read is shards.py's.
+computes. C++ knows no dtypes but NumPy's, so an array of random keys is a `KeyArray`, with the same
+members: its type, and an array of the words that the keys are made of. Operators and methods that
+compute are attached by numpy/methods.py; how the parts of an array over several devices are made
+and read is shards.py's.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from weft.core.trace import Tracer
 from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
+from weft.mesh.spec import PartitionSpec
+from weft.pytrees import register_call_node
 from weft.xla.shards import (
     COPY_NOW,
     Shard,
@@ -51,6 +55,9 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
         if sharding is None or (x._sharding == sharding and (x._committed or not committed)):
             return x
         return move_array(x, sharding)
+    if type(x) is KeyArray:
+        words = put(x.words, sharding, committed)
+        return x if words is x.words else KeyArray(x.aval, words)
     aval = typeof(x)
     sharding = sharding or sharding_on(default_device())
     host = np.asarray(x, aval.dtype, order="C")
@@ -105,11 +112,18 @@ def retype_array(x: Any, aval: ShapedArray) -> Any:
     return x._rewrap_with_aval_and_sharding(aval, x._sharding)
 
 
+def array_of_type(aval: ShapedArray, buffer: Any) -> Any:
+    """The array of type `aval` that this buffer, of type `aval.physical`, holds."""
+    return buffer if aval.physical is aval else KeyArray(aval, buffer)
+
+
 # --- reading --------------------------------------------------------------------------------
 
 
 def host_view(x: Any) -> np.ndarray:
     """The array's content as a read-only NumPy array, without a copy where memory is shared."""
+    if type(x) is KeyArray:
+        raise no_numbers(x)
     try:
         return np.asarray(memoryview(x))  # waits for a small result ten times faster than below
     except BufferError:  # deleted, on another device, or of a dtype that NumPy does not know
@@ -118,6 +132,14 @@ def host_view(x: Any) -> np.ndarray:
     if x._sharding.num_devices > 1 or not x._sharding.is_fully_addressable:
         return assemble_array(x)
     return read_buffer(x)
+
+
+def no_numbers(x: Any) -> TypeError:
+    """The error for reading random keys as numbers."""
+    return TypeError(
+        f"array: random keys are not numbers, which NumPy and Python could read; got {x.aval}. "
+        "Hint: weft.random.key_data(keys) for the words that they are made of."
+    )
 
 
 def deleted_error(x: Any) -> DeletedError:
@@ -146,6 +168,8 @@ def array_repr(x: Any) -> str:
     """As NumPy shows it, with the dtype always; one line more or less where JAX has it so."""
     if x.is_deleted():
         return f"Array(deleted, {x.aval})"
+    if type(x) is KeyArray:
+        return f"Array({x.shape}, dtype={x.dtype}) overlaying:\n{x.words}"
     weak = ", weak_type=True" if x.aval.weak_type else ""
     tail = f"dtype={x.dtype.name}{weak})"
     sharding = x._sharding
@@ -164,7 +188,7 @@ def array_repr(x: Any) -> str:
 
 class _ArrayMeta(type):
     def __instancecheck__(cls, x: object) -> bool:
-        return type(x) is ArrayImpl or isinstance(x, Tracer)
+        return type(x) is ArrayImpl or isinstance(x, Tracer) or type(x) is KeyArray
 
     def __subclasscheck__(cls, other: type) -> bool:
         return other is ArrayImpl or issubclass(other, Tracer) or type.__subclasscheck__(cls, other)
@@ -184,7 +208,6 @@ class Array(HasAval, metaclass=_ArrayMeta):
 
     __array_priority__ = 100  # NumPy arrays leave binary operators to us
 
-    aval: ShapedArray
     is_deleted: Callable[[], bool]
     _copy_single_device_array_to_host_async: Callable[[], None]
     _arrays: list
@@ -302,6 +325,8 @@ class Array(HasAval, metaclass=_ArrayMeta):
         return kinds[device.platform], number
 
     def _on_one_device(self, op: str) -> None:
+        if type(self) is KeyArray:
+            raise no_numbers(self)
         if self._sharding.num_devices > 1:
             raise BufferError(
                 f"{op}: must be of an array on one device; got {self.aval} over "
@@ -352,11 +377,73 @@ class Array(HasAval, metaclass=_ArrayMeta):
 
     def __str__(self) -> str:
         here = self.is_fully_addressable or self.is_fully_replicated
-        return str(host_view(self)) if here else array_repr(self)
+        return str(host_view(self)) if here and type(self) is not KeyArray else array_repr(self)
 
     def __format__(self, spec: str) -> str:
+        if type(self) is KeyArray and not spec:
+            return array_repr(self)
         view = host_view(self)
         return format(view if view.ndim else view[()], spec)
+
+
+def keys_from_host(aval: ShapedArray, words: np.ndarray) -> Any:
+    """The array of random keys that are made of these words."""
+    return KeyArray(aval, put(words))
+
+
+class KeyArray(HasAval):
+    """An array of a dtype that C++ does not know: its type, and the array of the words it is of.
+
+    The members of `Array` and of numpy/methods.py are attached, as to the class of C++.
+    """
+
+    __slots__ = ("__weakref__", "aval", "words")
+
+    is_deleted: Callable[[], bool]
+
+    def __init__(self, aval: ShapedArray, words: Any):
+        self.aval = aval
+        self.words = words
+
+    @property
+    def _sharding(self) -> Any:
+        sharding = self.words._sharding
+        spec = getattr(sharding, "spec", ())
+        if len(spec) <= self.aval.ndim:
+            return sharding
+        return sharding.with_spec(PartitionSpec(*spec[: self.aval.ndim]))
+
+    @property
+    def _committed(self) -> bool:
+        return self.words._committed
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of the array on this process's devices."""
+        return [*map(self._shard, self.words.addressable_shards)]
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts of the array on all devices; those of other processes are without data."""
+        return [*map(self._shard, self.words.global_shards)]
+
+    def _shard(self, shard: Shard) -> Shard:
+        """A part of the words as a part of the array."""
+        index, words = shard.index[:-1], shard.data
+        if words is not None:
+            words = KeyArray(self.aval.update(shape=words.shape[:-1]), words)
+        return Shard(shard.device, index, shard.replica_id, words)
+
+    def copy_to_host_async(self) -> None:
+        """Start copying the words to the host."""
+        self.words.copy_to_host_async()
+
+    def __reduce__(self) -> tuple:
+        return keys_from_host, (self.aval, np.array(host_view(self.words)))
+
+
+# The classes of concrete arrays.
+ARRAYS = (ArrayImpl, KeyArray)
 
 
 def _guard_deleted(name: str, doc: str) -> Callable[..., Any]:
@@ -372,6 +459,24 @@ def _guard_deleted(name: str, doc: str) -> Callable[..., Any]:
     return call
 
 
+def _of_words(name: str) -> Callable[..., Any]:
+    """A method of `KeyArray` that does what the method of this name does of the words."""
+
+    def call(self: Any) -> Any:
+        out = getattr(self.words, name)()
+        return (
+            out
+            if type(out) is not ArrayImpl
+            else self
+            if out is self.words
+            else KeyArray(self.aval, out)
+        )
+
+    call.__name__, call.__doc__ = name, getattr(ArrayImpl, name).__doc__
+    call.__qualname__ = f"Array.{name}"
+    return call
+
+
 _ENGINE_METHODS = {
     "block_until_ready": "Wait until the array is computed; returns it.",
     "clone": "The same buffer as another object.",
@@ -383,14 +488,19 @@ _ENGINE_METHODS = {
 
 
 def _attach() -> None:
-    """Give the engine's class the members of `Array`."""
+    """Give the class of C++, and that of random keys, the members of `Array`."""
     left = ("__new__", "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__")
     for name, member in {**vars(HasAval), **vars(Array)}.items():
         if name not in left:
             setattr(ArrayImpl, name, member)
+            if name not in vars(KeyArray):
+                setattr(KeyArray, name, member)
     for name, doc in _ENGINE_METHODS.items():
         setattr(ArrayImpl, name, _guard_deleted(name, doc))
+    for name in (*_ENGINE_METHODS, "delete", "is_deleted"):
+        setattr(KeyArray, name, _of_words(name))
 
 
 _attach()
+register_call_node(KeyArray, lambda x: ((x.words,), x.aval), lambda aval, xs: KeyArray(aval, *xs))
 Array.__module__ = "weft"

@@ -65,7 +65,7 @@ class LoweredProgram(NamedTuple):
 
         def choose(given: Sequence[Any], found: Sequence[Any], avals: Sequence[Any]) -> list:
             return [
-                placement.whole.of_engine(got, aval.ndim) if s is None else s
+                placement.whole.of_engine(got, aval.physical.ndim) if s is None else s
                 for s, got, aval in zip(given, found, avals, strict=True)
             ]
 

@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax
 
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, words_of
 from weft.errors import JaxRuntimeError
 from weft.mesh.client import device_list, has_few_threads, platform_of
 from weft.mesh.plugins import find_cuda_tools
 from weft.options import config
+from weft.pytrees import call_tree
 from weft.util import Logger
 from weft.watch import events
-from weft.xla.array import put
+from weft.xla.array import KeyArray, array_of_type, put
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import (
     DiskCache,
@@ -203,12 +204,14 @@ class Executable:
     """
 
     __slots__ = (
+        "buffer_avals",
         "consts",
         "handlers",
         "host_calls",
         "in_shardings",
         "kept",
         "loaded",
+        "makes_keys",
         "out_avals",
         "out_shardings",
         "placement",
@@ -228,6 +231,7 @@ class Executable:
         """`shardings`: of the parameters and the results of a program over a mesh, in order."""
         self.loaded = loaded
         self.out_avals = list(out_avals)
+        self.buffer_avals = [a.physical for a in out_avals]
         self.placement = placement
         self.kept = kept
         self.host_calls = host_calls
@@ -237,33 +241,36 @@ class Executable:
         self.consts = []
         if consts:
             places = self.in_shardings or [whole] * len(consts)
-            self.consts = [put(c, s) for c, s in zip(consts, places, strict=False)]
+            self.consts = [put(words_of(c), s) for c, s in zip(consts, places, strict=False)]
         self.handlers = [
             _jax.array_result_handler(a, s, placement.committed, *_SKIP_CHECKS)
-            for a, s in zip(self.out_avals, self.out_shardings, strict=True)
+            for a, s in zip(self.buffer_avals, self.out_shardings, strict=True)
         ]
+        self.makes_keys = self.buffer_avals != self.out_avals
         self.waits = shardings is not None and must_wait(loaded)
 
     def __call__(self, *args: Any) -> list:
+        taken = [x.words if type(x) is KeyArray else x for x in args]
         if self.kept is not None:
-            args = [x for x, k in zip(args, self.kept, strict=True) if k]  # type: ignore
+            taken = [x for x, k in zip(taken, self.kept, strict=True) if k]
         whole = self.placement.whole
         if self.in_shardings is None:
-            buffers = [put(x, whole) for x in (*self.consts, *args)]
+            buffers = [put(x, whole) for x in (*self.consts, *taken)]
         else:
-            every = (*self.consts, *args)
+            every = (*self.consts, *taken)
             buffers = [put(x, s) for x, s in zip(every, self.in_shardings, strict=True)]
         if self.host_calls:
-            return execute_with_callbacks(
+            outs = execute_with_callbacks(
                 self.loaded, self.host_calls, buffers, self.handlers, whole
             )
-        if self.waits:
+        elif self.waits:
             results = self.loaded.execute_sharded(buffers, with_tokens=True)
             done = results.consume_token()
             outs = results.consume_with_handlers(self.handlers)
             done.block_until_ready()
-            return outs
-        return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        else:
+            outs = self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        return [*map(array_of_type, self.out_avals, outs)] if self.makes_keys else outs
 
     def argument_shardings(self, count: int) -> list:
         """Of `count` arguments: where the program takes each; None for those that it does not."""
@@ -281,6 +288,8 @@ class Executable:
         """
         if self.host_calls or self.waits:
             return None
+        if self.makes_keys:
+            out_tree = call_tree(out_tree, [array_of_type(a, 0) for a in self.out_avals])
         whole = self.placement.whole
         places = [whole] * count
         if self.in_shardings is not None:
@@ -291,7 +300,7 @@ class Executable:
             out_tree,
             [*[c._sharding for c in self.consts], *places] if given else places,
             self.out_shardings,
-            self.out_avals,
+            self.buffer_avals,
             [self.placement.committed] * len(self.out_avals),
             [True] * given + (self.kept or [True] * count),
             [None] * total,

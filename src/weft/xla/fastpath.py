@@ -13,7 +13,7 @@ from jaxlib import _jax
 
 from weft.core.trace import current
 from weft.options import config
-from weft.pytrees import default_registry, flatten, unflatten
+from weft.pytrees import call_registry, flatten, unflatten
 from weft.xla.array import HOST, copy_writable, put
 
 _CACHE = _jax.PjitFunctionCache()
@@ -55,7 +55,7 @@ def compiled_call(
 
     def callable_for(miss: Callable, key: Any) -> Any:
         places = (static_argnums, static_argnames)
-        return _jax.pjit(name, fun, miss, *places, key, default_registry, _shard, _CACHE)
+        return _jax.pjit(name, fun, miss, *places, key, call_registry, _shard, _CACHE)
 
     on_copies = callable_for(miss, (key, "copies"))
     call = callable_for(take, key)

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs, subjaxprs
 from weft.core.source import SourceInfo, path_text
 from weft.mesh.client import platform_of
+from weft.passes.physical import has_extended, physical_jaxpr
 from weft.xla.hlo import TOKEN, Builder, Value
 from weft.xla.placement import Placement
 
@@ -123,6 +125,8 @@ def lower_module(
     `donated` names parameters given away. Over a mesh, `parameters` and `results` are the shardings
     known, None for the others.
     """
+    if has_extended(jaxpr):
+        jaxpr, consts = physical_jaxpr(jaxpr), [*map(words_of, consts)]
     over = placement.devices if placement is not None and placement.partitioned else ()
     hlo = Builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
     in_avals, attrs = jaxpr.in_avals, [""] * len(jaxpr.invars)

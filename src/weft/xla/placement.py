@@ -13,7 +13,7 @@ from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, held_jaxprs
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
-from weft.xla.array import ArrayImpl
+from weft.xla.array import ArrayImpl, KeyArray
 
 
 class Placement(NamedTuple):
@@ -38,7 +38,7 @@ def on_device(device: Any, committed: bool) -> Placement:
 
 def bound_to(x: Any) -> Any:
     """The sharding that a value, or what stands for one, is bound to; None of what is free."""
-    if type(x) is ArrayImpl:
+    if type(x) is ArrayImpl or type(x) is KeyArray:
         return x._sharding if x._committed else None
     return getattr(x, "sharding", None)
 

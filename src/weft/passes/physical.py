@@ -1,0 +1,163 @@
+"""The physical form of a program: its random keys become the words that they are made of.
+
+A variable of an extended dtype becomes one of its `aval.physical`, with the words along a last
+axis. An operation that moves keys moves their words, by its own batch rule; a program that is held
+is brought to this form in turn. What has no keys stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.core.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    jaxprs_in_params,
+    memo_jaxpr,
+)
+from weft.core.primitive import Axis, Primitive
+from weft.core.source import inner_source
+from weft.core.stage import StagedTracer, StageTrace, staging
+from weft.core.trace import current
+
+
+def integers(xs: Sequence[int]) -> str:
+    """An array attribute of StableHLO."""
+    return f"array<i64: {', '.join(map(str, xs))}>"
+
+
+class MoveAxisToEnd(Primitive):
+    """`x` with axis `axis` last. Source: StableHLO, transpose."""
+
+    name = "move_axis_to_end"
+    elements = "moved"
+
+    def abstract_eval(self, x, *, axis):
+        return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]))]
+
+    def lower(self, hlo, x, *, axis):
+        order = [i for i in range(x.aval.ndim) if i != axis]
+        outs = self.abstract_eval(x.aval, axis=axis)
+        return hlo.op("stablehlo.transpose", [x], outs, permutation=integers([*order, axis]))
+
+
+class CombineWords(Primitive):
+    """Results for each word, along `axis`, as one: of operations whose `elements` are such.
+
+    "equal" and "unequal": bools, of all words, of any; others: the same for each word.
+    """
+
+    name = "combine_words"
+
+    def abstract_eval(self, x, *, axis, elements):
+        return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :]))]
+
+    def lower(self, hlo, x, *, axis, elements):
+        outs = self.abstract_eval(x.aval, axis=axis, elements=elements)
+        if elements not in ("equal", "unequal"):
+            shape = x.aval.shape
+            limits = (*shape[:axis], 1, *shape[axis + 1 :])
+            first = hlo.op(
+                "stablehlo.slice",
+                [x],
+                [x.aval.update(shape=limits)],
+                start_indices=integers([0] * len(shape)),
+                limit_indices=integers(limits),
+                strides=integers([1] * len(shape)),
+            )
+            return hlo.op("stablehlo.reshape", first, outs)
+        scalar = x.aval.update(shape=())
+        return hlo.op(
+            "stablehlo.reduce",
+            [x, hlo.constant(elements == "equal", scalar)],
+            outs,
+            [hlo.scalar_block("and" if elements == "equal" else "or", scalar)],
+            dimensions=integers([axis]),
+        )
+
+
+move_axis_to_end_p, combine_words_p = MoveAxisToEnd(), CombineWords()
+
+
+def has_extended(jaxpr: Jaxpr) -> bool:
+    """Whether any value in a program, or in a program that it holds, is of an extended dtype."""
+    found = jaxpr.memo.get("has_extended")
+    if found is None:
+        found = False
+        for var in (*jaxpr.constvars, *jaxpr.invars):
+            found = found or var.aval.physical is not var.aval
+        for eqn in jaxpr.eqns:
+            for var in eqn.outvars:
+                found = found or var.aval.physical is not var.aval
+            if not (found or eqn.primitive.memoize_type):  # the latter holds no programs
+                found = any(map(has_extended, jaxprs_in_params(eqn.params)))
+        jaxpr.memo["has_extended"] = found
+    return found
+
+
+def is_extended(atom: Atom) -> bool:
+    """Whether a variable is of an extended dtype."""
+    return atom.aval.physical is not atom.aval
+
+
+@memo_jaxpr
+def physical_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """The program on words that a program with random keys stands for."""
+    trace = StageTrace(None, jaxpr.name)
+    env: dict[Any, Any] = {}
+
+    def physical(atom: Atom) -> Any:
+        if type(atom) is Literal:
+            return atom
+        if atom not in env:
+            env[atom] = Var(atom.aval.physical) if is_extended(atom) else atom
+        return env[atom]
+
+    constvars, invars = [*map(physical, jaxpr.constvars)], [*map(physical, jaxpr.invars)]
+    with staging(trace):
+        for eqn in jaxpr.eqns:
+            ins = [*map(physical, eqn.invars)]
+            if eqn.primitive.memoize_type and any(map(is_extended, (*eqn.invars, *eqn.outvars))):
+                current.source = inner_source(eqn.source)
+                env.update(zip(eqn.outvars, apply_to_words(trace, eqn, ins), strict=True))
+                continue
+            params = {k: physical_param(x) for k, x in eqn.params.items()}
+            outs = [*map(physical, eqn.outvars)]
+            trace.eqns.append(eqn.replace(invars=ins, outvars=outs, params=params))
+    return Jaxpr(constvars, invars, [*map(physical, jaxpr.outvars)], trace.eqns, jaxpr.name)
+
+
+def physical_param(x: Any) -> Any:
+    """A parameter of an equation, its programs in their physical form."""
+    if type(x) is Jaxpr:
+        return physical_jaxpr(x) if has_extended(x) else x
+    if type(x) is ClosedJaxpr:
+        consts = zip(x.jaxpr.constvars, x.consts, strict=True)
+        words = [c.words if is_extended(v) else c for v, c in consts]
+        return ClosedJaxpr(physical_param(x.jaxpr), words)
+    return type(x)(map(physical_param, x)) if type(x) in (tuple, list) else x
+
+
+def apply_to_words(trace: StageTrace, eqn: Eqn, ins: list[Any]) -> list[Atom]:
+    """Write down what an equation does to the words of keys; its results."""
+    prim = eqn.primitive
+    if prim.elements == "same words":
+        return ins
+    values = [x.val if type(x) is Literal else StagedTracer(trace, x.aval, x) for x in ins]
+    dims = [v.aval.ndim if is_extended(v) else None for v in eqn.invars]
+    size = next(x.aval.shape[-1] for x, d in zip(ins, dims, strict=True) if d is not None)
+    outs, out_dims = prim.batch(Axis(size), values, dims, **eqn.params)
+    for i, (v, d) in enumerate(zip(eqn.outvars, out_dims, strict=True)):
+        if not is_extended(v):
+            if d is not None:
+                outs[i] = combine_words_p.bind(outs[i], axis=d, elements=prim.elements)[0]
+        elif d != v.aval.ndim:
+            outs[i] = move_axis_to_end_p.bind(outs[i], axis=d)[0]
+    if trace.consts:
+        raise NotImplementedError(f"{prim.name}: must not use arrays of its own on random keys.")
+    return [trace.atom(y) for y in outs]

@@ -1,0 +1,244 @@
+"""Arrays of random keys: a dtype like others wherever elements are moved, and never numbers."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax, random
+from weft.errors import DtypeError, ShapeError, TypePromotionError
+
+KEY = random.key(0)
+KEYS = random.split(KEY, (2, 3))
+LINE = KEYS[0]
+STRUCT = weft.ShapeDtypeStruct((3,), KEY.dtype)
+
+
+def words(keys):
+    """The words of keys, on the host."""
+    return np.asarray(random.key_data(keys))
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_key_arrays(impl):
+    key = random.key(3, impl=impl)
+    assert key.shape == () and random.key_impl(key) == impl
+    assert jnp.issubdtype(key.dtype, weft.dtypes.prng_key)
+    keys = random.split(key, 6)
+    assert keys.shape == (6,) and keys[2:4].shape == (2,) and len(list(keys)) == 6
+    assert keys.reshape(2, 3).shape == (2, 3)
+    mapped = weft.vmap(lambda k: random.bits(k, (2,)))(keys)
+    np.testing.assert_array_equal(mapped, np.stack([random.bits(k, (2,)) for k in keys]))
+    last, drawn = weft.lax.scan(
+        lambda k, _: (random.fold_in(k, 1), random.bits(k)), key, None, length=3
+    )
+    assert last.dtype == key.dtype and drawn.shape == (3,)
+    data = random.key_data(keys)
+    again = random.wrap_key_data(data, impl=impl)
+    np.testing.assert_array_equal(random.key_data(again), data)
+
+
+PLACED = [
+    lambda x: jnp.stack([x, x]),
+    lambda x: jnp.stack([x, x], axis=-1),
+    lambda x: jnp.concatenate([x, x], axis=1),
+    lambda x: jnp.array([x[0, 0], x[1, 1]]),
+    lambda x: jnp.where(jnp.array([True, False, True]), x, x[::-1]),
+    lambda x: jnp.ravel(x),
+    lambda x: jnp.reshape(x, (3, 2)),
+    lambda x: jnp.expand_dims(x, 1),
+    lambda x: jnp.moveaxis(x, 0, 1),
+    lambda x: jnp.broadcast_to(x[0], (4, 3)),
+    lambda x: jnp.tile(x, (1, 2)),
+    lambda x: jnp.repeat(x, 2, axis=0),
+    lambda x: jnp.flip(x),
+    lambda x: jnp.roll(x, 1, axis=-1),
+    lambda x: jnp.take(x, jnp.array([2, 0]), axis=1),
+    lambda x: jnp.split(x, 3, axis=-1)[1],
+    lambda x: jnp.vstack([x, x]),
+    lambda x: jnp.delete(x, 0, axis=1),
+    lambda x: x.at[0, 1].set(x[1, 2]),
+    lambda x: x.at[:, 0].get(),
+    lambda x: x.transpose(1, 0),
+    lambda x: x.swapaxes(0, 1),
+    lambda x: x[:1].squeeze(0),
+    lambda x: x[jnp.array([True, False])],
+    lambda x: x[jnp.array([1, 0]), 1],
+    lambda x: x.T,
+    lambda x: x.mT,
+    lambda x: jnp.hstack([x, x]),
+    lambda x: jnp.append(x, x, 0),
+    lambda x: jnp.broadcast_arrays(x, jnp.zeros((4, 1, 1)))[0],
+    lambda x: jnp.diagonal(x),
+    lambda x: jnp.rot90(x),
+    lambda x: jnp.atleast_3d(x),
+    lambda x: jnp.meshgrid(x[0], x[1])[1],
+    lambda x: jnp.take_along_axis(x, jnp.array([[2, 1, 0], [0, 1, 2]]), 1),
+    lambda x: jnp.full((2, 2), x[1, 1]),
+    lambda x: jnp.full_like(x, x[0, 1]),
+    lambda x: jnp.asarray([x[0], x[1]], x.dtype),
+    lambda x: jnp.copy(x).astype(x.dtype),
+    lambda x: x.at[jnp.array([0, 1]), 0].set(x[0, :2]),
+    lambda x: lax.select(jnp.array([[True, False, True]] * 2), x, x[::-1]),
+    lambda x: lax.dynamic_slice(x, (0, 1), (2, 2)),
+    lambda x: lax.dynamic_update_slice(x, x[:1, :2], (1, 1)),
+    lambda x: lax.dynamic_index_in_dim(x, 1, keepdims=False),
+    lambda x: lax.broadcast(x, (2,)),
+    lambda x: lax.rev(x, (0, 1)),
+    lambda x: lax.slice(x, (0, 1), (2, 3)),
+    lambda x: lax.pad(x, x[0, 0], [(1, 0, 1), (-1, 0, 0)]),
+    lambda x: lax.sort((jnp.array([[2, 1, 3]] * 2), x), num_keys=1)[1],
+    lambda x: lax.stop_gradient(lax.optimization_barrier(x)),
+    lambda x: weft.device_put(x, weft.devices()[0]),
+    lambda x: weft.checkpoint(lambda x: x.T)(x),
+    lambda x: weft.tree.map(lambda x: x[0], {"a": x})["a"],
+    lambda x: lax.scan(lambda c, x: (x[0], x[::-1]), x[0, 0], x)[1],
+    lambda x: lax.cond(x.shape[0] > 1, lambda x: x[1], lambda x: x[0], x),
+    lambda x: lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, c[1][::-1]), (0, x))[1],
+]
+
+
+@pytest.mark.parametrize("place", PLACED, ids=range(len(PLACED)))
+def test_keys_are_placed_as_numbers_are(place):
+    places = np.asarray(place(jnp.arange(6).reshape(2, 3)))
+    for run in (place, weft.jit(place)) if place(jnp.ones((2, 3))).ndim else (place,):
+        found = run(KEYS)
+        assert found.dtype == KEYS.dtype and found.shape == places.shape
+        np.testing.assert_array_equal(words(found), words(KEYS).reshape(6, 2)[places])
+    last = lambda x: jnp.stack([x, x[::-1]], -1)
+    mapped = weft.vmap(place, in_axes=-1, out_axes=-1)
+    np.testing.assert_array_equal(
+        words(mapped(last(KEYS))),
+        np.asarray(words(KEYS)).reshape(6, 2)[mapped(last(jnp.arange(6).reshape(2, 3)))],
+    )
+
+
+def test_a_key_is_an_array_and_a_leaf_with_a_dtype_of_its_own():
+    assert isinstance(KEY, weft.Array) and not isinstance(KEY.dtype, np.dtype)
+    (leaf,) = weft.tree.leaves({"a": KEYS})
+    assert leaf is KEYS
+    assert (KEYS.shape, KEYS.ndim, KEYS.size, KEYS.itemsize, KEYS.nbytes) == ((2, 3), 2, 6, 8, 48)
+    assert str(KEY.dtype) == repr(KEY.dtype) == KEY.dtype.name == "key<fry>"
+    assert repr(KEY) == str(KEY) == f"{KEY}" == "Array((), dtype=key<fry>) overlaying:\n[0 0]"
+    assert str(weft.typeof(KEYS)) == "key<fry>[2,3]"
+    assert jnp.issubdtype(KEY.dtype, weft.dtypes.prng_key)
+    assert not jnp.issubdtype(KEY.dtype, np.uint32) and KEY.dtype != np.uint32
+    assert KEY.dtype == random.key(3).dtype != random.key(3, impl="rbg").dtype
+    assert KEY.devices() == {weft.devices()[0]} and not KEY.committed and not KEY.is_deleted()
+    (shard,) = KEYS.addressable_shards
+    assert shard.data.shape == (2, 3) and len(shard.index) == 2
+    assert weft.block_until_ready(KEYS) is KEYS
+    for again in (pickle.loads(pickle.dumps(KEYS)), copy.copy(KEYS), copy.deepcopy(KEYS)):
+        assert again.dtype is KEYS.dtype and (again == KEYS).all()
+    assert random.key_data(KEYS) is random.key_data(KEYS)  # no copy
+
+
+def test_types_of_keys():
+    assert weft.eval_shape(lambda x: x, STRUCT) == STRUCT
+    assert weft.eval_shape(random.split, KEY).shape == (2,)
+    assert repr(STRUCT) == "ShapeDtypeStruct(shape=(3,), dtype=key<fry>)"
+    text = str(weft.make_jaxpr(lambda x: x[0])(LINE))
+    assert "a:key<fry>[3]" in text and "key<fry>[]" in text
+    compiled = weft.jit(lambda x: x[::-1]).lower(STRUCT).compile()
+    assert (compiled(LINE) == LINE[::-1]).all()
+    assert "tensor<3x2xui32>" in weft.jit(lambda x: x[::-1]).lower(STRUCT).as_text()
+    assert jnp.result_type(KEY, KEYS) is KEY.dtype
+    for zeros in (jnp.zeros(3, KEY.dtype), jnp.zeros_like(LINE), jnp.empty_like(LINE)):
+        assert zeros.shape == (3,) and not words(zeros).any()
+    np.testing.assert_array_equal(words(jnp.ones(2, KEY.dtype)), np.ones((2, 2)))
+    np.testing.assert_array_equal(words(LINE.at[5].get(mode="fill")), [2**32 - 1] * 2)
+
+
+def test_keys_have_no_tangents():
+    draw = lambda x, k: x * random.normal(k)
+    np.testing.assert_allclose(weft.grad(draw)(2.0, KEY), random.normal(KEY))
+    zero = np.zeros((), weft.dtypes.float0)
+    out, dot = weft.jvp(lambda k: k, (KEY,), (zero,))
+    assert out == KEY and dot.dtype == weft.dtypes.float0
+    (ct,) = weft.vjp(random.normal, KEY)[1](jnp.float32(1))
+    assert ct.dtype == weft.dtypes.float0 and ct.shape == ()
+    assert weft.grad(random.normal, allow_int=True)(KEY).dtype == weft.dtypes.float0
+    with pytest.raises(DtypeError, match=r"must be floating-point or complex; got key<fry>\[\]"):
+        weft.grad(random.normal)(KEY)
+    with pytest.raises(DtypeError, match=r"must be float0; got f32\[\] for key<fry>\[\]"):
+        weft.jvp(random.normal, (KEY,), (1.0,))
+
+    @weft.custom_vjp
+    def scaled(x, k):
+        return x * random.normal(k)
+
+    scaled.defvjp(lambda x, k: (scaled(x, k), k), lambda k, ct: (ct * random.normal(k), None))
+    np.testing.assert_allclose(weft.grad(scaled)(2.0, KEY), random.normal(KEY))
+    again = weft.checkpoint(lambda x, k: jnp.sin(x * random.normal(k)))
+    np.testing.assert_allclose(
+        weft.grad(again)(2.0, KEY), jnp.cos(2 * random.normal(KEY)) * random.normal(KEY), rtol=1e-6
+    )
+
+
+def test_programs_with_keys_are_told_apart_by_their_types():
+    traced = []
+
+    @weft.jit
+    def f(x):
+        traced.append(str(weft.typeof(x)))
+        return x
+
+    for x in (LINE, random.key_data(LINE), jnp.zeros(3, np.uint32), KEYS, LINE, KEYS):
+        assert f(x).dtype is x.dtype and f(x).shape == x.shape
+    assert traced == ["key<fry>[3]", "u32[3,2]", "u32[3]", "key<fry>[2,3]"]
+
+
+def test_donated_keys_are_gone():
+    keys = random.split(random.key(1), 4)
+    out = weft.jit(lambda x: x[::-1], donate_argnums=0)(keys)
+    assert out.shape == (4,) and keys.is_deleted() and "deleted" in repr(keys)
+
+
+NUMBERS = [
+    (lambda: KEY + 1, TypePromotionError, "add: keys and float0 promote only with themselves"),
+    (lambda: 1 - KEY, TypeError, "keys and float0 promote only with themselves"),
+    (
+        lambda: KEY + KEY,
+        DtypeError,
+        r"add: operands must be numbers, not random keys; got key<fry>\[",
+    ),
+    (lambda: -KEY, DtypeError, "neg: operands must be numbers"),
+    (lambda: KEY < KEY, DtypeError, "lt: operands must be numbers"),
+    (lambda: KEY == 0, TypeError, "equal: keys and float0 promote only with themselves"),
+    (lambda: random.key(0, impl="rbg") == KEY, TypeError, "equal: keys and float0 promote only"),
+    (lambda: jnp.stack([KEY, random.key(0, impl="rbg")]), ValueError, "got key<fry>, key<rbg>"),
+    (lambda: jnp.where(True, KEY, 0), TypeError, "where: keys and float0 promote only"),
+    (lambda: LINE.at[0].set(0), TypeError, "set: keys and float0 promote only"),
+    (lambda: LINE.at[0].add(KEY), DtypeError, "operands must be numbers, not random keys"),
+    (lambda: jnp.sum(KEYS), DtypeError, "reduce_sum: operands must be numbers"),
+    (lambda: jnp.sort(KEYS), DtypeError, "sort: random keys have no order; got key<fry>"),
+    (lambda: jnp.sin(KEY), DtypeError, "needs a numeric dtype; got key<fry>"),
+    (lambda: jnp.dot(LINE, LINE), DtypeError, "operands must be numbers"),
+    (lambda: KEY.astype(np.uint32), DtypeError, "convert_element_type: operands must be numbers"),
+    (lambda: lax.convert_element_type(1, KEY.dtype), DtypeError, "operands must be numbers"),
+    (lambda: np.asarray(KEY), TypeError, r"random keys are not numbers.*random.key_data\(keys\)"),
+    (lambda: float(KEY), TypeError, "random keys are not numbers"),
+    (lambda: bool(KEY), TypeError, "random keys are not numbers"),
+    (lambda: KEYS.tolist(), TypeError, "random keys are not numbers"),
+    (lambda: KEYS.__dlpack__(), TypeError, "random keys are not numbers"),
+    (lambda: hash(KEY), TypeError, r"hash\(\): an array is no key"),
+    (lambda: len(KEY), ShapeError, r"len\(\): needs an array with an axis; got key<fry>\[\]"),
+    (lambda: weft.jit(lambda k: k * 2)(KEY), TypeError, "promote only with themselves"),
+    (lambda: weft.vmap(lambda k: k * k)(LINE), DtypeError, "operands must be numbers"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), NUMBERS, ids=range(len(NUMBERS)))
+def test_keys_are_never_numbers(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_keys_are_compared():
+    assert (KEYS == KEYS).all() and not (KEYS != KEYS).any()
+    assert (KEYS[::-1] == KEYS).shape == (2, 3) and not (KEYS[::-1] == KEYS).any()
+    half = random.wrap_key_data(words(KEYS) * np.array([1, 0], np.uint32))  # one word the same
+    assert not (half == KEYS).any() and (half != KEYS).all()
