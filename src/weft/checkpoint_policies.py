@@ -2,9 +2,9 @@
 
 A policy is called as `policy(primitive, *avals, **params)` for each operation, and its answer is
 true (or `Saveable`, or an `Offloadable`) where the results are to be saved. Any such function will
-do; those here are hashable, so that programs made with them are remembered.
+do; those here are hashable, so that programs made with them are cached.
 
-Memory is one space here: what is to be offloaded is saved where it was made.
+Offloading is not done: what is to be offloaded is saved where it was computed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
 
 
 def dots_saveable(prim: Any, *_: Any, **__: Any) -> bool:
-    """Save the results of matrix products and convolutions, which are dear to compute."""
+    """Save the results of matrix products and convolutions, which cost much to compute."""
     return prim in (dot_general_p, conv_general_dilated_p)
 
 

@@ -1,7 +1,7 @@
 """What an array can hold: dtypes, their names and kinds, and how they promote.
 
 Everything takes and gives `np.dtype`; functions for users also take whatever names a dtype. The
-promotion lattice is data (`_EDGES`); weak types stand in it as `i*`, `f*`, `c*`. Arrays, avals and
+promotion lattice is data (`_EDGES`); weak types are in it as `i*`, `f*`, `c*`. Arrays, avals and
 the conversion of values are elsewhere, and so are random keys: here are only their markers.
 """
 
@@ -243,7 +243,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
 
 
 def check_user_dtype(dtype: Any, where: str) -> np.dtype:
-    """The canonical dtype for one that a user asked `where` for; warns if that narrows it."""
+    """The canonical dtype for one that a user gave to `where`; warns if that narrows it."""
     if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
         got = getattr(dtype, "aval", type(dtype).__name__)
         raise DtypeError(f"{where}: dtype must be a dtype, not an array; got {got}. Hint: x.dtype")

@@ -56,11 +56,11 @@ class TypePromotionError(TypeError, ValueError):
 
 
 class JAXTypeError(TypeError):
-    """A value is of a kind that cannot be used where it stands (base of the tracer errors)."""
+    """A value is of a kind that cannot be used in this place (base of the tracer errors)."""
 
 
 class JAXIndexError(IndexError):
-    """An index cannot be used where it stands."""
+    """An index is of a kind that cannot be used."""
 
 
 class IndexingError(JAXIndexError, TypeError):
@@ -112,7 +112,7 @@ class KeyReuseError(JAXTypeError):
 
 
 class MissingRule(NotImplementedError):
-    """A primitive lacks the rule that a transformation asked for."""
+    """A primitive lacks a rule that a transformation needs."""
 
 
 class MutationError(TypeError):

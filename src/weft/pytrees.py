@@ -575,7 +575,7 @@ class Mismatch(NamedTuple):
     given: str
 
     def between(self, expected_name: str, given_name: str) -> str:
-        """Say it of two trees with names, to stand after `got`."""
+        """As text about two trees with these names, to follow `got`."""
         place = f"{expected_name}{keystr(self.path)}"
         return f"{self.expected} at {place} where {given_name} has {self.given}"
 
@@ -747,7 +747,7 @@ def _describe(node: _Node | None, value: Any) -> str:
 
 
 def _contrast_nodes(x: _Node | None, y: _Node | None, expected: str, given: str) -> tuple[str, str]:
-    """Two descriptions, told apart where they are too long or read alike."""
+    """Two descriptions, made different where they are too long or equal."""
     if x is None or y is None:
         return expected, given
     if x.kind is y.kind and x.kind in _DICTS and max(len(x.keys), len(y.keys)) > _LISTED:

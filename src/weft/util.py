@@ -1,6 +1,6 @@
 """Small helpers shared by every layer: lists, names that packages import later, checks of options.
 
-Nothing here knows of arrays, programs or the engine; a helper with one user lives beside it.
+Nothing here knows of arrays, programs or the engine; a helper with one user is in the file of that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def select_masked(xs: Sequence[Any], mask: Sequence[bool]) -> list:
 
 
 def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
-    """`xs` with each value of `at` put where it stands in the result; places ascend."""
+    """`xs` with each value of `at` put at its place in the result; places ascend."""
     out = list(xs)
     for i, x in at.items():
         out.insert(i, x)
@@ -48,7 +48,7 @@ def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
 
 
 def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
-    """Where each of 0..n-1 stands in `order`, which holds each of them once."""
+    """The place of each of 0..n-1 in `order`, which holds each of them once."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
@@ -56,7 +56,7 @@ def import_lazily(package: str, homes: dict[str, str]) -> tuple[Callable, Callab
     """`__getattr__` and `__dir__` of a package that imports modules when a name is first used.
 
     `homes` maps a module to the names that it gives the package, separated by spaces. No names, or
-    the module's own among them, stand for the module itself. The names are the package's `__all__`
+    the module's own among them, mean the module itself. The names are the package's `__all__`
     unless it has one.
     """
     places: dict[str, str] = {}
@@ -124,7 +124,7 @@ class Record:
 
 
 class Logger:
-    """`logging.getLogger(name)`, fetched when something is said: logging is 2 ms of an import."""
+    """`logging.getLogger(name)`, fetched when something is logged: importing logging takes 2 ms."""
 
     def __init__(self, name: str):
         self.name = name

@@ -41,7 +41,7 @@ def make_array_from_callback(
 
     Args:
       shape: of the whole array.
-      sharding: how it lies on devices.
+      sharding: which device holds which part.
       data_callback: from a tuple of slices to that part of the array.
       dtype: of the array, by default that of the parts; needed where this process holds none.
 
@@ -87,11 +87,11 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Any:
-    """An array of parts that lie on their devices already, one for each device; nothing is copied.
+    """An array of parts that are on their devices already, one for each device; nothing is copied.
 
     Args:
       shape: of the whole array.
-      sharding: how it lies on devices.
+      sharding: which device holds which part.
       arrays: a list with an array for each of this process's devices, in any order.
       dtype: of the array; needed where this process holds none.
 
@@ -151,7 +151,7 @@ def make_array_from_process_local_data(
     In one process this is `device_put(local_data, sharding)`.
 
     Args:
-      sharding: how the array lies on devices, or a pytree prefix of such.
+      sharding: the sharding of the array, or a pytree prefix of shardings.
       local_data: a pytree of host arrays, the part of each that this process's devices are to hold,
         as one block.
       global_shape: the shape of the whole (or a pytree prefix of shapes); by default as many times
@@ -228,7 +228,7 @@ def make_array(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any
 
 
 def check_sharding(op: str, sharding: Any, shape: tuple[int, ...] | None, what: str = "") -> Any:
-    """A sharding of what stands for one, that fits a shape."""
+    """The sharding that an argument gives (also a device or a spec), checked for a shape."""
     if not isinstance(sharding, Sharding | PartitionSpec | Device):
         raise TypeError(
             f"{op}: sharding must be a sharding; got {sharding!r} of type "

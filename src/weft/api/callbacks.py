@@ -163,8 +163,8 @@ def result_types(op: str, shapes: Any) -> tuple[tuple[ShapedArray, ...], PyTreeD
 def effects_barrier() -> None:
     """Wait until what programs do besides computing is done.
 
-    It is, when the call of a program returns: one with callbacks runs to its end in the call. The
-    function is there for programs written for JAX, where callbacks may come later.
+    It returns at once: a program with callbacks runs to its end in its call. The function exists
+    for programs written for JAX, where callbacks may run later.
     """
 
 

@@ -53,7 +53,7 @@ def checkpoint(
       policy: says which intermediate values are saved all the same: one of
         `weft.checkpoint_policies` or a function `(primitive, *avals, **params) -> bool`.
       static_argnums, static_argnames: arguments that are Python values, hashable.
-      concrete: must be False; it is taken so that calls carry over from JAX.
+      concrete: must be False; accepted for compatibility with JAX.
 
     >>> from weft import grad, numpy as jnp
     >>> print(grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))

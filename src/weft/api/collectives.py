@@ -365,7 +365,7 @@ def all_to_all(
 ) -> Any:
     """Exchange: element i along `split_axis` goes to copy i, which stacks what it gets.
 
-    What arrives stands along `concat_axis` of the result, in the order of the senders; the axis
+    What arrives is along `concat_axis` of the result, in the order of the senders; the axis
     that was split is gone. If `tiled`, the axis is split into equal parts, which are joined.
 
     >>> import weft, weft.numpy as jnp
@@ -491,7 +491,7 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     """The leaves of `x`, as values that may differ along axes of a mesh.
 
     That is a matter of types in a shard_map that checks what varies; nothing is computed, and along
-    axes of other kinds nothing is said.
+    axes of other kinds it does nothing.
 
     >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pvary(x, "i"), axis_name="i")(jnp.arange(2.0))

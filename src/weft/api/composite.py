@@ -30,10 +30,10 @@ _NAME = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
-    """A function whose results are those of `decomposition`, computed as the compiler likes best.
+    """A function with the results of `decomposition`, by the compiler's own code where it has any.
 
-    A compiler that knows the operation `name` in this version may put code of its own in the place
-    of the decomposition; others compile that. Differentiated or mapped, it is the decomposition.
+    A compiler that knows the operation `name` in this version may use code of its own; others
+    compile the decomposition. Derivatives and batching are those of the decomposition.
 
     Args:
       decomposition: takes pytrees of arrays by position; by keyword attributes, Python values that
@@ -52,9 +52,8 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
             f"composite: name must be that of an operation in a namespace; got {name!r}. "
             "Hint: name='my_library.my_op'."
         )
-    functions: dict[tuple, Callable] = {
-        (): decomposition
-    }  # by attributes, so that each is staged once
+    # by attributes, so that each is staged once
+    functions: dict[tuple, Callable] = {(): decomposition}
 
     def applied(*args: Any, **attributes: Any) -> Any:
         texts = {k: attribute_text(v) for k, v in attributes.items() if v is not None}
@@ -176,7 +175,7 @@ def _scaled_dot(
     dimension_numbers: DotDimensionNumbers,
     preferred_element_type: np.dtype,
 ) -> Any:
-    """The product of what scales and elements stand for."""
+    """The product of the operands times their scales."""
     whole = lambda x, scale: mul(
         convert(x, preferred_element_type),
         convert(_repeat_blocks(scale, typeof(x)), preferred_element_type),

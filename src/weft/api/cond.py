@@ -52,7 +52,7 @@ def cond(
       pred: a scalar, bool or a number, which is true unless it is zero.
       true_fun, false_fun: functions of the operands; they may close over values.
       operand: one operand, by keyword.
-      linear: taken so that old calls work; nothing depends on it.
+      linear: accepted for old calls, and ignored.
 
     The form of JAX's first years, `cond(pred, true_operand, true_fun, false_operand, false_fun)`,
     gives each function an operand of its own.
@@ -100,7 +100,7 @@ def five_part_cond(
 
 
 def predicate_index(pred: Any) -> Any:
-    """The index, 0 or 1, that a predicate stands for."""
+    """The index, 0 or 1, of the branch that a predicate chooses."""
     if not is_valid_value(pred):
         raise TypeError(
             f"cond: the predicate must be a bool or a number; got {pred!r} of type "
@@ -197,8 +197,8 @@ def unify_varying(
 ) -> tuple[tuple[Jaxpr, ...], list]:
     """Branches whose results vary alike over a mesh, and operands that vary as the index does.
 
-    What devices share is made each one's own before they part: its cotangent is then summed over
-    them when they are together again, and not in a branch that only some of them are in.
+    Values that all devices share are made varying before the branch, so that their cotangents are
+    summed over the devices after it, and not within a branch that only some devices take.
     """
     chosen = typeof(index)
     avals = [typeof(x) for x in operands]
@@ -214,7 +214,7 @@ def unify_varying(
 
 
 def check_branches(op: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
-    """Raise unless the branches return one structure and equal types, weakness apart."""
+    """Raise unless the branches return one structure and equal types, weak types aside."""
     first = bodies[0]
     for body, name in zip(bodies[1:], names[1:], strict=True):
         if body.out_tree != first.out_tree:

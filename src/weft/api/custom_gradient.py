@@ -134,7 +134,7 @@ def linear_call(
     """`fun(residual_args, linear_args)`, linear in the second, with a transpose of its own.
 
     Args:
-      fun: linear in its second argument; its derivatives are as ever.
+      fun: linear in its second argument; its forward derivative is its own.
       fun_transpose: takes the residuals and a cotangent of fun's result, and returns one of
         `linear_args`. Reverse mode uses it; transposed again, it is `fun`.
 

@@ -51,7 +51,7 @@ def custom_linear_solve(
       solve: called with `matvec` and a right-hand side, returns a pytree like b.
       transpose_solve: called with the transpose of `matvec` and a cotangent of x, returns one of b.
         Without it there is no reverse mode, unless `symmetric`.
-      symmetric: whether `matvec` is its own transpose, so that `solve` serves for both.
+      symmetric: whether `matvec` is its own transpose, so that `solve` is used for both.
       has_aux: whether the solvers return a pair (x, aux); aux has no derivative.
 
     Returns:

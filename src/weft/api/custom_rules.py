@@ -1,7 +1,7 @@
-"""`custom_jvp` and `custom_vjp`: functions that bring their own derivative.
+"""`custom_jvp` and `custom_vjp`: functions with derivative rules of their own.
 
 Pytrees, arguments and checks are here; what a transformation does with such a call is
-control/custom.py. The public module is api/custom_gradient.py, with what is built on these two.
+control/custom.py; what is built on these two is in api/custom_gradient.py.
 """
 
 from __future__ import annotations
@@ -536,7 +536,7 @@ class _Call:
         return outs
 
     def output_path(self, i: int) -> str:
-        """Where an output leaf stands, for errors; empty if it stands alone."""
+        """The place of an output leaf, for errors; empty where the output is one array."""
         paths = flatten_with_path(unflatten(self.out_tree, range(self.out_tree.num_leaves)))[0]  # type: ignore
         name = keystr(paths[i][0])
         return f" at output{name}" if name else ""
@@ -558,7 +558,7 @@ class _Call:
         return out
 
     def split_ct(self, ct: Any, tree: PyTreeDef, position: int) -> list[tuple[Any, int]]:
-        """The leaves of a cotangent, with how many they stand for: None stands for zeros."""
+        """The leaves of a cotangent, each with how many it is for; None is for zeros."""
         leaves, given = flatten(ct)
         if given == tree:
             return [(x, 1) for x in leaves]

@@ -1,4 +1,4 @@
-"""`weft.custom_batching`: functions that bring their own batching rule.
+"""`weft.custom_batching`: functions with a batching rule of their own.
 
 Pytrees, arguments and checks are here; what a transformation does with such a call is
 control/mapped.py.

@@ -1,6 +1,6 @@
 """Devices, and moving pytrees of arrays to and from them.
 
-What meshes and shardings are is parallel/'s; how arrays are made and read, xla/array.py's.
+Meshes and shardings are in mesh/; how arrays are made and read is in xla/array.py.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
 
 
 def _is_moved_among_devices(x: Any, sharding: Any) -> bool:
-    """Whether the devices are better left to lay an array out anew among themselves."""
+    """Whether to reshard an array by a program, in which the devices exchange parts."""
     now = x._sharding
     return (
         not (now.is_fully_addressable and sharding._device_assignment[0].platform == "cpu")

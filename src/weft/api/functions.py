@@ -134,7 +134,7 @@ def avals_of(
 ) -> list[ShapedArray]:
     """The types of argument leaves, or an error that names the argument.
 
-    With `structs`, anything with a shape and a dtype stands for an array.
+    With `structs`, anything with a shape and a dtype is taken as an array.
     """
     if structs:
         leaves = [x if is_valid_value(x) else struct_like(x) for x in leaves]

@@ -96,7 +96,9 @@ class ChosenArguments(NamedTuple):
     flat: FlatFun
     leaves: list
     avals: list[ShapedArray]
-    argnums: int | tuple[int, ...]  # an int for one argument, which then stands by itself
+    argnums: (
+        int | tuple[int, ...]
+    )  # an int for one argument, whose derivative is then not in a tuple
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """What has a leaf for each leaf of the arguments, as their pytree."""
@@ -196,7 +198,7 @@ def make_weak_full(x: Any, aval: ShapedArray) -> Any:
 def check_inputs(
     fun: Callable, chosen: ChosenArguments, holomorphic: bool, allow_int: bool
 ) -> None:
-    """Raise where an input has a dtype that cannot be differentiated as asked."""
+    """Raise where an input has a dtype that cannot be differentiated so."""
     op, tree = chosen.flat.op, chosen.flat.in_tree
     for i, a in enumerate(chosen.avals):
         if holomorphic and not dtypes.is_complex(a.dtype):

@@ -159,7 +159,7 @@ def reverse_blocks(chosen: ChosenArguments, holomorphic: bool) -> list[list]:
 
 
 def check_output(op: str, aval: ShapedArray, holomorphic: bool) -> None:
-    """Raise where a result's dtype does not fit the derivative asked for."""
+    """Raise where a result's dtype does not fit `holomorphic`."""
     if holomorphic and not dtypes.is_complex(aval.dtype):
         raise DtypeError(f"{op}: with holomorphic=True results must be complex; got {aval}.")
     if not holomorphic and not dtypes.is_float(aval.dtype):

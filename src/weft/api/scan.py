@@ -153,7 +153,7 @@ def pair_trees(f: Callable, out_tree: PyTreeDef) -> Sequence[PyTreeDef]:
 
 
 def steps_per_turn(unroll: int | bool, length: int) -> int:
-    """How many steps `unroll` asks to write out: True for all, 0 and False for one."""
+    """The number of steps that `unroll` means: all for True, one for 0 and False."""
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     try:
@@ -166,7 +166,7 @@ def steps_per_turn(unroll: int | bool, length: int) -> int:
 
 
 def scan_in_python(f: Callable, carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
-    """The loop step by step, which jit's absence leaves to Python."""
+    """The loop step by step in Python, under disable_jit."""
     carry, ys = as_arrays(carry), []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, index_leaves(xs, i))

@@ -43,8 +43,8 @@ def shard_map(
     """Run a function on every device of a mesh, each on its own part of the arguments.
 
     Within `f` arrays are the parts, and the axes of the mesh are named axes: `lax.psum(x, "data")`
-    and the other collectives are how devices speak to each other. Compiled as one program, also
-    when called outside of `jit`; differentiable and mapped as any function.
+    and the other collectives are how devices exchange values. Compiled as one program, also when
+    called outside of `jit`; differentiated and mapped as any function.
 
     Args:
       f: takes and returns pytrees of arrays. Without it, `shard_map(...)` is a decorator.

@@ -154,7 +154,7 @@ def check_count(name: str, n: Any, least: int) -> int | None:
 
 
 def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int | None) -> Any:
-    """The loop step by step, which jit's absence leaves to Python."""
+    """The loop step by step in Python, under disable_jit."""
     val, steps = as_arrays(val), 0
     while (bound is None or steps < bound) and cond_fun(val):
         val = body_fun(val)
@@ -311,7 +311,7 @@ def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
 
 
 def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:
-    """The loop step by step, which jit's absence leaves to Python."""
+    """The loop step by step in Python, under disable_jit."""
     val = as_arrays(val)
     for i in range(operator.index(lower), operator.index(upper)):
         val = body_fun(as_arrays(i), val)

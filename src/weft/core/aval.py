@@ -1,7 +1,7 @@
 """The types of values: `ShapedArray`, interned, and `typeof`, which gives any value its type.
 
 Equal types are one object, so comparing and hashing them costs nothing and type rules can be looked
-up instead of run. Dtype rules stand in dtypes.py.
+up instead of run. Dtype rules are in dtypes.py.
 """
 
 from __future__ import annotations

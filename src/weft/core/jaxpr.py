@@ -97,7 +97,7 @@ class Eqn:
 class Jaxpr(Program):
     """A program: `constvars` and `invars` in, `outvars` out, `eqns` between.
 
-    One without constvars is closed, and stands as a parameter of primitives that hold programs.
+    One without constvars is closed, and can be a parameter of primitives that hold programs.
     Immutable once made; facts derived from it are kept in `memo` and die with it.
     """
 
@@ -196,7 +196,7 @@ class ClosedJaxpr(Program):
     out_avals = property(lambda self: self.jaxpr.out_avals)
     eqns = property(lambda self: self.jaxpr.eqns)
     effects = property(lambda self: self.jaxpr.effects)
-    literals = property(lambda self: self.consts)  # the name of seed notation
+    literals = property(lambda self: self.consts)  # JAX's older name
 
     def __call__(self, *args: Any) -> list:
         """Apply to values under the current trace; a list of results."""

@@ -67,7 +67,7 @@ class Group:
 
 
 class Note:
-    """A comment at the end of the line it stands in; what holds one is never flat."""
+    """A comment at the end of its line; what holds one is never flat."""
 
     __slots__ = ("text",)
     width = math.inf
@@ -149,7 +149,7 @@ def fresh_names(taken: Collection[str] = ()) -> Iterator[str]:
 
 
 class Scope(dict[Any, str]):
-    """The names of the variables of one program; a variable gets its name when first asked for."""
+    """The names of the variables of one program; a variable gets its name on first use."""
 
     __slots__ = ("fresh",)
 
@@ -251,7 +251,7 @@ class Notation:
         raise NotImplementedError
 
     def document(self, jaxpr: Jaxpr) -> Doc:
-        """A program that stands by itself."""
+        """A program that is not a parameter."""
         return self.program(jaxpr)
 
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
@@ -281,7 +281,7 @@ class Notation:
         return names[atom]
 
     def note(self, eqn: Eqn) -> Doc:
-        """Where the equation was written and in which scopes, as far as that is asked for."""
+        """Where the equation was written and in which scopes, as the options say."""
         place = source_location(eqn.source) if self.source_info else ""
         names = f"[{eqn.source_info.name_stack}]" if self.name_stack else ""
         text = f"{place} {names}".strip()
@@ -520,7 +520,7 @@ def equation_text(jaxpr: Jaxpr, index: int) -> str:
     return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1].strip()}"
 
 
-# Printing stands above the IR, so it is attached here rather than written in jaxpr.py.
+# Printing imports jaxpr.py, so it is attached to the classes here.
 for _cls in (Jaxpr, ClosedJaxpr, Eqn):
     for _name, _method in (("pretty_print", pretty_print), ("__repr__", lambda x: pretty_print(x))):
         setattr(_cls, _name, _method)

@@ -1,7 +1,7 @@
 """Where an equation was written: the user's frames of a traceback, and short texts of them.
 
-Tracebacks are jaxlib's, kept whole and cheap; text is made of one only when somebody looks. Where
-a named scope is open, a `SourceInfo` holds the traceback and the names. `boundary` takes weft's own
+Tracebacks are jaxlib's, cheap to take; text is made of one only when it is shown. Where a named
+scope is open, a `SourceInfo` holds the traceback and the names. `boundary` takes weft's own
 frames out of the traceback of an error on its way to the user.
 """
 
@@ -90,7 +90,7 @@ def nested_source(scope: tuple[str, ...], source: Any) -> Any:
 class own_lines:
     """`with own_lines():` what a rule of the user's writes has lines of its own.
 
-    It stands in the scopes of the equation that the rule is applied to.
+    They are in the scopes of the equation that the rule is applied to.
     """
 
     __slots__ = ("around",)

@@ -104,7 +104,7 @@ class StageTrace(Trace):
         ]
 
     def atom(self, x: Any, op: str = "array") -> Atom:
-        """A value as it stands in the program: its variable, a literal, or a const."""
+        """A value as an operand in the program: its variable, a literal, or a const."""
         if type(x) in _NUMBERS:
             return Literal(x)
         if isinstance(x, np.generic) or (type(x) is np.ndarray and x.ndim == 0):

@@ -1,1 +1,1 @@
-"""Devices of this process, and how arrays lie on them: meshes, specs, shardings."""
+"""Devices of this process, and the parts of arrays they hold: meshes, specs, shardings."""

@@ -88,7 +88,7 @@ def platforms() -> Platforms:
 
 @functools.lru_cache(maxsize=1)
 def make_clients() -> Platforms:
-    """The clients of the process: of the platforms asked for, or of all that there are."""
+    """The clients of the process: of the platforms that the option names, or of all that exist."""
     asked = config.platforms or ""
     names = [n.strip().lower() for n in asked.split(",") if n.strip()]
     clients: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def choose_platforms(names: Sequence[str]) -> list[str]:
 
 
 def make_cpu_client() -> Any:
-    """A client of as many CPU devices as are asked for."""
+    """A client of as many CPU devices as the options say."""
     count = config.num_cpu_devices
     options: dict[str, Any] = {"asynchronous": True}
     if count is not None and count >= 0:
@@ -233,7 +233,7 @@ def platform_of(device: Any) -> str:
     return device.client._raw_platform
 
 
-# asked in each call on another platform than the default one; the clients stay
+# called for each call on another platform than the default one; the clients do not change
 @functools.cache
 def devices_of(platform: str, what: str = "device: the platform") -> tuple:
     """The devices of a platform; where there are none, an error that begins with `what`."""

@@ -41,7 +41,7 @@ __all__ = [
 
 
 class AxisType(enum.Enum):
-    """How values are laid out along a mesh axis.
+    """Who decides how values are split over a mesh axis.
 
     `Auto`: the compiler decides, from the shardings of the inputs. `Explicit`: the same here,
     though in JAX it means that types carry the sharding. `Manual`: the body of a `shard_map`,
@@ -98,7 +98,7 @@ class BaseMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether this is the mesh of no devices, which stands for none."""
+        """Whether this is the mesh of no devices, which means that there is no mesh."""
         return not self.axis_names
 
     @property
@@ -140,7 +140,7 @@ class BaseMesh:
     def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
         """The declaration of the mesh in a program for `devices`, by default its own in order.
 
-        Devices stand in it by their place among those of the program.
+        Devices are numbered by their place among those of the program.
         """
         axes = ", ".join(f"{axis_text(n)}={size}" for n, size in self.shape_tuple)
         own = tuple(self.devices.flat) if devices else ()
@@ -309,7 +309,7 @@ class Mesh(BaseMesh):
 
     @property
     def empty(self) -> bool:
-        """Whether this is the mesh of no devices, which stands for none."""
+        """Whether this is the mesh of no devices, which means that there is no mesh."""
         return not self.devices.size
 
     @property

@@ -206,7 +206,7 @@ def find_cuda_tools() -> str | None:
 
 
 def install_hint(platform: str) -> str:
-    """What to do to have a platform, as the end of an error; empty where nobody knows."""
+    """What to do to have a platform, as the end of an error; empty for unknown platforms."""
     name = "cuda" if platform == "gpu" else platform
     if name in find_plugins() and name == "cuda":
         return " Hint: nvidia-smi shows what GPUs there are; WEFT_PLATFORMS=cpu does without."

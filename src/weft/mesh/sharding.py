@@ -46,7 +46,7 @@ class _ShardingMeta(type):
 
 
 class Sharding(metaclass=_ShardingMeta):
-    """How an array lies on devices: `isinstance(s, Sharding)` holds for every kind.
+    """Which part of an array each device holds: `isinstance(s, Sharding)` is true for every kind.
 
     Not to be called: `NamedSharding(mesh, spec)` and `SingleDeviceSharding(device)` make them.
     """
@@ -283,12 +283,12 @@ def are_equivalent(a: Any, b: Any, ndim: int) -> bool:
 
 
 def mesh_or_devices(sharding: Any) -> Any:
-    """The devices of a sharding in order, or the mesh that stands for them."""
+    """The devices of a sharding in order, or the mesh where it has none."""
     mesh = getattr(sharding, "mesh", None)
     return mesh if isinstance(mesh, AbstractMesh) else sharding._device_assignment
 
 
-# asked for each array that is read or made
+# called for each array that is read or made
 @functools.lru_cache(maxsize=4096)
 def indices(sharding: _MultiDeviceSharding, shape: tuple[int, ...]) -> tuple[Index, ...]:
     """For each device of a sharding, in order, the part of an array of this shape it holds."""
@@ -306,7 +306,7 @@ def indices(sharding: _MultiDeviceSharding, shape: tuple[int, ...]) -> tuple[Ind
 def check_divisible(op: str, sharding: Any, shape: Sequence[int], what: str = "") -> None:
     """Raise where an axis does not fall into equal parts over the devices, or there are too few.
 
-    `op` and `what` begin the error: who asks, and which value it is for.
+    `op` and `what` begin the error: the operation, and the value that is checked.
     """
     if len(getattr(sharding, "spec", ())) > len(shape):
         raise rank_error(op, sharding.spec, len(shape), what)
@@ -341,7 +341,7 @@ def rank_error(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> Shape
 
 
 class NamedSharding(_MultiDeviceSharding):
-    """An array laid over a mesh: `spec` says which mesh axes each array axis is split over.
+    """An array over a mesh: `spec` says which mesh axes each array axis is split over.
 
     >>> from weft.mesh.mesh import make_mesh
     >>> mesh = make_mesh((1,), ("x",))
@@ -537,7 +537,7 @@ def tiles_of_spec(mesh: Any, spec: PartitionSpec, ndim: int) -> Tiles:
     return tuple(counts), np.array(places, int).reshape(ndim, total).T
 
 
-# asked for each transfer and call; the keys live as long as the shardings, which are kept
+# called for each transfer and call; the keys live as long as the shardings, which are kept
 @functools.cache
 def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
     """What a sharding over a mesh is to the engine, which numbers devices by place in the mesh."""
@@ -667,7 +667,7 @@ def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
     return NamedSharding(where, spec)
 
 
-# asked for each result of each program, which have few shardings among them
+# called for each result of each program; few shardings occur
 @functools.lru_cache(maxsize=4096)
 def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
     """The spec that splits arrays of rank `ndim` over a mesh as the engine says, if one does."""

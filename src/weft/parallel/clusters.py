@@ -1,4 +1,4 @@
-"""What starts processes and how it tells them who they are: Slurm, MPI, Kubernetes, TPU pods.
+"""The place of this process among others, as Slurm, MPI, Kubernetes or a TPU pod sets it.
 
 Each detector reads the environment alone. What is done with the answer is distributed.py's.
 """
@@ -106,7 +106,7 @@ def open_mpi(environ: Environment) -> Place | None:
 
 
 def pmi(environ: Environment) -> Place | None:
-    """Processes started by MPICH's mpiexec or its kin; the coordinator's address is to be given."""
+    """Processes started by MPICH's mpiexec; the coordinator's address must be given."""
     size, rank = read_number(environ, "PMI_SIZE"), read_number(environ, "PMI_RANK")
     if size is None or rank is None:
         return None

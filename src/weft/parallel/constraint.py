@@ -1,4 +1,4 @@
-"""`sharding_constraint`: how a value inside a program is to lie on a mesh.
+"""`sharding_constraint`: the sharding that a value inside a program is to have.
 
 Pytrees and specs without a mesh are api/shard_map.py's.
 """
@@ -17,7 +17,7 @@ from weft.xla.eager import kernel_of
 
 
 class ShardingConstraint(LinearPrimitive):
-    """out = x, laid over a mesh as `sharding` says. Source: Shardy, sharding_constraint."""
+    """out = x, with the sharding `sharding`. Source: Shardy, sharding_constraint."""
 
     name = "sharding_constraint"
     elements = "placed"
@@ -52,7 +52,7 @@ sharding_constraint_p = ShardingConstraint()
 
 
 def constrain_values(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
-    """Values laid so, None leaving one as it lies; no shardings leave all."""
+    """Values with these shardings; None leaves a value as it is, and () all of them."""
     if not shardings:
         return xs
     return [

@@ -42,7 +42,7 @@ class Member:
         self.size = size
         self.leave_timeout = leave
         self.watch = watch
-        self.preemption: Any = None  # made where somebody asks
+        self.preemption: Any = None  # made on first use
 
 
 _member: list[Member] = []
@@ -152,7 +152,7 @@ def shutdown() -> None:
         set_process_group(None)
         atexit.unregister(leave_at_exit)
         if member.serving is not None and not member.watch.gone:
-            with contextlib.suppress(OSError):  # it ended, which is what it is asked for
+            with contextlib.suppress(OSError):  # it has ended already
                 member.serving.stdin.write(b"done\n")
                 member.serving.stdin.close()
 

@@ -1,4 +1,4 @@
-"""`inspect_sharding`: tells a Python function how a value inside a program lies on devices.
+"""`inspect_sharding`: calls a Python function with the sharding of a value inside a program.
 
 What users call is debug/layout.py's.
 """
@@ -18,7 +18,7 @@ from weft.xla.array import ArrayImpl
 
 
 class InspectEffect(Effect):
-    """Telling Python how a value lies."""
+    """A call with the sharding of a value."""
 
     name = "InspectSharding"
 

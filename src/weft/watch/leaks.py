@@ -161,7 +161,7 @@ def describe_cell(cell: types.CellType) -> tuple[str, bool]:
 
 
 def index_of(xs: Any, x: Any) -> int:
-    """Where a value itself, not an equal one, stands in a sequence."""
+    """The index of a value itself, not of an equal one, in a sequence."""
     return next((i for i, y in enumerate(xs) if y is x), 0)
 
 

@@ -71,7 +71,7 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
 
 
 def move_array(x: Any, sharding: Any) -> Any:
-    """An array bound to the place that `sharding` names; the same buffer where it lies there."""
+    """An array committed to `sharding`; the same buffer where it is on that device."""
     if not type(x._sharding) is type(sharding) is SingleDeviceSharding:
         return reshard_array(x, sharding)
     if x._sharding != sharding:
@@ -203,7 +203,7 @@ class _ArrayMeta(type):
 class Array(HasAval, metaclass=_ArrayMeta):
     """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
 
-    Not to be called: arrays come from `jnp.array` and its kin.
+    Not to be called: arrays come from `jnp.array` and such functions.
     """
 
     __array_priority__ = 100  # NumPy arrays leave binary operators to us

@@ -51,7 +51,7 @@ def cache_key(text: str | bytes, *parts: str | bytes) -> str:
 
 @functools.cache
 def fingerprint() -> str:
-    """Return what an executable depends on beside its program: jaxlib, machine, environment.
+    """Return what an executable depends on besides its program: jaxlib, machine, environment.
 
     Code for one CPU crashes on another, and XLA splits loops for as many CPUs as it finds.
     """

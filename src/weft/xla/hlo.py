@@ -38,7 +38,7 @@ class Value:
 
 
 class Line:
-    """A line of text but for the names in it: what stands before and after the operands' names."""
+    """A line of text but for the names in it: the text before and after the operands' names."""
 
     __slots__ = ("after", "before", "out_avals")
 
@@ -49,7 +49,7 @@ class Line:
 
 
 class PlaceholderMesh(str):
-    """A mesh that stands for no devices of its own: its declaration is this text."""
+    """A mesh that no `Mesh` is for: the text of its declaration."""
 
     def sdy(self, symbol: str, devices: Sequence[Any]) -> str:
         return f"sdy.mesh {symbol} = {self}"
@@ -82,7 +82,7 @@ class Builder:
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.token: Any = None  # a Value of type TOKEN, in programs that call any
-        self.path = ""  # what stands before the names of operations in the region being written
+        self.path = ""  # the prefix of the names of operations in the region being written
         self.scoped = False  # whether a named scope is around that region
 
     def value(self, aval: ShapedArray) -> Value:
@@ -174,7 +174,7 @@ class Builder:
         return [out]
 
     def scalar_block(self, name: str, aval: ShapedArray) -> Callable[[], None]:
-        """A region that applies one operation to two scalars; the same text wherever it stands."""
+        """A region that applies one operation to two scalars; the same text in every place."""
         t = aval.hlo
         text = (
             f'^bb0(%a: {t}, %b: {t}):\n%c = "stablehlo.{name}"(%a, %b) : ({t}, {t}) -> ({t})\n'
@@ -205,7 +205,7 @@ class Builder:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]  # a scalar, which can be part of a key
         splat = not isinstance(value, np.ndarray)
-        # zeros are told apart by their text: 0.0 equals -0.0
+        # zeros differ by their text: 0.0 equals -0.0
         text = (
             None if splat and value else (scalar_text if splat else array_text)(value, aval.dtype)
         )
@@ -368,7 +368,7 @@ class Builder:
         return self.meshes[mesh]
 
     def placed(self, sharding: Any, ndim: int) -> str:
-        """The attribute which says that a value of this rank lies so; empty where it is None."""
+        """The attribute with the sharding of a value of this rank; empty where it is None."""
         if sharding is None:
             return ""
         return f"sdy.sharding = #sdy.sharding{sharding.sdy(ndim, self.named(sharding.mesh))}"

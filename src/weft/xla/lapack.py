@@ -1,7 +1,7 @@
 """Calls of LAPACK's routines: of jaxlib's kernels on CPU, of cuSOLVER's on a GPU.
 
 Those for CPU are registered here, on first use; those of a GPU come with its plugin (plugins.py).
-Which routine computes what, and what to do where one fails, is said by the primitives that call.
+The primitives choose the routines, and say what happens where one fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.core.aval import ShapedArray
 from weft.mesh.plugins import GPUS
 from weft.xla.hlo import Builder, Value
 
-# The letter by which LAPACK tells the routines for a dtype apart.
+# The letter in the names of LAPACK's routines for a dtype.
 LETTERS = dict(zip(("float32", "float64", "complex64", "complex128"), "sdcz", strict=True))
 
 # What the complex routines are called whose real ones have another name.
@@ -66,7 +66,7 @@ def call_lapack(
 ) -> list[Value]:
     """Call the kernel `name`, which loops over the first `batch` axes of each value.
 
-    Matrices are passed column by column; as they lie row by row, the transpose of a matrix is what
+    Matrices are passed column by column; as arrays are stored row by row, the transpose of a matrix
     costs nothing to pass. `aliases` says which result may take the buffer of which operand.
     """
     if hlo.platform in GPUS:

@@ -1,4 +1,4 @@
-"""`Layout` and `Format`: in what order the elements of an array lie in memory, and where it is.
+"""`Layout` and `Format`: the order of an array's elements in memory, and its sharding.
 
 What layout to use is the engine's choice; here it is read.
 """
@@ -13,8 +13,8 @@ from weft.util import Record
 class Layout(Record):
     """The order of an array's axes in memory, the one with the largest strides first.
 
-    `tiling` lists the shapes of the tiles that elements lie in, from the outermost; numbers of less
-    than a byte may be packed: then `sub_byte_element_size_in_bits` is not 0.
+    `tiling` lists the shapes of tiles in memory, from the outermost. Numbers of less than a byte may
+    be packed: then `sub_byte_element_size_in_bits` is not 0.
     """
 
     __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
@@ -31,7 +31,7 @@ class Layout(Record):
 
     @classmethod
     def from_pjrt_layout(cls, layout: Any) -> Layout:
-        """The layout that the engine's object stands for."""
+        """The layout that the engine's object describes."""
         found = layout._xla_layout()
         tiling = tuple(tuple(tile) for tile in found.tiling())
         return cls(tuple(reversed(found.minor_to_major())), tiling, found.element_size_in_bits())

@@ -22,7 +22,7 @@ from weft.xla.placement import Placement
 def lower_jaxpr(
     hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], consts: Sequence[Any] = ()
 ) -> list[Value]:
-    """Write the equations of a jaxpr in the place where `hlo` stands."""
+    """Write the equations of a jaxpr where `hlo` is writing."""
     env = dict(zip(jaxpr.invars, args, strict=True))
     constant = hlo.constant
     for var, const in zip(jaxpr.constvars, consts, strict=True):
@@ -102,7 +102,7 @@ class Module(NamedTuple):
     """A program as text, and the Python functions that it calls by their index.
 
     If it calls any, its first parameter is the number of the run. `parameters` and `results`, over
-    a mesh, are how those lie that the text says it of, None for the others.
+    a mesh, are the shardings that the text names, None for the others.
     """
 
     text: str
@@ -160,7 +160,7 @@ def alias_attributes(
 ) -> list[str]:
     """Argument attributes that let each donated parameter's buffer hold a result of its type.
 
-    Over a mesh it must be known of both how they lie; else the engine finds the result.
+    Over a mesh the shardings of both must be known; else the engine finds the result.
     """
     free = list(range(len(jaxpr.outvars)))
     if parameters or results:

@@ -1,4 +1,4 @@
-"""Arrays whose parts lie on several devices: made of parts, read whole, laid out another way.
+"""Arrays over several devices: made of parts, read whole, resharded.
 
 How an array is made and read where one device holds it is array.py's, whose members call this; what
 part a device holds is a sharding's to say (mesh/sharding.py).
@@ -22,7 +22,7 @@ Bounds = tuple[tuple[int, int], ...]
 
 
 class Shard:
-    """The part of an array that lies on one device; `index` is where it stands in the whole.
+    """The part of an array that one device holds; `index` is its place in the whole.
 
     `replica_id` counts the devices that hold the same part; `data` is None on another process.
     """
@@ -181,7 +181,7 @@ def make_from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) 
 
 
 def reshard_array(x: Any, sharding: Any) -> Any:
-    """An array laid out as `sharding` says; devices that hold their part already keep it."""
+    """An array with another sharding; devices that hold their part already keep it."""
     source, aval = x._sharding, x.aval
     if source.is_equivalent_to(sharding, aval.ndim):
         if source.num_devices == 1:
