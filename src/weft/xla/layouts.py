@@ -13,7 +13,7 @@ from weft.util import Record
 class Layout(Record):
     """The order of an array's axes in memory, the one with the largest strides first.
 
-    `tiling` lists the shapes of tiles in memory, from the outermost. Numbers of less than a byte may
+    `tiling` lists the shapes of tiles in memory, the outermost first. Numbers under a byte may
     be packed: then `sub_byte_element_size_in_bits` is not 0.
     """
 
