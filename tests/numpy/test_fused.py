@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.errors import ConcretizationTypeError, DtypeError
-from weft.numpy import fused as module
 from weft.numpy.fused import NotForKernel, fused, kernel_for
 
 X = np.arange(3, dtype=np.float32)
@@ -103,22 +101,6 @@ def test_an_error_of_the_function_is_seen_and_the_function_called_once(error):
     with pytest.raises(error, match="inside"):
         fails(X)
     assert len(calls) == 1
-
-
-@pytest.mark.parametrize("call", [jnp.add, jnp.mean, lambda x, *_: x + x, lambda x, *_: jnp.sin(x)])
-def test_an_error_of_the_engine_is_seen_and_nothing_runs_again(call, monkeypatch):
-    """In compiling or running: of ufuncs, fused functions and operators."""
-    tries = []
-
-    def run(*args, **kwargs):
-        tries.append(args)
-        raise weft.errors.JaxRuntimeError("INTERNAL: no machine")
-
-    monkeypatch.setattr(module, "run_program", run)
-    x = weft.device_put(np.ones((3, 7, len(str(call))), np.float32))  # of no type seen before
-    with pytest.raises(weft.errors.JaxRuntimeError, match="no machine"):
-        call(x, x) if call is jnp.add else call(x)
-    assert len(tries) == 1
 
 
 def test_a_static_argument_with_a_broken_hash_is_not_hidden():

@@ -54,7 +54,6 @@ class JitFunction:
         *,
         op: str = "jit",
         asked: Any = None,
-        device: Any = None,
         inline: bool = False,
     ):
         """`op` names it in errors; `asked` says how arguments and results are to lie."""
@@ -64,7 +63,6 @@ class JitFunction:
         self.donate = donate
         self.op = op
         self.asked = asked
-        self.device = device
         self.inline = inline
         self.programs = programs_of(fun)
 
@@ -81,11 +79,9 @@ class JitFunction:
             return program.result(constrain_values(outs, spec.out_shardings)), None, False
         if spec.in_shardings:
             self.asked.check_bound(leaves, spec.in_shardings)
-        placement = program.place(leaves, self.device)
-        outs, run = run_program(jaxpr, consts, leaves, spec, placement, program.argument_names)
-        if program.hidden or program.hidden_results:  # the engine lacks their type
-            run = None
-        fast = run and run.fastpath(program.out_tree, len(leaves))
+        hides = program.hidden or program.hidden_results  # whose type the engine lacks
+        tree = None if hides else program.out_tree
+        outs, fast = run_program(jaxpr, consts, leaves, spec, tree, names=program.argument_names)
         return program.result(outs), fast, False
 
     def find_program(
@@ -110,8 +106,8 @@ class JitFunction:
                 earlier = [k for k in list(self.programs) if type(k) is Call]
                 explain_call(self.fun, fun, key, earlier, program is not None)
             program = stage_program(fun, in_tree, avals, donated, self.spec, self.op, self.asked)
-            traced = any(isinstance(c, Tracer) for c in program.consts)
-            if not (traced and config.check_tracer_leaks):
+            checked = config.check_tracer_leaks
+            if not (checked and any(isinstance(c, Tracer) for c in program.consts)):
                 self.programs.add(key, program)
         return program, program.select_visible(leaves)
 
@@ -123,7 +119,7 @@ class JitFunction:
         program, leaves = self.find_program(args, kwargs, structs=True)
         if config.debug_key_reuse:
             check_keys(program.jaxpr)
-        return Traced(program, program.place(leaves, self.device))
+        return Traced(program, program.place(leaves))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Stage and write StableHLO at the types of these arguments."""
@@ -137,7 +133,7 @@ class JitFunction:
         """The C++ callable of the function, with these attributes."""
         fun, static = self.fun, self.static
         # jits of one function with equal options share their executables, also on the C++ path
-        key = (static, self.donate, self.spec, self.asked, self.device, self.inline)
+        key = (static, self.donate, self.spec, self.asked, self.inline)
         call = compiled_call(self.spec.name, self.miss, fun, *static, key)
         forget = call._clear_cache
         if any(self.donate):
@@ -223,11 +219,9 @@ def jit(
     if both:
         raise ValueError(f"jit: an argument must not be both static and donated; got {both}.")
     settings = tuple(sorted((compiler_options or {}).items()))
-    spec = JitSpec(fun_name(fun), keep_unused=keep_unused, compiler_options=settings)
+    spec = JitSpec(fun_name(fun), keep_unused=keep_unused, compiler_options=settings, device=device)
     asked = ask_shardings("jit", in_shardings, out_shardings)
-    return JitFunction(
-        fun, spec, static, donate, asked=asked, device=device, inline=inline
-    ).make_callable()
+    return JitFunction(fun, spec, static, donate, asked=asked, inline=inline).make_callable()
 
 
 def clear_caches() -> None:

@@ -25,7 +25,7 @@ from weft.watch import events
 from weft.watch.leaks import stage_function
 from weft.xla.array import put
 from weft.xla.building import JitSpec
-from weft.xla.placement import Placement, on_device
+from weft.xla.placement import Placement
 from weft.xla.run import place_program
 
 logger = Logger("weft.trace")
@@ -125,10 +125,8 @@ class Program(NamedTuple):
         """Where each argument that the jaxpr takes comes from, for errors."""
         return self.select_visible(argument_origins(self.fun, self.in_tree))
 
-    def place(self, leaves: Sequence[Any], device: Any = None) -> Placement:
-        """Where to run on the arguments that the jaxpr takes; `device`: where the user says."""
-        if device is not None:
-            return on_device(device, True)
+    def place(self, leaves: Sequence[Any]) -> Placement:
+        """Where to run on the arguments that the jaxpr takes."""
         return place_program(self.jaxpr, self.consts, leaves, self.spec)
 
     def result(self, outs: Sequence[Any]) -> Any:

@@ -18,6 +18,7 @@ from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.pytrees import flatten, unflatten
 from weft.util import Record, insert_at
+from weft.watch.observer import find_observer
 from weft.xla.building import LoweredProgram, lower_program
 from weft.xla.compile import Executable
 from weft.xla.hlo import strip_locations
@@ -184,12 +185,17 @@ class Compiled(_Stage):
                     f"for; got {got} where argument {i} was {want}. Hint: call the jitted "
                     "function, which compiles for each new type."
                 )
-        leaves, placement, names = (
-            program.select_visible(leaves),
-            self._placement,
-            program.argument_names,
+        leaves = program.select_visible(leaves)
+        if find_observer() is None:
+            return program.result(self._run(*leaves))
+        outs, _ = run_program(
+            program.jaxpr,
+            program.consts,
+            leaves,
+            program.spec,
+            placement=self._placement,
+            names=program.argument_names,
         )
-        outs, _ = run_program(program.jaxpr, program.consts, leaves, program.spec, placement, names)
         return program.result(outs)
 
     call = __call__

@@ -64,8 +64,7 @@ def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable
             except (DtypeError, TracerError) as error:
                 raise NotForKernel(str(error)) from error
         jaxpr, consts, out_tree = program
-        outs, run = run_program(jaxpr, consts, leaves, spec, inner=False)
-        fast = run and run.fastpath(out_tree, len(leaves))
+        outs, fast = run_program(jaxpr, consts, leaves, spec, out_tree, inner=False)
         if fast is None:
             kept[key] = program
         return unflatten(out_tree, outs), fast, False

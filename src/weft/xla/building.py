@@ -31,6 +31,7 @@ class JitSpec(NamedTuple):
     compiler_options: tuple = ()
     in_shardings: tuple = ()  # of the arguments, None where it follows from them; () for all
     out_shardings: tuple = ()  # of the results, likewise
+    device: Any = None  # where to run, instead of where the arguments are
 
 
 class LoweredProgram(NamedTuple):
@@ -86,7 +87,7 @@ def lower_program(
     """
     start = time.perf_counter()
     jaxpr = run_passes(jaxpr)
-    used = used_inputs(jaxpr)
+    used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)
     written, passed, taken = {}, [], []  # variables: of consts in the text, and of parameters
     for var, const, is_used in zip(jaxpr.invars, consts, used, strict=False):
@@ -95,7 +96,7 @@ def lower_program(
             taken.append(var)
         elif is_used:
             written[var] = const
-    kept = [True] * (len(used) - n) if spec.keep_unused else list(used[n:])
+    kept = list(used[n:])
     if n or not all(kept):
         taken += [v for v, k in zip(jaxpr.invars[n:], kept, strict=True) if k]
         jaxpr = jaxpr.replace(constvars=written, invars=taken)

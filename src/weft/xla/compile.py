@@ -58,7 +58,7 @@ def compile_text(
     """
     start = time.perf_counter()
     options = compile_options(placement, settings, *chosen)
-    loaded, how = found_or_compiled(text, placement.devices, options, host_calls)
+    loaded, how = load_or_compile(text, placement.devices, options, host_calls)
     seconds = time.perf_counter() - start
     name = module_name(text)
     events.record_work(events.COMPILE, seconds, fun_name=f"jit({name})")
@@ -90,7 +90,7 @@ def compile_options(
     return options
 
 
-def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
+def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
     """The loaded executable, and how it was had."""
     listed = device_list(*devices)
     entries = [[make_entry(i) for i in range(host_calls)]] if host_calls else []
@@ -99,7 +99,7 @@ def found_or_compiled(text: str, devices: tuple, options: Any, host_calls: int) 
     events.record_event(events.CACHE_REQUEST)
     start = time.perf_counter()
     disk = disk_cache(config.compilation_cache_dir)
-    places = f"{machine_of(devices[0])} {' '.join([str(d.id) for d in devices])}"
+    places = f"{describe_machine(devices[0])} {' '.join([str(d.id) for d in devices])}"
     key = cache_key(text, options.SerializeAsString(), fingerprint(), places)
     blob = disk.get(key)
     if blob is not None:
@@ -140,21 +140,21 @@ def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, str], ...]]:
         tools = find_cuda_tools() if platform == "cuda" else None
         return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
     name, value = SMALL_LOOP
-    given = proto_field(1, name.encode()) + proto_field(2, value.encode())
+    given = write_field(1, name.encode()) + write_field(2, value.encode())
     for number in (500, 3, 3):
-        given = proto_field(number, given)
+        given = write_field(number, given)
     return engines + given, ()  # what is repeated is merged
 
 
 @functools.cache
-def machine_of(device: Any) -> str:
+def describe_machine(device: Any) -> str:
     """The kind of a device, and the version of what compiles for it where jaxlib does not."""
     if device.platform == "cpu":
         return "cpu"
     return f"{platform_of(device)} {device.device_kind} {device.client.platform_version}"
 
 
-def proto_field(number: int, payload: bytes) -> bytes:
+def write_field(number: int, payload: bytes) -> bytes:
     """A field of a protocol buffer that holds bytes; number and length below 2**14."""
     tag, size = ((x & 127 | 128, x >> 7) for x in (number << 3 | 2, len(payload)))
     return bytes([*tag, *size]) + payload

@@ -53,7 +53,7 @@ def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
 
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     """The C++ callable that applies `prim` with these parameters to concrete values."""
-    spec = JitSpec(prim.name)
+    spec = JitSpec(prim.name, keep_unused=True)  # as each argument is used
     kept: dict[tuple, Jaxpr] = {}  # by types, programs that C++ cannot run
 
     def miss(*args: Any) -> tuple:
@@ -61,8 +61,7 @@ def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
         jaxpr = kept.get(avals)
         if jaxpr is None:
             jaxpr = eqn_jaxpr(prim, params, avals)
-        outs, run = run_program(jaxpr, (), args, spec)
-        fast = run and run.fastpath(list_tree(len(outs)), len(args))
+        outs, fast = run_program(jaxpr, (), args, spec, list_tree(len(jaxpr.outvars)))
         if fast is None:
             kept[avals] = jaxpr
         return outs, fast, False

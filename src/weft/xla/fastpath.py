@@ -42,11 +42,12 @@ def compiled_call(
                 given = tuple([x for i, x in enumerate(args) if i not in static])
                 named = {k: x for k, x in kwargs.items() if k not in static_argnames}
             leaves, tree = flatten((given, named))
-            if any(isinstance(x, HOST) for x in leaves):
-                given, named = unflatten(tree, [copy_writable(x) for x in leaves])
-                rest = iter(given)
-                every = [args[i] if i in static else next(rest) for i in range(len(args))]
-                return on_copies(*every, **{**kwargs, **named}), None, False
+            for x in leaves:
+                if isinstance(x, HOST):
+                    given, named = unflatten(tree, [copy_writable(x) for x in leaves])
+                    rest = iter(given)
+                    every = [args[i] if i in static else next(rest) for i in range(len(args))]
+                    return on_copies(*every, **{**kwargs, **named}), None, False
         return miss(*args, **kwargs)
 
     def clear() -> None:

@@ -55,7 +55,7 @@ def placement_of(args: Sequence[Any], over: Sequence[Any] = ()) -> Placement:
     for s in named:
         if s is not first and s._device_assignment != devices:
             value = next((typeof(x) for x, k in zip(args, kinds, strict=True) if k is s), "a value")
-            raise apart(value, s, first)
+            raise placement_error(value, s, first)
     if wide is None:
         return Placement(devices, True, first)
     arguments = [s if hasattr(s, "mesh") else None for s in kinds]
@@ -83,16 +83,17 @@ def wide_sharding(x: Any) -> Any:
     return sharding if hasattr(sharding, "mesh") else None
 
 
-def listed(sharding: Any) -> str:
+def device_names(sharding: Any) -> str:
     """The devices of a sharding, for errors."""
     names = [repr(d) for d in sharding._device_assignment]
     return names[0] if len(names) == 1 else f"{len(names)} devices ({', '.join(names)})"
 
 
-def apart(value: Any, one: Any, other: Any) -> ValueError:
+def placement_error(value: Any, one: Any, other: Any) -> ValueError:
     """The error for values that lie on different devices."""
     target = "NamedSharding(mesh, P())" if hasattr(other, "mesh") else "y.sharding"
     return ValueError(
-        f"array: operands must be on one device, or over one mesh; got {value} on {listed(one)} "
-        f"where another is on {listed(other)}. Hint: weft.device_put(x, {target})."
+        f"array: operands must be on one device, or over one mesh; got {value} on "
+        f"{device_names(one)} where another is on {device_names(other)}. "
+        f"Hint: weft.device_put(x, {target})."
     )

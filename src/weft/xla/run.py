@@ -18,8 +18,8 @@ from weft.errors import UnexpectedTracerError
 from weft.watch.observer import find_observer
 from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec, LoweredProgram, lower_program
-from weft.xla.compile import Executable
-from weft.xla.placement import Placement, placement_of, shardings_in, wide_sharding
+from weft.xla.compile import Executable, FastPath
+from weft.xla.placement import Placement, on_device, placement_of, shardings_in, wide_sharding
 
 
 def run_program(
@@ -27,15 +27,21 @@ def run_program(
     consts: Sequence[Any],
     args: Sequence[Any],
     spec: JitSpec,
+    out_tree: Any = None,
+    *,
     placement: Placement | None = None,
     names: Callable[[], Sequence[str]] = tuple,
     inner: bool = True,
-) -> tuple[list, Executable | None]:
-    """The results of a closed jaxpr that takes `consts` and then `args`, and what computed them.
+) -> tuple[list, FastPath | None]:
+    """The results of a closed jaxpr that takes `consts` and then `args`, and how C++ may run it.
 
-    By default it runs where its operands are. While an option such as `debug_nans` has results
-    looked at, the executable is None: each call is to come here. `names` gives those of the
-    arguments, for errors; where not `inner`, the lines of equations are not the user's.
+    Args:
+      out_tree: the structure of the results of a C++ callable that may call the executable itself
+        from now on. None is what it is given while an option such as `debug_nans` has results
+        looked at.
+      placement: where to run, by default where the operands are.
+      names: gives the names of the arguments, for errors.
+      inner: whether the lines of equations are the user's; else they are weft's.
     """
     for x in (*consts, *args):
         if isinstance(x, Tracer):
@@ -45,7 +51,8 @@ def run_program(
     observer = find_observer()
     if observer is None:
         run = find_executable(jaxpr, consts, spec, placement)
-        return run(*args), run
+        outs = run(*args)
+        return outs, None if out_tree is None else run.fastpath(out_tree, len(args))
     # what is given away cannot be looked at again
     run = find_executable(jaxpr, consts, spec._replace(donated=()), placement)
     call = lambda: run(*args)
@@ -76,6 +83,8 @@ def place_program(
     jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], spec: JitSpec
 ) -> Placement:
     """Where to run a program: where its operands are bound to and its shardings say."""
+    if spec.device is not None:
+        return on_device(spec.device, True)
     named = shardings_in(jaxpr)
     if not consts and not spec.in_shardings and not spec.out_shardings:
         return placement_of(args, named)
