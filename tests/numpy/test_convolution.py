@@ -100,3 +100,10 @@ def test_kaiser(beta):
         total = lambda b: jnp.sum(jnp.kaiser(7, b))
         slope = (total(beta + 1e-6) - total(beta - 1e-6)) / 2e-6
         np.testing.assert_allclose(grad(total)(beta), slope, atol=1e-7)
+
+
+def test_derivatives_of_i0_at_zero():
+    slope = grad(jnp.i0)
+    assert slope(0.0) == slope(-0.0) == 0
+    np.testing.assert_allclose(grad(slope)(0.0), 0.5)
+    np.testing.assert_allclose(slope(-1.0), -0.5651591, rtol=1e-5)

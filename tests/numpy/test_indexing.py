@@ -6,10 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft.errors import (
-    IndexingError,
-    NonConcreteBooleanIndexError,
     ShapeError,
-    TracerIntegerConversionError,
 )
 from weft.numpy import indexing
 
@@ -186,88 +183,6 @@ def test_loops_over_numbers_share_one_program(monkeypatch):
     assert len(made) == 3
 
 
-@pytest.mark.parametrize(
-    ("index", "place"),
-    [(8, 8), (-9, -9), (np.int64(9), 9), ((3, 1), 3)],
-)
-def test_known_places_out_of_bounds(index, place):
-    x = jnp.zeros(8) if not isinstance(index, tuple) else jnp.zeros((3, 4))
-    size = x.shape[0]
-    text = rf"x\[...\]: index must be in \[-{size}, {size}\) on axis 0 of .*; got {place}. Hint: "
-    for attempt in (
-        lambda: x[index],
-        lambda: weft.jit(lambda v: v[index])(x),
-        lambda: x.at[index].set(1.0),
-        lambda: x.at[index].get(),
-    ):
-        with pytest.raises(IndexingError, match=text):
-            attempt()
-
-
-def test_known_arrays_out_of_bounds():
-    x = jnp.zeros((4, 8))
-    for index in (jnp.array([0, 8]), np.array([-9, 0]), jnp.int32(8)):
-        with pytest.raises(IndexError, match=r"index must be in \[-8, 8\) on axis 1 of f32\[4,8\]"):
-            x[:, index]
-    with pytest.raises(IndexError, match="got 9"):
-        jnp.take(jnp.zeros(4), jnp.array([9]))
-    with pytest.raises(IndexError, match="got 9"):
-        jnp.take_along_axis(jnp.zeros(4), jnp.array([9]), 0)
-    with pytest.raises(IndexError):
-        jnp.zeros(0)[0]
-
-
-def test_slices_are_cut_off_as_in_python():
-    x = jnp.arange(4)
-    assert x[2:100].tolist() == [2, 3]
-    assert x[-100:1].tolist() == [0]
-
-
-def test_the_option_restores_clamping():
-    x = jnp.arange(4.0)
-    with weft.config.scope(check_bounds=False):
-        assert float(x[9]) == 3
-        assert float(x[-9]) == 0
-        assert x[jnp.array([9, -9])].tolist() == [3, 0]
-        assert x.at[9].set(7.0).tolist() == [0, 1, 2, 3]
-        assert np.isnan(jnp.take(x, 9))
-    with pytest.raises(IndexError):
-        x[9]
-
-
-@pytest.mark.parametrize(
-    ("index", "error", "text"),
-    [
-        ([1, 2], TypeError, r"an index must not be a list; got \[1, 2\]. Hint: x\[jnp.array"),
-        (1.5, TypeError, "an index must be an integer, a slice, .*; got 1.5 of type float"),
-        ("a", TypeError, "got 'a' of type str"),
-        (np.array([1.0]), TypeError, "an index must be of integers or bools; got f32"),
-        ((0, 0), IndexError, "at most one index for each axis; got 2 for f32"),
-        ((..., ...), IndexError, "at most one `...`"),
-        (slice(0, 2, 0), ValueError, "the step must not be zero"),
-        (slice("a", None), TypeError, "bounds must be integers; got 'a'"),
-        (slice(1.0, None), TypeError, "bounds must be integers; got 1.0"),
-        (np.zeros(3, bool), IndexError, r"the shape of the axes it indexes, \(8,\); got bool\[3\]"),
-    ],
-)
-def test_bad_indices(index, error, text):
-    with pytest.raises(error, match=text):
-        jnp.arange(8.0)[index]
-
-
-def test_arrays_that_do_not_broadcast():
-    with pytest.raises(IndexError, match="must broadcast together"):
-        jnp.zeros((4, 4))[jnp.array([0, 1]), jnp.array([0, 1, 2])]
-
-
-def test_tracers_as_bounds_and_masks():
-    x = jnp.arange(8.0)
-    with pytest.raises(TracerIntegerConversionError, match="Hint: lax.dynamic_slice"):
-        weft.jit(lambda v, i: v[i : i + 2])(x, 1)
-    with pytest.raises(NonConcreteBooleanIndexError, match="Hint: jnp.where"):
-        weft.jit(lambda v: v[v > 3])(x)
-
-
 def test_masks_of_concrete_values_under_grad():
     x = jnp.arange(4.0)
     assert weft.grad(lambda v: (v[v > 1] ** 2).sum())(x).tolist() == [0, 0, 4, 6]
@@ -348,28 +263,6 @@ def test_choose():
         same(got, np.choose(np.asarray(wild), choices, mode=mode))
     with pytest.raises(IndexError, match=r"indices must be in \[0, 2\)"):
         jnp.choose(wild, [1, 2])
-
-
-def test_index_tricks():
-    i, j = jnp.array([0, 2]), jnp.array([1, 3])
-    for got, want in zip(jnp.ix_(i, j), np.ix_([0, 2], [1, 3]), strict=True):
-        np.testing.assert_array_equal(got, want)
-    flat = np.array([0, 13, 23, 5])
-    for got, want in zip(
-        jnp.unravel_index(jnp.asarray(flat), (2, 3, 4)),
-        np.unravel_index(flat, (2, 3, 4)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(got, want)
-    assert [int(v) for v in jnp.unravel_index(-1, (3, 4))] == [2, 3]
-    places = (np.array([0, 5, -1]), np.array([1, 2, 9]))
-    for order in "CF":
-        for mode in ("wrap", "clip"):
-            got = jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4), mode, order)
-            np.testing.assert_array_equal(got, np.ravel_multi_index(places, (3, 4), mode, order))
-    with pytest.raises(IndexError, match=r"places must be in \[0, 3\); got -1 to 5"):
-        jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4))
-    assert jnp.s_[1:2] == slice(1, 2)
 
 
 def test_no_lookups_in_an_empty_axis():

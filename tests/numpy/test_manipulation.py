@@ -5,10 +5,9 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft.errors import ConcretizationTypeError, IndexingError, ShapeError, TracerError
+from weft.errors import ShapeError, TracerError
 
 HOST = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-ROW = np.array([1, 4, 2, 7], np.float32)
 
 
 def same(got, want):
@@ -143,110 +142,6 @@ def test_broadcast_shapes():
     assert jnp.broadcast_shapes((3, 1), 4, ()) == (3, 4)
     with pytest.raises(ValueError, match="must broadcast together"):
         jnp.broadcast_shapes((3,), (4,))
-
-
-def test_repeat_with_a_total_length():
-    x, r = jnp.arange(4), jnp.array([1, 0, 2, 1])
-    for total in (2, 4, 6):
-        want = jnp.repeat(x, r, total_repeat_length=total)
-        got = weft.jit(lambda v, n, total=total: jnp.repeat(v, n, total_repeat_length=total))(x, r)
-        same(got, np.asarray(want))
-        assert got.tolist() == ([0, 2, 2, 3] + [3, 3])[:total]
-    with pytest.raises(ConcretizationTypeError, match="total_repeat_length=n"):
-        weft.jit(jnp.repeat)(x, r)
-    with pytest.raises(ShapeError, match="one for each of 4 elements"):
-        jnp.repeat(x, jnp.array([1, 2]))
-    with pytest.raises(TypeError, match="operands must be arrays"):
-        jnp.repeat(x, [1])
-
-
-def test_traced_places_to_insert_and_delete():
-    x, i = jnp.arange(5.0), jnp.array([3, 1, 1])
-    v = jnp.array([7.0, 8.0, 9.0])
-    same(weft.jit(jnp.insert)(x, i, v), np.insert(np.asarray(x), [3, 1, 1], [7, 8, 9]))
-    same(weft.jit(jnp.delete)(x, -2), np.delete(np.asarray(x), -2))
-    delete = weft.jit(lambda x, i: jnp.delete(x, i, assume_unique_indices=True))
-    assert delete(x, jnp.array([3, 0])).tolist() == [1, 2, 4]
-    with pytest.raises(ConcretizationTypeError, match="assume_unique_indices=True"):
-        weft.jit(jnp.delete)(x, i)
-    for f in (lambda: jnp.insert(x, 9, 1.0), lambda: jnp.delete(x, 9)):
-        with pytest.raises(IndexingError, match="got 9"):
-            f()
-
-
-def test_trim_zeros():
-    for trim in ("fb", "f", "b"):
-        for host in ([0, 1, 0, 2, 0, 0], [0, 0]):
-            same(
-                jnp.trim_zeros(jnp.array(host), trim), np.trim_zeros(np.array(host, np.int32), trim)
-            )
-
-
-PADDINGS = [
-    ("constant", {}),
-    ("constant", {"constant_values": 3}),
-    ("constant", {"constant_values": (1, 2)}),
-    ("edge", {}),
-    ("reflect", {}),
-    ("symmetric", {}),
-    ("wrap", {}),
-    ("reflect", {"reflect_type": "odd"}),
-    ("symmetric", {"reflect_type": "odd"}),
-    ("linear_ramp", {}),
-    ("linear_ramp", {"end_values": (5, -4)}),
-    ("maximum", {}),
-    ("minimum", {"stat_length": 2}),
-    ("mean", {}),
-    ("mean", {"stat_length": (2, 3)}),
-    ("median", {}),
-]
-
-
-@pytest.mark.parametrize(("mode", "options"), PADDINGS, ids=str)
-@pytest.mark.parametrize(
-    ("host", "widths"),
-    [(ROW, 1), (ROW, (3, 9)), (HOST[0], ((0, 3), (2, 5))), (HOST[1].astype(np.int32), (2, 1))],
-)
-def test_pad(host, widths, mode, options):
-    want = np.pad(host, widths, mode, **options)
-    x = jnp.asarray(host)
-    got = jnp.pad(x, widths, mode, **options)
-    assert got.dtype == want.dtype
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-    jitted = weft.jit(lambda v: jnp.pad(v, widths, mode, **options))(x)
-    np.testing.assert_allclose(jitted, want, rtol=1e-5, atol=1e-6)
-
-
-def test_pad_otherwise():
-    x = jnp.arange(3.0)
-    assert jnp.pad(x, 1, "empty").shape == (5,)
-    same(jnp.pad(jnp.ones((2, 2)), {1: (1, 0)}), np.pad(np.ones((2, 2), "f"), ((0, 0), (1, 0))))
-    with pytest.raises(
-        ShapeError, match="pad: axis must name an axis of an array of rank 1; got 5"
-    ):
-        jnp.pad(jnp.ones(2), {5: 1})
-
-    def around(vector, pair, axis, options):
-        vector = vector.at[: pair[0]].set(options["value"])
-        return vector.at[vector.shape[0] - pair[1] :].set(axis)
-
-    assert jnp.pad(x, 1, around, value=9).tolist() == [9, 0, 1, 2, 0]
-    grad = weft.grad(lambda v: (jnp.pad(v, 2, "reflect") * jnp.arange(7.0)).sum())(x)
-    assert grad.tolist() == [2 + 6, 1 + 3 + 5, 0 + 4]
-    assert weft.grad(lambda c: jnp.pad(x, 2, constant_values=c).sum())(1.0) == 4
-    for widths, text in (
-        (-1, "must not be negative"),
-        (1.5, "a whole number"),
-        ((1, 2, 3), "pair"),
-    ):
-        with pytest.raises(ShapeError, match=text):
-            jnp.pad(x, widths)
-    with pytest.raises(NotImplementedError, match="mode must be one of constant, "):
-        jnp.pad(x, 1, "nothing")
-    with pytest.raises(ValueError, match="takes constant_values; got end_values"):
-        jnp.pad(x, 1, end_values=3)
-    with pytest.raises(ShapeError, match="needs elements on axis 0"):
-        jnp.pad(x[:0], 1, "edge")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, vmap
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError
 
 X = np.array([[1.5, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
 N = np.array([7, -3, 2], np.int32)
@@ -131,40 +131,6 @@ def test_copies():
     for y in (copy.copy(x), copy.deepcopy(x), x.copy()):
         np.testing.assert_array_equal(y, X)
         assert y.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
-
-
-@pytest.mark.parametrize(
-    "old, new",
-    [
-        ("float32", "int32"), ("float32", "uint8"), ("float32", "int16"), ("uint8", "float32"),
-        ("float32", "complex64"), ("complex64", "float32"), ("complex64", "int32"),
-        ("uint8", "bool"), ("bool", "uint8"), ("float32", "float32"), ("int16", "complex64"),
-    ],
-)  # fmt: skip
-def test_views(old, new):
-    x = (np.arange(16).reshape(2, 8) % (2 if "bool" in (old, new) else 9)).astype(old)
-    got = jnp.array(x).view(new)
-    assert got.dtype == new
-    np.testing.assert_array_equal(got, x.view(new))
-
-
-def test_views_of_nothing():
-    assert jnp.zeros((0, 4)).view(jnp.uint8).shape == (0, 16)
-    assert jnp.zeros((2, 0), jnp.uint8).view(jnp.float32).shape == (2, 0)
-
-
-def test_views_that_do_not_fit():
-    with pytest.raises(ShapeError, match=r"must hold whole items of float32; got u8\[3\]"):
-        jnp.ones(3, jnp.uint8).view(jnp.float32)
-    with pytest.raises(ShapeError, match="items of a scalar"):
-        jnp.float32(1).view(jnp.uint8)
-
-
-@pytest.mark.parametrize("dtype", ["int16", "float32", "complex64", "uint8"])
-def test_byteswap(dtype):
-    x = np.arange(6).reshape(2, 3).astype(dtype)
-    got = jnp.array(x).byteswap()
-    np.testing.assert_array_equal(got.view("uint8"), x.byteswap().view("uint8"))
 
 
 def test_under_transformations():

@@ -5,7 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft.errors import ConcretizationTypeError, ShapeError
+from weft.errors import ShapeError
 
 HOST = np.array([[3, 1, 2, 1], [0, -5, 7, 7], [2, 2, 2, -1]], np.float32)
 NAN = np.array([3, np.nan, -np.inf, 1, np.inf, -0.0, np.nan, 0.0], np.float32)
@@ -126,118 +126,4 @@ def test_digitize(bins, right):
 # --- searching --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", [HOST > 1, HOST, NAN, np.zeros((2, 0)), np.zeros(3)], ids=str)
-def test_nonzero(host):
-    x = jnp.asarray(host)
-    for got, want in zip(jnp.nonzero(x), np.nonzero(host), strict=True):
-        same(got, want)
-    for got, want in zip(jnp.where(x), np.nonzero(host), strict=True):
-        same(got, want)
-    same(jnp.flatnonzero(x), np.flatnonzero(host))
-    same(jnp.argwhere(x), np.argwhere(host))
-    for size in (0, 2, 15):
-        found = [
-            np.pad(i[:size], (0, max(size - len(i), 0)), constant_values=-1)
-            for i in np.nonzero(host)
-        ]
-        got = weft.jit(lambda v, size=size: jnp.nonzero(v, size=size, fill_value=-1))(x)
-        for g, w in zip(got, found, strict=True):
-            same(g, w)
-
-
-def test_nonzero_fills_and_errors():
-    x = jnp.asarray(HOST > 2)
-    assert [i.tolist()[-1] for i in jnp.nonzero(x, size=9)] == [0, 0]
-    assert [i.tolist()[-1] for i in jnp.nonzero(x, size=9, fill_value=(3, 4))] == [3, 4]
-    assert weft.vmap(lambda r: jnp.flatnonzero(r, size=2))(x).tolist() == [[0, 0], [2, 3], [0, 0]]
-    assert jnp.argwhere(jnp.float32(3)).shape == (1, 0)
-    with pytest.raises(ConcretizationTypeError, match=r"Hint: jnp.nonzero\(..., size=n\)"):
-        weft.jit(jnp.nonzero)(x)
-    with pytest.raises(ShapeError, match="needs at least one axis"):
-        jnp.nonzero(jnp.float32(1))
-    with pytest.raises(ShapeError, match="one for each axis; got 1"):
-        jnp.nonzero(x, size=2, fill_value=(1,))
-    with pytest.raises(TypeError, match="both x and y, or neither"):
-        jnp.where(x, 1)
-
-
-def test_compress_and_extract():
-    x, host = jnp.asarray(HOST), HOST
-    for axis, condition in (
-        (None, [True, False, True]),
-        (0, [False, True, True]),
-        (1, [True, False]),
-    ):
-        got = jnp.compress(jnp.array(condition), x, axis)
-        same(got, np.compress(condition, host, axis))
-    same(x.compress(jnp.array([True, False, True]), 0), host[[0, 2]])
-    same(jnp.extract(x > 1, x), np.extract(host > 1, host))
-    fixed = weft.jit(lambda v: jnp.extract(v > 1, v, size=8, fill_value=-9))(x)
-    same(fixed, np.pad(np.extract(host > 1, host), (0, 1), constant_values=-9))
-    with pytest.raises(ConcretizationTypeError, match="size=n"):
-        weft.jit(lambda v: jnp.extract(v > 1, v))(x)
-
-
 # --- sets -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("axis", [None, 0, 1])
-def test_unique(axis):
-    host = np.array([[2, 1, 2], [2, 1, 2], [0, 1, 0]], np.int32)
-    x = jnp.asarray(host)
-    want = np.unique(host, True, True, True, axis=axis)
-    for got, w in zip(jnp.unique(x, True, True, True, axis), want, strict=True):
-        same(got, w.reshape(got.shape))
-    n = want[0].shape[axis or 0]
-    for size in (1, n, n + 2):
-        fixed = weft.jit(lambda v, size=size: jnp.unique(v, True, True, True, axis, size=size))(x)
-        shown = min(size, n)
-        values = np.moveaxis(np.asarray(fixed[0]), axis or 0, 0)
-        all_values = np.moveaxis(want[0], axis or 0, 0)
-        same(values[:shown], all_values[:shown])
-        assert all((v == all_values[0]).all() for v in values[shown:])
-        same(fixed[1][:shown], want[1][:shown])
-        same(fixed[2], want[2].reshape(fixed[2].shape))
-        same(fixed[3], np.pad(want[3][:shown], (0, size - shown)))
-
-
-def test_unique_of_nan_fills_and_parts():
-    x = jnp.array([np.nan, 1.0, np.nan])
-    np.testing.assert_array_equal(jnp.unique(x), [1, np.nan])
-    np.testing.assert_array_equal(jnp.unique(x, size=3), [1, np.nan, 1])
-    assert jnp.unique(x, equal_nan=False).size == 3
-    assert jnp.unique(x, equal_nan=False, size=4, fill_value=0).tolist()[3] == 0
-    y = jnp.array([[3, 1], [1, 2]])
-    found = jnp.unique_all(y)
-    assert found.values.tolist() == [1, 2, 3]
-    assert found.indices.tolist() == [1, 3, 0]
-    assert found.inverse_indices.tolist() == [[2, 0], [0, 1]]
-    assert found.counts.tolist() == [2, 1, 1]
-    assert jnp.unique_counts(y).counts.tolist() == [2, 1, 1]
-    assert jnp.unique_inverse(y).inverse_indices.shape == y.shape
-    assert jnp.unique_values(y, size=2).tolist() == [1, 2]
-    assert jnp.unique(jnp.zeros(0), size=2, fill_value=5).tolist() == [5, 5]
-    with pytest.raises(ShapeError, match="needs a fill_value"):
-        jnp.unique(jnp.zeros(0), size=2)
-    with pytest.raises(ConcretizationTypeError, match="size=n"):
-        weft.jit(jnp.unique)(x)
-
-
-def test_sets():
-    a, b = np.array([5, 2, 7, 2, 0], np.int32), np.array([2, 9, 0, 9], np.int32)
-    x, y = jnp.asarray(a), jnp.asarray(b)
-    for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
-        want = getattr(np, name)(a, b)
-        same(getattr(jnp, name)(x, y), want)
-        fixed = weft.jit(lambda x, y, f=getattr(jnp, name): f(x, y, size=7, fill_value=-1))(x, y)
-        same(fixed, np.pad(want, (0, 7 - len(want)), constant_values=-1))
-    want = np.intersect1d(a, b, return_indices=True)
-    for got, w in zip(jnp.intersect1d(x, y, return_indices=True), want, strict=True):
-        same(got, w)
-    fixed = jnp.intersect1d(x, y, return_indices=True, size=3)
-    assert [v.tolist() for v in fixed] == [[0, 2, 0], [4, 1, 5], [2, 0, 4]]
-    same(jnp.isin(x, y), np.isin(a, b))
-    same(jnp.isin(x.reshape(1, 5), y, invert=True), np.isin(a.reshape(1, 5), b, invert=True))
-    assert not jnp.isin(x, jnp.zeros(0, int)).any()
-    for f in (jnp.setdiff1d, jnp.setxor1d, jnp.intersect1d, jnp.union1d):
-        assert f(jnp.zeros(0), jnp.zeros(0)).size == 0

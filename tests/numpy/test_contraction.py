@@ -1,0 +1,64 @@
+"""einsum against NumPy: subscripts, lists of axes, axes of size 1, its path."""
+
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import jit, make_jaxpr
+
+
+def draw(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+EINSUMS = [
+    "i,i", "i,i->i", "i,j->ij", "ij,jk", "ij,jk->ki", "ij,kj->ik", "bij,bjk->bik", "ij->ji",
+    "ij->", "ii", "ii->i", "iij->j", "ij,ij->", "ijk->kj", "i,j,k->kji", "ij,jk,kl->il",
+    "bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk", "...ij,...jk->...ik", "...i->...", "i...,i->...",
+    "ab,b,bc->ac", "ij,ji", "iji->j", "ij,j->ij", "ijk,k->ij", "kj,ij,k->i",
+]  # fmt: skip
+
+
+SIZES = dict(zip("abcdhijklmqkb", (2, 5, 3, 4, 2, 3, 3, 3, 2, 2, 3, 3, 5), strict=True))
+
+
+@pytest.mark.parametrize("subscripts", EINSUMS)
+def test_einsum(subscripts, rng):
+    terms = subscripts.partition("->")[0].split(",")
+    sizes = {**SIZES, "i": 3, "j": 3, "k": 3}
+    xs = [draw(rng, *(2,) * ("..." in t), *(sizes[n] for n in t.replace("...", ""))) for t in terms]
+    if subscripts == "i...,i->...":
+        xs = [draw(rng, 3, 2), draw(rng, 3)]
+    expected = np.einsum(subscripts, *xs)
+    got = jnp.einsum(subscripts, *xs)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jit(lambda *a: jnp.einsum(subscripts, *a))(*xs), got, rtol=1e-5)
+
+
+def test_einsum_broadcasts_axes_of_size_one(rng):
+    a, b = draw(rng, 1, 3), draw(rng, 2, 3)
+    for subscripts in ("ij,ij->ij", "ij,ij->j", "ij,ij->i", "ij,ij->"):
+        np.testing.assert_allclose(
+            jnp.einsum(subscripts, a, b), np.einsum(subscripts, a, b), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_einsum_with_lists_of_axes(rng):
+    a, b = draw(rng, 2, 3), draw(rng, 3, 4)
+    np.testing.assert_allclose(jnp.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(jnp.einsum(a, [7, 3], b, [3, 9]), a @ b, rtol=1e-5)
+
+
+def test_einsum_path_is_opt_einsums(rng):
+    a, b, c = draw(rng, 10, 2), draw(rng, 2, 10), draw(rng, 10, 3)
+    path, text = jnp.einsum_path("ij,jk,kl->il", a, b, c)
+    assert path == [(1, 2), (0, 1)]
+    assert "Complete contraction" in str(text)
+
+
+def test_operands_keep_their_place_in_einsum():
+    """No transposes where the other order of operands spares them."""
+    a, b = jnp.ones((2, 3)), jnp.ones((4, 3))
+    text = str(make_jaxpr(lambda a, b: jnp.einsum("ik,jk->ji", a, b))(a, b))
+    assert text.count("dot_general") == 1 and "transpose" not in text

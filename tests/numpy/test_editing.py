@@ -1,0 +1,51 @@
+"""repeat, insert, delete and trim_zeros with traced arguments, against NumPy."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
+
+
+def same(got, want):
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+def test_repeat_with_a_total_length():
+    x, r = jnp.arange(4), jnp.array([1, 0, 2, 1])
+    for total in (2, 4, 6):
+        want = jnp.repeat(x, r, total_repeat_length=total)
+        got = weft.jit(lambda v, n, total=total: jnp.repeat(v, n, total_repeat_length=total))(x, r)
+        same(got, np.asarray(want))
+        assert got.tolist() == ([0, 2, 2, 3] + [3, 3])[:total]
+    with pytest.raises(ConcretizationTypeError, match="total_repeat_length=n"):
+        weft.jit(jnp.repeat)(x, r)
+    with pytest.raises(ShapeError, match="one for each of 4 elements"):
+        jnp.repeat(x, jnp.array([1, 2]))
+    with pytest.raises(TypeError, match="operands must be arrays"):
+        jnp.repeat(x, [1])
+
+
+def test_traced_places_to_insert_and_delete():
+    x, i = jnp.arange(5.0), jnp.array([3, 1, 1])
+    v = jnp.array([7.0, 8.0, 9.0])
+    same(weft.jit(jnp.insert)(x, i, v), np.insert(np.asarray(x), [3, 1, 1], [7, 8, 9]))
+    same(weft.jit(jnp.delete)(x, -2), np.delete(np.asarray(x), -2))
+    delete = weft.jit(lambda x, i: jnp.delete(x, i, assume_unique_indices=True))
+    assert delete(x, jnp.array([3, 0])).tolist() == [1, 2, 4]
+    with pytest.raises(ConcretizationTypeError, match="assume_unique_indices=True"):
+        weft.jit(jnp.delete)(x, i)
+    for f in (lambda: jnp.insert(x, 9, 1.0), lambda: jnp.delete(x, 9)):
+        with pytest.raises(IndexingError, match="got 9"):
+            f()
+
+
+def test_trim_zeros():
+    for trim in ("fb", "f", "b"):
+        for host in ([0, 1, 0, 2, 0, 0], [0, 0]):
+            same(
+                jnp.trim_zeros(jnp.array(host), trim), np.trim_zeros(np.array(host, np.int32), trim)
+            )

@@ -1,0 +1,111 @@
+"""Diagonals, triangles, grids and arrays made to be indices against NumPy."""
+
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import grad, jit
+
+
+def agree(name, *args, rtol=1e-6, **kwargs):
+    """The function gives what NumPy's gives."""
+    got, want = (getattr(m, name)(*args, **kwargs) for m in (jnp, np))
+    pairs = zip(got, want, strict=True) if isinstance(want, tuple | list) else [(got, want)]
+    for g, w in pairs:
+        assert g.shape == w.shape and g.dtype.kind == w.dtype.kind
+        np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-6)
+
+
+def test_matrices():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for k in (-2, 0, 1):
+        agree("eye", 3, 4, k)
+        agree("tri", 3, 4, k)
+        agree("tril", x, k)
+        agree("triu", np.stack([x, x]), k)
+        agree("diag", x, k)
+        agree("diag", x[0], k)
+        agree("diagflat", x[:2, :2], k)
+        agree("tril_indices", 3, k, 4)
+        agree("triu_indices", 3, k)
+    agree("eye", 200, 100)
+    agree("identity", 2, dtype=np.int32)
+    agree("diag_indices", 3, 3)
+    agree("diag_indices_from", np.eye(2))
+    agree("tril_indices_from", x)
+    agree("triu_indices_from", x, 1)
+    agree("mask_indices", 3, np.triu, 1)
+    agree("vander", x[0])
+    agree("vander", x[0], 3, increasing=True)
+    np.testing.assert_array_equal(jit(lambda: jnp.eye(3, k=1))(), np.eye(3, k=1))
+    np.testing.assert_array_equal(grad(lambda v: jnp.diag(v)[1, 1])(jnp.ones(2)), [0, 1])
+
+
+def test_matrices_of_truth_values():
+    x = np.array([[True, False, True], [True, True, True]])
+    for name in ("tril", "triu", "diagflat"):
+        got = getattr(jnp, name)(jnp.array(x))
+        assert got.dtype == bool and (got == getattr(np, name)(x)).all()
+    assert (jnp.diag(jnp.array(x[0])) == np.diag(x[0])).all()
+
+
+def test_fill_diagonal():
+    for shape, wrap in (((3, 4), False), ((7, 3), True), ((7, 3), False), ((3, 3, 3), False)):
+        for value in (5, np.array([1, 2])):
+            want = np.zeros(shape)
+            np.fill_diagonal(want, value, wrap)
+            got = jnp.fill_diagonal(jnp.zeros(shape), value, wrap, inplace=False)
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(NotImplementedError, match="inplace=False"):
+        jnp.fill_diagonal(jnp.eye(2), 1)
+
+
+def test_grids():
+    for indexing in ("xy", "ij"):
+        for sparse in (False, True):
+            xs = (np.arange(2), np.arange(3), np.arange(4))
+            agree("meshgrid", *xs, indexing=indexing, sparse=sparse)
+    assert jnp.meshgrid() == []
+    agree("indices", (2, 3))
+    agree("indices", (2, 3), sparse=True)
+    agree("fromfunction", lambda i, j: i * 10 + j, (2, 3))
+    assert jnp.fromfunction(lambda i, j: 1, (2, 3)).shape == (2, 3)
+    assert jnp.fromfunction(lambda i, scale: scale * i, (3,), scale=2).tolist() == [0, 2, 4]
+
+
+def test_ranges_and_joins():
+    for made in (
+        lambda m: m.mgrid[0:3],
+        lambda m: m.mgrid[0:2, 0:3],
+        lambda m: m.mgrid[0:1:5j],
+        lambda m: m.mgrid[0:1:0.5, 1:2],
+        lambda m: m.ogrid[0:2, 0:3][0],
+        lambda m: m.r_[1, 2, 3:5],
+        lambda m: m.r_["0,2", [1, 2], [3, 4]],
+        lambda m: m.r_["1,2,0", [1, 2], [3, 4]],
+        lambda m: m.c_[np.ones(2), np.zeros(2)],
+    ):
+        np.testing.assert_allclose(made(jnp), made(np), rtol=1e-6)
+    assert jnp.s_[1:2, ::3] == np.s_[1:2, ::3] and jnp.index_exp[1:2] == np.index_exp[1:2]
+
+
+def test_index_tricks():
+    i, j = jnp.array([0, 2]), jnp.array([1, 3])
+    for got, want in zip(jnp.ix_(i, j), np.ix_([0, 2], [1, 3]), strict=True):
+        np.testing.assert_array_equal(got, want)
+    flat = np.array([0, 13, 23, 5])
+    for got, want in zip(
+        jnp.unravel_index(jnp.asarray(flat), (2, 3, 4)),
+        np.unravel_index(flat, (2, 3, 4)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, want)
+    assert [int(v) for v in jnp.unravel_index(-1, (3, 4))] == [2, 3]
+    places = (np.array([0, 5, -1]), np.array([1, 2, 9]))
+    for order in "CF":
+        for mode in ("wrap", "clip"):
+            got = jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4), mode, order)
+            np.testing.assert_array_equal(got, np.ravel_multi_index(places, (3, 4), mode, order))
+    with pytest.raises(IndexError, match=r"places must be in \[0, 3\); got -1 to 5"):
+        jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4))
+    assert jnp.s_[1:2] == slice(1, 2)

@@ -1,0 +1,94 @@
+"""What an index means: bounds, mistakes, arrays that do not broadcast, tracers in an index."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import (
+    IndexingError,
+    NonConcreteBooleanIndexError,
+    TracerIntegerConversionError,
+)
+
+
+@pytest.mark.parametrize(
+    ("index", "place"),
+    [(8, 8), (-9, -9), (np.int64(9), 9), ((3, 1), 3)],
+)
+def test_known_places_out_of_bounds(index, place):
+    x = jnp.zeros(8) if not isinstance(index, tuple) else jnp.zeros((3, 4))
+    size = x.shape[0]
+    text = rf"x\[...\]: index must be in \[-{size}, {size}\) on axis 0 of .*; got {place}. Hint: "
+    for attempt in (
+        lambda: x[index],
+        lambda: weft.jit(lambda v: v[index])(x),
+        lambda: x.at[index].set(1.0),
+        lambda: x.at[index].get(),
+    ):
+        with pytest.raises(IndexingError, match=text):
+            attempt()
+
+
+def test_known_arrays_out_of_bounds():
+    x = jnp.zeros((4, 8))
+    for index in (jnp.array([0, 8]), np.array([-9, 0]), jnp.int32(8)):
+        with pytest.raises(IndexError, match=r"index must be in \[-8, 8\) on axis 1 of f32\[4,8\]"):
+            x[:, index]
+    with pytest.raises(IndexError, match="got 9"):
+        jnp.take(jnp.zeros(4), jnp.array([9]))
+    with pytest.raises(IndexError, match="got 9"):
+        jnp.take_along_axis(jnp.zeros(4), jnp.array([9]), 0)
+    with pytest.raises(IndexError):
+        jnp.zeros(0)[0]
+
+
+def test_slices_are_cut_off_as_in_python():
+    x = jnp.arange(4)
+    assert x[2:100].tolist() == [2, 3]
+    assert x[-100:1].tolist() == [0]
+
+
+def test_the_option_restores_clamping():
+    x = jnp.arange(4.0)
+    with weft.config.scope(check_bounds=False):
+        assert float(x[9]) == 3
+        assert float(x[-9]) == 0
+        assert x[jnp.array([9, -9])].tolist() == [3, 0]
+        assert x.at[9].set(7.0).tolist() == [0, 1, 2, 3]
+        assert np.isnan(jnp.take(x, 9))
+    with pytest.raises(IndexError):
+        x[9]
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        ([1, 2], TypeError, r"an index must not be a list; got \[1, 2\]. Hint: x\[jnp.array"),
+        (1.5, TypeError, "an index must be an integer, a slice, .*; got 1.5 of type float"),
+        ("a", TypeError, "got 'a' of type str"),
+        (np.array([1.0]), TypeError, "an index must be of integers or bools; got f32"),
+        ((0, 0), IndexError, "at most one index for each axis; got 2 for f32"),
+        ((..., ...), IndexError, "at most one `...`"),
+        (slice(0, 2, 0), ValueError, "the step must not be zero"),
+        (slice("a", None), TypeError, "bounds must be integers; got 'a'"),
+        (slice(1.0, None), TypeError, "bounds must be integers; got 1.0"),
+        (np.zeros(3, bool), IndexError, r"the shape of the axes it indexes, \(8,\); got bool\[3\]"),
+    ],
+)
+def test_bad_indices(index, error, text):
+    with pytest.raises(error, match=text):
+        jnp.arange(8.0)[index]
+
+
+def test_arrays_that_do_not_broadcast():
+    with pytest.raises(IndexError, match="must broadcast together"):
+        jnp.zeros((4, 4))[jnp.array([0, 1]), jnp.array([0, 1, 2])]
+
+
+def test_tracers_as_bounds_and_masks():
+    x = jnp.arange(8.0)
+    with pytest.raises(TracerIntegerConversionError, match="Hint: lax.dynamic_slice"):
+        weft.jit(lambda v, i: v[i : i + 2])(x, 1)
+    with pytest.raises(NonConcreteBooleanIndexError, match="Hint: jnp.where"):
+        weft.jit(lambda v: v[v > 3])(x)

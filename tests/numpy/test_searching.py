@@ -1,0 +1,70 @@
+"""nonzero, compress and extract against NumPy; sizes that are given, and errors."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import ConcretizationTypeError, ShapeError
+
+HOST = np.array([[3, 1, 2, 1], [0, -5, 7, 7], [2, 2, 2, -1]], np.float32)
+
+
+NAN = np.array([3, np.nan, -np.inf, 1, np.inf, -0.0, np.nan, 0.0], np.float32)
+
+
+def same(got, want):
+    assert got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("host", [HOST > 1, HOST, NAN, np.zeros((2, 0)), np.zeros(3)], ids=str)
+def test_nonzero(host):
+    x = jnp.asarray(host)
+    for got, want in zip(jnp.nonzero(x), np.nonzero(host), strict=True):
+        same(got, want)
+    for got, want in zip(jnp.where(x), np.nonzero(host), strict=True):
+        same(got, want)
+    same(jnp.flatnonzero(x), np.flatnonzero(host))
+    same(jnp.argwhere(x), np.argwhere(host))
+    for size in (0, 2, 15):
+        found = [
+            np.pad(i[:size], (0, max(size - len(i), 0)), constant_values=-1)
+            for i in np.nonzero(host)
+        ]
+        got = weft.jit(lambda v, size=size: jnp.nonzero(v, size=size, fill_value=-1))(x)
+        for g, w in zip(got, found, strict=True):
+            same(g, w)
+
+
+def test_nonzero_fills_and_errors():
+    x = jnp.asarray(HOST > 2)
+    assert [i.tolist()[-1] for i in jnp.nonzero(x, size=9)] == [0, 0]
+    assert [i.tolist()[-1] for i in jnp.nonzero(x, size=9, fill_value=(3, 4))] == [3, 4]
+    assert weft.vmap(lambda r: jnp.flatnonzero(r, size=2))(x).tolist() == [[0, 0], [2, 3], [0, 0]]
+    assert jnp.argwhere(jnp.float32(3)).shape == (1, 0)
+    with pytest.raises(ConcretizationTypeError, match=r"Hint: jnp.nonzero\(..., size=n\)"):
+        weft.jit(jnp.nonzero)(x)
+    with pytest.raises(ShapeError, match="needs at least one axis"):
+        jnp.nonzero(jnp.float32(1))
+    with pytest.raises(ShapeError, match="one for each axis; got 1"):
+        jnp.nonzero(x, size=2, fill_value=(1,))
+    with pytest.raises(TypeError, match="both x and y, or neither"):
+        jnp.where(x, 1)
+
+
+def test_compress_and_extract():
+    x, host = jnp.asarray(HOST), HOST
+    for axis, condition in (
+        (None, [True, False, True]),
+        (0, [False, True, True]),
+        (1, [True, False]),
+    ):
+        got = jnp.compress(jnp.array(condition), x, axis)
+        same(got, np.compress(condition, host, axis))
+    same(x.compress(jnp.array([True, False, True]), 0), host[[0, 2]])
+    same(jnp.extract(x > 1, x), np.extract(host > 1, host))
+    fixed = weft.jit(lambda v: jnp.extract(v > 1, v, size=8, fill_value=-9))(x)
+    same(fixed, np.pad(np.extract(host > 1, host), (0, 1), constant_values=-9))
+    with pytest.raises(ConcretizationTypeError, match="size=n"):
+        weft.jit(lambda v: jnp.extract(v > 1, v))(x)
