@@ -17,8 +17,8 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.stage import stage
 from weft.options import config
-from weft.primitives import collective, copies
-from weft.primitives.collective import Varying
+from weft.primitives import collective, copies, varying
+from weft.primitives.varying import Varying
 from weft.transforms.batch import in_scope
 from weft.xla.hlo import Builder, Value
 from weft.xla.lower import lower_jaxpr
@@ -711,33 +711,13 @@ def test_an_axis_that_the_mesh_lacks():
 # --- what varies --------------------------------------------------------------------------------
 
 
-def test_varying_is_interned_by_the_set_of_its_names():
-    v = Varying.of(["a", "b"])
-    assert Varying.of(("b", "a")) is v and Varying.of(["a"]) | Varying.of(["b"]) is v
-    assert v.without(["a"]) is Varying.of("b") and v.without(["a", "b"]) is Varying.of([]) is None
-    assert (str(v), str(Varying.of(["a"]))) == ("{V:(a,b)}", "{V:a}")
-
-
-def test_threads_that_make_the_same_varying_at_once_get_one(monkeypatch):
-    ordered, quicker = collective.order_by_scope, []
-
-    def slow(names):  # another thread makes it meanwhile
-        if not quicker:
-            quicker.append(None)
-            quicker.append(Varying.of(names))
-        return ordered(names)
-
-    monkeypatch.setattr(collective, "order_by_scope", slow)
-    assert Varying.of(["only", "here"]) is quicker[1]
-
-
 def test_types_of_collectives():
     a, ab = Varying.of(["a"]), Varying.of(["a", "b"])
     kind = lambda prim, v, **params: prim.type_of((ShapedArray((4,), "f4", False, v),), params)[0]
-    assert kind(collective.pvary_p, a, axes=("b",)).varying is ab
-    assert kind(collective.pvary_p, None, axes=("a",)).varying is a
-    assert kind(collective.psum_invariant_p, ab, axes=("b",)).varying is a
-    assert kind(collective.psum_invariant_p, a, axes=("a",)).varying is None
+    assert kind(varying.pvary_p, a, axes=("b",)).varying is ab
+    assert kind(varying.pvary_p, None, axes=("a",)).varying is a
+    assert kind(varying.psum_invariant_p, ab, axes=("b",)).varying is a
+    assert kind(varying.psum_invariant_p, a, axes=("a",)).varying is None
     groups = {"axes": ("b",), "axis_index_groups": ((0,), (1,))}
     assert kind(collective.pmax_p, ab, **groups).varying is ab
     assert kind(collective.pmax_p, ab, **groups | {"axis_index_groups": None}).varying is a

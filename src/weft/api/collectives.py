@@ -29,7 +29,6 @@ from weft.primitives.collective import (
     reduce_scatter_p,
 )
 from weft.primitives.collective import psum as sum_copies
-from weft.primitives.collective import pvary as mark_varying
 from weft.primitives.copies import Groups, count_copies, name_text, named_axis
 from weft.primitives.elementwise import div
 from weft.primitives.families import normalize_axis
@@ -42,6 +41,7 @@ from weft.primitives.layout import (
     squeeze,
 )
 from weft.primitives.reduction import reduce_max, reduce_min
+from weft.primitives.varying import pvary as mark_varying
 from weft.pytrees import tree_map
 
 __all__ = [

@@ -19,9 +19,9 @@ from weft.core.primitive import Zero
 from weft.core.source import boundary
 from weft.core.trace import current
 from weft.errors import PytreeError, ShapeError
-from weft.primitives.collective import psum_invariant_p
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, zeros
+from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.hoist import Hoisted, closed_over, substitute
 from weft.util import fun_name

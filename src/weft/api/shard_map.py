@@ -23,7 +23,7 @@ from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
 from weft.parallel.constraint import constrain_values
 from weft.parallel.shard_map import inner_aval, named_in, parts, shard_map_p
-from weft.primitives.collective import axes_of_varying
+from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, structure, unflatten
 from weft.util import fun_name
 

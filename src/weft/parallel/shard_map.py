@@ -19,10 +19,11 @@ from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import insert_entry
-from weft.primitives.collective import Varying, axes_of_varying, psum_p
+from weft.primitives.collective import psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
+from weft.primitives.varying import Varying, axes_of_varying
 from weft.transforms.batch import batch_jaxpr, in_scope
 from weft.xla.hlo import TOKEN
 from weft.xla.lower import lower_jaxpr

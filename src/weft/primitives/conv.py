@@ -232,31 +232,23 @@ class ConvGeneralDilated(Bilinear):
 conv_general_dilated_p = ConvGeneralDilated()
 
 
-def result_shape(
+def check_conv(
     lhs: ShapedArray,
     rhs: ShapedArray,
     *,
-    window_strides: tuple,
-    padding: tuple,
-    lhs_dilation: tuple,
-    rhs_dilation: tuple,
     dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int,
     batch_group_count: int,
     **params: Any,
-) -> list[int]:
-    """The shape of a convolution. Raises ShapeError where the operands do not fit together."""
+) -> None:
+    """Raise ShapeError unless the operands of a convolution fit together."""
     op = "conv_general_dilated"
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    if not lhs.ndim == rhs.ndim == len(lhs_spec) == len(rhs_spec) == len(out_spec):
+    if not lhs.ndim == rhs.ndim == len(dimension_numbers.lhs_spec):
         raise ShapeError(f"{op}: lhs and rhs must have equal ranks; got {lhs}, {rhs}.")
-    n, c, *sizes = [lhs.shape[a] for a in lhs_spec]
-    o, i, *windows = [rhs.shape[a] for a in rhs_spec]
-    for name, given in (
-        ("window_strides", window_strides),
-        ("lhs_dilation", lhs_dilation),
-        ("rhs_dilation", rhs_dilation),
-    ):
+    n, c, *sizes = [lhs.shape[a] for a in dimension_numbers.lhs_spec]
+    o, i, *windows = [rhs.shape[a] for a in dimension_numbers.rhs_spec]
+    for name in ("window_strides", "lhs_dilation", "rhs_dilation"):
+        given = params[name]
         if len(given) != len(sizes) or any(d < 1 for d in given):
             raise ShapeError(
                 f"{op}: {name} must have a positive integer for each of {len(sizes)} spatial "
@@ -280,20 +272,31 @@ def result_shape(
         )
     if 0 in windows:
         raise ShapeError(f"{op}: the window must not be empty; got {rhs}.")
+
+
+def result_shape(lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> list[int]:
+    """The shape of a convolution. Raises ShapeError where the operands do not fit together."""
+    check_conv(lhs, rhs, **params)
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    names = ("padding", "lhs_dilation", "rhs_dilation", "window_strides")
+    padding, lhs_dilation, rhs_dilation, window_strides = (params[name] for name in names)
+    n, _, *sizes = [lhs.shape[a] for a in lhs_spec]
+    o, _, *windows = [rhs.shape[a] for a in rhs_spec]
     padded = [
         dilated_size(s, d) + lo + hi
         for s, d, (lo, hi) in zip(sizes, lhs_dilation, padding, strict=True)
     ]
     if any(s < 0 for s in padded):
         raise ShapeError(
-            f"{op}: negative padding must not exceed the axis; got padding {padding} for {lhs}."
+            "conv_general_dilated: negative padding must not exceed the axis; "
+            f"got padding {padding} for {lhs}."
         )
     places = [
         count_places(p, dilated_size(k, d), s)
         for p, k, d, s in zip(padded, windows, rhs_dilation, window_strides, strict=True)
     ]
     shape = [0] * lhs.ndim
-    for axis, size in zip(out_spec, (n // batch_group_count, o, *places), strict=True):
+    for axis, size in zip(out_spec, (n // params["batch_group_count"], o, *places), strict=True):
         shape[axis] = size
     return shape
 
@@ -335,17 +338,8 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
     o, i, *spatial = rhs_spec
     windows = [typeof(rhs).shape[a] for a in spatial]
     rhs = rev(move_group(rhs, o, i, groups), spatial)
-    padding = []
-    for n, m, k, (lo, _), s, ld, rd in zip(
-        [shape[a] for a in lhs_spec[2:]],
-        [typeof(ct).shape[a] for a in out_spec[2:]],
-        windows,
-        *(params[p] for p in ("padding", "window_strides", "lhs_dilation", "rhs_dilation")),
-        strict=True,
-    ):
-        low = dilated_size(k, rd) - 1 - lo
-        total = dilated_size(n, ld) + dilated_size(k, rd) - 1 - dilated_size(m, s)
-        padding.append((low, total - low))
+    rows = spatial_sizes(shape, typeof(ct).shape, windows, params)
+    padding = [(k - 1 - low, n - m + low) for n, m, k, low in rows]
     params |= {
         "dimension_numbers": ConvDimensionNumbers(out_spec, (i, o, *spatial), lhs_spec),
         "window_strides": params["lhs_dilation"],
@@ -361,16 +355,9 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
 def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
     """What `ct` says of rhs: lhs under `ct` as the kernel, batches summed as features are."""
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
-    padding = []
-    for n, m, k, (lo, _), s, ld, rd in zip(
-        [typeof(lhs).shape[a] for a in lhs_spec[2:]],
-        [typeof(ct).shape[a] for a in out_spec[2:]],
-        [shape[a] for a in rhs_spec[2:]],
-        *(params[p] for p in ("padding", "window_strides", "lhs_dilation", "rhs_dilation")),
-        strict=True,
-    ):
-        total = dilated_size(k, rd) + dilated_size(m, s) - 1 - dilated_size(n, ld)
-        padding.append((lo, total - lo))
+    windows = [shape[a] for a in rhs_spec[2:]]
+    rows = spatial_sizes(typeof(lhs).shape, typeof(ct).shape, windows, params)
+    padding = [(low, k + m - 1 - n - low) for n, m, k, low in rows]
 
     def swapped(spec: Sequence[int]) -> tuple[int, ...]:
         return (spec[1], spec[0], *spec[2:])
@@ -384,6 +371,17 @@ def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
         "batch_group_count": params["feature_group_count"],
     }
     return conv_general_dilated_p.bind(lhs, ct, **params)[0]
+
+
+def spatial_sizes(lhs: tuple, out: tuple, windows: Sequence[int], params: dict) -> list:
+    """For each spatial axis the sizes of lhs, result and window, dilated, and the low padding."""
+    lhs_spec, _, out_spec = params["dimension_numbers"]
+    names = ("padding", "window_strides", "lhs_dilation", "rhs_dilation")
+    sizes = [lhs[a] for a in lhs_spec[2:]], [out[a] for a in out_spec[2:]], windows
+    return [
+        (dilated_size(n, ld), dilated_size(m, s), dilated_size(k, rd), low)
+        for n, m, k, (low, _), s, ld, rd in zip(*sizes, *(params[p] for p in names), strict=True)
+    ]
 
 
 def move_group(x: Any, source: int, target: int, groups: int) -> Any:

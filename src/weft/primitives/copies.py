@@ -233,7 +233,7 @@ def write_for_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
 
 
 def own_index(hlo: Any, rows: np.ndarray) -> Any:
-    """Where a device stands in its row of devices that take part together."""
+    """The place of a device in its row of devices that take part together."""
     place = np.zeros(rows.size, INT)
     place[rows] = np.arange(rows.shape[1], dtype=INT)
     write = lambda device: look_up(hlo, place, Expr(hlo, device)).reshape(()).value

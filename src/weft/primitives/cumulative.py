@@ -35,7 +35,13 @@ from weft.primitives.elementwise import (
     sub,
 )
 from weft.primitives.expr import Expr, scalar
-from weft.primitives.families import AlongAxis, LinearPrimitive, check_axes, check_kind
+from weft.primitives.families import (
+    AlongAxis,
+    ByCombination,
+    LinearPrimitive,
+    check_axes,
+    check_kind,
+)
 from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
@@ -43,7 +49,7 @@ from weft.primitives.transcendental import exp, log1p
 from weft.xla.lower import lower_jaxpr
 
 
-class Cumulative(AlongAxis):
+class Cumulative(ByCombination, AlongAxis):
     """A family: out[i] = x[0] * ... * x[i] along `axis`, by an associative *.
 
     If `reverse`, the run starts at the end.
@@ -54,12 +60,8 @@ class Cumulative(AlongAxis):
     def __init__(
         self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str
     ):
-        self.name = name
-        self.combine = combine
-        self.identity = identity
+        super().__init__(name, combine, identity, takes, doc)
         self.step = step
-        self.takes = takes
-        self.__doc__ = doc
 
     def abstract_eval(self, x, *, axis, reverse):
         check_axes(self.name, (axis,), x.ndim)

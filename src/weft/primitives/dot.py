@@ -1,4 +1,4 @@
-"""Contractions: `dot_general`, the products made of it, and the precisions it can be asked for.
+"""Contractions: `dot_general`, the products made of it, and the precisions that they take.
 
 Convolution, the other product, is in conv.py and takes the same precisions. `matmul`, `einsum` and
 the promotion of their operands are numpy/'s.

@@ -96,7 +96,7 @@ class SvdAlgorithm(enum.Enum):
 
 
 def check_choice(op: str, choice: Any, kind: type, *known: Any) -> None:
-    """Raise unless the implementation asked for is one that this platform has."""
+    """Raise unless the implementation chosen is one that this platform has."""
     if choice is not None and choice not in known:
         if not isinstance(choice, kind):
             raise TypeError(f"{op}: the choice must be a {kind.__name__} or None; got {choice!r}.")
@@ -258,7 +258,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 
 
 class Eig(MatrixPrimitive):
-    """w, and the vectors asked for, left and right: L^H x = diag(w) L^H, x V = V diag(w).
+    """w, and eigenvectors, left and right, where chosen: L^H x = diag(w) L^H, x V = V diag(w).
 
     Shapes: x (..., n, n); w (..., n), L and V (..., n, n), complex. Vectors have norm 1 and a real
     largest component. NaN where it does not converge. Derivatives suppose distinct eigenvalues;
@@ -350,7 +350,7 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list:
-    """Eigenvalues of general x (..., n, n) and, where asked for, left and right eigenvectors.
+    """Eigenvalues of general x (..., n, n) and, where chosen, left and right eigenvectors.
 
     All are complex; vectors are columns, of norm 1 and with a real largest component. Derivatives
     of eigenvalues suppose that these are distinct; those of vectors, which also depend on that

@@ -72,6 +72,18 @@ class AlongAxis(Primitive):
         return outs, [d] * len(outs)
 
 
+class ByCombination(Primitive):
+    """A family: elements of one operand combined by an associative operation, `combine`.
+
+    `identity(dtype)` is what no elements give; `takes` names the dtypes it is for.
+    """
+
+    def __init__(self, name: str, combine: Any, identity: Callable, takes: str, doc: str = ""):
+        self.name, self.combine, self.identity, self.takes = name, combine, identity, takes
+        if doc:
+            self.__doc__ = doc
+
+
 class LinearInFirst(Primitive):
     """A family: linear in its first operand; in the others, whose tangents do not matter, not."""
 

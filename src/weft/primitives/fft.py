@@ -97,7 +97,7 @@ class FFT(LinearPrimitive):
 
 
 def occurrences(n: int, dtype: np.dtype) -> np.ndarray:
-    """How often each element of an RFFT of length n stands in the whole transform: once or twice.
+    """How often each element of an RFFT of length n is in the whole transform: once or twice.
 
     All but the first and, where n is even, the last have a conjugate among those left out.
     """

@@ -1,7 +1,7 @@
 """Operations that move, repeat or convert elements, and `reduce_sum`, their adjoint.
 
-Slicing, padding and concatenation are in slicing.py; other reductions in reduction.py. Here also
-stand the family of linear operations and the constants every rule needs (`full`, `zeros`).
+Slicing, padding and concatenation are in slicing.py; other reductions in reduction.py. Here are
+also the constants that every rule needs (`full`, `zeros`), and two families that use them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from weft.xla.hlo import i64s
 _NUMBERS = (bool, int, float, complex)
 
 
-# The Python type that stands for a dtype in a program, without 64-bit types and with them.
+# The Python type of literals of a dtype in a program, without 64-bit types and with them.
 _LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(
     {np.dtype(name): kind for name, kind in zip(names.split(), _NUMBERS, strict=True)}
     for names in ("bool int32 float32 complex64", "bool int64 float64 complex128")
@@ -65,7 +65,7 @@ def literal(x: Any, dtype: np.dtype) -> Any:
 
 
 def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
-    """`literal`, but for the commonest cases; `kind` is the Python type that stands for `dtype`."""
+    """`literal`, but for the commonest cases; `kind` is the Python type of its literals."""
     rank = _RANK.get(type(x))
     if rank is None:  # a NumPy scalar
         return np.asarray(x).astype(dtype)[()]

@@ -1,7 +1,7 @@
 """Reductions: max, min, prod, and, or, xor, argmax, argmin, and `reduce` for a user's function.
 
 `reduce_sum` is in layout.py, the adjoint of broadcasting; reductions over windows are in window.py,
-running ones in cumulative.py. Here also stands `reduce_precision`.
+running ones in cumulative.py. `reduce_precision` is here too.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from weft.primitives.elementwise import (
 )
 from weft.primitives.expr import Expr
 from weft.primitives.families import (
+    ByCombination,
     Discrete,
     LinearByElement,
     OverAxes,
@@ -104,21 +105,12 @@ def all_ones(dtype: np.dtype) -> Any:
     return -1 if dtypes.is_signed(dtype) else highest_value(dtype)
 
 
-class Reduction(OverAxes, Discrete):
+class Reduction(ByCombination, OverAxes, Discrete):
     """A family: out = the elements of x along `axes`, which are removed, combined by `combine`.
 
     `combine` is the elementwise primitive, `identity(dtype)` the result for no elements.
     Dtypes: as `takes` says; the result has x's. Source: StableHLO, reduce.
     """
-
-    def __init__(
-        self, name: str, combine: Primitive, identity: Callable, takes: str, doc: str = ""
-    ):
-        self.name = name
-        self.combine = combine
-        self.identity = identity
-        self.takes = takes
-        self.__doc__ = doc or f"The elements along `axes` combined by `{combine}`."
 
     def abstract_eval(self, x, *, axes):
         check_axes(self.name, axes, x.ndim)
@@ -279,7 +271,7 @@ class ArgExtremum(OverAxes, Discrete):
         return lower_reduce(hlo, [x, place], inits, axes, better)[1]
 
     def lower_twice(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
-        """The extremum, then the least index where it stands: plain reductions, vectorized."""
+        """The extremum, then the least index that has it: plain reductions, vectorized."""
         (best,) = self.extremum.lower(hlo, x, axes=axes)
         x, place = Expr(hlo, x), Expr(hlo, place)
         kept = [i for i in range(len(x.shape)) if i not in axes]

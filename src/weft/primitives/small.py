@@ -89,7 +89,7 @@ def join_elements(x: Sequence[Sequence[Expr]]) -> Any:
 def eliminate_columns(a: list[list[Expr]], steps: int) -> list[Expr]:
     """Factor in place with partial pivoting, as LAPACK's getrf; the pivots (int32) are returned.
 
-    As many columns as there are `steps` are eliminated; what stands right of them moves along.
+    As many columns as there are `steps` are eliminated; what is right of them moves along.
     """
     m = len(a)
     pivots = []

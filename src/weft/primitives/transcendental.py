@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,27 +48,21 @@ class AccuracyMode(enum.Enum):
     DEFAULT = 2
 
 
+@dataclass(frozen=True)
 class Tolerance:
     """An accuracy that suffices: absolute, relative, or in units in the last place."""
 
-    __slots__ = ("atol", "rtol", "ulps")
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
 
-    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
-        if min(atol, rtol, ulps) < 0 or not (atol or rtol or ulps):
+    def __post_init__(self) -> None:
+        bounds = self.atol, self.rtol, self.ulps
+        if min(bounds) < 0 or not any(bounds):
             raise ValueError(
                 "Tolerance: one bound must be positive and none negative; "
-                f"got atol {atol}, rtol {rtol}, ulps {ulps}."
+                f"got atol {self.atol}, rtol {self.rtol}, ulps {self.ulps}."
             )
-        self.atol, self.rtol, self.ulps = atol, rtol, ulps
-
-    def __repr__(self) -> str:
-        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tolerance) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
 
 
 def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:

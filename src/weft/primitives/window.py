@@ -32,6 +32,7 @@ from weft.primitives.elementwise import (
 )
 from weft.primitives.expr import Expr
 from weft.primitives.families import (
+    ByCombination,
     LinearInFirst,
     LinearPrimitive,
     check_equal_shapes,
@@ -175,7 +176,7 @@ def lower_windows(
 def window_elements(x: Any, fill: Any, params: dict) -> list:
     """For each place in a window, that element of every window: as many strided slices.
 
-    `fill` stands in the padding: a scalar, or one for each index of the first axis of x.
+    `fill` is what the padding holds: a scalar, or one for each index of the first axis of x.
     """
     config = tuple(
         (low, high, base - 1)
@@ -203,7 +204,7 @@ def window_elements(x: Any, fill: Any, params: dict) -> list:
 class ReduceWindow(HoldsProgram):
     """The elements of each window, in several arrays, combined by the program `jaxpr`.
 
-    Operands are n arrays and n scalars, which start each reduction and stand in the padding.
+    Operands are n arrays and n scalars, which start each reduction and fill the padding.
     The derivative applies `jaxpr` to whole arrays, once for each place in the window.
     Source: StableHLO, reduce_window.
     """
@@ -256,17 +257,11 @@ reduce_window_p = ReduceWindow()
 # --- sums, maxima, minima -------------------------------------------------------------------
 
 
-class WindowReduction(Primitive):
+class WindowReduction(ByCombination):
     """A family: the elements of each window combined by an elementwise primitive, `combine`.
 
     Padding counts as `identity(dtype)`. Dtypes: as `takes`. Source: StableHLO, reduce_window.
     """
-
-    def __init__(self, name: str, combine: Primitive, identity: Callable, takes: str):
-        self.name = name
-        self.combine = combine
-        self.identity = identity
-        self.takes = takes
 
     def abstract_eval(self, x, **params):
         check_kind(self.name, self.takes, x)

@@ -7,10 +7,10 @@ from typing import Any
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
 from weft.passes.dependence import dependences
-from weft.primitives.collective import Pvary
 from weft.primitives.elementwise import Costly, Elementwise, SelectN
 from weft.primitives.layout import BroadcastInDim, ConvertElementType, Reshape, Squeeze
 from weft.primitives.slicing import Slice
+from weft.primitives.varying import Pvary
 
 
 def recompute_residuals(

@@ -21,7 +21,7 @@ from tests.primitives.test_collective import (
 from weft import grad, lax, shard_map, vmap
 from weft.mesh.mesh import make_mesh
 from weft.mesh.spec import PartitionSpec as P
-from weft.primitives.collective import Varying
+from weft.primitives.varying import Varying
 from weft.xla import run
 
 ONE = make_mesh((4,), ("i",), devices=weft.devices()[:4])

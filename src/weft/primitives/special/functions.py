@@ -1,7 +1,7 @@
 """Special functions: error function, gamma and beta families, zeta, Bessel.
 
-Rows of a table: how each is computed is in the engine or in the formulas next door (gamma.py,
-error.py, bessel.py); here are its derivatives. docs/special.md says how exact they are.
+Rows of a table: how each is computed is in the engine or in the formulas of gamma.py, error.py and
+bessel.py; here are its derivatives. docs/special.md says how exact they are.
 """
 
 from __future__ import annotations

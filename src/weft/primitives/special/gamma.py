@@ -264,6 +264,12 @@ def is_proper(a: Expr, x: Expr) -> Expr:
     return (a > 0) & (a < math.inf) & (x > 0) & (x < math.inf)
 
 
+def make_proper(a: Expr, x: Expr) -> tuple[Expr, Expr]:
+    """Both arguments, 1 where they are not proper."""
+    good = is_proper(a, x)
+    return where(good, a, 1.0), where(good, x, 1.0)
+
+
 def uses_series(a: Expr, x: Expr) -> Expr:
     """Where the power series is what converges fast; elsewhere the continued fraction does."""
     return (x <= 1) | (x <= a)
@@ -340,8 +346,7 @@ def fix_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr
 
 def incomplete_gamma(a: Expr, x: Expr, lower: bool) -> Expr:
     """P(a, x), or with `lower` false Q(a, x) = 1 - P(a, x), each from what it is near."""
-    good = is_proper(a, x)
-    sa, sx = where(good, a, 1.0), where(good, x, 1.0)
+    sa, sx = make_proper(a, x)
     uniform = (sa > 100) & (abs(sx - sa) < 0.4 * sa)
     by_series = uses_series(sa, sx) & ~uniform
     density = gamma_density(sa, sx)
@@ -395,8 +400,7 @@ def derivative_sums(a: Expr, x: Expr) -> tuple[Expr, Expr, Expr, Expr]:
 
 def gamma_derivative(a: Expr, x: Expr) -> Expr:
     """dP/da = -dQ/da."""
-    good = is_proper(a, x)
-    sa, sx = where(good, a, 1.0), where(good, x, 1.0)
+    sa, sx = make_proper(a, x)
     s, ds, h, slope = derivative_sums(sa, sx)
     density = gamma_density(sa, sx)
     by_series = density * (s * (log(sx) - write_digamma(sa + 1)) + ds)
@@ -406,8 +410,7 @@ def gamma_derivative(a: Expr, x: Expr) -> Expr:
 
 def sample_derivative(a: Expr, x: Expr) -> Expr:
     """-(dP/da) / (dP/dx): the density, which may underflow, cancels."""
-    good = is_proper(a, x)
-    sa, sx = where(good, a, 1.0), where(good, x, 1.0)
+    sa, sx = make_proper(a, x)
     s, ds, h, slope = derivative_sums(sa, sx)
     by_series = -(sx / sa * (s * (log(sx) - write_digamma(sa + 1)) + ds))
     by_fraction = sx * (h * (log(sx) - write_digamma(sa) + slope))
