@@ -113,26 +113,38 @@ def odeint(
     options = [check_number(k, v) for k, v in (("rtol", rtol), ("atol", atol), ("hmax", hmax))]
     steps = check_number("mxstep", mxstep)
     times = check_times(t)
-    for path, x in flatten_with_path(args)[0]:
-        if not is_valid_value(x):
-            raise TypeError(
-                f"odeint: args must be pytrees of arrays or numbers; got {x!r} at args"
-                f"{keystr(path)}. Hint: close over it."
-            )
     start, unravel = ravel_state(y0)
-    operands = [as_array(x, "odeint") for x in flatten(args)[0]]
+    operands = list_operands(args)
     point = ShapedArray((), times.dtype)
     avals = [*unravel.avals, point, *[ShapedArray(x.shape, x.dtype) for x in operands]]
     body = stage_body("odeint", func, structure((y0, 0.0, *args)), avals)
     check_slope(func, unravel, body)
     rounding = float(np.finfo(dtypes.real_dtype(unravel.flat.dtype)).eps)
     tolerances = (max(options[0], rounding), options[1], options[2], steps)
-    # kept with the function, so that its solution is compiled once
+    equation = find_equation(func, body, unravel, avals, tolerances)
+    return unravel_each(unravel, equation.solution(start, times, [*body.consts, *operands]))
+
+
+def list_operands(args: tuple) -> list:
+    """The leaves of the further arguments as arrays."""
+    for path, x in flatten_with_path(args)[0]:
+        if not is_valid_value(x):
+            raise TypeError(
+                f"odeint: args must be pytrees of arrays or numbers; got {x!r} at args"
+                f"{keystr(path)}. Hint: close over it."
+            )
+    return [as_array(x, "odeint") for x in flatten(args)[0]]
+
+
+def find_equation(
+    func: Callable, body: Body, unravel: Unravel, avals: Sequence[ShapedArray], tolerances: tuple
+) -> Equation:
+    """The equation of a staged function; kept with the function, so that it is compiled once."""
     programs, key = programs_of(func), ("equation", body.jaxpr, unravel, tolerances)
     equation = programs.get(key)
     if equation is None:
         equation = programs.add(key, Equation(ravel_flow(body, unravel, avals), tolerances))
-    return unravel_each(unravel, equation.solution(start, times, [*body.consts, *operands]))
+    return equation
 
 
 def check_number(name: str, x: Any) -> float:

@@ -15,18 +15,14 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.random import threefry2x32_p
 from weft.random.keys import Generator, KeyDtype, impl_dtype, key
+from weft.util import list_public
 from weft.xla.array import Array
 
 __all__ = [
-    "define_prng_impl",
-    "random_seed",
-    "rbg_prng_impl",
-    "seed_with_impl",
-    "threefry2x32_p",
-    "threefry_2x32",
-    "threefry_prng_impl",
-    "unsafe_rbg_prng_impl",
-]
+    "define_prng_impl", "random_seed", "rbg_prng_impl", "seed_with_impl", "threefry2x32_p",
+    "threefry_2x32", "threefry_prng_impl", "unsafe_rbg_prng_impl",
+]  # fmt: skip
+__dir__ = list_public(__name__)
 
 threefry_prng_impl = impl_dtype("threefry2x32")
 rbg_prng_impl = impl_dtype("rbg")

@@ -7,6 +7,7 @@ from typing import Any
 from jaxlib import _hlo  # type: ignore[attr-defined]
 
 from weft.mesh.sharding import GSPMDSharding, as_hlo_sharding
+from weft.util import list_public
 
 __all__ = [
     "GSPMDSharding",
@@ -14,6 +15,7 @@ __all__ = [
     "get_op_sharding_from_serialized_proto",
     "get_serialized_proto_from_hlo_sharding",
 ]
+__dir__ = list_public(__name__)
 
 
 def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:

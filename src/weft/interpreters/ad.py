@@ -16,7 +16,13 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.primitive import Linear as UndefinedPrimal
 from weft.core.primitive import Primitive, Zero
-from weft.interpreters.defining import Rules, listed, unlisted
+from weft.interpreters.defining import (
+    Rules,
+    list_pair,
+    list_results,
+    unlist_pair,
+    unlist_results,
+)
 from weft.primitives.elementwise import add as add_jaxvals
 from weft.primitives.elementwise import add_p as add_jaxvals_p
 from weft.primitives.families import is_linear as is_undefined_primal
@@ -25,62 +31,27 @@ from weft.primitives.layout import zeros as zeros_like_aval
 from weft.transforms.jvp import JVPTrace, JVPTracer, jvp, jvp_jaxpr
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward
+from weft.util import list_public
 
 __all__ = [
-    "JVPTrace",
-    "JVPTracer",
-    "UndefinedPrimal",
-    "Zero",
-    "add_jaxvals",
-    "add_jaxvals_p",
-    "add_tangents",
-    "backward_pass",
-    "defbilinear",
-    "defjvp",
-    "defjvp2",
-    "deflinear",
-    "deflinear2",
-    "get_primitive_transpose",
-    "instantiate_zeros",
-    "is_undefined_primal",
-    "jvp",
-    "jvp_jaxpr",
-    "linearize",
-    "primitive_jvps",
-    "primitive_transposes",
-    "zeros_like_aval",
-]
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p",
+    "add_tangents", "backward_pass", "defbilinear", "defjvp", "defjvp2", "deflinear", "deflinear2",
+    "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal", "jvp", "jvp_jaxpr",
+    "linearize", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+]  # fmt: skip
+__dir__ = list_public(__name__)
 
 
-def _jvp_method(prim: Primitive, rule: Callable) -> Callable:
-    def method(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[list, list]:
-        out, dot = rule(tuple(primals), tuple(tangents), **params)
-        return listed(prim, out), listed(prim, dot)
-
-    return method
+def _make_transpose(prim: Primitive, rule: Callable) -> Callable:
+    return lambda cts, *args, **params: list(rule(unlist_results(prim, list(cts)), *args, **params))
 
 
-def _jvp_rule(prim: Primitive, method: Callable) -> Callable:
-    def rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
-        outs, dots = method(primals, tangents, **params)
-        return unlisted(prim, outs), unlisted(prim, dots)
-
-    return rule
+def _read_transpose(prim: Primitive, method: Callable) -> Callable:
+    return lambda ct, *args, **params: method(list_results(prim, ct), *args, **params)
 
 
-def _transpose_method(prim: Primitive, rule: Callable) -> Callable:
-    def method(cts: Sequence, *args: Any, **params: Any) -> list:
-        return list(rule(unlisted(prim, list(cts)), *args, **params))
-
-    return method
-
-
-def _transpose_rule(prim: Primitive, method: Callable) -> Callable:
-    return lambda ct, *args, **params: method(listed(prim, ct), *args, **params)
-
-
-primitive_jvps = Rules("jvp", _jvp_method, _jvp_rule)
-primitive_transposes = Rules("transpose", _transpose_method, _transpose_rule)
+primitive_jvps = Rules("jvp", list_pair, unlist_pair)
+primitive_transposes = Rules("transpose", _make_transpose, _read_transpose)
 
 
 def get_primitive_transpose(prim: Primitive) -> Callable:
@@ -158,12 +129,9 @@ def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None
 
 
 def backward_pass(
-    jaxpr: Any,
-    transform_stack: Any,
-    consts: Sequence,
-    primals_in: Sequence,
+    jaxpr: Any, transform_stack: Any, consts: Sequence, primals_in: Sequence,
     cotangents_in: Sequence,
-) -> list:
+) -> list:  # fmt: skip
     """Cotangents of the operands of a linear jaxpr that are UndefinedPrimals.
 
     `transform_stack` is taken so that calls carry over from JAX.

@@ -13,50 +13,27 @@ from typing import Any
 
 from weft.core.aval import typeof
 from weft.core.primitive import Axis, Primitive
-from weft.interpreters.defining import Rules, listed, unlisted
+from weft.interpreters.defining import Rules, list_pair, unlist_pair
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, transpose
 from weft.transforms.batch import BatchTrace, BatchTracer
+from weft.util import list_public
 
 __all__ = [
-    "BatchTrace",
-    "BatchTracer",
-    "axis_primitive_batchers",
-    "bdim_at_front",
-    "broadcast",
-    "defbroadcasting",
-    "defreducer",
-    "defvectorized",
-    "fancy_primitive_batchers",
-    "moveaxis",
-    "not_mapped",
-    "primitive_batchers",
-]
+    "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast",
+    "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers", "moveaxis",
+    "not_mapped", "primitive_batchers",
+]  # fmt: skip
+__dir__ = list_public(__name__)
 
 not_mapped = None
 
 
-def _fancy_method(prim: Primitive, rule: Callable) -> Callable:
-    def method(axis: Axis, args: Sequence, dims: Sequence, **params: Any) -> tuple[list, list]:
-        out, dim = rule(axis, tuple(args), tuple(dims), **params)
-        return listed(prim, out), listed(prim, dim)
-
-    return method
+def _make_batch(prim: Primitive, rule: Callable) -> Callable:
+    return list_pair(prim, lambda axis, args, dims, **params: rule(args, dims, **params))
 
 
-def _fancy_rule(prim: Primitive, method: Callable) -> Callable:
-    def rule(axis: Axis, args: Sequence, dims: Sequence, **params: Any) -> tuple[Any, Any]:
-        outs, out_dims = method(axis, args, dims, **params)
-        return unlisted(prim, outs), unlisted(prim, out_dims)
-
-    return rule
-
-
-def _method(prim: Primitive, rule: Callable) -> Callable:
-    return _fancy_method(prim, lambda axis, args, dims, **params: rule(args, dims, **params))
-
-
-def _rule(prim: Primitive, method: Callable) -> Callable:
-    fancy = _fancy_rule(prim, method)
+def _read_batch(prim: Primitive, method: Callable) -> Callable:
+    fancy = unlist_pair(prim, method)
     return lambda args, dims, **params: fancy(Axis(mapped_size(args, dims)), args, dims, **params)
 
 
@@ -65,8 +42,8 @@ def mapped_size(args: Sequence, dims: Sequence) -> int:
     return next(typeof(x).shape[d] for x, d in zip(args, dims, strict=True) if d is not not_mapped)
 
 
-primitive_batchers = Rules("batch", _method, _rule)
-fancy_primitive_batchers = Rules("batch", _fancy_method, _fancy_rule)
+primitive_batchers = Rules("batch", _make_batch, _read_batch)
+fancy_primitive_batchers = Rules("batch", list_pair, unlist_pair)
 axis_primitive_batchers = fancy_primitive_batchers
 
 
@@ -75,7 +52,7 @@ def defvectorized(prim: Primitive) -> None:
 
     def batcher(args: Sequence, dims: Sequence, **params: Any) -> tuple[Any, Any]:
         if len(set(dims)) != 1:
-            return broadcasting(prim, args, dims, params)
+            return bind_broadcast(prim, args, dims, params)
         return _same_dim(prim, prim.bind(*args, **params), dims[0])
 
     primitive_batchers[prim] = batcher
@@ -83,10 +60,12 @@ def defvectorized(prim: Primitive) -> None:
 
 def defbroadcasting(prim: Primitive) -> None:
     """Batch an elementwise primitive: mapped axes go in front, what is not mapped is repeated."""
-    primitive_batchers[prim] = lambda args, dims, **params: broadcasting(prim, args, dims, params)
+    primitive_batchers[prim] = lambda args, dims, **params: bind_broadcast(prim, args, dims, params)
 
 
-def broadcasting(prim: Primitive, args: Sequence, dims: Sequence, params: dict) -> tuple[Any, Any]:
+def bind_broadcast(
+    prim: Primitive, args: Sequence, dims: Sequence, params: dict
+) -> tuple[Any, Any]:
     """Apply an elementwise primitive with the mapped axis of every operand in front."""
     size = mapped_size(args, dims)
     args = [batched_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]

@@ -24,14 +24,35 @@ _GIVEN_BY = {
 }
 
 
-def listed(prim: primitive.Primitive, out: Any) -> list:
+def list_results(prim: primitive.Primitive, out: Any) -> list:
     """The results of a rule as a list."""
     return list(out) if prim.multiple_results else [out]
 
 
-def unlisted(prim: primitive.Primitive, outs: list) -> Any:
+def unlist_results(prim: primitive.Primitive, outs: list) -> Any:
     """A list of results as a rule gives them."""
     return list(outs) if prim.multiple_results else outs[0]
+
+
+def list_pair(prim: primitive.Primitive, rule: Callable) -> Callable:
+    """The method of a rule, as those of jvp and batch, that gives two values or sequences."""
+
+    def method(*args: Any, **params: Any) -> tuple[list, list]:
+        args = tuple(tuple(x) if isinstance(x, list) else x for x in args)
+        first, second = rule(*args, **params)
+        return list_results(prim, first), list_results(prim, second)
+
+    return method
+
+
+def unlist_pair(prim: primitive.Primitive, method: Callable) -> Callable:
+    """The inverse of `list_pair`."""
+
+    def rule(*args: Any, **params: Any) -> tuple[Any, Any]:
+        first, second = method(*args, **params)
+        return unlist_results(prim, first), unlist_results(prim, second)
+
+    return rule
 
 
 class Primitive(primitive.Primitive):
@@ -56,18 +77,18 @@ class Primitive(primitive.Primitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply to values under the current trace."""
-        return unlisted(self, current.trace.process(self, args, params))
+        return unlist_results(self, current.trace.process(self, args, params))
 
     def def_impl(self, impl: Callable) -> Callable:
         """Set how to compute the results: `impl(*values, **params)`."""
-        self.impl = lambda *args, **params: listed(self, impl(*args, **params))  # type: ignore[misc]
+        self.impl = lambda *args, **params: list_results(self, impl(*args, **params))  # type: ignore[misc]
         return impl
 
     def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable:
         """Set the type rule: `rule(*avals, **params)` gives the aval (or avals) of the results."""
 
         def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-            return listed(self, rule(*avals, **params))
+            return list_results(self, rule(*avals, **params))
 
         self.abstract_eval = abstract_eval  # type: ignore[method-assign]
         return rule

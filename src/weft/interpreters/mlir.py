@@ -19,25 +19,16 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.primitives.constant import stage_whole
+from weft.util import list_public
 from weft.xla.hlo import Builder, Value, array_text, i64s
 from weft.xla.lower import lower_jaxpr
 
 __all__ = [
-    "LoweringRule",
-    "LoweringRuleContext",
-    "Value",
-    "aval_to_ir_type",
-    "aval_to_ir_types",
-    "dense_int_array",
-    "dense_int_elements",
-    "dtype_to_ir_type",
-    "i32_attr",
-    "i64_attr",
-    "ir_constant",
-    "jaxpr_subcomp",
-    "lower_fun",
-    "register_lowering",
-]
+    "LoweringRule", "LoweringRuleContext", "Value", "aval_to_ir_type", "aval_to_ir_types",
+    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "i32_attr", "i64_attr",
+    "ir_constant", "jaxpr_subcomp", "lower_fun", "register_lowering",
+]  # fmt: skip
+__dir__ = list_public(__name__)
 
 LoweringRule = Callable[..., Any]
 

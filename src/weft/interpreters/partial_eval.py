@@ -16,17 +16,14 @@ from weft.core.stage import StagedTracer as DynamicJaxprTracer
 from weft.core.stage import close_jaxpr as convert_constvars_jaxpr
 from weft.interpreters.defining import Rules
 from weft.passes.dce import dce_jaxpr as pruned
+from weft.util import list_public
 from weft.watch.leaks import stage_function
 
 __all__ = [
-    "DynamicJaxprTracer",
-    "abstract_eval_fun",
-    "close_jaxpr",
-    "convert_constvars_jaxpr",
-    "dce_jaxpr",
-    "dce_rules",
-    "trace_to_jaxpr_dynamic",
-]
+    "DynamicJaxprTracer", "abstract_eval_fun", "close_jaxpr", "convert_constvars_jaxpr",
+    "dce_jaxpr", "dce_rules", "trace_to_jaxpr_dynamic",
+]  # fmt: skip
+__dir__ = list_public(__name__)
 
 
 def trace_to_jaxpr_dynamic(

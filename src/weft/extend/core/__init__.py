@@ -27,41 +27,19 @@ from weft.passes.check import check_jaxpr
 from weft.transforms.batch import BatchTrace
 from weft.transforms.batch import mapped_aval as element_aval
 from weft.transforms.batch import unmapped_aval as stacked_aval
+from weft.util import list_public
 from weft.xla.array import ArrayImpl
 
 __all__ = [
-    "ClosedJaxpr",
-    "DropVar",
-    "Effect",
-    "Effects",
-    "InconclusiveDimensionOperation",
-    "Jaxpr",
-    "JaxprEqn",
-    "JaxprTypeError",
-    "Literal",
-    "Primitive",
-    "Var",
-    "array_types",
-    "check_jaxpr",
-    "concrete_or_error",
-    "find_top_trace",
-    "gensym",
-    "jaxpr_as_fun",
-    "jaxprs_in_params",
-    "mapped_aval",
-    "new_jaxpr_eqn",
-    "no_effects",
-    "nonempty_axis_env_DO_NOT_USE",
-    "primal_dtype_to_tangent_dtype",
-    "primitives",
-    "set_current_trace",
-    "subjaxprs",
-    "unmapped_aval",
-    "unsafe_am_i_under_a_jit_DO_NOT_USE",
-    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
-    "unsafe_get_axis_names_DO_NOT_USE",
-    "valid_jaxtype",
-]
+    "ClosedJaxpr", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr",
+    "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "Var", "array_types", "check_jaxpr",
+    "concrete_or_error", "find_top_trace", "gensym", "jaxpr_as_fun", "jaxprs_in_params",
+    "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace", "subjaxprs",
+    "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+]  # fmt: skip
+__dir__ = list_public(__name__)
 
 Effects = frozenset
 no_effects: frozenset = frozenset()
@@ -112,7 +90,7 @@ def find_top_trace(_: Any = None) -> Trace:
     return current_trace()
 
 
-def _under(kind: type[Trace]) -> bool:
+def _is_under(kind: type[Trace]) -> bool:
     trace = current.trace
     while trace is not None and type(trace) is not kind:
         trace = trace.parent
@@ -121,12 +99,12 @@ def _under(kind: type[Trace]) -> bool:
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
     """Whether a program is being staged."""
-    return _under(StageTrace)
+    return _is_under(StageTrace)
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Whether an axis is being mapped."""
-    return _under(BatchTrace)
+    return _is_under(BatchTrace)
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:

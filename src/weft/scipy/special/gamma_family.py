@@ -227,7 +227,7 @@ factorial_p = define_primitive(
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
-def stirling(z: Any) -> Any:
+def stirling_series(z: Any) -> Any:
     """log gamma(z) far from 0 and from the negative axis."""
     inverse = 1 / z
     square = inverse * inverse
@@ -254,7 +254,8 @@ def complex_loggamma(z: Any) -> Any:
     logs = elementary.log(shift)
     for k in range(1, 9):
         logs = logs + elementary.log(shift + k)
-    right = ops.select(far, stirling(ops.select(far, u, u * 0 + 10)), stirling(shift + 9) - logs)
+    near = stirling_series(shift + 9) - logs
+    right = ops.select(far, stirling_series(ops.select(far, u, u * 0 + 10)), near)
     sine = complex_sin_pi(ops.select(left, z, z * 0 + 0.5))
     turn = ops.select(y < 0, x * 0 - 1, x * 0 + 1) * (2 * math.pi) * ops.floor(0.5 * x + 0.25)
     reflected = ops.complex(x * 0 + math.log(math.pi), turn) - elementary.log(sine) - right

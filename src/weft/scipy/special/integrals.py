@@ -39,7 +39,7 @@ _EULER = 0.5772156649015329
 _EI_ZERO = Fraction("0.37250741078136663446199186658011913353568949777165")
 
 
-def e1(x: Expr) -> Expr:
+def exp1_formula(x: Expr) -> Expr:
     """E1(x); inf at 0, NaN below."""
     inverse = 1 / where(x > 1, x, 1.0)
     far = choose(
@@ -51,7 +51,7 @@ def e1(x: Expr) -> Expr:
     return choose(far * exp(-x) * inverse, (x <= 1, near), (x < 0, math.nan))
 
 
-def ei(x: Expr) -> Expr:
+def expi_formula(x: Expr) -> Expr:
     """Ei(x), relatively exact at its zero; -inf at 0."""
     # the zero has two parts: what the second adds is constant near it, and nothing elsewhere
     zero = float(_EI_ZERO)
@@ -71,13 +71,13 @@ def ei(x: Expr) -> Expr:
     return choose(
         half * inverse * far * half,
         (x < 3, near),
-        (x < 0, -e1(abs(x))),
+        (x < 0, -exp1_formula(abs(x))),
         (equal(x, 0), -math.inf),
         (equal(x, math.inf), math.inf),
     )
 
 
-def en(n: Expr, x: Expr) -> Expr:
+def expn_formula(n: Expr, x: Expr) -> Expr:
     """En(x), by its series to 1 and its continued fraction beyond."""
     good = (n >= 1) & (x > 0) & (x < math.inf) & equal(floor(n), n)
     sn, sx = where(good, n, 1.0), where(good, x, 1.0)
@@ -188,14 +188,14 @@ def expn_derivative(n: Any, x: Any) -> Any:
 
 exp1_p, exp1 = define_pair(
     "exp1",
-    e1,
+    exp1_formula,
     [lambda t, y, x: t * (-ops.exp(-x) / x)],
     "The integral of exp(-t) / t from x to infinity, for x > 0; NaN for negative x.",
     strong=True,
 )
 expi_p, expi = define_pair(
     "expi",
-    ei,
+    expi_formula,
     [lambda t, y, x: t * (ops.exp(x) / x)],
     """The principal value of the integral of exp(t) / t from -infinity to x.
 
@@ -207,7 +207,7 @@ expi_p, expi = define_pair(
 )
 expn_p, expn = define_pair(
     "expn",
-    en,
+    expn_formula,
     [None, lambda t, y, n, x: t * expn_derivative(n, x)],
     "The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0.",
     strong=True,
