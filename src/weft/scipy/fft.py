@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft import numpy as jnp
 from weft.errors import ShapeError
-from weft.numpy.choice import literal_like
-from weft.numpy.fft import cut_or_pad, look_up_norm
+from weft.numpy import fft as fourier
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axes_of, axis_of
-from weft.primitives.elementwise import complex, imag, mul, neg, real
-from weft.primitives.fft import fft as transform
-from weft.primitives.layout import broadcast_in_dim, convert, reshape, rev, transpose
-from weft.primitives.slicing import concatenate, pad, slice_in_dim, stack
+from weft.primitives.elementwise import complex, convert
 from weft.util import check_option, list_public, name_function
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -33,29 +30,9 @@ POWERS = {None: (0, -1), "backward": (0, -1), "ortho": (-0.5, -0.5), "forward": 
 INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
-def scale_last(x: Any, factors: np.ndarray) -> Any:
-    """x times known factors along its last axis."""
-    return mul(x, broadcast_in_dim(factors.astype(x.dtype), x.shape, (x.ndim - 1,)))
-
-
 def twist(x: Any, angles: np.ndarray) -> Any:
     """x times exp(i * angles) along its last axis; complex."""
-    return scale_last(convert(x, dtypes.complex_dtype(x.dtype)), np.exp(1j * angles))
-
-
-def slice_last(x: Any, start: int, stop: int, step: int = 1) -> Any:
-    """A slice of the last axis."""
-    return slice_in_dim(x, start, stop, step, x.ndim - 1)
-
-
-def reverse_last(x: Any) -> Any:
-    """x with its last axis reversed."""
-    return rev(x, (x.ndim - 1,))
-
-
-def join_last(*xs: Any) -> Any:
-    """Arrays side by side along their last axis, those that have elements."""
-    return concatenate([x for x in xs if x.shape[-1]], xs[0].ndim - 1)
+    return x * np.exp(1j * angles).astype(dtypes.complex_dtype(x.dtype))
 
 
 def type1(x: Any) -> Any:
@@ -63,48 +40,37 @@ def type1(x: Any) -> Any:
     n = x.shape[-1]
     if n < 2:
         raise ShapeError(f"dct: type 1 needs two points or more along the axis; got {n}.")
-    period = join_last(x, reverse_last(slice_last(x, 1, n - 1)))
-    return real(transform(period, "rfft", (2 * n - 2,)))
+    return fourier.rfft(jnp.concatenate([x, x[..., n - 2 : 0 : -1]], -1)).real
 
 
 def type2(x: Any) -> Any:
     """2 sum over j of x[j] cos(pi (2 j + 1) k / (2 n)): the even points, then the odd ones back."""
     n = x.shape[-1]
     half = n // 2 + 1
-    folded = join_last(slice_last(x, 0, n, 2), reverse_last(slice_last(x, min(1, n), n, 2)))
-    y = twist(transform(folded, "rfft", (n,)), -np.pi * np.arange(half) / (2 * n))
-    y = mul(y, literal_like(2, y))
-    back = imag(
-        slice_last(y, 1, n - half + 1)
-    )  # element n - k is minus the imaginary part of element k
-    return join_last(real(y), reverse_last(neg(back)))
+    folded = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], -1)
+    y = 2 * twist(fourier.rfft(folded), -np.pi * np.arange(half) / (2 * n))
+    back = -y.imag[..., 1 : n - half + 1]  # element n - k is minus the imaginary part of element k
+    return jnp.concatenate([y.real, back[..., ::-1]], -1)
 
 
 def type3(x: Any) -> Any:
     """x[0] + 2 sum over j > 0 of x[j] cos(pi j (2 k + 1) / (2 n)): type 2 the other way."""
     n = x.shape[-1]
-    half = n // 2 + 1
-    zero = [(0, 0, 0)] * (x.ndim - 1)
-    back = pad(slice_last(reverse_last(x), 0, half - 1), literal_like(0, x), [*zero, (1, 0, 0)])
-    y = complex(slice_last(x, 0, half), neg(back))
-    y = transform(twist(y, np.pi * np.arange(half) / (2 * n)), "irfft", (n,))
-    y = mul(y, literal_like(n, y))
-    even, odd = slice_last(y, 0, (n + 1) // 2), reverse_last(slice_last(y, (n + 1) // 2, n))
-    if n % 2:
-        odd = pad(odd, literal_like(0, x), [*zero, (0, 1, 0)])
-    y = stack([even, odd], x.ndim)
-    return slice_last(reshape(y, (*x.shape[:-1], 2 * even.shape[-1])), 0, n)
+    half, middle = n // 2 + 1, (n + 1) // 2
+    zero = jnp.zeros_like(x[..., :1])
+    y = complex(x[..., :half], jnp.concatenate([zero, -x[..., n - 1 : n - half : -1]], -1))
+    y = n * fourier.irfft(twist(y, np.pi * np.arange(half) / (2 * n)), n)
+    odd = jnp.concatenate([y[..., middle:][..., ::-1], zero], -1)[..., :middle]
+    y = jnp.stack([y[..., :middle], odd], -1)
+    return y.reshape(*x.shape[:-1], 2 * middle)[..., :n]
 
 
 def type4(x: Any) -> Any:
     """2 sum over j of x[j] cos(pi (2 j + 1) (2 k + 1) / (4 n))."""
     n = x.shape[-1]
     k = np.arange(n)
-    y = twist(x, -np.pi * k / (2 * n))
-    y = pad(y, literal_like(0, y), [(0, 0, 0)] * (x.ndim - 1) + [(0, n, 0)])
-    y = slice_last(transform(y, "fft", (2 * n,)), 0, n)
-    y = real(twist(y, -np.pi * (2 * k + 1) / (4 * n)))
-    return mul(y, literal_like(2, y))
+    y = fourier.fft(twist(x, -np.pi * k / (2 * n)), 2 * n)[..., :n]
+    return 2 * twist(y, -np.pi * (2 * k + 1) / (4 * n)).real
 
 
 TYPES: dict[int, Callable] = {1: type1, 2: type2, 3: type3, 4: type4}
@@ -125,23 +91,17 @@ def end_factors(n: int, type: int, last: bool) -> np.ndarray:
 def transform_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
     """A transform of one axis; `op` says in which direction."""
     inverse = op.startswith("i")
-    power = look_up_norm(op, norm, POWERS)[inverse]
+    power = fourier.look_up_norm(op, norm, POWERS)[inverse]
     size = x.shape[axis] if n is None else operator.index(n)
     if size < 1:
         raise ShapeError(f"{op}: there must be at least one point along the axis; got {size}.")
     if inverse:
         type = INVERSE[type]
-    x = cut_or_pad(x, (axis,), (size,))
-    order = [*(i for i in range(x.ndim) if i != axis), axis]
-    x = transpose(x, order)
-    if norm == "ortho":
-        x = scale_last(x, end_factors(size, type, False))
-    y = TYPES[type](x)
-    if norm == "ortho":
-        y = scale_last(y, end_factors(size, type, True))
+    x = jnp.moveaxis(fourier.cut_or_pad(x, (axis,), (size,)), axis, -1)
+    factors = [end_factors(size, type, last).astype(x.dtype) for last in (False, True)]
+    y = TYPES[type](x * factors[0]) * factors[1] if norm == "ortho" else TYPES[type](x)
     period = 2 * (size - 1) if type == 1 else 2 * size
-    y = mul(y, literal_like(period**power, y)) if power else y
-    return transpose(y, [order.index(i) for i in range(x.ndim)])
+    return jnp.moveaxis(y * period**power if power else y, -1, axis)
 
 
 def transform_axes(
@@ -150,9 +110,7 @@ def transform_axes(
     """A transform of axes, one after another; of complex values, of both parts."""
     check_option(op, "type", type, *TYPES)
     if dtypes.is_complex(x.dtype):
-        return complex(
-            *(transform_axes(op, y, type, sizes, axes, norm) for y in (real(x), imag(x)))
-        )
+        return complex(*(transform_axes(op, y, type, sizes, axes, norm) for y in (x.real, x.imag)))
     x = convert(x, dtypes.real_dtype(dtypes.complex_dtype(x.dtype)))
     for axis, n in zip(axes, sizes, strict=True):
         x = transform_axis(op, x, type, n, axis, norm)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft import numpy as jnp
-from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, promote_operands
@@ -15,7 +14,7 @@ __all__ = ["vq"]
 __dir__ = list_public(__name__)
 
 
-@boundary
+@fused(static=("check_finite",))
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """(codes, distances): for each observation the index of the nearest centre, and how far it is.
 
@@ -41,12 +40,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         )
     if not centres.shape[0]:
         raise ShapeError(f"vq: code_book must have a centre at least; got {centres.aval}.")
-    return find_nearest(x, centres)
-
-
-@fused(name="vq")
-def find_nearest(x: Any, centres: Any) -> tuple[Any, Any]:
-    """`vq` of checked arguments."""
     x, centres = promote_operands("vq", x, centres, inexact=True, shaped=False)
     if x.ndim == 1:
         x, centres = x[:, None], centres[:, None]
