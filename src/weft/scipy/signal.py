@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.numpy import fft as fourier
-from weft.numpy.choice import literal_like, where
 from weft.numpy.convolution import (
     check_mode,
     check_operands,
@@ -24,39 +24,16 @@ from weft.numpy.convolution import (
     conjugate,
     slide_kernel,
 )
-from weft.numpy.creation import asarray
-from weft.numpy.elementwise import absolute
 from weft.numpy.fused import fused
-from weft.numpy.manipulation import moveaxis
-from weft.numpy.padding import pad
-from weft.numpy.promotion import (
-    as_array,
-    as_inexact,
-    axes_of,
-    axis_of,
-    broadcast_shapes,
-    promote_operands,
-)
-from weft.numpy.reductions import mean
-from weft.numpy.sorting import sort
-from weft.numpy.ufuncs import add, divide, multiply, subtract
-from weft.primitives import slicing
-from weft.primitives.elementwise import complex, convert, imag, real
-from weft.primitives.layout import broadcast_in_dim, reduce_sum, reshape, rev
+from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
+from weft.primitives.elementwise import complex, convert
+from weft.primitives.layout import rev
 from weft.util import check_option, list_public, name_function
 
 __all__ = [
-    "convolve",
-    "convolve2d",
-    "correlate",
-    "correlate2d",
-    "csd",
-    "detrend",
-    "fftconvolve",
-    "istft",
-    "stft",
-    "welch",
-]
+    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft",
+    "stft", "welch",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 # From a kernel of so many elements on are Fourier transforms faster than products of matrices.
@@ -69,7 +46,7 @@ LARGE = 4096
 def take_center(x: Any, shape: Sequence[int]) -> Any:
     """The middle of x, of this shape."""
     starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
-    return slicing.slice(x, starts, [a + m for a, m in zip(starts, shape, strict=True)])
+    return x[tuple(slice(a, a + m) for a, m in zip(starts, shape, strict=True))]
 
 
 def order_operands(
@@ -169,7 +146,7 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
             margins = [choose_padding(mode, n)[:: -1 if correlates else 1] for n in k.shape]
         if boundary != "fill" or type(fillvalue) not in (int, float) or fillvalue:
             more = {"constant_values": fillvalue} if boundary == "fill" else {}
-            x, margins = pad(x, margins, BOUNDARIES[boundary], **more), [(0, 0), (0, 0)]
+            x, margins = jnp.pad(x, margins, BOUNDARIES[boundary], **more), [(0, 0), (0, 0)]
         k = conjugate(k) if correlates else rev(k, (0, 1))
         out = slide_kernel(name, x, k, margins, precision)
         return rev(out, (0, 1)) if correlates and swapped else out
@@ -220,12 +197,11 @@ def convolve_by_fft(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> 
     forward, backward = fourier.rfftn, fourier.irfftn
     if dtypes.is_complex(dtype):
         forward, backward = fourier.fftn, fourier.ifftn
-    spectrum = multiply(forward(x, lengths, axes), forward(k, lengths, axes))
-    out = backward(spectrum, lengths, axes)
+    out = backward(forward(x, lengths, axes) * forward(k, lengths, axes), lengths, axes)
     kept = list(out.shape)
     for i, n in zip(axes, sizes, strict=True):
         kept[i] = n
-    out = slicing.slice(out, [0] * out.ndim, kept)
+    out = out[tuple(map(slice, kept))]
     for i in axes:
         if mode == "same":
             kept[i] = shape[i]
@@ -249,7 +225,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
             f"fftconvolve: axes other than {axes} must broadcast together; got {x.aval}, {k.aval}."
         )
     if not axes:
-        return multiply(x, k)
+        return x * k
     return convolve_by_fft("fftconvolve", x, k, mode, axes)
 
 
@@ -281,28 +257,21 @@ def detrend_segments(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -
     axis = axis_of("detrend", axis, x.ndim)
     n = x.shape[axis]
     if type == "constant":
-        return subtract(x, mean(x, axis, keepdims=True))
+        return x - jnp.mean(x, axis, keepdims=True)
     if any(not 0 <= b <= n for b in breaks):
         raise ShapeError(
             f"detrend: bp must be positions along the axis, of size {n}; got {breaks}."
         )
     bounds = sorted({0, *breaks, n})
-    parts = []
+    x, parts = jnp.moveaxis(x, axis, -1), []
     for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-        part = slicing.slice_in_dim(x, start, stop, 1, axis)
-        part = subtract(part, mean(part, axis, keepdims=True))
+        part = x[..., start:stop] - jnp.mean(x[..., start:stop], -1, keepdims=True)
         if stop - start > 1:
             t = np.arange(stop - start) - (stop - start - 1) / 2  # the mean is 0
-            spread = [1] * x.ndim
-            spread[axis] = stop - start
-            t = t.reshape(spread)
-            line = reduce_sum(multiply(part, asarray(t / np.sum(t * t), x.dtype)), (axis,))
-            line = multiply(
-                reshape(line, (*x.shape[:axis], 1, *x.shape[axis + 1 :])), asarray(t, x.dtype)
-            )
-            part = subtract(part, line)
+            slope = jnp.sum(part * jnp.asarray(t / np.sum(t * t), x.dtype), -1, keepdims=True)
+            part = part - slope * jnp.asarray(t, x.dtype)
         parts.append(part)
-    return slicing.concatenate(parts, axis) if parts else x
+    return jnp.moveaxis(jnp.concatenate(parts, -1) if parts else x, -1, axis)
 
 
 # --- spectra --------------------------------------------------------------------------------
@@ -322,14 +291,14 @@ def make_window(op: str, window: Any, nperseg: int, dtype: np.dtype) -> Any:
     """A window of `nperseg` points: by name, as SciPy names it, or as an array."""
     if isinstance(window, str | tuple):
         if nperseg == 1:
-            return asarray(np.ones(1), dtype)
+            return jnp.asarray(np.ones(1), dtype)
         if window in COSINES:
             angles = 2 * np.pi * np.arange(nperseg) / nperseg
             terms = [(-1) ** i * c * np.cos(i * angles) for i, c in enumerate(COSINES[window])]
-            return asarray(np.sum(terms, 0), dtype)
+            return jnp.asarray(np.sum(terms, 0), dtype)
         import scipy.signal
 
-        return asarray(scipy.signal.get_window(window, nperseg), dtype)
+        return jnp.asarray(scipy.signal.get_window(window, nperseg), dtype)
     window = as_array(window, op)
     if window.shape != (nperseg,):
         raise ShapeError(f"{op}: window must be of shape ({nperseg},); got {window.aval}.")
@@ -368,29 +337,22 @@ def segment_sizes(
 
 def cut_segments(x: Any, size: int, step: int) -> Any:
     """The segments of a last axis: (..., count, size), each `step` after the one before."""
-    count = (x.shape[-1] - size) // step + 1
-    axis, rows = x.ndim - 1, -(-size // step)
-    total = (count + rows - 1) * step
-    x = fourier.cut_or_pad(x, (axis,), (total,))
-    x = reshape(x, (*x.shape[:-1], count + rows - 1, step))
-    parts = [slicing.slice_in_dim(x, i, i + count, 1, axis) for i in range(rows)]
-    return slicing.slice_in_dim(slicing.concatenate(parts, axis + 1), 0, size, 1, axis + 1)
+    count, rows = (x.shape[-1] - size) // step + 1, -(-size // step)
+    x = fourier.cut_or_pad(x, (x.ndim - 1,), ((count + rows - 1) * step,))
+    x = x.reshape(*x.shape[:-1], count + rows - 1, step)
+    return jnp.concatenate([x[..., i : i + count, :] for i in range(rows)], -1)[..., :size]
 
 
 def add_overlaps(x: Any, step: int) -> Any:
     """The sum of segments (..., count, size), each `step` after the one before."""
     *lead, count, size = x.shape
     rank, rows = len(lead), -(-size // step)
-    x = fourier.cut_or_pad(x, (rank + 1,), (rows * step,))
-    x = moveaxis(reshape(x, (*lead, count, rows, step)), rank + 1, rank)  # row, count, point
+    x = fourier.cut_or_pad(x, (rank + 1,), (rows * step,)).reshape(*lead, count, rows, step)
     # rows of count + rows segments, read as rows one shorter: each starts one further to the right
-    x = reshape(
-        fourier.cut_or_pad(x, (rank + 1,), (count + rows,)), (*lead, rows * (count + rows), step)
-    )
-    x = slicing.slice_in_dim(x, 0, rows * (count + rows - 1), 1, rank)
-    x = reduce_sum(reshape(x, (*lead, rows, count + rows - 1, step)), (rank,))
-    x = reshape(x, (*lead, (count + rows - 1) * step))
-    return slicing.slice_in_dim(x, 0, (count - 1) * step + size, 1, rank)
+    x = fourier.cut_or_pad(jnp.swapaxes(x, -3, -2), (rank + 1,), (count + rows,))
+    x = x.reshape(*lead, rows * (count + rows), step)[..., : rows * (count + rows - 1), :]
+    x = jnp.sum(x.reshape(*lead, rows, count + rows - 1, step), rank)
+    return x.reshape(*lead, (count + rows - 1) * step)[..., : (count - 1) * step + size]
 
 
 def choose_detrend(op: str, how: Any) -> Callable[[Any], Any]:
@@ -409,7 +371,7 @@ def transform_segments(
 ) -> Any:
     """The transforms of the windowed segments of a last axis: (..., count, frequency)."""
     nperseg, step, nfft = sizes
-    x = multiply(choose_detrend(op, how)(cut_segments(x, nperseg, step)), window)
+    x = choose_detrend(op, how)(cut_segments(x, nperseg, step)) * window
     return (fourier.rfft if onesided else fourier.fft)(x, nfft)
 
 
@@ -417,15 +379,14 @@ def power_scale(op: str, scaling: str, window: Any, fs: Any) -> Any:
     """What a product of transforms is multiplied by."""
     check_option(op, "scaling", scaling, "density", "spectrum")
     if scaling == "density":
-        return divide(1.0, multiply(fs, reduce_sum(multiply(window, window), (0,))))
-    total = reduce_sum(window, (0,))
-    return divide(1.0, multiply(total, total))
+        return 1.0 / (fs * jnp.sum(window * window))
+    return 1.0 / jnp.sum(window) ** 2
 
 
 def list_frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any:
     """The frequencies of a transform of samples `fs` a second."""
     steps = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(nfft)
-    return multiply(asarray(steps, dtype), convert(as_array(fs), dtype))
+    return jnp.asarray(steps, dtype) * convert(as_array(fs), dtype)
 
 
 def check_onesided(op: str, wanted: bool, *xs: Any) -> bool:
@@ -442,24 +403,16 @@ def median_bias(n: int) -> float:
     return float(1 + np.sum(1 / (odd + 1) - 1 / odd))
 
 
-def last_median(x: Any) -> Any:
-    """The median along the last axis of real values."""
-    n, axis = x.shape[-1], x.ndim - 1
-    x = sort(x, -1)
-    low, high = (slicing.index_in_dim(x, i, axis, False) for i in ((n - 1) // 2, n // 2))
-    return multiply(add(low, high), literal_like(0.5, x))
-
-
 def average_segments(op: str, x: Any, average: str) -> Any:
     """The average over a last axis, of segments."""
     check_option(op, "average", average, "mean", "median")
     if average == "mean":
-        return mean(x, -1)
+        return jnp.mean(x, -1)
     if dtypes.is_complex(x.dtype):
-        out = complex(last_median(real(x)), last_median(imag(x)))
+        out = complex(jnp.median(x.real, -1), jnp.median(x.imag, -1))
     else:
-        out = last_median(x)
-    return divide(out, median_bias(x.shape[-1]))
+        out = jnp.median(x, -1)
+    return out / median_bias(x.shape[-1])
 
 
 def prepare_signal(op: str, x: Any, axis: Any) -> tuple[Any, int]:
@@ -468,7 +421,7 @@ def prepare_signal(op: str, x: Any, axis: Any) -> tuple[Any, int]:
     axis = axis_of(op, axis, x.ndim)
     wide = dtypes.complex_dtype(x.dtype)
     x = convert(x, wide if dtypes.is_complex(x.dtype) else dtypes.real_dtype(wide))
-    return moveaxis(x, axis, -1), axis
+    return jnp.moveaxis(x, axis, -1), axis
 
 
 def csd(
@@ -539,13 +492,12 @@ def spectral_density(
     onesided = check_onesided(op, onesided, x)
     real_type = dtypes.real_dtype(x.dtype)
     if not x.size:
-        lead = x.shape[:-1] if y is None else broadcast_shapes(x.shape[:-1], y.shape[:-1])
-        empty = asarray(np.zeros((*lead, 0)), real_type)
-        return asarray(np.zeros(0), real_type), moveaxis(empty, -1, axis)
+        lead = x.shape[:-1] if y is None else jnp.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        return jnp.zeros(0, real_type), jnp.moveaxis(jnp.zeros((*lead, 0), real_type), -1, axis)
     sizes = segment_sizes(op, window, *lengths, x.shape[-1])
     taper = make_window(op, window, sizes[0], real_type)
     out = average_powers(x, y, fs, taper, op, sizes, (detrend, onesided, scaling, average))
-    return list_frequencies(sizes[2], fs, onesided, real_type), moveaxis(out, -1, axis)
+    return list_frequencies(sizes[2], fs, onesided, real_type), jnp.moveaxis(out, -1, axis)
 
 
 @fused(static=("op", "sizes", "how"), name="csd")
@@ -558,18 +510,17 @@ def average_powers(
     scale = power_scale(op, scaling, window, fs)
     first = transform_segments(op, x, window, sizes, detrend, onesided)
     if y is None:
-        out = add(multiply(real(first), real(first)), multiply(imag(first), imag(first)))
+        out = first.real**2 + first.imag**2
     else:
-        second = transform_segments(op, y, window, sizes, detrend, onesided)
-        out = multiply(conjugate(first), second)
-    out = multiply(out, scale)
+        out = conjugate(first) * transform_segments(op, y, window, sizes, detrend, onesided)
+    out = out * scale
     if onesided:  # the frequencies below 0 have as much
         twice = np.full(out.shape[-1], 2.0)
         twice[0] = 1
         if sizes[2] % 2 == 0:
             twice[-1] = 1
-        out = multiply(out, asarray(twice, window.dtype))
-    return average_segments(op, moveaxis(out, -2, -1), average)
+        out = out * jnp.asarray(twice, window.dtype)
+    return average_segments(op, jnp.moveaxis(out, -2, -1), average)
 
 
 # How a signal is extended beyond its ends, as modes of `pad`.
@@ -608,12 +559,12 @@ def stft(
     taper = make_window("stft", window, n, real_type)
     check_option("stft", "boundary", boundary, None, *EXTENSIONS)
     if boundary is not None:
-        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], **EXTENSIONS[boundary])
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], **EXTENSIONS[boundary])
     if padded:
         x = fourier.cut_or_pad(x, (x.ndim - 1,), (x.shape[-1] + -(x.shape[-1] - n) % step % n,))
     times = np.arange(n / 2, x.shape[-1] - n / 2 + 1, step) - (n / 2 if boundary else 0)
-    times = divide(asarray(times, real_type), convert(as_array(fs), real_type))
-    out = moveaxis(transform_signal(x, taper, sizes, detrend, onesided), -1, axis)
+    times = jnp.asarray(times, real_type) / convert(as_array(fs), real_type)
+    out = jnp.moveaxis(transform_signal(x, taper, sizes, detrend, onesided), -1, axis)
     return list_frequencies(nfft, fs, onesided, real_type), times, out
 
 
@@ -622,7 +573,7 @@ def transform_signal(
     x: Any, window: Any, sizes: tuple[int, int, int], detrend: Any, onesided: bool
 ) -> Any:
     """The transforms of a signal with time last: (..., count, frequency)."""
-    window = divide(window, absolute(reduce_sum(window, (0,))))
+    window = window / jnp.abs(jnp.sum(window))
     return transform_segments("stft", x, window, sizes, detrend, onesided)
 
 
@@ -658,10 +609,10 @@ def istft(
     sizes = segment_sizes("istft", window, nperseg, noverlap, nfft, None)
     real_type = dtypes.real_dtype(x.dtype)
     taper = make_window("istft", window, sizes[0], real_type)
-    x = moveaxis(x, (time, freq), (-2, -1))
+    x = jnp.moveaxis(x, (time, freq), (-2, -1))
     out = restore_signal(x, taper, sizes, bool(input_onesided), bool(boundary))
-    times = divide(asarray(np.arange(out.shape[-1]), real_type), convert(as_array(fs), real_type))
-    return times, moveaxis(out, -1, time - (freq < time))
+    times = jnp.arange(out.shape[-1], dtype=real_type) / convert(as_array(fs), real_type)
+    return times, jnp.moveaxis(out, -1, time - (freq < time))
 
 
 @fused(static=("sizes", "onesided", "boundary"), name="istft")
@@ -670,15 +621,9 @@ def restore_signal(
 ) -> Any:
     """The signal, time last, of transforms (..., count, frequency)."""
     n, step, nfft = sizes
-    x = (fourier.irfft if onesided else fourier.ifft)(x, nfft)
-    x = slicing.slice_in_dim(x, 0, n, 1, x.ndim - 1)
-    scaled = multiply(window, absolute(reduce_sum(window, (0,))))
-    out = add_overlaps(multiply(x, scaled), step)
-    weight = broadcast_in_dim(multiply(window, window), (x.shape[-2], n), (1,))
-    weight = add_overlaps(weight, step)
+    x = (fourier.irfft if onesided else fourier.ifft)(x, nfft)[..., :n]
+    out = add_overlaps(x * (window * jnp.abs(jnp.sum(window))), step)
+    weight = add_overlaps(jnp.broadcast_to(window * window, (x.shape[-2], n)), step)
     # where no window reaches, nothing is known: what is there stays
-    weight = where(weight > 1e-10, weight, 1.0)
-    out = divide(out, weight)
-    if boundary:
-        out = slicing.slice_in_dim(out, n // 2, out.shape[-1] - n // 2, 1, out.ndim - 1)
-    return out
+    out = out / jnp.where(weight > 1e-10, weight, 1.0)
+    return out[..., n // 2 : out.shape[-1] - n // 2] if boundary else out
