@@ -21,7 +21,7 @@ from weft.control.effects import (
 )
 from weft.core.aval import ShapedArray, is_valid_value
 from weft.pytrees import PyTreeDef, flatten, unflatten
-from weft.util import Logger, fun_name, insert_at
+from weft.util import Logger, fun_name, insert_at, name_function
 from weft.xla.array import put
 
 __all__ = ["callback", "log", "print"]
@@ -99,68 +99,6 @@ def _callback(
     bind_call(fun, args, kwargs, prim.bind, partitioned)
 
 
-def print(
-    fmt: str | None = None,
-    *args: Any,
-    ordered: bool = False,
-    partitioned: bool = False,
-    skip_format_check: bool = False,
-    **kwargs: Any,
-) -> Any:
-    """Print values, also in a compiled program: `debug.print("x is {} and y {y:.3f}", x, y=y)`.
-
-    The format is that of `str.format`, not an f-string, whose values would be tracers. When, how
-    often and in what order, see `debug.callback`.
-
-    >>> import weft
-    >>> @weft.jit
-    ... def f(x):
-    ...     weft.debug.print("x is {}, twice that {y:.1f}", x, y=2 * x)
-    ...     return x + 1
-    >>> y = f(2.0)
-    x is 2.0, twice that 4.0
-    """
-    if fmt is None:
-        return functools.partial(_write, "print", ordered, partitioned, skip_format_check)
-    return _write("print", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
-
-
-def log(
-    fmt: str | None = None,
-    *args: Any,
-    ordered: bool = False,
-    partitioned: bool = False,
-    skip_format_check: bool = False,
-    **kwargs: Any,
-) -> Any:
-    """As `debug.print`, to the logger `weft.debug` at level INFO."""
-    if fmt is None:
-        return functools.partial(_write, "log", ordered, partitioned, skip_format_check)
-    return _write("log", ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
-
-
-def _write(
-    how: str,
-    ordered: bool,
-    partitioned: bool,
-    skip_format_check: bool,
-    fmt: str,
-    /,
-    *args: Any,
-    **kwargs: Any,
-) -> None:
-    if not isinstance(fmt, str):
-        raise TypeError(
-            f"debug.{how}: the format must be a string; got {type(fmt).__name__}. "
-            f'Hint: debug.{how}("{{}}", x).'
-        )
-    if not skip_format_check:
-        Checker(f"debug.{how}", fmt).vformat(fmt, args, kwargs)
-    prim = ordered_debug_print_p if ordered else debug_print_p
-    said = functools.partial(print_format if how == "print" else log_format, fmt)
-    bind_call(said, args, kwargs, prim.bind, partitioned)
-
-
 def print_format(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Print a format filled with values."""
     builtins.print(fmt.format(*args, **kwargs))
@@ -169,6 +107,36 @@ def print_format(fmt: str, *args: Any, **kwargs: Any) -> None:
 def log_format(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Log a format filled with values."""
     logger.info("%s", fmt.format(*args, **kwargs))
+
+
+def define_writer(how: str, write: Callable, doc: str) -> Callable:
+    """`print` or `log`: `write` is called with the format and the values of its fields."""
+
+    def finish(
+        ordered: bool, partitioned: bool, unchecked: bool, fmt: str, /, *args: Any, **kwargs: Any
+    ) -> None:
+        if not isinstance(fmt, str):
+            raise TypeError(
+                f"debug.{how}: the format must be a string; got {type(fmt).__name__}. "
+                f'Hint: debug.{how}("{{}}", x).'
+            )
+        if not unchecked:
+            Checker(f"debug.{how}", fmt).vformat(fmt, args, kwargs)
+        prim = ordered_debug_print_p if ordered else debug_print_p
+        bind_call(functools.partial(write, fmt), args, kwargs, prim.bind, partitioned)
+
+    def say(
+        fmt: str | None = None,
+        *args: Any,
+        ordered: bool = False,
+        partitioned: bool = False,
+        skip_format_check: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        apply = functools.partial(finish, ordered, partitioned, skip_format_check)
+        return apply if fmt is None else apply(fmt, *args, **kwargs)
+
+    return name_function(say, how, doc)
 
 
 class Checker(string.Formatter):
@@ -207,3 +175,25 @@ class Checker(string.Formatter):
                 f"{self.op}: there must be a field of the format for each argument; got none for "
                 f"{listed} in {self.fmt!r}. Hint: a plain string with {{}}, not an f-string."
             )
+
+
+print = define_writer(
+    "print",
+    print_format,
+    """Print values, also in a compiled program: `debug.print("x is {} and y {y:.3f}", x, y=y)`.
+
+    The format is that of `str.format`, not an f-string, whose values would be tracers. When, how
+    often and in what order, see `debug.callback`.
+
+    >>> import weft
+    >>> @weft.jit
+    ... def f(x):
+    ...     weft.debug.print("x is {}, twice that {y:.1f}", x, y=2 * x)
+    ...     return x + 1
+    >>> y = f(2.0)
+    x is 2.0, twice that 4.0
+    """,
+)
+log = define_writer(
+    "log", log_format, "As `debug.print`, to the logger `weft.debug` at level INFO."
+)

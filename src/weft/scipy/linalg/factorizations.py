@@ -39,6 +39,14 @@ from weft.primitives.matrices import (
 from weft.scipy.linalg.functions import complex_matrices
 from weft.util import check_option
 
+# The options of the functions here, which are Python values.
+STATIC = (
+    "assume_a", "calc_q", "check_finite", "compute_uv", "conjugate", "debug", "eigvals",
+    "eigvals_only", "full_matrices", "lapack_driver", "lower", "lwork", "mode", "output",
+    "overwrite_a", "overwrite_b", "overwrite_c", "permute_l", "pivoting", "select", "select_range",
+    "tol", "trans", "turbo", "type", "unit_diagonal",
+)  # fmt: skip
+
 # --- systems --------------------------------------------------------------------------------
 
 
@@ -52,7 +60,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return linalg.inv(a)
 
 
-@fused(static=("lower", "overwrite_a", "overwrite_b", "debug", "check_finite", "assume_a"))
+@fused(static=STATIC)
 def solve(
     a: Any,
     b: Any,
@@ -80,7 +88,7 @@ def solve(
 TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
-@fused(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"))
+@fused(static=STATIC)
 def solve_triangular(
     a: Any,
     b: Any,
@@ -124,7 +132,7 @@ def cholesky_factor(a: Any, lower: bool) -> Any:
     return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
 
 
-@fused(static=("lower", "overwrite_a", "check_finite"))
+@fused(static=STATIC)
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
@@ -154,7 +162,7 @@ def cho_solve(
     return cho_solve_arrays(c, b, bool(lower))
 
 
-@fused(static=("lower",), name="cho_solve")
+@fused(static=STATIC, name="cho_solve")
 def cho_solve_arrays(c: Any, b: Any, lower: bool) -> Any:
     """`cho_solve`."""
     c, b, vector = check_right_side("cho_solve", c, b, HALF_TOO)
@@ -174,7 +182,7 @@ def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
 # --- LU -------------------------------------------------------------------------------------
 
 
-@fused(static=("overwrite_a", "check_finite"))
+@fused(static=STATIC)
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """(lu, pivots), what `lu_solve` takes: L below the diagonal of one matrix, and U; row i was
     exchanged with row pivots[i].
@@ -199,7 +207,7 @@ def lu_solve(
     return lu_solve_arrays(factors, pivots, b, trans)
 
 
-@fused(static=("trans",), name="lu_solve")
+@fused(static=STATIC, name="lu_solve")
 def lu_solve_arrays(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
     """`lu_solve`."""
     factors, b, vector = check_right_side("lu_solve", factors, b)
@@ -218,7 +226,7 @@ def lu_solve_arrays(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
     return x[..., 0] if vector else x
 
 
-@fused(static=("permute_l", "overwrite_a", "check_finite"))
+@fused(static=STATIC)
 def lu(
     a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
@@ -240,7 +248,7 @@ def lu(
 # --- QR, singular values --------------------------------------------------------------------
 
 
-@fused(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"))
+@fused(static=STATIC)
 def qr(
     a: Any,
     overwrite_a: bool = False,
@@ -259,7 +267,7 @@ def qr(
     return out[1:] if mode == "r" else out
 
 
-@fused(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"), name="qr_multiply")
+@fused(static=STATIC, name="qr_multiply")
 def qr_multiply(
     a: Any,
     c: Any,
@@ -292,7 +300,7 @@ def qr_multiply(
     return out.reshape(out.size) if vector and a.ndim == 2 else out, r, *order
 
 
-@fused(static=("full_matrices", "compute_uv", "overwrite_a", "check_finite", "lapack_driver"))
+@fused(static=STATIC)
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -317,24 +325,8 @@ def svd(
 
 # --- eigenvalues ----------------------------------------------------------------------------
 
-EIGH_STATIC = (
-    "lower", "eigvals_only", "overwrite_a", "overwrite_b", "turbo", "eigvals", "type",
-    "check_finite",
-)  # fmt: skip
 
-
-@fused(
-    static=(
-        "lower",
-        "eigvals_only",
-        "overwrite_a",
-        "overwrite_b",
-        "turbo",
-        "eigvals",
-        "type",
-        "check_finite",
-    )
-)
+@fused(static=STATIC)
 def eigh(
     a: Any,
     b: Any = None,
@@ -379,7 +371,7 @@ def eigh(
     return w, triangular.triangular_solve(root, v, transpose_a=True, conjugate_a=True, **solved)
 
 
-@fused(static=("eigvals_only", "select", "select_range", "tol"))
+@fused(static=STATIC)
 def eigh_tridiagonal(
     d: Any,
     e: Any,
@@ -465,7 +457,7 @@ def tridiagonal_values_tangent(start: int, stop: int, primals: tuple, tangents: 
     return jvp(lambda d, e: tridiagonal_eigh(d, e, (start, stop))[1], primals, tangents)
 
 
-@fused(static=("output",))
+@fused(static=STATIC)
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     """(T, Z) with a = Z T Z^H, for a (..., n, n): unitary Z, upper triangular T.
 
@@ -478,7 +470,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     return t, z
 
 
-@fused(static=("calc_q", "overwrite_a", "check_finite"))
+@fused(static=STATIC)
 def hessenberg(
     a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
