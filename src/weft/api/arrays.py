@@ -29,10 +29,7 @@ __all__ = [
 
 
 def make_array_from_callback(
-    shape: Sequence[int],
-    sharding: Any,
-    data_callback: Callable[[Index], Any],
-    dtype: Any = None,
+    shape: Sequence[int], sharding: Any, data_callback: Callable[[Index], Any], dtype: Any = None
 ) -> Any:
     """An array whose parts `data_callback` gives, each from its place in the whole.
 

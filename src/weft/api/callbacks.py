@@ -13,12 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.functions import avals_of, check_callable, struct_like
-from weft.control.effects import (
-    VMAP_METHODS,
-    io_callback_p,
-    ordered_io_callback_p,
-    pure_callback_p,
-)
+from weft.control.effects import VMAP_METHODS, io_callback_p, ordered_io_callback_p, pure_callback_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.util import fun_name

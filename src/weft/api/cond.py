@@ -91,11 +91,7 @@ def five_part_cond(
     """The form of `cond` in which each function has an operand of its own."""
     check_callable("cond", false_fun)
     return cond(
-        pred,
-        lambda x, y: true_fun(x),
-        lambda x, y: false_fun(y),
-        true_operand,
-        false_operand,
+        pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand
     )
 
 

@@ -118,11 +118,7 @@ def transpose_of(product: Body) -> Jaxpr:
 
 @boundary
 def custom_root(
-    f: Callable,
-    initial_guess: Any,
-    solve: Callable,
-    tangent_solve: Callable,
-    has_aux: bool = False,
+    f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
 ) -> Any:
     """Solve `f(x) = 0` by `solve(f, initial_guess)`, with the derivative that the equation implies.
 

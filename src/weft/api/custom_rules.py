@@ -161,6 +161,7 @@ class _CustomFunction:
     symbolic_zeros = False
     vjp_symbolic_zeros = False
     optimize_remat = False
+    _missing: tuple[str, str]  # what a call needs, and the call that sets it
 
     def __init__(
         self,
@@ -225,7 +226,11 @@ class _CustomFunction:
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None and self.fwd is None:
-            raise self._unset()
+            name, (what, setter) = self.__name__, self._missing
+            raise AttributeError(
+                f"{type(self).__name__}: the {what} of {name} must be set before a call. "
+                f"Hint: {name}.{setter}."
+            )
         whole = self._positional(args, kwargs)
         nondiff = {i: whole[i] for i in self._nondiff(len(whole))}
         others = tuple(x for i, x in enumerate(whole) if i not in nondiff)
@@ -233,9 +238,6 @@ class _CustomFunction:
         call = _Call(self, len(whole), nondiff, in_tree, leaves)
         outs = call.bind(leaves)
         return unflatten(call.out_tree, outs)
-
-    def _unset(self) -> AttributeError:
-        raise NotImplementedError
 
     def _nondiff(self, count: int) -> list[int]:
         """The positions without a derivative among `count` arguments."""
@@ -272,11 +274,7 @@ class custom_jvp(_CustomFunction):
     10.0
     """
 
-    def _unset(self) -> AttributeError:
-        return AttributeError(
-            f"custom_jvp: the derivative rule of {self.__name__} must be set before a call. "
-            f"Hint: {self.__name__}.defjvp(rule)."
-        )
+    _missing = ("derivative rule", "defjvp(rule)")
 
     def defjvps(self, *jvps: Callable | None) -> None:
         """Set the rule argument by argument: `jvps[k](t, out, *primals)`; None for zero."""
@@ -332,11 +330,7 @@ class custom_vjp(_CustomFunction):
     10.0
     """
 
-    def _unset(self) -> AttributeError:
-        return AttributeError(
-            f"custom_vjp: the pullback of {self.__name__} must be set before a call. "
-            f"Hint: {self.__name__}.defvjp(fwd, bwd)."
-        )
+    _missing = ("pullback", "defvjp(fwd, bwd)")
 
 
 def name_like(fun: Callable, like: Callable) -> Callable:

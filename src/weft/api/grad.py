@@ -27,14 +27,7 @@ from weft.transforms.transpose import backward
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
 
-__all__ = [
-    "grad",
-    "jvp",
-    "linear_transpose",
-    "linearize",
-    "value_and_grad",
-    "vjp",
-]
+__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 
 
 class Derivative:

@@ -23,12 +23,7 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
     def __init__(
-        self,
-        shape: Sequence[int],
-        dtype: Any,
-        *,
-        sharding: Any = None,
-        weak_type: bool = False,
+        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given; got None.")

@@ -119,10 +119,7 @@ def bind_loop(
 
 
 def vary_loop(
-    varying: Any,
-    programs: list[Jaxpr],
-    consts: list[list],
-    carry: list[ShapedArray],
+    varying: Any, programs: list[Jaxpr], consts: list[list], carry: list[ShapedArray]
 ) -> tuple[list[Jaxpr], list[list], list[ShapedArray]]:
     """A loop that devices of a mesh may leave at different steps: every value in it varies.
 
@@ -219,12 +216,7 @@ def bound_steps(cond: Jaxpr, bound: int) -> Jaxpr:
 
 @boundary
 def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable,
-    init_val: Any,
-    *,
-    unroll: int | bool | None = None,
+    lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
     """Repeat a function for each integer from `lower` to `upper`, which is not among them.
 

@@ -16,13 +16,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.trace import current
-from weft.mesh.client import (
-    Device,
-    all_devices,
-    find_devices,
-    local_devices_of,
-    more_devices_hint,
-)
+from weft.mesh.client import Device, all_devices, find_devices, local_devices_of, more_devices_hint
 from weft.options import config, mesh_in_scope
 from weft.util import Record
 

@@ -355,11 +355,7 @@ class NamedSharding(_MultiDeviceSharding):
     spec: PartitionSpec
 
     def __new__(
-        cls,
-        mesh: Mesh | AbstractMesh,
-        spec: PartitionSpec,
-        *,
-        memory_kind: str | None = None,
+        cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
     ) -> NamedSharding:
         try:
             return intern_sharding(cls, _MultiDeviceSharding, (mesh, spec, memory_kind))
@@ -368,11 +364,7 @@ class NamedSharding(_MultiDeviceSharding):
             raise
 
     def __init__(
-        self,
-        mesh: Mesh | AbstractMesh,
-        spec: PartitionSpec,
-        *,
-        memory_kind: str | None = None,
+        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
     ):
         pass
 

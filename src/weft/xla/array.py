@@ -76,10 +76,7 @@ def move_array(x: Any, sharding: Any) -> Any:
         return reshard_array(x, sharding)
     if x._sharding != sharding:
         x = _jax.batched_copy_array_to_devices_with_sharding(
-            [x],
-            [sharding._internal_device_list],
-            [sharding],
-            [_jax.ArrayCopySemantics.REUSE_INPUT],
+            [x], [sharding._internal_device_list], [sharding], [_jax.ArrayCopySemantics.REUSE_INPUT]
         )[0]
     return ArrayImpl(x.aval, sharding, [x], committed=True, _skip_checks=True)
 

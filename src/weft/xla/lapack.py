@@ -10,6 +10,7 @@ import functools
 import re
 import threading
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxlib import _jax
@@ -55,6 +56,19 @@ def char_option(letter: str) -> str:
     return f"{ord(letter)} : ui8"
 
 
+class KernelCall(NamedTuple):
+    """A call of a kernel, which loops over the first `batch` axes of each value.
+
+    `aliases` says which result may take the buffer of which operand.
+    """
+
+    hlo: Builder
+    operands: Sequence[Value]
+    out_avals: Sequence[ShapedArray]
+    batch: int
+    aliases: dict[int, int]
+
+
 def call_lapack(
     hlo: Builder,
     name: str,
@@ -64,49 +78,44 @@ def call_lapack(
     aliases: dict[int, int] | None = None,
     **options: str,
 ) -> list[Value]:
-    """Call the kernel `name`, which loops over the first `batch` axes of each value.
+    """Call the kernel `name`; the other arguments are those of KernelCall, and LAPACK's options.
 
     Matrices are passed column by column; as arrays are stored row by row, the transpose of a matrix
-    costs nothing to pass. `aliases` says which result may take the buffer of which operand.
+    costs nothing to pass.
     """
+    call = KernelCall(hlo, operands, out_avals, batch, aliases or {})
     if hlo.platform in GPUS:
-        return call_solver(hlo, name, operands, out_avals, batch, aliases or {}, options)
+        return call_solver(call, name, options)
     if hlo.platform != "cpu":
         raise NotImplementedError(
             f"{name}: is computed on CPU and GPUs alone; got platform {hlo.platform}."
         )
     register_kernels()
-    return call_kernel(hlo, name, operands, out_avals, batch, aliases or {}, options)
+    return call_kernel(call, name, options)
 
 
 def call_kernel(
-    hlo: Builder,
-    name: str,
-    operands: Sequence[Value],
-    out_avals: Sequence[ShapedArray],
-    batch: int,
-    aliases: dict[int, int],
-    options: dict[str, str],
-    by_rows: bool = False,
+    call: KernelCall, name: str, options: dict[str, str], by_rows: bool = False
 ) -> list[Value]:
     """Write the call of a kernel that takes matrices column by column, or row by row."""
 
     def layouts(avals: Sequence[ShapedArray]) -> str:
-        return f"[{', '.join(layout_text(a.ndim, a.ndim if by_rows else batch) for a in avals)}]"
+        texts = [layout_text(a.ndim, a.ndim if by_rows else call.batch) for a in avals]
+        return f"[{', '.join(texts)}]"
 
-    alone = len(out_avals) == 1
+    alone = len(call.out_avals) == 1
     shared = ", ".join(
         f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if alone else out}], "
         f"operand_index = {operand}, operand_tuple_indices = []>"
-        for out, operand in aliases.items()
+        for out, operand in call.aliases.items()
     )
-    return hlo.custom_call(
+    return call.hlo.custom_call(
         name,
-        operands,
-        out_avals,
+        call.operands,
+        call.out_avals,
         "{" + ", ".join(f"{k} = {v}" for k, v in options.items()) + "}",
-        operand_layouts=layouts([v.aval for v in operands]),
-        result_layouts=layouts(out_avals),
+        operand_layouts=layouts([v.aval for v in call.operands]),
+        result_layouts=layouts(call.out_avals),
         output_operand_aliases=f"[{shared}]",
     )
 
@@ -139,16 +148,9 @@ def routine_of(name: str) -> str:
     return _REAL_NAMES.get(routine, routine)
 
 
-def call_solver(
-    hlo: Builder,
-    name: str,
-    operands: Sequence[Value],
-    out_avals: Sequence[ShapedArray],
-    batch: int,
-    aliases: dict[int, int],
-    options: dict[str, str],
-) -> list[Value]:
+def call_solver(call: KernelCall, name: str, options: dict[str, str]) -> list[Value]:
     """As `call_lapack`, on a GPU, whose kernels are the same but for their names and options."""
+    hlo, operands, out_avals, *_ = call
     routine = routine_of(name)
     if routine not in _SOLVERS:
         raise NotImplementedError(
@@ -169,23 +171,16 @@ def call_solver(
         left, right = flag("compute_left", "V"), flag("compute_right", "V")
         options = {"left": left, "magma": '"auto"', "right": right}
     elif routine in ("gesvd", "gesdd"):
-        return call_gesvd(hlo, solver, operands, out_avals, batch, options["mode"])
+        return call_gesvd(call, solver, options["mode"])
     elif routine == "gtsv":
-        x = call_kernel(hlo, solver, operands, [out_avals[3]], batch, {0: 3}, {})
+        x = call_kernel(call._replace(out_avals=[out_avals[3]], aliases={0: 3}), solver, {})
         return [*operands[:3], *x, hlo.constant(0, out_avals[4])]
-    return call_kernel(hlo, solver, operands, out_avals, batch, aliases, options)
+    return call_kernel(call, solver, options)
 
 
-def call_gesvd(
-    hlo: Builder,
-    solver: str,
-    operands: Sequence[Value],
-    out_avals: Sequence[ShapedArray],
-    batch: int,
-    mode: str,
-) -> list[Value]:
+def call_gesvd(call: KernelCall, solver: str, mode: str) -> list[Value]:
     """The kernel is for matrices no wider than high; of others it takes the transpose."""
-    x, s, u, vh, info = out_avals
+    x, s, u, vh, info = call.out_avals
     wide = x.shape[-2] < x.shape[-1]
     vectors = mode != char_option("N")
     options = {
@@ -196,9 +191,8 @@ def call_gesvd(
     if not vectors:
         u = vh = ShapedArray((), x.dtype)
     first, second = (vh, u) if wide else (u, vh)
-    outs = call_kernel(
-        hlo, solver, operands, [x, s, first, second, info], batch, {0: 0}, options, by_rows=wide
-    )
+    call = call._replace(out_avals=[x, s, first, second, info], aliases={0: 0})
+    outs = call_kernel(call, solver, options, by_rows=wide)
     return [outs[0], outs[1], outs[3], outs[2], outs[4]] if wide else outs
 
 
