@@ -12,7 +12,7 @@ from weft import grad, jit, jvp, lax, linearize, make_jaxpr, tree, vjp, vmap
 from weft.control.scan import scan_p
 from weft.extend.core import subjaxprs
 from weft.passes.dce import dce_jaxpr
-from weft.passes.dependence import dependences
+from weft.passes.dependence import find_dependences
 from weft.transforms.linearize import linearize as linearize_flat
 
 RNG = np.random.default_rng(0)
@@ -460,10 +460,10 @@ def test_bodies_are_transformed_once():
 
 def test_what_depends_on_what():
     jaxpr = make_jaxpr(lambda x, y, z: (x + y, lax.cos(z), 1.0, y))(1.0, 2.0, 3.0).jaxpr
-    assert dependences(jaxpr) == [0b011, 0b100, 0, 0b010]
+    assert find_dependences(jaxpr) == [0b011, 0b100, 0, 0b010]
     called = make_jaxpr(lambda x, y: jit(lambda a, b: (a, b))(x, y))(1.0, 2.0).jaxpr
-    assert dependences(called) == [0b11, 0b11]
-    assert dependences(called, False) == [0, 0]
+    assert find_dependences(called) == [0b11, 0b11]
+    assert find_dependences(called, False) == [0, 0]
 
 
 # --------------------------------------------------------------------------------------------

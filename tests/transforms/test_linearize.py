@@ -10,7 +10,7 @@ from weft.core.aval import typeof
 from weft.core.stage import stage_closed
 from weft.core.trace import current_trace
 from weft.passes.check import check_jaxpr
-from weft.transforms.linearize import linearize, residual_values, split_jaxpr
+from weft.transforms.linearize import linearize, select_residuals, split_jaxpr
 from weft.util import merge, partition
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
@@ -68,7 +68,7 @@ def test_the_two_halves_together_are_the_program(name, unknown):
     known, held = partition(unknown, args)
     first = early(*known)
     count = len(out_unknown) - sum(out_unknown)
-    residuals = residual_values(sources, known, first[count:])
+    residuals = select_residuals(sources, known, first[count:])
     got = merge(out_unknown, first[:count], late(*residuals, *held))
     for g, w in zip(got, jaxpr(*args), strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-6)

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.api.cache_misses import explain_function
 from weft.api.functions import FlatFun, argument_origins, leaf_names
 from weft.api.programs import is_live, programs_of
-from weft.control.cond import joined_avals
+from weft.control.cond import join_result_types
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Program, join_varying
@@ -41,7 +41,7 @@ from weft.xla.array import put
 from weft.xla.eager import EVAL
 
 
-class Body(NamedTuple):
+class StagedBody(NamedTuple):
     """A staged function: `jaxpr` takes `consts` first, then the leaves of its arguments."""
 
     jaxpr: Jaxpr
@@ -56,7 +56,7 @@ class Body(NamedTuple):
 
 def stage_body(
     op: str, fun: Callable, args_tree: PyTreeDef, in_avals: Sequence[ShapedArray]
-) -> Body:
+) -> StagedBody:
     """Stage `fun`, called with the tuple of arguments that `args_tree` is the structure of.
 
     What a function was staged to is kept with it, unless it closes over traced values.
@@ -73,13 +73,13 @@ def stage_body(
         jaxpr, consts = stage_function(flat, in_avals, fun_name(fun), names)
         # a NumPy array is taken as it is now
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
-        body = Body(close_jaxpr(jaxpr), consts, flat.out_tree)
+        body = StagedBody(close_jaxpr(jaxpr), consts, flat.out_tree)
         if not any(isinstance(c, Tracer) for c in consts):
             programs.add(key, body)
     return body
 
 
-def promoted_carry(
+def promote_carry(
     avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> list[ShapedArray]:
     """The types a carry must start with so that a body which gives `out_avals` may keep them.
@@ -121,12 +121,12 @@ def check_carry(
             raise DtypeError(f"{op}: the carry must keep its dtypes; {got} Hint: {fix}.")
 
 
-def as_arrays(tree: Any) -> Any:
+def make_arrays(tree: Any) -> Any:
     """A pytree with arrays for numbers: what bodies are given that run without being staged."""
     return tree_map(lambda x: x if isinstance(x, Tracer) else put(x), tree)
 
 
-def cast_to(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:
+def cast_values(xs: Sequence[Any], avals: Sequence[ShapedArray]) -> list:
     """Values converted to the given types where they do not have them."""
     return [x if typeof(x) is a else cast(x, a) for x, a in zip(xs, avals, strict=True)]
 
@@ -174,7 +174,7 @@ def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
                     found = found and inner is not None
                     if inner is not None:
                         params, types = inner
-                        xs = cast_to(xs, types)
+                        xs = cast_values(xs, types)
                 more = eqn.primitive.refers(params).adds
                 if more is not None and xs:
                     ys = [more.cast(current.trace, xs[0])]
@@ -208,21 +208,21 @@ def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
         if None in programs:
             return None
         outs = programs[0].out_avals
-        more = promoted_carry(types[carry.start : carry.stop], outs[: len(carry)])
+        more = promote_carry(types[carry.start : carry.stop], outs[: len(carry)])
         if more == types[carry.start : carry.stop]:
             break
         for i, aval in zip(carry, more, strict=True):
             avals[bodies[0].operands[i]] = aval
     if runs == "branch":
-        outs = joined_avals([p.out_avals for p in programs], avals[0])
-    programs = [giving_types(p, (*more, *outs[len(carry) :])) for p in programs]
+        outs = join_result_types([p.out_avals for p in programs], avals[0])
+    programs = [cast_results(p, (*more, *outs[len(carry) :])) for p in programs]
     one = programs[0] if isinstance(eqn.params[key], Program) else tuple(programs)
     return {**eqn.params, key: one}, avals
 
 
 @memo_jaxpr
-def giving_types(jaxpr: Jaxpr, outs: tuple[ShapedArray, ...]) -> Jaxpr:
+def cast_results(jaxpr: Jaxpr, outs: tuple[ShapedArray, ...]) -> Jaxpr:
     """A program with results of these types, which vary over more of a mesh."""
     if jaxpr.out_avals == list(outs):
         return jaxpr
-    return stage_whole(lambda *xs: cast_to(jaxpr(*xs), outs), jaxpr.in_avals, jaxpr.name)
+    return stage_whole(lambda *xs: cast_values(jaxpr(*xs), outs), jaxpr.in_avals, jaxpr.name)

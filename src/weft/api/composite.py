@@ -15,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.api.bodies import stage_body
 from weft.api.functions import avals_of, check_callable
-from weft.control.composite import attribute_text, composite_p, quoted
+from weft.control.composite import composite_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError
@@ -23,6 +23,7 @@ from weft.primitives.dot import DotDimensionNumbers, dot_general
 from weft.primitives.elementwise import mul
 from weft.primitives.layout import broadcast_in_dim, convert, full, reshape
 from weft.pytrees import flatten, unflatten
+from weft.xla.hlo import attribute_text, quote_text
 
 __all__ = ["composite", "scaled_dot"]
 
@@ -74,7 +75,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         outs = composite_p.bind(
             *body.consts,
             *leaves,
-            attributes=tuple((quoted(k), text) for k, text in texts.items()),
+            attributes=tuple((quote_text(k), text) for k, text in texts.items()),
             jaxpr=body.jaxpr,
             name=name,
             version=version,

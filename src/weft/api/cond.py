@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.bodies import Body, as_arrays, cast_to, giving_types, stage_body, vary_jaxpr
+from weft.api.bodies import (
+    StagedBody,
+    cast_results,
+    cast_values,
+    make_arrays,
+    stage_body,
+    vary_jaxpr,
+)
 from weft.api.functions import avals_of, check_callable, leaf_names
-from weft.control.cond import cond_p, joined_avals, taking
+from weft.control.cond import cond_p, join_result_types, take_inputs
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import join_varying
@@ -175,7 +182,7 @@ def bind_choice(
 ) -> Any:
     """Stage the functions, make their programs alike, and bind `cond`."""
     if config.disable_jit and is_concrete(index):
-        return funs[int(index)](*as_arrays(operands))
+        return funs[int(index)](*make_arrays(operands))
     leaves, tree = flatten(operands)
     avals = avals_of(op, leaves, flatten((operands, {}))[1], funs[0])
     bodies = [stage_body(op, f, tree, avals) for f in funs]
@@ -203,13 +210,13 @@ def unify_varying(
         spread = [vary_jaxpr(b, tuple(apart)) for b in branches]
         if all(spread):
             branches, avals = tuple(spread), apart
-    outs = joined_avals([b.out_avals for b in branches], chosen)
+    outs = join_result_types([b.out_avals for b in branches], chosen)
     if any(b.out_avals != outs for b in branches):
-        branches = tuple([giving_types(b, tuple(outs)) for b in branches])
-    return branches, cast_to(operands, avals)
+        branches = tuple([cast_results(b, tuple(outs)) for b in branches])
+    return branches, cast_values(operands, avals)
 
 
-def check_branches(op: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
+def check_branches(op: str, bodies: Sequence[StagedBody], names: Sequence[str]) -> None:
     """Raise unless the branches return one structure and equal types, weak types aside."""
     first = bodies[0]
     for body, name in zip(bodies[1:], names[1:], strict=True):
@@ -244,7 +251,7 @@ def branch_mismatch_error(
     )
 
 
-def share_consts(bodies: Sequence[Body]) -> tuple[tuple[Jaxpr, ...], list]:
+def share_consts(bodies: Sequence[StagedBody]) -> tuple[tuple[Jaxpr, ...], list]:
     """The programs of bodies, each taking what any of them closed over, and those values."""
     consts = {id(c): c for body in bodies for c in body.consts}
     branches = []
@@ -252,7 +259,7 @@ def share_consts(bodies: Sequence[Body]) -> tuple[tuple[Jaxpr, ...], list]:
         place = {id(c): i for i, c in enumerate(body.consts)}
         own = range(len(place), len(body.jaxpr.invars))
         given = [place.get(k, typeof(c)) for k, c in consts.items()]
-        branches.append(taking(body.jaxpr, (*given, *own)))
+        branches.append(take_inputs(body.jaxpr, (*given, *own)))
     return tuple(branches), list(consts.values())
 
 

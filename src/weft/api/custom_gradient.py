@@ -21,7 +21,7 @@ from weft.core.trace import Tracer
 from weft.errors import PytreeError, ShapeError
 from weft.primitives.layout import convert, zeros
 from weft.pytrees import Partial, PyTreeDef, flatten, unflatten
-from weft.transforms.hoist import closed_over, substitute
+from weft.transforms.hoist import find_closed_over, substitute
 from weft.util import fun_name, insert_at, merge, partition
 from weft.watch.leaks import stage_function
 
@@ -150,7 +150,7 @@ def linear_call(
     n = res_tree.num_leaves
     jaxpr, consts = stage_function(flat, avals, fun_name(fun))
     jaxpr = close_jaxpr(jaxpr)
-    tracers = closed_over(fun_transpose)
+    tracers = find_closed_over(fun_transpose)
     own = len(consts)
     first = own + len(tracers)  # of the residuals that the user gave
 

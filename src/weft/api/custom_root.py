@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.api.bodies import Body, cast_to, stage_body
+from weft.api.bodies import StagedBody, cast_values, stage_body
 from weft.api.custom_rules import custom_jvp
 from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.linear import linear_solve_p
@@ -99,7 +99,7 @@ def stage_solver(
     tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     has_aux: bool,
-) -> Body:
+) -> StagedBody:
     """A solver of custom_linear_solve, staged as a function of the right-hand side."""
     op = "custom_linear_solve"
     args_tree = structure((unflatten(tree, range(tree.num_leaves)),))
@@ -109,7 +109,7 @@ def stage_solver(
     return body
 
 
-def transpose_of(product: Body) -> Jaxpr:
+def transpose_of(product: StagedBody) -> Jaxpr:
     """The transpose of a staged linear function, which takes its consts first, as it does."""
     n = len(product.out_avals)
     linear = (False,) * len(product.consts) + (True,) * n
@@ -175,7 +175,7 @@ def custom_root(
     return unflatten(solver.out_tree, root(equation.consts, solver.consts, dx.consts, leaves))
 
 
-def make_implicit(solver: Body, equation: Body, tangents: Body) -> Callable:
+def make_implicit(solver: StagedBody, equation: StagedBody, tangents: StagedBody) -> Callable:
     """The solver as a function of what the three close over, with its derivative."""
     n, x_avals = len(equation.out_avals), solver.out_avals
 
@@ -190,14 +190,14 @@ def make_implicit(solver: Body, equation: Body, tangents: Body) -> Callable:
         x = outs[:n]
         moves = [t if dtypes.is_inexact(typeof(t).dtype) else Zero(typeof(t)) for t in dots[0]]
         _, changes = jvp(lambda *consts: equation.jaxpr(*consts, *x), f_consts, moves)
-        rhs = cast_to([neg(instantiate(t)) for t in changes], x_avals[:n])
-        dx = cast_to(tangents.jaxpr(*dx_consts, *x, *rhs), x_avals[:n])
+        rhs = cast_values([neg(instantiate(t)) for t in changes], x_avals[:n])
+        dx = cast_values(tangents.jaxpr(*dx_consts, *x, *rhs), x_avals[:n])
         return outs, [*dx, *[zeros(typeof(y).to_tangent()) for y in outs[n:]]]
 
     return custom_root
 
 
-def derivative_map(body: Body, x: Sequence[Any]) -> Callable:
+def derivative_map(body: StagedBody, x: Sequence[Any]) -> Callable:
     """The derivative of a staged function of a pytree at the leaves x, as a function of one."""
     fun = lambda *xs: body.jaxpr(*body.consts, *xs)
     outs, linear, residuals, out_moved = linearize(fun, x)

@@ -23,7 +23,7 @@ from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, zeros
 from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
-from weft.transforms.hoist import Hoisted, closed_over, substitute
+from weft.transforms.hoist import Hoisted, find_closed_over, substitute
 from weft.util import fun_name
 
 __all__ = [
@@ -375,8 +375,8 @@ class _Call:
         The leaves are not kept, for programs hold this object.
         """
         owner, nondiff = self.owner, list(self.nondiff.values())
-        consts = closed_over(owner.fun, nondiff)
-        self.closed = closed_over(owner.jvp, owner.fwd, owner.bwd, nondiff)
+        consts = find_closed_over(owner.fun, nondiff)
+        self.closed = find_closed_over(owner.jvp, owner.fwd, owner.bwd, nondiff)
         params = {
             "name": self.name,
             "call_jaxpr": Hoisted(self.call, consts) if consts else self.call,

@@ -24,7 +24,7 @@ from weft.primitives.constant import Held
 from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
 from weft.transforms.batch import unmapped_aval
-from weft.transforms.hoist import closed_over, substitute
+from weft.transforms.hoist import find_closed_over, substitute
 from weft.util import fun_name, merge, partition
 
 __all__ = ["custom_vmap", "sequential_vmap"]
@@ -79,7 +79,7 @@ class custom_vmap:
         leaves, args_tree = flatten(args)
         avals = avals_of("custom_vmap", leaves, flatten((args, {}))[1], self.fun)
         call, consts, out_tree = stage_body("custom_vmap", self.fun, args_tree, avals)
-        tracers = closed_over(self.vmap_rule)
+        tracers = find_closed_over(self.vmap_rule)
         n = len(consts)
         rule = FlatRule(
             self.vmap_rule,

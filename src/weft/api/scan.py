@@ -9,7 +9,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.bodies import Body, as_arrays, cast_to, check_carry, promoted_carry, stage_body
+from weft.api.bodies import (
+    StagedBody,
+    cast_values,
+    check_carry,
+    make_arrays,
+    promote_carry,
+    stage_body,
+)
 from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
@@ -81,13 +88,13 @@ def scan(
         "unroll": steps_per_turn(unroll, length),
         "_split_transpose": bool(_split_transpose),
     }
-    outs = bind_scan(body.jaxpr, body.consts, cast_to(carry, avals), xs_leaves, params)
+    outs = bind_scan(body.jaxpr, body.consts, cast_values(carry, avals), xs_leaves, params)
     return unflatten(carry_tree, outs[: len(avals)]), unflatten(y_tree, outs[len(avals) :])
 
 
 def stage_scan(
     f: Callable, args_tree: PyTreeDef, carry_tree: PyTreeDef, avals: list, x_avals: list
-) -> tuple[Body, list[ShapedArray], PyTreeDef]:
+) -> tuple[StagedBody, list[ShapedArray], PyTreeDef]:
     """The body, staged; the types that the carry starts with; the structure of y.
 
     A weakly typed carry takes the dtype that the body gives it.
@@ -96,7 +103,7 @@ def stage_scan(
         body = stage_body("scan", f, args_tree, [*avals, *x_avals])
         out_carry_tree, y_tree = pair_trees(f, body.out_tree)
         n = out_carry_tree.num_leaves
-        promoted = promoted_carry(avals, body.out_avals[:n]) if n == len(avals) else avals
+        promoted = promote_carry(avals, body.out_avals[:n]) if n == len(avals) else avals
         if promoted == avals:
             break
         avals = promoted
@@ -167,7 +174,7 @@ def steps_per_turn(unroll: int | bool, length: int) -> int:
 
 def scan_in_python(f: Callable, carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
     """The loop step by step in Python, under disable_jit."""
-    carry, ys = as_arrays(carry), []
+    carry, ys = make_arrays(carry), []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, index_leaves(xs, i))
         ys.append(y)

@@ -22,7 +22,7 @@ from weft.mesh.sharding import sized_axes
 from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
 from weft.parallel.constraint import constrain_values
-from weft.parallel.shard_map import inner_aval, named_in, parts, shard_map_p
+from weft.parallel.shard_map import count_parts, inner_aval, names_in_spec, shard_map_p
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, structure, unflatten
 from weft.util import fun_name
@@ -152,7 +152,7 @@ def broadcast_specs(what: str, specs: Any, full: Any, params: dict) -> list:
                 f"shard_map: {what} must hold a PartitionSpec for each array; got {spec!r} of type "
                 f"{type(spec).__name__}. Hint: P() where all devices have all of it."
             )
-        bad = [n for n in named_in(spec) if n not in manual]
+        bad = [n for n in names_in_spec(spec) if n not in manual]
         if bad:
             known = ", ".join(f"{n!r}" for n in mesh.axis_names if n in manual)
             raise ValueError(
@@ -174,7 +174,7 @@ def part_avals(
                 f"for {aval} {names()[i]}."
             )
         for d, size in enumerate(aval.shape):
-            count = parts(mesh, spec, d, manual)
+            count = count_parts(mesh, spec, d, manual)
             if size % count:
                 raise ShapeError(
                     f"shard_map: sizes must be multiples of the mesh axes that split them; got "
@@ -208,7 +208,9 @@ def check_out_specs(
                 f"for {aval}, {where}. Hint: return x[None] to give it an axis, or P() where all "
                 "devices have the same."
             )
-        over = [n for n in axes_of_varying(aval.varying) if n in manual and n not in named_in(spec)]
+        over = [
+            n for n in axes_of_varying(aval.varying) if n in manual and n not in names_in_spec(spec)
+        ]
         if over:
             listed = ", ".join(map(repr, over))
             raise ValueError(

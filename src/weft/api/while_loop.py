@@ -14,19 +14,19 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.bodies import (
-    Body,
-    as_arrays,
-    cast_to,
+    StagedBody,
+    cast_results,
+    cast_values,
     check_carry,
-    giving_types,
-    promoted_carry,
+    make_arrays,
+    promote_carry,
     stage_body,
     vary_jaxpr,
 )
 from weft.api.functions import avals_of, check_callable
 from weft.api.scan import steps_per_turn
 from weft.control.loop import bind_while
-from weft.control.loop_bodies import COUNT, TRUTH, counting
+from weft.control.loop_bodies import COUNT, TRUTH, add_step_counter
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
@@ -108,10 +108,10 @@ def bind_loop(
     (until, once), consts = (cond.jaxpr, body.jaxpr), [cond.consts, body.consts]
     if varying := cond.out_avals[0].varying:
         (until, once), consts, avals = vary_loop(varying, [until, once], consts, avals)
-    start = cast_to(init, avals)
+    start = cast_values(init, avals)
     if bound is not None:
         start.append(COUNT.dtype.type(0))
-        until, once = bound_steps(until, bound), counting(once, ())
+        until, once = bound_steps(until, bound), add_step_counter(once, ())
         slots = slots or max(bound - 1, 1)
     params = {"checkpoints": slots}
     outs = bind_while(until, once, consts[0], consts[1], start, params)
@@ -132,8 +132,8 @@ def vary_loop(
     carry = list(map(mine, carry))
     *others, body = spread
     if body.out_avals != carry:
-        body = giving_types(body, tuple(carry))
-    own = [cast_to(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
+        body = cast_results(body, tuple(carry))
+    own = [cast_values(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
     return [*others, body], own, carry
 
 
@@ -152,7 +152,7 @@ def check_count(name: str, n: Any, least: int) -> int | None:
 
 def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int | None) -> Any:
     """The loop step by step in Python, under disable_jit."""
-    val, steps = as_arrays(val), 0
+    val, steps = make_arrays(val), 0
     while (bound is None or steps < bound) and cond_fun(val):
         val = body_fun(val)
         steps += 1
@@ -161,7 +161,7 @@ def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int
 
 def stage_carry(
     op: str, fun: Callable, args: tuple, tree: PyTreeDef, avals: Sequence[ShapedArray]
-) -> tuple[Body, list[ShapedArray]]:
+) -> tuple[StagedBody, list[ShapedArray]]:
     """A body whose last argument is the carry, staged; and the types that the carry starts with.
 
     `avals` are those of all the arguments. A weakly typed carry takes the dtype the body gives it.
@@ -173,7 +173,7 @@ def stage_carry(
         body = stage_body(op, fun, args_tree, avals)
         if body.out_tree.num_leaves != n:
             break
-        promoted = [*avals[:first], *promoted_carry(avals[first:], body.out_avals)]
+        promoted = [*avals[:first], *promote_carry(avals[first:], body.out_avals)]
         if promoted == avals:
             break
         avals = promoted
@@ -181,7 +181,7 @@ def stage_carry(
     return body, avals[first:]
 
 
-def check_predicate(cond_fun: Callable, cond: Body) -> None:
+def check_predicate(cond_fun: Callable, cond: StagedBody) -> None:
     """Raise unless a predicate gives one truth value."""
     name = fun_name(cond_fun)
     if cond.out_tree != structure(0):
@@ -257,7 +257,7 @@ def fori_loop(
     if varying := join_varying((typeof(lower), typeof(upper))):
         [jaxpr], [consts], avals = vary_loop(varying, [jaxpr], [consts], avals)
         lower, upper = (varying.cast(current.trace, x) for x in (lower, upper))
-    start = cast_to(init, avals)
+    start = cast_values(init, avals)
     if known:
         length = max(int(upper) - int(lower), 0)
         unroll = steps_per_turn(False if unroll is None else unroll, length)
@@ -298,15 +298,15 @@ def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
     aval = ShapedArray((), dtype, low.weak_type and dtype == low.dtype)
     lower, upper = (literal(x, dtype) if type(x) in (int, float) else x for x in bounds)
     if typeof(upper).dtype != dtype:
-        (upper,) = cast_to([upper], [aval])
-    return *cast_to([lower], [aval]), upper, aval
+        (upper,) = cast_values([upper], [aval])
+    return *cast_values([lower], [aval]), upper, aval
 
 
 def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:
     """The loop step by step in Python, under disable_jit."""
-    val = as_arrays(val)
+    val = make_arrays(val)
     for i in range(operator.index(lower), operator.index(upper)):
-        val = body_fun(as_arrays(i), val)
+        val = body_fun(make_arrays(i), val)
     return val
 
 

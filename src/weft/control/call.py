@@ -17,18 +17,18 @@ from weft.core.primitive import (
     Primitive,
     Zero,
     cotangents_of,
-    moving,
-    solved_for,
+    mark_linear,
+    mark_moving,
     tangents_of,
 )
 from weft.core.trace import current
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.transforms.batch import batch_jaxpr
-from weft.transforms.check import checked_jaxpr
+from weft.transforms.check import checkify_jaxpr
 from weft.transforms.jet import SeriesRule
 from weft.transforms.jvp import jvp_jaxpr
-from weft.transforms.linearize import residual_values, split_jaxpr
+from weft.transforms.linearize import select_residuals, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
@@ -101,7 +101,7 @@ class Call(Holder, SeriesRule):
     # Rules.
 
     def jvp(self, primals, tangents, **params):
-        moved = moving(tangents)
+        moved = mark_moving(tangents)
         with self.scope(params):
             both, out_moved = jvp_jaxpr(params[self.program], moved)
         ins, outs = self.entries(params)
@@ -129,14 +129,14 @@ class Call(Holder, SeriesRule):
             found = prim.bind(*known, **early_params)
         finally:
             current.trace = trace
-        residuals = residual_values(sources, known, found[n:])
-        late_ins = [*residual_values(sources, known_ins, new), *held_ins]
+        residuals = select_residuals(sources, known, found[n:])
+        late_ins = [*select_residuals(sources, known_ins, new), *held_ins]
         prim, late_params = self.transformed(params, late, late_ins, late_outs)
         later = trace.later.process(prim, [*residuals, *held], late_params)
         return merge(out_unknown, found[:n], later)
 
     def transpose(self, cts, *args, **params):
-        linear, moved = solved_for(args), moving(cts)
+        linear, moved = mark_linear(args), mark_moving(cts)
         ins, outs = self.entries(params)
         held, solved = partition(linear, ins)
         with self.scope(params):
@@ -169,7 +169,7 @@ class Call(Holder, SeriesRule):
         return eqn.replace(invars=invars, outvars=outvars, params=params)
 
     def checked(self, trace, args, params):
-        program = checked_jaxpr(params[self.program], trace.errors)
+        program = checkify_jaxpr(params[self.program], trace.errors)
         prim, params = self.transformed(params, program.jaxpr, *self.entries(params))
         return trace.absorb(program, prim.bind(*args, **params))
 

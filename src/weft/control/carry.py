@@ -14,12 +14,12 @@ from typing import Any
 from weft import dtypes
 from weft.control.call import Holder
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import Axis, moving, tangents_of
+from weft.core.primitive import Axis, mark_moving, tangents_of
 from weft.core.trace import use
-from weft.passes.dependence import dependences
+from weft.passes.dependence import find_dependences
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.batch import batch_jaxpr
-from weft.transforms.jet import SeriesRule, grouped, jet_loop
+from weft.transforms.jet import SeriesRule, interleave_terms, jet_loop
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import split_jaxpr
 from weft.util import select_masked
@@ -43,11 +43,11 @@ class Loop(Holder, SeriesRule):
 
     def jvp(self, primals, tangents, **params):
         groups, dots = self.groups(primals, params), self.groups(tangents, params)
-        sizes, moved = tuple(map(len, groups)), moving([t for group in dots for t in group])
+        sizes, moved = tuple(map(len, groups)), mark_moving([t for group in dots for t in group])
         body, moves, out_moved = jvp_loop(params[self.program], sizes, 1, moved)
         operands = [
             [*xs, *[instantiate(t) for t in select_masked(ts, mask)]]
-            for xs, ts, mask in zip(groups, dots, cut(moves, sizes[:2]), strict=True)
+            for xs, ts, mask in zip(groups, dots, cut_pieces(moves, sizes[:2]), strict=True)
         ]
         outs = self.bind_body(primals, body, operands, params)
         n, last = sizes[1], len(operands[1])
@@ -62,7 +62,7 @@ class Loop(Holder, SeriesRule):
         sizes = tuple(map(len, groups))
         marks = tuple([trace.owns(x) for group in groups for x in group])
         body, moves, out_moved = jet_loop(params[self.program], trace.order, sizes, marks)
-        operands = [*map(trace.opened, groups, cut(moves, sizes[:2]))]
+        operands = [*map(trace.opened, groups, cut_pieces(moves, sizes[:2]))]
         with use(trace.parent):
             values = [trace.taken(x)[0] for x in args]
             outs = self.bind_body(values, body, operands, params)
@@ -73,7 +73,7 @@ class Loop(Holder, SeriesRule):
         ]
 
 
-def cut(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
+def cut_pieces(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
     """`xs` in pieces of the given sizes, and one of what is left."""
     out = []
     for size in sizes:
@@ -129,14 +129,14 @@ def jvp_loop(
     """
     first, count = sum(sizes[:carry]), sizes[carry]
     verb, mask = lambda marks, force: jvp_jaxpr(body, marks, force), lambda made: made[1]
-    guess = follow_carry(dependences(body, False), moved, first, count)
+    guess = follow_carry(find_dependences(body, False), moved, first, count)
     inexact = [dtypes.is_inexact(a.dtype) for a in body.in_avals]
     guess = [g and x for g, x in zip(guess, inexact, strict=True)]
     made, moves = grow_carry(body, first, count, guess, verb, mask)
     # what only depends on what moves through functions without derivative does not move
     dots = len(moves) + sum(moves[:first]), sum(moves[first : first + count])
     tangents = made[0].outvars[len(body.outvars) :][: dots[1]]
-    needs = dependences(made[0].replace(outvars=tangents))
+    needs = find_dependences(made[0].replace(outvars=tangents))
     marks = [*[False] * len(moves), *select_masked(moved, moves)]
     settled = iter(follow_carry(needs, marks, *dots)[dots[0] :])
     fewer = [
@@ -148,8 +148,8 @@ def jvp_loop(
     rest = len(out_moved) - count
     return (
         jaxpr.replace(
-            invars=grouped(jaxpr.invars, moves, sizes, 1),
-            outvars=grouped(jaxpr.outvars, out_moved, (count, rest), 1),
+            invars=interleave_terms(jaxpr.invars, moves, sizes, 1),
+            outvars=interleave_terms(jaxpr.outvars, out_moved, (count, rest), 1),
         ),
         moves,
         out_moved,
@@ -170,7 +170,7 @@ def batch_loop(
         return batch_jaxpr(body, axis, (*dims[:first], *fronts, *dims[first + count :]), force)
 
     is_mapped = [d is not None for d in dims]
-    guess = follow_carry(dependences(body, False), is_mapped, first, count)
+    guess = follow_carry(find_dependences(body, False), is_mapped, first, count)
     mask = lambda made: [d is not None for d in made[1]]
     (jaxpr, out_dims), marks = grow_carry(body, first, count, guess, mapped, mask)
     return jaxpr, tuple(marks[first : first + count]), out_dims
@@ -184,7 +184,7 @@ def split_loop(
 
     The carry is `count` inputs from `first` on. The third result is which inputs are unknown.
     """
-    guess = follow_carry(dependences(body, False), unknown, first, count)
+    guess = follow_carry(find_dependences(body, False), unknown, first, count)
     verb = lambda marks, force: split_jaxpr(body, marks, force)
     made, unknown = grow_carry(body, first, count, guess, verb, lambda made: made[2])
     early, late, out_unknown, sources = made

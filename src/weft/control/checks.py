@@ -20,7 +20,7 @@ from weft.primitives.dynamic_slicing import dynamic_slice_p
 from weft.primitives.elementwise import ne
 from weft.primitives.layout import batched_at_front, reshape
 from weft.primitives.reduction import argmax
-from weft.transforms.batch import at_front, batch
+from weft.transforms.batch import batch, bring_to_front
 from weft.transforms.check import (
     INT,
     CheckTrace,
@@ -75,7 +75,7 @@ class Check(Primitive):
 
     def batch(self, axis, args, dims, **params):
         args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        return self.bind(*one_failing(args), **params), []
+        return self.bind(*take_first_failing(args), **params), []
 
     def checked(self, trace, args, params):
         bad, code, *values = args
@@ -90,7 +90,7 @@ class Check(Primitive):
 check_p = Check()
 
 
-def one_failing(args: Sequence[Any]) -> list:
+def take_first_failing(args: Sequence[Any]) -> list:
     """Of (bad, code, *values) mapped along the front axis, those of the first that is bad."""
     place = argmax(args[0], 0, INT)
     out = []
@@ -123,7 +123,7 @@ def batch_with_checks(
 
     outs, out_dims = batch(values, args, dims, axis)
     n = 1 + len(found[0].slots)
-    state = [at_front(x, d, axis.size) for x, d in zip(outs[:n], out_dims[:n], strict=True)]
+    state = [bring_to_front(x, d, axis.size) for x, d in zip(outs[:n], out_dims[:n], strict=True)]
     bind_failures(tuple(found[0].failures), state)
     return outs[n:], out_dims[n:]
 
@@ -132,7 +132,7 @@ def bind_failures(failures: tuple[Failure, ...], state: Sequence[Any]) -> None:
     """Check that a code is 0, where `state` is the code and the slots, perhaps of many elements."""
     if failures:
         while typeof(state[0]).ndim:
-            state = one_failing([ne(state[0], 0), *state])[1:]
+            state = take_first_failing([ne(state[0], 0), *state])[1:]
         check_p.bind(ne(state[0], 0), *state, failures=failures, debug=False, kind="user")
 
 

@@ -24,8 +24,8 @@ from weft.core.primitive import (
     Zero,
     cotangents_of,
     join_varying,
-    moving,
-    solved_for,
+    mark_linear,
+    mark_moving,
     tangents_of,
 )
 from weft.core.source import inner_source
@@ -37,7 +37,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal, zeros
 from weft.transforms.batch import batch_jaxpr, check_repeatable
-from weft.transforms.check import INT, Checked, Failure, checked_jaxpr, slots_for
+from weft.transforms.check import INT, Checked, Failure, assign_slots, checkify_jaxpr
 from weft.transforms.jet import SeriesRule, jet_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import SavingRule, saving_jaxpr, split_jaxpr
@@ -68,7 +68,7 @@ class Cond(Holder, SeriesRule, SavingRule):
     def abstract_eval(self, index, *avals, branches):
         if index.shape or index.dtype != np.int32:
             raise ShapeError(f"cond: the index must be an int32 scalar; got {index}.")
-        return joined_avals([b.out_avals for b in branches], index)
+        return join_result_types([b.out_avals for b in branches], index)
 
     def impl(self, index, *args, branches):
         if config.disable_jit:
@@ -80,15 +80,13 @@ class Cond(Holder, SeriesRule, SavingRule):
         if index.scalar is not None:  # known: no branch is left
             return lower_jaxpr(hlo, branches[min(max(int(index.scalar), 0), last)], args)
         regions = [lambda b=b: lower_jaxpr(hlo, b, args) for b in branches]
-        avals = joined_avals([b.out_avals for b in branches])
+        avals = join_result_types([b.out_avals for b in branches])
         return hlo.case(index, regions, avals, any(b.ordered for b in branches))
 
     def jvp(self, primals, tangents, *, branches):
-        made, out_moved = alike(jvp_jaxpr, branches, moving(tangents[1:]))
-        both = tuple(program for program, _ in made)
+        (both, _), out_moved = transform_alike(jvp_jaxpr, branches, mark_moving(tangents[1:]))
         given = [t for t in tangents if type(t) is not Zero]
-        outs = self.bind(*primals, *given, branches=both)
-        n = len(out_moved)
+        outs, n = self.bind(*primals, *given, branches=both), len(out_moved)
         return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
 
     def run_series(self, trace, args, params):
@@ -97,8 +95,8 @@ class Cond(Holder, SeriesRule, SavingRule):
         index, *args = args
         moved = tuple(map(trace.owns, args))
         verb = lambda branch, *marks: jet_jaxpr(branch, trace.order, moved, *marks)
-        made, out_moved = alike(verb, params["branches"])
-        operands, branches = trace.opened(args, moved), tuple(program for program, _ in made)
+        (branches, _), out_moved = transform_alike(verb, params["branches"])
+        operands = trace.opened(args, moved)
         with use(trace.parent):
             return trace.closed(self.bind(index, *operands, branches=branches), out_moved)
 
@@ -125,8 +123,8 @@ class Cond(Holder, SeriesRule, SavingRule):
         return merge(out_unknown, outs[:n_known], later)
 
     def transpose(self, cts, index, *args, branches):
-        made, out_moved = alike(backward_jaxpr, branches, solved_for(args), moving(cts))
-        back = tuple(program for program, _ in made)
+        marks = mark_linear(args), mark_moving(cts)
+        (back, _), out_moved = transform_alike(backward_jaxpr, branches, *marks)
         values = [x for x in args if type(x) is not Linear]
         given = [ct for ct in cts if type(ct) is not Zero]
         grads = self.bind(index, *values, *given, branches=back) if any(out_moved) else ()
@@ -138,35 +136,39 @@ class Cond(Holder, SeriesRule, SavingRule):
         (index, *args), (index_dim, *dims) = args, dims
         if index_dim is not None:
             check_repeatable(self.name, branches)
-            rows = [computed(b, axis, args, dims, eq(index, i)) for i, b in enumerate(branches)]
-            return unzip2(chosen(index, column, axis.size) for column in zip(*rows, strict=True))
+            rows = [
+                compute_branch(b, axis, args, dims, eq(index, i)) for i, b in enumerate(branches)
+            ]
+            return unzip2(
+                choose_rows(index, column, axis.size) for column in zip(*rows, strict=True)
+            )
         mapped = lambda out_dims: [d is not None for d in out_dims]
-        made, out_mapped = alike(batch_jaxpr, branches, axis, tuple(dims), mask=mapped)
-        outs = self.bind(index, *args, branches=tuple(program for program, _ in made))
+        made, out_mapped = transform_alike(batch_jaxpr, branches, axis, tuple(dims), mask=mapped)
+        outs = self.bind(index, *args, branches=made[0])
         return outs, [0 if m else None for m in out_mapped]
 
     def checked(self, trace, args, params):
-        branches, program = checked_branches(params["branches"], trace.errors)
+        branches, program = check_branches(params["branches"], trace.errors)
         return trace.absorb(program, self.bind(*args, branches=branches))
 
     def save(self, params, policy):
         parts = [saving_jaxpr(b, policy) for b in params["branches"]]
         if not any(saved for _, _, saved in parts):
             return None
-        needs = [numbered(early.out_avals[len(early.outvars) - n :]) for early, _, n in parts]
+        needs = [number_types(early.out_avals[len(early.outvars) - n :]) for early, _, n in parts]
         wanted = list(dict.fromkeys(slot for need in needs for slot in need))
         more, less = [], []
         for (early, late, n), need in zip(parts, needs, strict=True):
             n_outs, n_ins = len(early.outvars) - n, len(late.invars) - n
             at = [need.index(slot) if slot in need else None for slot in wanted]
-            more.append(giving(early, extended(n_outs, at, wanted)))
-            less.append(taking(late, extended(n_ins, at, wanted)))
+            more.append(give_results(early, extend_slots(n_outs, at, wanted)))
+            less.append(take_inputs(late, extend_slots(n_ins, at, wanted)))
         return {"branches": tuple(more)}, {"branches": tuple(less)}
 
     def dce(self, eqn, live):
         branches = eqn.params["branches"]
         pruned = [dce_jaxpr(b, tuple(live), True) for b in branches]
-        used = any_of([u for _, u in pruned])
+        used = or_masks([u for _, u in pruned])
         if all(used) and all(p is b for (p, _), b in zip(pruned, branches, strict=True)):
             return eqn
         sources = tuple(i for i, u in enumerate(used) if u)
@@ -174,51 +176,51 @@ class Cond(Holder, SeriesRule, SavingRule):
         return eqn.replace(
             invars=[index, *[operands[i] for i in sources]],
             outvars=[v for v, m in zip(eqn.outvars, live, strict=True) if m],
-            params={"branches": tuple(taking(p, sources) for p, _ in pruned)},
+            params={"branches": tuple(take_inputs(p, sources) for p, _ in pruned)},
         )
 
 
-def any_of(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+def or_masks(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
     """Where any of several masks is True."""
     return tuple(map(any, zip(*masks, strict=True)))
 
 
-def alike(
-    verb: Callable,
-    branches: Sequence[Jaxpr],
-    *args: Any,
-    at: int = 1,
-    mask: Callable = tuple,
-) -> tuple[list, tuple[bool, ...]]:
+def transform_alike(
+    verb: Callable, branches: Sequence[Jaxpr], *args: Any, at: int = 1, mask: Callable = tuple
+) -> tuple[list[tuple], tuple[bool, ...]]:
     """A transformation of each branch, with results marked alike: as any branch marks them.
 
-    The marks are item `at` of what `verb(branch, *args)` returns, through `mask`; where others have
-    marked more, it is done again with those forced. The marks are returned too.
+    Item i of what `verb(branch, *args)` returns, for all branches, is item i of the first result.
+    The marks are item `at`, through `mask`; where others have marked more, it is done again with
+    those forced. The marks are returned too.
     """
     found = [verb(b, *args) for b in branches]
     masks = [tuple(mask(f[at])) for f in found]
-    marks = any_of(masks)
-    return [
+    marks = or_masks(masks)
+    alike = [
         f if m == marks else verb(b, *args, marks)
         for b, f, m in zip(branches, found, masks, strict=True)
-    ], marks
+    ]
+    return list(zip(*alike, strict=True)), marks
 
 
-def numbered(avals: Sequence[ShapedArray]) -> list[tuple[ShapedArray, int]]:
+def number_types(avals: Sequence[ShapedArray]) -> list[tuple[ShapedArray, int]]:
     """Each type, and how many equal ones stand before it."""
     strong = [a.strong() for a in avals]
     return [(a, strong[:i].count(a)) for i, a in enumerate(strong)]
 
 
-def extended(
+def extend_slots(
     n: int, at: Sequence[int | None], slots: Sequence[tuple[ShapedArray, int]]
 ) -> tuple[int | ShapedArray, ...]:
-    """For `taking` and `giving`: the first n, and then each slot where it is, else by its type."""
+    """For `take_inputs`, `give_results`: the first n, then each slot where it is, or its type."""
     more = [aval if i is None else n + i for i, (aval, _) in zip(at, slots, strict=True)]
     return (*range(n), *more)
 
 
-def joined_avals(each: Sequence[Sequence[ShapedArray]], *index: ShapedArray) -> list[ShapedArray]:
+def join_result_types(
+    each: Sequence[Sequence[ShapedArray]], *index: ShapedArray
+) -> list[ShapedArray]:
     """The result types of branches; weak where it is weak in each of them.
 
     Over a mesh they vary as those of any branch do, and as `index` does.
@@ -231,7 +233,7 @@ def joined_avals(each: Sequence[Sequence[ShapedArray]], *index: ShapedArray) -> 
     ]
 
 
-def computed(
+def compute_branch(
     branch: Jaxpr, axis: Axis, args: Sequence[Any], dims: Sequence[int | None], own: Any
 ) -> list[tuple[Any, int | None]]:
     """The results of a branch that all rows compute, and where they are mapped.
@@ -286,7 +288,7 @@ def guarded_jaxpr(branch: Jaxpr, shared: tuple[bool, ...], mapped: tuple[bool, .
         read = lambda a: a.val if type(a) is Literal else env[a]
         around = current.source
         try:
-            for eqn, marks in zip(branch.eqns, meetings(branch, shared, mapped), strict=True):
+            for eqn, marks in zip(branch.eqns, find_meetings(branch, shared, mapped), strict=True):
                 xs, params = list(map(read, eqn.invars)), eqn.params
                 current.source = inner_source(eqn.source)
                 if marks and isinstance(eqn.primitive, Jit):
@@ -309,7 +311,7 @@ def guarded_jaxpr(branch: Jaxpr, shared: tuple[bool, ...], mapped: tuple[bool, .
 Marks = tuple[bool, ...]
 
 
-def meetings(jaxpr: Jaxpr, shared: Marks, mapped: Marks) -> list[tuple[Marks, Marks] | None]:
+def find_meetings(jaxpr: Jaxpr, shared: Marks, mapped: Marks) -> list[tuple[Marks, Marks] | None]:
     """For each equation that takes both what is made of `mapped` operands and what is made of
     `shared` ones alone: which of its operands are shared, and which mapped; None for the others."""
     ours = {v for v, m in zip(jaxpr.invars, shared, strict=True) if m}
@@ -328,7 +330,7 @@ def meetings(jaxpr: Jaxpr, shared: Marks, mapped: Marks) -> list[tuple[Marks, Ma
     return found
 
 
-def chosen(
+def choose_rows(
     index: Any, column: Sequence[tuple[Any, int | None]], size: int
 ) -> tuple[Any, int | None]:
     """Of one result of all branches, computed by each, the rows that a mapped index chooses."""
@@ -340,7 +342,7 @@ def chosen(
     return select_n(broadcast_in_dim(which, typeof(cases[0]).shape, (0,)), *cases), 0
 
 
-def checked_branches(
+def check_branches(
     branches: tuple[Jaxpr, ...], errors: frozenset[str]
 ) -> tuple[tuple[Jaxpr, ...], Checked]:
     """Each branch checked, with codes of its own and the slots of all; and how the first may fail,
@@ -349,8 +351,8 @@ def checked_branches(
     failures: list[Failure] = []
     slots: list[ShapedArray] = []
     for b in branches:
-        program = checked_jaxpr(b, errors, len(failures))
-        at = slots_for(program.state[1:], slots)
+        program = checkify_jaxpr(b, errors, len(failures))
+        at = assign_slots(program.state[1:], slots)
         slots += [a for a, p in zip(program.state[1:], at, strict=False) if p >= len(slots)]
         failures += [f._replace(slots=tuple(at[s] for s in f.slots)) for f in program.failures]
         found.append(program)
@@ -362,7 +364,7 @@ def checked_branches(
         state = [at.index(i) + 1 if i in at else aval for i, aval in enumerate(slots)]
         code = 0 if program.size else ShapedArray((), INT)
         rest = range(program.size, len(program.jaxpr.outvars))
-        alike.append(giving(program.jaxpr, (code, *state, *rest)))
+        alike.append(give_results(program.jaxpr, (code, *state, *rest)))
     return tuple(alike), Checked(alike[0], tuple(failures), 1 + len(slots))
 
 
@@ -374,21 +376,22 @@ def split_branches(
     Returns (early, late, which outputs are unknown, where the residuals come from). Branches share
     the residuals that agree in type; one that has fewer gives zeros for the rest.
     """
-    splits, out_unknown = alike(split_jaxpr, branches, unknown, at=2)
+    columns, out_unknown = transform_alike(split_jaxpr, branches, unknown, at=2)
+    splits = list(zip(*columns, strict=True))
     n_known = out_unknown.count(False)
-    needs = [residual_sources(early, n_known, sources) for early, _, _, sources in splits]
+    needs = [find_residual_sources(early, n_known, sources) for early, _, _, sources in splits]
     wanted = {s: aval for need in needs for s, (_, aval) in need.items()}
     earlies, lates = [], []
     for (early, late, _, _), need in zip(splits, needs, strict=True):
         held = range(len(need), len(late.invars))
         given = [list(need).index(s) if s in need else a for s, a in wanted.items()]
-        lates.append(taking(late, (*given, *held)))
+        lates.append(take_inputs(late, (*given, *held)))
         made = [need[s][0] if s in need else a for s, a in wanted.items() if s[0] is a]
-        earlies.append(giving(early, (*range(n_known), *made)))
+        earlies.append(give_results(early, (*range(n_known), *made)))
     return tuple(earlies), tuple(lates), out_unknown, list(wanted)
 
 
-def residual_sources(
+def find_residual_sources(
     early: Jaxpr, n_known: int, sources: Sequence[int | None]
 ) -> dict[Source, tuple[int, ShapedArray]]:
     """For each residual of a split branch its source, its position there, and its type."""
@@ -411,7 +414,7 @@ def residual_sources(
 
 
 @memo_jaxpr
-def taking(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
+def take_inputs(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
     """A program with other parameters: its own, by position, and new ones, by type, not read."""
     if sources == tuple(range(len(jaxpr.invars))):
         return jaxpr
@@ -420,7 +423,7 @@ def taking(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
 
 
 @memo_jaxpr
-def giving(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
+def give_results(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
     """A program with other results: its own, by position, and zeros of the given types."""
     if sources == tuple(range(len(jaxpr.outvars))):
         return jaxpr

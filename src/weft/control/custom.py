@@ -22,7 +22,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
 from weft.transforms.batch import batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
-from weft.transforms.check import CheckTrace, unchecked
+from weft.transforms.check import CheckTrace, skip_checks
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 from weft.util import select_masked
@@ -30,7 +30,7 @@ from weft.watch.leaks import stage_function
 from weft.xla.lower import lower_jaxpr
 
 
-def batched_call(call: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
+def batch_call(call: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
     """A flat function mapped over `axis`, with the axis in front of every result."""
     if isinstance(call, Jaxpr):
         return batch_jaxpr(call, axis, tuple(dims), True)[0]
@@ -107,16 +107,16 @@ class CustomCall(Call):
         params = dict(eqn.params)
         params["call_jaxpr"], _ = dce_jaxpr(params["call_jaxpr"], live)
         if params["jvp"] is not None:
-            params["jvp"] = jvp_of_live(params["jvp"], live)
+            params["jvp"] = keep_live_jvp(params["jvp"], live)
         if "fwd" in params:
-            params["fwd"] = fwd_of_live(params["fwd"], live)
+            params["fwd"] = keep_live_fwd(params["fwd"], live)
         return eqn.replace(params=params, outvars=select_masked(eqn.outvars, live))
 
     def checked(self, trace, args, params):
         outs = look_into(trace, params["call_jaxpr"], args)
         if not any(isinstance(x, Tracer) for x in args):
             return outs  # nothing asks for derivatives
-        functions = {k: unchecked(v) for k, v in params.items() if callable(v)}
+        functions = {k: skip_checks(v) for k, v in params.items() if callable(v)}
         return self.bind(*args, **{**params, **functions})
 
     def pretty_params(self, params):
@@ -143,14 +143,14 @@ class CustomCall(Call):
             )
 
 
-def jvp_of_live(rule: Callable, live: Sequence[bool]) -> Callable:
+def keep_live_jvp(rule: Callable, live: Sequence[bool]) -> Callable:
     """A rule (primals, tangents) -> (outs, tangents) for a call some of whose results are used."""
     return lambda primals, tangents: tuple(
         select_masked(xs, live) for xs in rule(primals, tangents)
     )
 
 
-def fwd_of_live(fwd: Callable, live: Sequence[bool]) -> Callable:
+def keep_live_fwd(fwd: Callable, live: Sequence[bool]) -> Callable:
     """A forward rule for a call some of whose results are used."""
 
     def of_live(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
@@ -183,13 +183,13 @@ class CustomJVP(CustomCall):
             return params["jvp"](primals[n:], dots)
 
     def batch(self, axis, args, dims, **params):
-        params["jvp"] = batched_jvp(params["jvp"], axis, dims[params["num_consts"] :])
-        params["call_jaxpr"] = batched_call(params["call_jaxpr"], axis, dims)
+        params["jvp"] = batch_jvp_rule(params["jvp"], axis, dims[params["num_consts"] :])
+        params["call_jaxpr"] = batch_call(params["call_jaxpr"], axis, dims)
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
 
 
-def batched_jvp(rule: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
+def batch_jvp_rule(rule: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
     """A rule, (primals, tangents) -> (outs, tangents), mapped; `dims` are those of the primals."""
     n = len(dims)
 
@@ -232,13 +232,13 @@ class CustomVJP(CustomCall):
         count, rule = len(residuals), None
         if params["jvp"] is not None:
             residuals = [*residuals, *primals[n:]]
-            rule = pushforward_of_moving(params["jvp"], count, moves)
+            rule = select_pushforward(params["jvp"], count, moves)
         dots = iter(
             custom_linear_p.bind(
                 *residuals,
                 *[t for t, m in zip(tangents[n:], moves, strict=True) if m],
                 name=params["name"],
-                bwd=pullback_of_moving(pull, count, moves, out_avals),
+                bwd=select_pullback(pull, count, moves, out_avals),
                 jvp=rule,
                 num_residuals=len(residuals),
                 out_avals=tuple(a for a in out_avals if a.dtype != dtypes.float0),
@@ -257,13 +257,13 @@ class CustomVJP(CustomCall):
         rule = params["jvp"]
         return {
             **params,
-            "call_jaxpr": batched_call(params["call_jaxpr"], axis, dims),
-            "fwd": batched_fwd(params["fwd"], axis, own),
-            "jvp": None if rule is None else batched_jvp(rule, axis, own),
+            "call_jaxpr": batch_call(params["call_jaxpr"], axis, dims),
+            "fwd": batch_fwd_rule(params["fwd"], axis, own),
+            "jvp": None if rule is None else batch_jvp_rule(rule, axis, own),
         }
 
 
-def batched_fwd(fwd: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
+def batch_fwd_rule(fwd: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
     """A forward rule mapped over `axis`; `dims` are those of the primals."""
 
     def mapped(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
@@ -276,13 +276,13 @@ def batched_fwd(fwd: Callable, axis: Axis, dims: Sequence[int | None]) -> Callab
 
         both = batch_to_front(flat, primals, dims, axis)
         count, pull = found
-        return both[:count], both[count:], batched_pull(pull, axis, dims)
+        return both[:count], both[count:], batch_pull_rule(pull, axis, dims)
 
     mapped.__name__ = getattr(fwd, "__name__", "fwd")
     return mapped
 
 
-def batched_pull(pull: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
+def batch_pull_rule(pull: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
     """A pullback mapped over `axis`, all its operands in front; `dims` are those of the primals.
 
     The cotangent of a primal that was not mapped is the sum over the axis.
@@ -294,26 +294,26 @@ def batched_pull(pull: Callable, axis: Axis, dims: Sequence[int | None]) -> Call
         flat = lambda *xs: pull(xs[:n], xs[n:])
         grads = batch_sparse(flat, operands, [0] * len(operands), axis)
         return [
-            unbatched_ct(g) if d is None else ct_with_axis_at(g, d)
+            unbatch_ct(g) if d is None else move_ct_axis(g, d)
             for g, d in zip(grads, dims, strict=True)
         ]
 
     return mapped
 
 
-def unbatched_ct(ct: Any) -> Any:
+def unbatch_ct(ct: Any) -> Any:
     """The sum of a cotangent over its front axis."""
     return Zero(mapped_aval(ct.aval, 0)) if type(ct) is Zero else reduce_sum(ct, (0,))
 
 
-def ct_with_axis_at(ct: Any, dim: int) -> Any:
+def move_ct_axis(ct: Any, dim: int) -> Any:
     """A cotangent with its front axis moved to `dim`."""
     if type(ct) is Zero:
         return Zero(unmapped_aval(mapped_aval(ct.aval, 0), ct.aval.shape[0], dim))
     return transpose(ct, (*range(1, dim + 1), 0, *range(dim + 1, typeof(ct).ndim)))
 
 
-def pullback_of_moving(
+def select_pullback(
     pull: Callable, count: int, moves: list[bool], out_avals: list[ShapedArray]
 ) -> Callable:
     """`pull`, on `count` residuals, for the primals that move and outputs that are not float0."""
@@ -327,7 +327,7 @@ def pullback_of_moving(
     return of_moving
 
 
-def pushforward_of_moving(rule: Callable, count: int, moves: list[bool]) -> Callable:
+def select_pushforward(rule: Callable, count: int, moves: list[bool]) -> Callable:
     """The tangents that a jvp rule gives; the primals are the residuals after the first `count`."""
 
     def of_moving(residuals: Sequence, tangents: Sequence) -> list:
@@ -390,7 +390,7 @@ class CustomLinear(Primitive):
         residuals = [
             batched_at_front(x, d, axis.size) for x, d in zip(args[:n], dims[:n], strict=True)
         ]
-        params["bwd"] = batched_pull(params["bwd"], axis, dims[n:])
+        params["bwd"] = batch_pull_rule(params["bwd"], axis, dims[n:])
         if rule is not None:
             params["jvp"] = lambda rs, ts: batch_to_front(
                 lambda *xs: rule(xs[:n], xs[n:]), [*rs, *ts], [*[0] * n, *dims[n:]], axis
@@ -441,7 +441,7 @@ class RematOpt(CustomVJP):
 
     def batched(self, axis, dims, params):
         call = super().batched(axis, dims[params["num_fwd_consts"] :], params)
-        return {**call, "fwd_jaxpr": batched_call(params["fwd_jaxpr"], axis, dims)}
+        return {**call, "fwd_jaxpr": batch_call(params["fwd_jaxpr"], axis, dims)}
 
     def dce(self, eqn, live):
         call = dict(eqn.params)

@@ -12,13 +12,13 @@ from typing import Any
 from weft.control.call import Holder
 from weft.control.custom import look_into
 from weft.core.aval import typeof
-from weft.core.primitive import Body, Linear, Zero, moving
+from weft.core.primitive import Body, Linear, Zero, mark_moving
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.elementwise import subtract_tangents
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.batch import batch_jaxpr
-from weft.transforms.check import unchecked
+from weft.transforms.check import skip_checks
 from weft.transforms.jvp import jvp_jaxpr
 from weft.xla.lower import lower_jaxpr
 
@@ -66,7 +66,7 @@ class LinearSolve(Holder):
         consts, b = split_operands(primals, params["counts"])
         const_dots, dots = split_operands(tangents, params["counts"])
         x = outs[: len(b)]
-        moved = moving(const_dots[0])
+        moved = mark_moving(const_dots[0])
         if True in moved:
             both, out_moved = jvp_jaxpr(params["matvec"], (*moved, *[False] * len(x)))
             wanted = [False] * len(x) + [True] * sum(out_moved)
@@ -124,7 +124,9 @@ class LinearSolve(Holder):
     def checked(self, trace, args, params):
         consts, b = split_operands(args, params["counts"])
         look_into(trace, params["solve"], [*consts[2], *b])
-        programs = {name: unchecked(params[name]) for name in PROGRAMS if params[name] is not None}
+        programs = {
+            name: skip_checks(params[name]) for name in PROGRAMS if params[name] is not None
+        }
         return self.bind(*args, **{**params, **programs})
 
 

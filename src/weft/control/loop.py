@@ -16,28 +16,28 @@ from weft.control.carry import Loop, batch_loop, carry_in_front, jvp_loop, split
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.loop_bodies import (
     COUNT,
+    add_step_counter,
     any_jaxpr,
-    at_front,
     batch_while,
-    below,
-    checked_loop,
-    counter,
-    counting,
-    fixpoint,
+    check_loop,
+    dims_at_front,
+    find_counter,
+    find_fixpoint,
+    find_unchanged,
     halting_advance,
     halting_body,
     halting_pull,
     keep_inputs,
-    known_body,
-    part_of,
+    keep_known_body,
+    prune_body,
     pull_loop,
-    unchanged,
-    widened,
+    stage_below,
+    widen_cond,
 )
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr
-from weft.core.primitive import Body, Linear, Zero, moving, solved_for, tangents_of
+from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving, tangents_of
 from weft.core.stage import stage_closed
 from weft.core.trace import use
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
@@ -49,7 +49,7 @@ from weft.primitives.layout import (
     zeros,
 )
 from weft.primitives.reduction import reduce_max
-from weft.transforms.check import unfailed
+from weft.transforms.check import start_unfailed
 from weft.transforms.transpose import backward
 from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
@@ -69,7 +69,7 @@ class While(Loop):
 
     def bodies(self, params):
         operands = range(params["cond_nconsts"] + len(params["body_jaxpr"].invars))
-        cond, body, *parts = as_one(operands, params)
+        cond, body, *parts = merge_loops(operands, params)
         cond_consts, body_consts, carry = parts
         places = range(len(body_consts), len(body_consts) + len(carry))
         return [
@@ -81,8 +81,8 @@ class While(Loop):
         return body_jaxpr.out_avals
 
     def lower(self, hlo, *args, **params):
-        cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = as_one(args, params)
-        still = unchanged(body_jaxpr)  # a region names these from outside
+        cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = merge_loops(args, params)
+        still = find_unchanged(body_jaxpr)  # a region names these from outside
         start, fixed = partition(still, init)
         ordered = body_jaxpr.ordered or cond_jaxpr.ordered
         if not start and not body_jaxpr.effects:
@@ -100,21 +100,21 @@ class While(Loop):
         return merge(still, hlo.while_loop(start, condition, body, ordered), fixed)
 
     def groups(self, xs, params):
-        return *groups(xs, params)[1:], []
+        return *split_groups(xs, params)[1:], []
 
     def bind_body(self, args, body, operands, params):
         consts, carry, _ = operands
         more = carry[len(params["body_jaxpr"].outvars) :]
-        cond = widened(params["cond_jaxpr"], tuple(map(typeof, more)))
-        return bind_while(cond, body, groups(args, params)[0], consts, carry, params)
+        cond = widen_cond(params["cond_jaxpr"], tuple(map(typeof, more)))
+        return bind_while(cond, body, split_groups(args, params)[0], consts, carry, params)
 
     def batch(self, axis, args, dims, **params):
-        cond_consts, body_consts, init = groups(args, params)
-        cond_dims, body_dims, init_dims = groups(dims, params)
+        cond_consts, body_consts, init = split_groups(args, params)
+        cond_dims, body_dims, init_dims = split_groups(dims, params)
         body, cond = params["body_jaxpr"], params["cond_jaxpr"]
         if holds_checks([body, cond]):
             return batch_with_checks(self, axis, args, dims, params)
-        how = axis, tuple(cond_dims), tuple(body_dims), at_front(init_dims)
+        how = axis, tuple(cond_dims), tuple(body_dims), dims_at_front(init_dims)
         mapped_body, mapped_cond, mapped = batch_while(body, cond, *how)
         init = carry_in_front(init, init_dims, mapped, axis)
         outs = bind_while(mapped_cond, mapped_body, cond_consts, body_consts, init, params)
@@ -122,27 +122,30 @@ class While(Loop):
 
     def partial_eval(self, trace, unknown, args, params):
         body, cond = params["body_jaxpr"], params["cond_jaxpr"]
-        cond_unknown, body_unknown, init_unknown = groups(unknown, params)
+        cond_unknown, body_unknown, init_unknown = split_groups(unknown, params)
         n, m = len(body_unknown), len(init_unknown)
         carry = split_loop(body, n, m, (*body_unknown, *init_unknown))[2][n:]
         reads = dce_jaxpr(cond)[1]
         if any(u and r for u, r in zip((*cond_unknown, *carry), reads, strict=True)):
             return trace.later.process(self, args, params)
-        cond_consts, body_consts, init = groups(args, params)
-        early = known_body(body, (*body_unknown, *carry))
+        cond_consts, body_consts, init = split_groups(args, params)
+        early = keep_known_body(body, (*body_unknown, *carry))
         early_cond = keep_inputs(cond, (*[True] * len(cond_consts), *[not c for c in carry]))
         known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
-        counts = counter(body, cond, len(body_consts), len(cond_consts)) is not None
+        counts = find_counter(body, cond, len(body_consts), len(cond_consts)) is not None
         if not counts:  # then this run counts the steps, and the later one takes as many
             first = zeros(COUNT.update(shape=cond.out_avals[0].shape))
-            early, early_cond = counting(early, first.shape), widened(early_cond, (typeof(first),))
+            early, early_cond = (
+                add_step_counter(early, first.shape),
+                widen_cond(early_cond, (typeof(first),)),
+            )
             known[1].append(first)
         with use(trace.parent):
             outs = bind_while(early_cond, early, cond_consts, *known, params)
         if not counts:
-            counted = counting(body, first.shape)
+            counted = add_step_counter(body, first.shape)
             args = [outs.pop(), *body_consts, *init, first]
-            params = while_params(below(counted), counted, 1, len(body_consts), params)
+            params = while_params(stage_below(counted), counted, 1, len(body_consts), params)
         if body.effects or cond.effects:  # they have happened
             params = {k: quiet_jaxpr(x) if type(x) is Jaxpr else x for k, x in params.items()}
         later = trace.later.process(self, args, params)
@@ -150,18 +153,18 @@ class While(Loop):
 
     def transpose(self, cts, *args, **params):
         body, n = params["body_jaxpr"], params["body_nconsts"]
-        _, consts, init = groups(args, params)
-        const_linear, linear = solved_for(consts), solved_for(init)
+        _, consts, init = split_groups(args, params)
+        const_linear, linear = mark_linear(consts), mark_linear(init)
         linear = split_loop(body, n, len(init), (*const_linear, *linear))[2][n:]
         moved = [lin and type(ct) is not Zero for lin, ct in zip(linear, cts, strict=True)]
         pull, moved, const_moved = pull_loop(body, n, (*const_linear, *linear), tuple(moved))
         ys = [instantiate(ct) for ct, m in zip(cts, moved, strict=True) if m]
         sums = [zeros(x.aval) for x, m in zip(consts, const_moved, strict=True) if m]
         known, states = partition(const_linear, consts)[0], partition(linear, init)[0]
-        advance = known_body(body, (*const_linear, *linear))
+        advance = keep_known_body(body, (*const_linear, *linear))
         slots, parts = params["checkpoints"] or SLOTS, (known, known, states, [*sums, *ys])
-        summed = (*[True] * len(sums), *select_masked(unchanged(body), moved))
-        count = steps_taken(args, params)
+        summed = (*[True] * len(sums), *select_masked(find_unchanged(body), moved))
+        count = count_steps_taken(args, params)
         outs = iter(bind_reversal(count, advance, pull, parts, slots, summed))
         grads = [next(outs) if m else None for m in (*const_moved, *moved)]
         return [None] * params["cond_nconsts"] + [
@@ -170,18 +173,18 @@ class While(Loop):
         ]
 
     def checked(self, trace, args, params):
-        cond, body, cond_consts, body_consts, init = as_one(args, params)
-        program, cond, looks = checked_loop(body, cond, len(cond_consts), trace.errors)
+        cond, body, cond_consts, body_consts, init = merge_loops(args, params)
+        program, cond, looks = check_loop(body, cond, len(cond_consts), trace.errors)
         if looks.size:
             trace.absorb(looks, looks.jaxpr(*cond_consts, *init))
         body_consts = [*cond_consts, *body_consts]
-        init = [*unfailed(program), *init]
+        init = [*start_unfailed(program), *init]
         return trace.absorb(
             program, bind_while(cond, program.jaxpr, cond_consts, body_consts, init, params)
         )
 
     def dce(self, eqn, live):
-        invars, params, live = narrowed(eqn.invars, eqn.params, live)
+        invars, params, live = narrow_while(eqn.invars, eqn.params, live)
         if params is eqn.params:
             return eqn
         outvars = [v for v, k in zip(eqn.outvars, live, strict=True) if k]
@@ -227,16 +230,16 @@ def run_loop(cond: Callable, body: Callable, init: Sequence[Any], slots: int) ->
     return bind_while(cond_jaxpr, body_jaxpr, cond_consts, body_consts, init, how)
 
 
-def groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
+def split_groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
     """Something that there is one of for each operand: of cond_consts, body_consts, init."""
     n = params["cond_nconsts"]
     m = n + params["body_nconsts"]
     return list(xs[:n]), list(xs[n:m]), list(xs[m:])
 
 
-def as_one(args: Sequence[Any], params: dict) -> tuple[Jaxpr, Jaxpr, list, list, list]:
+def merge_loops(args: Sequence[Any], params: dict) -> tuple[Jaxpr, Jaxpr, list, list, list]:
     """Predicate, body and operands in groups of one loop that does what the many ones do."""
-    cond_consts, body_consts, init = groups(args, params)
+    cond_consts, body_consts, init = split_groups(args, params)
     body, cond = params["body_jaxpr"], params["cond_jaxpr"]
     if cond.out_avals[0].shape:
         body = halting_body(body, cond, len(cond_consts))
@@ -244,14 +247,14 @@ def as_one(args: Sequence[Any], params: dict) -> tuple[Jaxpr, Jaxpr, list, list,
     return cond, body, cond_consts, body_consts, init
 
 
-def narrowed(
+def narrow_while(
     args: Sequence[Any], params: dict, live: Sequence[bool]
 ) -> tuple[list, dict, Sequence]:
     """Operands and parameters of a while whose `live` results are wanted, and all those it has."""
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond, reads = dce_jaxpr(params["cond_jaxpr"])
     live = [a or b for a, b in zip(live, reads[n_cond:], strict=True)]
-    body, read = part_of(params["body_jaxpr"], tuple(live))
+    body, read = prune_body(params["body_jaxpr"], tuple(live))
     live = read[n_body:]
     taken = (*reads[:n_cond], *read)
     if all(taken) and body is params["body_jaxpr"] and cond is params["cond_jaxpr"]:
@@ -261,17 +264,17 @@ def narrowed(
     return select_masked(args, taken), params, live
 
 
-def steps_taken(args: Sequence[Any], params: dict) -> Any:
+def count_steps_taken(args: Sequence[Any], params: dict) -> Any:
     """How many steps a loop takes, by its bounds where it counts, else by running it."""
-    cond_consts, body_consts, init = groups(args, params)
+    cond_consts, body_consts, init = split_groups(args, params)
     body, cond = params["body_jaxpr"], params["cond_jaxpr"]
-    found = counter(body, cond, len(body_consts), len(cond_consts))
+    found = find_counter(body, cond, len(body_consts), len(cond_consts))
     if found is None:
         first = zeros(COUNT.update(shape=cond.out_avals[0].shape))
-        body, cond = counting(body, first.shape), widened(cond, (typeof(first),))
+        body, cond = add_step_counter(body, first.shape), widen_cond(cond, (typeof(first),))
         params = while_params(cond, body, len(cond_consts), len(body_consts), params)
         live = [False] * len(init) + [True]
-        args, params, _ = narrowed([*args, first], params, live)
+        args, params, _ = narrow_while([*args, first], params, live)
         return while_p.bind(*args, **params)[-1]
     at, bound = found
     last = bound.val if type(bound) is Literal else [*cond_consts, *init][bound]
@@ -303,14 +306,14 @@ class Reversal(Holder):
         return lower_jaxpr(hlo, sweep_jaxpr(**params), args)
 
     def jvp(self, primals, tangents, *, advance_jaxpr, pull_jaxpr, **params):
-        _, *dots = parted(tangents, params, advance_jaxpr)
-        count, *parts = parted(primals, params, advance_jaxpr)
+        _, *dots = split_parts(tangents, params, advance_jaxpr)
+        count, *parts = split_parts(primals, params, advance_jaxpr)
         n_advance, n_pull, n_xs, n = map(len, parts)
         advance_dots, pull_dots, x_dots, y_dots = dots
-        advance_moved = moving([*advance_dots, *x_dots])
+        advance_moved = mark_moving([*advance_dots, *x_dots])
         advance, moves, _ = jvp_loop(advance_jaxpr, (n_advance, n_xs), 1, advance_moved)
         advance_moved, x_moved = moves[:n_advance], moves[n_advance:]
-        moved = (*moving(pull_dots), *x_moved, *moving(y_dots))
+        moved = (*mark_moving(pull_dots), *x_moved, *mark_moving(y_dots))
         pull, moves, y_moved = jvp_loop(pull_jaxpr, (n_pull, n_xs, n), 2, moved)
         masks = advance_moved, moves[:n_pull], x_moved, y_moved
         operands = [
@@ -321,11 +324,13 @@ class Reversal(Holder):
         return outs[:n], tangents_of(outs[:n], outs[n:], y_moved)
 
     def batch(self, axis, args, dims, *, advance_jaxpr, pull_jaxpr, **params):
-        (count,), *parts = parted(args, params, advance_jaxpr)
-        (count_dim,), advance_dims, pull_dims, x_dims, y_dims = parted(dims, params, advance_jaxpr)
-        xs_dims, ys_dims = at_front(x_dims), at_front(y_dims)
+        (count,), *parts = split_parts(args, params, advance_jaxpr)
+        (count_dim,), advance_dims, pull_dims, x_dims, y_dims = split_parts(
+            dims, params, advance_jaxpr
+        )
+        xs_dims, ys_dims = dims_at_front(x_dims), dims_at_front(y_dims)
         if count_dim is not None:  # then each stops by itself, and all that changes is mapped
-            still = unchanged(advance_jaxpr)
+            still = find_unchanged(advance_jaxpr)
             xs_dims = tuple([d if s else 0 for s, d in zip(still, xs_dims, strict=True)])
             ys_dims = (0,) * len(ys_dims)
         n, m = len(advance_dims), len(xs_dims)
@@ -347,12 +352,12 @@ class Reversal(Holder):
 
     def dce(self, eqn, live):
         advance, pull = eqn.params["advance_jaxpr"], eqn.params["pull_jaxpr"]
-        count, *parts = parted(eqn.invars, eqn.params, advance)
+        count, *parts = split_parts(eqn.invars, eqn.params, advance)
         n_advance, n_pull, n_xs, _ = map(len, parts)
         m = n_pull + n_xs
-        ys = fixpoint(live, lambda c: dce_jaxpr(pull, c)[1][m:])
+        ys = find_fixpoint(live, lambda c: dce_jaxpr(pull, c)[1][m:])
         pull, pulled = dce_jaxpr(pull, ys)
-        xs = fixpoint(pulled[n_pull:m], lambda c: dce_jaxpr(advance, c)[1][n_advance:])
+        xs = find_fixpoint(pulled[n_pull:m], lambda c: dce_jaxpr(advance, c)[1][n_advance:])
         advance, advanced = dce_jaxpr(advance, xs)
         masks = advanced[:n_advance], pulled[:n_pull], xs, ys
         return eqn.replace(
@@ -413,7 +418,7 @@ def bind_reversal(
     )
 
 
-def parted(args: Sequence[Any], params: dict, advance: Jaxpr) -> list[list]:
+def split_parts(args: Sequence[Any], params: dict, advance: Jaxpr) -> list[list]:
     """Something that there is one of for each operand of reversal, in its five groups."""
     rest, out = list(args), []
     for size in (1, params["advance_nconsts"], params["pull_nconsts"], len(advance.outvars)):
@@ -424,18 +429,18 @@ def parted(args: Sequence[Any], params: dict, advance: Jaxpr) -> list[list]:
 
 def sweep_jaxpr(*, pull_jaxpr: Jaxpr, **params: Any) -> Jaxpr:
     """The program of a reversal, in whiles."""
-    return swept(pull_jaxpr, *params.items())
+    return stage_sweep(pull_jaxpr, *params.items())
 
 
 @memo_jaxpr
-def swept(pull: Jaxpr, *items: Any) -> Jaxpr:
+def stage_sweep(pull: Jaxpr, *items: Any) -> Jaxpr:
     """See `sweep_jaxpr`."""
     params = dict(items)
     advance, n_advance = params["advance_jaxpr"], params["advance_nconsts"]
-    still = unchanged(advance)
+    still = find_unchanged(advance)
 
     def fun(*args: Any) -> list:
-        (count,), advance_consts, pull_consts, states, ys = parted(args, params, advance)
+        (count,), advance_consts, pull_consts, states, ys = split_parts(args, params, advance)
         xs, fixed = partition(still, states)
 
         def step(*xs: Any) -> list:

@@ -24,8 +24,8 @@ from weft.primitives.elementwise import add, add_p, lt, lt_p, select
 from weft.primitives.layout import broadcast, broadcast_in_dim, zeros
 from weft.primitives.reduction import reduce_or
 from weft.transforms.batch import batch_jaxpr, check_repeatable
-from weft.transforms.check import Checked, checked_jaxpr, threaded_jaxpr, unchecked
-from weft.transforms.linearize import residual_values, split_jaxpr
+from weft.transforms.check import Checked, checkify_jaxpr, skip_checks, thread_checks_jaxpr
+from weft.transforms.linearize import select_residuals, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, select_masked
 
@@ -33,12 +33,12 @@ COUNT = ShapedArray((), INT)
 TRUTH = ShapedArray((), np.dtype(bool))
 
 
-def at_front(dims: Sequence[int | None]) -> tuple[int | None, ...]:
+def dims_at_front(dims: Sequence[int | None]) -> tuple[int | None, ...]:
     """Dimensions after mapped axes have been moved to the front."""
     return tuple([None if d is None else 0 for d in dims])
 
 
-def fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence]) -> tuple:
+def find_fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence]) -> tuple:
     """The least mask that holds `mask` and all that `follow` says of it."""
     while True:
         grown = tuple([a or b for a, b in zip(mask, follow(tuple(mask)), strict=True)])
@@ -48,7 +48,7 @@ def fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Sequence
 
 
 @memo_jaxpr
-def unchanged(body: Jaxpr) -> list[bool]:
+def find_unchanged(body: Jaxpr) -> list[bool]:
     """Which of the carry a body hands on as it is."""
     n = len(body.outvars)
     carry = body.invars[len(body.invars) - n :]
@@ -62,13 +62,13 @@ def keep_inputs(jaxpr: Jaxpr, kept: tuple[bool, ...]) -> Jaxpr:
 
 
 @memo_jaxpr
-def widened(cond: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+def widen_cond(cond: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr:
     """A predicate that is given more, and does not look at it."""
     return cond.replace(invars=[*cond.invars, *map(Var, avals)])
 
 
 @memo_jaxpr
-def checked_loop(
+def check_loop(
     body: Jaxpr, cond: Jaxpr, n_cond: int, errors: frozenset[str]
 ) -> tuple[Checked, Jaxpr, Checked]:
     """The checked body, a predicate that goes with it, and the checked predicate.
@@ -76,7 +76,7 @@ def checked_loop(
     The body takes the predicate's consts before its own, and looks also into the predicate, which
     is about to be computed of its results.
     """
-    looks = checked_jaxpr(cond, errors)
+    looks = checkify_jaxpr(cond, errors)
     n_carry = len(body.outvars)
 
     def both(*args: Any) -> list:
@@ -87,15 +87,15 @@ def checked_loop(
 
     at = n_cond + len(body.invars) - n_carry
     whole = stage_whole(both, [*cond.in_avals[:n_cond], *body.in_avals], body.name)
-    program = threaded_jaxpr(whole, errors, at)
-    plain: Any = unchecked(cond)
+    program = thread_checks_jaxpr(whole, errors, at)
+    plain: Any = skip_checks(cond)
     state = map(Var, program.state)
     plain = plain.replace(invars=[*plain.invars[:n_cond], *state, *plain.invars[n_cond:]])
     return program, plain, looks
 
 
 @memo_jaxpr
-def counting(body: Jaxpr, shape: tuple[int, ...]) -> Jaxpr:
+def add_step_counter(body: Jaxpr, shape: tuple[int, ...]) -> Jaxpr:
     """A body that also counts its steps, last in the carry."""
     aval = COUNT.update(shape=shape)
     i, after = Var(aval), Var(aval)
@@ -106,7 +106,7 @@ def counting(body: Jaxpr, shape: tuple[int, ...]) -> Jaxpr:
 
 
 @memo_jaxpr
-def below(body: Jaxpr) -> Jaxpr:
+def stage_below(body: Jaxpr) -> Jaxpr:
     """The predicate (n, *carry) -> carry[-1] < n, for the carry of a body."""
     carry = [Var(a) for a in body.out_avals]
     n, pred = Var(carry[-1].aval), Var(TRUTH.update(shape=carry[-1].aval.shape))
@@ -114,7 +114,7 @@ def below(body: Jaxpr) -> Jaxpr:
 
 
 @memo_jaxpr
-def counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, Any] | None:
+def find_counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, Any] | None:
     """Where a loop that counts has its counter, among the carry, and its bound; else None.
 
     Such a loop runs while i < n, where each step adds 1 to the integer i and leaves n alone. The
@@ -133,7 +133,7 @@ def counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, An
         return None
     if type(bound) is not Literal:
         bound = places[bound]  # type: ignore[assignment, index]
-        if bound >= n_cond and not unchanged(body)[bound - n_cond]:  # type: ignore[operator]
+        if bound >= n_cond and not find_unchanged(body)[bound - n_cond]:  # type: ignore[operator]
             return None
     before, after = body.invars[n_body + at], body.outvars[at]
     for eqn in body.eqns:
@@ -165,7 +165,7 @@ def batch_while(
     if out_dims == [None]:
         return mapped_body, mapped_cond, mapped
     check_repeatable("while", [body, cond])
-    dims = tuple([d if s else 0 for s, d in zip(unchanged(body), dims, strict=True)])
+    dims = tuple([d if s else 0 for s, d in zip(find_unchanged(body), dims, strict=True)])
     mapped_body, mapped, _ = batch_loop(body, *carried, axis, (*body_dims, *dims))
     carry_dims = [0 if m else None for m in mapped]
     mapped_cond, _ = batch_jaxpr(cond, axis, (*cond_dims, *carry_dims), True)
@@ -175,18 +175,20 @@ def batch_while(
 @memo_jaxpr
 def halting_body(body: Jaxpr, cond: Jaxpr, n: int) -> Jaxpr:
     """(n cond_consts, body_consts, carry) -> what body gives where cond holds, else carry."""
-    still = unchanged(body)
+    still = find_unchanged(body)
 
     def fun(*args: Any) -> list:
         carry = args[len(args) - len(still) :]
         (go,) = cond(*args[:n], *carry)
         outs = body(*args[n:])
-        return [x if s else chosen(go, y, x) for x, y, s in zip(carry, outs, still, strict=True)]
+        return [
+            x if s else choose_state(go, y, x) for x, y, s in zip(carry, outs, still, strict=True)
+        ]
 
     return stage_whole(fun, [*cond.in_avals[:n], *body.in_avals], body.name)
 
 
-def chosen(go: Any, x: Any, y: Any) -> Any:
+def choose_state(go: Any, x: Any, y: Any) -> Any:
     """x where `go` holds, else y; both begin with the axes of `go`."""
     shape = typeof(x).shape
     if 0 < typeof(go).ndim < len(shape):
@@ -202,7 +204,7 @@ def any_jaxpr(cond: Jaxpr) -> Jaxpr:
 
 
 @memo_jaxpr
-def known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
+def keep_known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
     """The part of a body that its known inputs determine; `unknown` stays so around the loop."""
     count = len(body.outvars)
     early, _, _, out_unknown, _ = split_loop(body, len(unknown) - count, count, unknown)
@@ -211,10 +213,10 @@ def known_body(body: Jaxpr, unknown: tuple[bool, ...]) -> Jaxpr:
 
 
 @memo_jaxpr
-def part_of(body: Jaxpr, live: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+def prune_body(body: Jaxpr, live: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
     """A body for the `live` part of its carry and what that needs, and which inputs it takes."""
     n = len(body.invars) - len(live)
-    live = fixpoint(live, lambda c: dce_jaxpr(body, c)[1][n:])
+    live = find_fixpoint(live, lambda c: dce_jaxpr(body, c)[1][n:])
     out, used = dce_jaxpr(body, live)
     taken = (*used[:n], *live)
     return out if all(taken) else keep_inputs(out, taken), taken
@@ -241,14 +243,14 @@ def pull_loop(
         back, out_moved = backward_jaxpr(late, solved, cts_moved, force)
         return back, merge(linear, [False] * n_known, out_moved)
 
-    carry = fixpoint(moved, lambda c: pulled(c)[1][n:])
+    carry = find_fixpoint(moved, lambda c: pulled(c)[1][n:])
     back, out_moved = pulled(carry)
     n_sums = sum(out_moved[:n])
 
     def fun(*args: Any) -> list:
         known, sums = args[:n_known], args[n_known : n_known + n_sums]
         outs = early(*known)
-        residuals = residual_values(sources, known, outs[len(outs) - n_new :])
+        residuals = select_residuals(sources, known, outs[len(outs) - n_new :])
         grads = back(*residuals, *args[n_known + n_sums :])
         return [*map(add, sums, grads), *grads[n_sums:]]
 
@@ -264,13 +266,15 @@ def halting_advance(advance: Jaxpr, shape: tuple[int, ...], n: int) -> Jaxpr:
     So a loop stands still before its last step, a state where the body is known to have been run:
     past it a derivative might be infinite, and nothing times that is not a number.
     """
-    still = unchanged(advance)
+    still = find_unchanged(advance)
 
     def fun(limit: Any, *args: Any) -> list:
         step, xs = args[n], args[n + 1 :]
         go = lt(broadcast(add(step, ONE), shape), limit)
         outs = advance(*args[:n], *xs)
-        next_xs = [x if s else chosen(go, y, x) for x, y, s in zip(xs, outs, still, strict=True)]
+        next_xs = [
+            x if s else choose_state(go, y, x) for x, y, s in zip(xs, outs, still, strict=True)
+        ]
         return [add(step, ONE), *next_xs]
 
     limit = COUNT.update(shape=shape)
@@ -291,9 +295,9 @@ def halting_pull(
     def fun(limit: Any, *args: Any) -> list:
         go, ys = lt(broadcast(args[n], shape), limit), args[first:]
         masked = list(zip(ys, summed, strict=True))
-        shown = [y if s else chosen(go, y, zeros(typeof(y))) for y, s in masked]
+        shown = [y if s else choose_state(go, y, zeros(typeof(y))) for y, s in masked]
         outs = pull(*args[:n], *args[n + 1 : first], *shown)
-        return [z if s else chosen(go, z, y) for z, (y, s) in zip(outs, masked, strict=True)]
+        return [z if s else choose_state(go, z, y) for z, (y, s) in zip(outs, masked, strict=True)]
 
     limit = COUNT.update(shape=shape)
     return stage_whole(fun, [limit, *pull.in_avals[:n], COUNT, *pull.in_avals[n:]], pull.name)

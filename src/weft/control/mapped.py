@@ -13,12 +13,12 @@ from typing import Any
 from weft.control.call import Call
 from weft.control.custom import look_into
 from weft.core.aval import typeof
-from weft.core.primitive import Zero, moving, tangents_of
+from weft.core.primitive import Zero, mark_moving, tangents_of
 from weft.core.source import own_lines
 from weft.core.trace import Tracer, current
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.layout import batched_at_front, instantiate
-from weft.transforms.check import unchecked
+from weft.transforms.check import skip_checks
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 
@@ -42,7 +42,7 @@ class CustomVmap(Call):
 
     def jvp(self, primals, tangents, **params):
         call = params["call"]
-        moved = moving(tangents)
+        moved = mark_moving(tangents)
         both, out_moved = jvp_jaxpr(call, moved)
         outs = self.bind(
             *primals,
@@ -85,7 +85,7 @@ class CustomVmap(Call):
         outs = look_into(trace, params["call"], args)
         if not any(isinstance(x, Tracer) for x in args):
             return outs
-        return self.bind(*args, **{**params, "call": unchecked(params["call"])})
+        return self.bind(*args, **{**params, "call": skip_checks(params["call"])})
 
     def pretty_params(self, params):
         return {"call": params["call"], "rule": params["rule"]}

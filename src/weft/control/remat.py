@@ -20,7 +20,7 @@ from weft.core.trace import current
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import Identity
-from weft.transforms.linearize import residual_values, saving_jaxpr, split_jaxpr
+from weft.transforms.linearize import saving_jaxpr, select_residuals, split_jaxpr
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, Value, i64s
 from weft.xla.lower import lower_jaxpr
@@ -45,7 +45,7 @@ class Checkpoint(Jit):
     def lower(self, hlo, *args, jaxpr, prevent_cse, differentiated, policy):
         if not (prevent_cse and differentiated and args):
             return lower_jaxpr(hlo, jaxpr, args)
-        pred = None if jaxpr.effects or hlo.platform != "cpu" else always(hlo, args)
+        pred = None if jaxpr.effects or hlo.platform != "cpu" else write_true(hlo, args)
         if pred is None:
             args = hlo.op("stablehlo.optimization_barrier", args, [x.aval for x in args])
             return lower_jaxpr(hlo, jaxpr, args)
@@ -95,7 +95,7 @@ def split_to_recompute(
     def whole(*args: Any) -> list:
         known, held = args[:n_ins], args[n_ins + sum(kept) :]
         given = [x for x, u in zip(args, [*used[:n_ins], *[True] * sum(kept)]) if u]
-        return late(*residual_values(sources, known, again(*given)), *held)
+        return late(*select_residuals(sources, known, again(*given)), *held)
 
     _, held_avals = partition(unknown, jaxpr.in_avals)
     saved_avals = now.out_avals[n_known:]
@@ -104,7 +104,7 @@ def split_to_recompute(
     return now, rest, out_unknown, used
 
 
-def always(hlo: Builder, args: Sequence[Value]) -> Value | None:
+def write_true(hlo: Builder, args: Sequence[Value]) -> Value | None:
     """A truth value that is true, though the engine cannot know it; None if there is none to make.
 
     It depends on the first and the last of the operands that are floats: a residual, so that it is
@@ -113,12 +113,12 @@ def always(hlo: Builder, args: Sequence[Value]) -> Value | None:
     floats = [x for x in args if dtypes.is_float(x.aval.dtype) and x.aval.size]
     if not floats:
         return None
-    x, y = (first_element(hlo, floats[i]) for i in (0, -1))
+    x, y = (write_first_element(hlo, floats[i]) for i in (0, -1))
     either = [hlo.compare(direction, x, y) for direction in ("EQ", "NE")]  # for NaN too
     return hlo.like("or", *either)[0]
 
 
-def first_element(hlo: Builder, x: Value) -> Value:
+def write_first_element(hlo: Builder, x: Value) -> Value:
     """The first element of an array of floats, as f32."""
     ones = (1,) * x.aval.ndim
     if x.aval.ndim:

@@ -47,7 +47,9 @@ class Sweep(NamedTuple):
             return self.loop(lambda i, *_: gt(i, ZERO), undo, [count, *ys])[1:]
         n = len(xs)
         steps = full((self.slots + 1,), 0, INT)
-        stack = [put(full((self.slots + 1, *x.shape), 0, x.dtype), x, 0) for x in map(typed, xs)]
+        stack = [
+            store(full((self.slots + 1, *x.shape), 0, x.dtype), x, 0) for x in map(give_shape, xs)
+        ]
 
         def down_and_up(end: Any, top: Any, steps: Any, *rest: Any) -> list:
             top, steps, *stack = self.descend(end, top, steps, rest[:n])
@@ -63,20 +65,20 @@ class Sweep(NamedTuple):
         free = lambda top: sub(INT.type(self.slots), top)
 
         def further(top: Any, steps: Any, *stack: Any) -> list:
-            here = at(steps, top)
-            ahead = stride(self.loop, sub(end, here), free(top))
+            here = load(steps, top)
+            ahead = find_stride(self.loop, sub(end, here), free(top))
             walk = lambda i, *xs: [add(i, ONE), *self.advance(*xs)]
-            xs = self.loop(lambda i, *_: lt(i, ahead), walk, [ZERO, *[at(s, top) for s in stack]])
+            xs = self.loop(lambda i, *_: lt(i, ahead), walk, [ZERO, *[load(s, top) for s in stack]])
             top = add(top, ONE)
-            return [top, put(steps, add(here, ahead), top), *map(put, stack, xs[1:], [top] * n)]
+            return [top, store(steps, add(here, ahead), top), *map(store, stack, xs[1:], [top] * n)]
 
         def record(here: Any, top: Any, steps: Any, *rest: Any) -> list:
             here, top, xs = add(here, ONE), add(top, ONE), self.advance(*rest[:n])
-            return [here, top, put(steps, here, top), *xs, *map(put, rest[n:], xs, [top] * n)]
+            return [here, top, store(steps, here, top), *xs, *map(store, rest[n:], xs, [top] * n)]
 
-        far = lambda top, steps, *_: gt(sub(end, at(steps, top)), add(free(top), ONE))
+        far = lambda top, steps, *_: gt(sub(end, load(steps, top)), add(free(top), ONE))
         top, steps, *stack = self.loop(far, further, [top, steps, *stack])
-        near = [at(steps, top), top, steps, *[at(s, top) for s in stack], *stack]
+        near = [load(steps, top), top, steps, *[load(s, top) for s in stack], *stack]
         _, top, steps, *rest = self.loop(lambda here, *_: lt(add(here, ONE), end), record, near)
         return [top, steps, *rest[n:]]
 
@@ -86,14 +88,14 @@ class Sweep(NamedTuple):
         """Reverse the steps whose states are on top, one after the other."""
 
         def undo(end: Any, top: Any, *ys: Any) -> list:
-            xs = [at(s, top) for s in stack]
+            xs = [load(s, top) for s in stack]
             return [sub(end, ONE), sub(top, ONE), *self.pull(*xs, *ys)]
 
-        reached = lambda end, top, *_: eq(add(at(steps, top), ONE), end)
+        reached = lambda end, top, *_: eq(add(load(steps, top), ONE), end)
         return self.loop(reached, undo, [end, top, *ys])
 
 
-def stride(loop: Callable, length: Any, slots: Any) -> Any:
+def find_stride(loop: Callable, length: Any, slots: Any) -> Any:
     """How far to walk before storing a state, where `length` > 1 steps are to be reversed.
 
     Let t be the least number of walks that is enough, reach = C(slots + t, t) >= length. What is
@@ -116,16 +118,16 @@ def stride(loop: Callable, length: Any, slots: Any) -> Any:
     return convert(add(best, FLOAT.type(0.5)), INT)
 
 
-def typed(x: Any) -> Any:
+def give_shape(x: Any) -> Any:
     """A value that has a shape: a number as a NumPy scalar."""
     return x if hasattr(x, "shape") else typeof(x).dtype.type(x)
 
 
-def at(stack: Any, i: Any) -> Any:
+def load(stack: Any, i: Any) -> Any:
     """The ith element; the first where i is negative."""
     return dynamic_index_in_dim(stack, i, keepdims=False, allow_negative_indices=False)
 
 
-def put(stack: Any, x: Any, i: Any) -> Any:
+def store(stack: Any, x: Any, i: Any) -> Any:
     """The stack with `x` as its ith element."""
     return dynamic_update_index_in_dim(stack, x, i, 0, allow_negative_indices=False)

@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from weft.control.carry import Loop, batch_loop, carry_in_front, cut
+from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces
 from weft.control.scan_bodies import (
     Halves,
     backward_body,
     carry_to_consts,
-    linear_inputs,
+    find_linear_inputs,
     split_body,
 )
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Body, Linear, Zero, moving, solved_for
+from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving
 from weft.core.trace import Tracer, use
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.dot import sum_of_products
 from weft.primitives.layout import instantiate, move_to_front, zeros
 from weft.primitives.slicing import lower_slice
 from weft.transforms.batch import unmapped_aval
-from weft.transforms.check import threaded_jaxpr, unfailed
+from weft.transforms.check import start_unfailed, thread_checks_jaxpr
 from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
@@ -47,7 +47,7 @@ class Scan(Loop, SavingRule):
     name = "scan"
 
     def bodies(self, params):
-        jaxpr, (n, m), turns = params["jaxpr"], counts(params), range(params["length"])
+        jaxpr, (n, m), turns = params["jaxpr"], count_groups(params), range(params["length"])
         turns = turns[::-1] if params["reverse"] else turns
         return [Body(jaxpr, "jaxpr", "turns", range(len(jaxpr.invars)), range(n, n + m), turns)]
 
@@ -59,7 +59,7 @@ class Scan(Loop, SavingRule):
         return write_scan(hlo, self.groups(args, params), params)
 
     def groups(self, xs, params):
-        n, m = counts(params)
+        n, m = count_groups(params)
         return list(xs[:n]), list(xs[n : n + m]), list(xs[n + m :])
 
     def bind_body(self, args, body, operands, params):
@@ -80,18 +80,20 @@ class Scan(Loop, SavingRule):
 
     def partial_eval(self, trace, unknown, args, params):
         with use(trace.parent):
-            known_outs, late_args, late_params, halves = known_part(unknown, args, params)
+            known_outs, late_args, late_params, halves = run_known_part(unknown, args, params)
         later = trace.later.process(self, late_args, late_params)
         return merge(halves.out_unknown, known_outs, later)
 
     def transpose(self, cts, *args, **params):
-        linear = solved_for(args)
-        num_consts, num_carry = counts(params)
-        marked = linear_inputs(params["jaxpr"], num_consts, num_carry, linear)
+        linear = mark_linear(args)
+        num_consts, num_carry = count_groups(params)
+        marked = find_linear_inputs(params["jaxpr"], num_consts, num_carry, linear)
         if not all(self.groups(marked, params)[1]):
             return self.transpose_unknown(cts, args, linear, params)
         split = params["_split_transpose"]
-        back = backward_body(params["jaxpr"], num_consts, num_carry, marked, moving(cts), split)
+        back = backward_body(
+            params["jaxpr"], num_consts, num_carry, marked, mark_moving(cts), split
+        )
         consts, carry, xs = self.groups(args, params)
         moving_consts = [x for x, g in zip(consts, back.grads_moved[:num_consts], strict=True) if g]
         sums = [
@@ -109,9 +111,9 @@ class Scan(Loop, SavingRule):
             steps,
             {**params, "reverse": not params["reverse"]},
         )
-        totals, others = cut(outs, (len(sums),))
+        totals, others = cut_pieces(outs, (len(sums),))
         stacks = {"x": steps, "y": others[len(ct_carry) :]}
-        grads = iter([*const_grads(back.products, totals, stacks), *others])
+        grads = iter([*find_const_grads(back.products, totals, stacks), *others])
         found = [next(grads) if m else None for m in back.grads_moved]
         return [
             None if type(x) is not Linear else Zero(x.aval) if g is None else g
@@ -120,13 +122,13 @@ class Scan(Loop, SavingRule):
 
     def checked(self, trace, args, params):
         consts, carry, xs = self.groups(args, params)
-        program = threaded_jaxpr(params["jaxpr"], trace.errors, len(consts))
-        outs = bind_scan(program.jaxpr, consts, [*unfailed(program), *carry], xs, params)
+        program = thread_checks_jaxpr(params["jaxpr"], trace.errors, len(consts))
+        outs = bind_scan(program.jaxpr, consts, [*start_unfailed(program), *carry], xs, params)
         return trace.absorb(program, outs)
 
     def transpose_unknown(self, cts, args, linear, params):
         """The transpose where some of the carry is no function of what is solved for."""
-        _, late_args, late_params, halves = known_part(linear, args, params)
+        _, late_args, late_params, halves = run_known_part(linear, args, params)
         late_cts = partition(halves.out_unknown, cts)[1]
         grads = self.transpose(late_cts, *late_args, **late_params)
         given = {id(x): g for x, g in zip(late_args, grads, strict=True) if type(x) is Linear}
@@ -141,7 +143,7 @@ class Scan(Loop, SavingRule):
 
     def dce(self, eqn, live):
         params = eqn.params
-        num_consts, num_carry = counts(params)
+        num_consts, num_carry = count_groups(params)
         wanted = list(live)
         while True:
             body, used = dce_jaxpr(params["jaxpr"], tuple(wanted), True)
@@ -205,12 +207,12 @@ def scan_params(
     }
 
 
-def counts(params: dict) -> tuple[int, int]:
+def count_groups(params: dict) -> tuple[int, int]:
     """How many consts there are, and how many carried values."""
     return params["num_consts"], params["num_carry"]
 
 
-def const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dict) -> list:
+def find_const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dict) -> list:
     """The cotangents of consts: sums of the loop, or products of what it stacked."""
     sums = iter(totals)
     return [
@@ -221,15 +223,17 @@ def const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dict) ->
     ]
 
 
-def known_part(
+def run_known_part(
     unknown: Sequence[bool], args: Sequence[Any], params: dict
 ) -> tuple[list, list, dict, Halves]:
     """Run what is known of a scan: its results, and operands and params of the scan of the rest."""
-    n, m = counts(params)
+    n, m = count_groups(params)
     halves = split_body(params["jaxpr"], n, m, tuple(unknown))
     (consts, held_consts), (carry, held_carry), (xs, held_xs) = [
         partition(u, g)
-        for u, g in zip(cut(halves.unknown, (n, m)), scan_p.groups(args, params), strict=True)
+        for u, g in zip(
+            cut_pieces(halves.unknown, (n, m)), scan_p.groups(args, params), strict=True
+        )
     ]
     outs: list = []
     if halves.early.outvars or halves.early.effects:
@@ -263,7 +267,7 @@ def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> lis
     def steps(start: Any, count: int, carry: list, stacks: list) -> list:
         """`count` steps from the one at `start`; the carry and the stacks after them."""
         for k in range(count):
-            at = place(hlo, start, k, params)
+            at = write_place(hlo, start, k, params)
             now = [read_at(hlo, x, at) for x in xs]
             outs = lower_jaxpr(hlo, jaxpr, [*consts, *carry, *now])
             carry, ys = outs[: len(carry)], outs[len(carry) :]
@@ -290,7 +294,7 @@ def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> lis
     return steps(length - rest, rest, state[: len(carry)], state[len(carry) :])
 
 
-def place(hlo: Any, start: Any, k: int, params: dict) -> Any:
+def write_place(hlo: Any, start: Any, k: int, params: dict) -> Any:
     """Where along xs the step `k` after `start` is: a number, or a value."""
     last = params["length"] - 1
     if isinstance(start, int):

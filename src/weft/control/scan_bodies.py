@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from weft.control.carry import cut, follow_carry, split_loop
+from weft.control.carry import cut_pieces, follow_carry, split_loop
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.passes.dce import dce_jaxpr, has_effects
-from weft.passes.dependence import dependences
+from weft.passes.dependence import find_dependences
 from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import add_p
 from weft.transforms.recompute import recompute_residuals
@@ -51,7 +51,7 @@ class Halves(NamedTuple):
 def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]) -> Halves:
     """Cut a body in two by which of its inputs are unknown at first."""
     early, late, unknown, out_unknown, sources = split_loop(jaxpr, num_consts, num_carry, unknown)
-    known = [len(g) - sum(g) for g in cut(unknown, (num_consts, num_carry))]
+    known = [len(g) - sum(g) for g in cut_pieces(unknown, (num_consts, num_carry))]
     num_outs = out_unknown.count(False)
     new = iter(early.outvars[num_outs:])
     residuals = [next(new) if i is None else early.invars[i] for i in sources]
@@ -59,7 +59,9 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
         residuals, late = recompute_residuals(early, late, residuals, known, num_outs)
     invariant, early, places = place_residuals(early, residuals, known, num_outs)
     stepwise = [kind in ("x", "y") for kind, _ in places]
-    takes, *held = cut(late.invars, (len(places), num_consts - known[0], num_carry - known[1]))
+    takes, *held = cut_pieces(
+        late.invars, (len(places), num_consts - known[0], num_carry - known[1])
+    )
     late_consts, late_xs = partition(stepwise, places)
     consts, xs = partition(stepwise, takes)
     late = late.replace(invars=[*consts, *held[0], *held[1], *xs, *held[2]])
@@ -78,14 +80,14 @@ def place_residuals(
     num_consts, num_carry, _ = known
     operands: dict[Any, tuple[str, int]] = {}
     for kind, group in zip(
-        ("const", "", "x"), cut(early.invars, (num_consts, num_carry)), strict=True
+        ("const", "", "x"), cut_pieces(early.invars, (num_consts, num_carry)), strict=True
     ):
         operands |= {v: (kind, i) for i, v in enumerate(group) if kind}
     whole = early.replace(outvars=residuals)
     results = early.outvars[:num_outs]  # the known carry and ys
     fixed: list[Any] = []
     places: list[tuple[str, int]] = []
-    for var, need in zip(residuals, dependences(whole), strict=True):
+    for var, need in zip(residuals, find_dependences(whole), strict=True):
         if var in operands:
             places.append(operands[var])
         elif need >> num_consts == 0:
@@ -101,11 +103,11 @@ def place_residuals(
     return dce_jaxpr(invariant)[0], dce_jaxpr(early.replace(outvars=results))[0], places
 
 
-def linear_inputs(
+def find_linear_inputs(
     jaxpr: Jaxpr, num_consts: int, num_carry: int, linear: tuple[bool, ...]
 ) -> tuple[bool, ...]:
     """Which inputs of a body hold functions of the linear ones, once they went around the loop."""
-    marked = follow_carry(dependences(jaxpr, False), linear, num_consts, num_carry)
+    marked = follow_carry(find_dependences(jaxpr, False), linear, num_consts, num_carry)
     if all(marked[num_consts : num_consts + num_carry]):
         return tuple(marked)
     return split_body(jaxpr, num_consts, num_carry, linear).unknown
@@ -141,7 +143,7 @@ def backward_body(
     `split` takes all products that can be out of the loop, whatever memory that needs.
     """
     n, m, first = num_consts, num_carry, sum(linear[:num_consts])
-    moves, before = moving_back(jaxpr, n, m, moved), None
+    moves, before = move_back(jaxpr, n, m, moved), None
     while moves != before:  # programs in the body may move more
         force = (*[False] * first, *moves[:m], *[False] * sum(linear[n + m :]))
         back, back_moved = backward_jaxpr(jaxpr, linear, moves, force)
@@ -150,13 +152,13 @@ def backward_body(
     grads_moved = [lin and next(moving) for lin in linear]
     kept_consts = n - sum(linear[:n])
     kept_xs = len(linear) - sum(linear) - kept_consts
-    consts, xs, ct_carry, ct_ys = cut(back.invars, (kept_consts, kept_xs, sum(moves[:m])))
-    grads, carry, ys = cut(back.outvars, (sum(grads_moved[:n]), sum(moves[:m])))
+    consts, xs, ct_carry, ct_ys = cut_pieces(back.invars, (kept_consts, kept_xs, sum(moves[:m])))
+    grads, carry, ys = cut_pieces(back.outvars, (sum(grads_moved[:n]), sum(moves[:m])))
     ys = list(ys)
     steps = [*xs, *ct_ys]
     makers = {v: eqn for eqn in back.eqns for v in eqn.outvars}
     for _ in range(2):  # what one product has stacked may be all that another needs
-        products = [product_after(makers, g, steps, ys, split) for g in grads]
+        products = [find_product(makers, g, steps, ys, split) for g in grads]
     summed = [g for g, p in zip(grads, products, strict=True) if p is None]
     sums, totals = ([Var(g.aval) for g in summed] for _ in range(2))
     adds = [Eqn(add_p, [s, g], {}, [t]) for s, g, t in zip(sums, summed, totals, strict=True)]
@@ -168,11 +170,11 @@ def backward_body(
     return Backward(dce_jaxpr(body)[0], grads_moved, list(moves[:m]), products)
 
 
-def moving_back(
+def move_back(
     jaxpr: Jaxpr, num_consts: int, num_carry: int, moved: tuple[bool, ...]
 ) -> tuple[bool, ...]:
     """Which results at least have cotangents that are not Zero once those went around the loop."""
-    needs = dependences(jaxpr, False)
+    needs = find_dependences(jaxpr, False)
     moves, before = moved, None
     while moves != before:
         before, reached = moves, 0
@@ -183,7 +185,7 @@ def moving_back(
     return moves
 
 
-def product_after(
+def find_product(
     makers: dict[Var, Eqn], grad: Any, xs: list, ys: list, split: bool
 ) -> tuple[Eqn, list[tuple[str, int]]] | None:
     """The equation of a product to sum over all steps at once, and where its operands are; or None.

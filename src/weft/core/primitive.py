@@ -314,12 +314,12 @@ def tangent_zero(x: Any) -> Zero:
     return found
 
 
-def moving(dots: Sequence[Any]) -> tuple[bool, ...]:
+def mark_moving(dots: Sequence[Any]) -> tuple[bool, ...]:
     """Which tangents or cotangents are not Zero."""
     return tuple([type(t) is not Zero for t in dots])
 
 
-def solved_for(xs: Sequence[Any]) -> tuple[bool, ...]:
+def mark_linear(xs: Sequence[Any]) -> tuple[bool, ...]:
     """Which operands a transpose rule solves for."""
     return tuple([type(x) is Linear for x in xs])
 

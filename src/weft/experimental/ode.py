@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft import numpy as jnp
-from weft.api.bodies import Body, stage_body
+from weft.api.bodies import StagedBody, stage_body
 from weft.api.functions import check_callable
 from weft.api.grad import vjp
 from weft.api.jit import jit
@@ -191,7 +191,7 @@ def ravel_state(y0: Any) -> tuple[Any, Unravel]:
     return ravel_pytree(y0)
 
 
-def check_slope(func: Callable, unravel: Unravel, body: Body) -> None:
+def check_slope(func: Callable, unravel: Unravel, body: StagedBody) -> None:
     """Raise unless what `func` gives is like y0."""
     if body.out_tree != unravel.tree:
         raise PytreeError(
@@ -206,7 +206,7 @@ def check_slope(func: Callable, unravel: Unravel, body: Body) -> None:
             )
 
 
-def ravel_flow(body: Body, unravel: Unravel, avals: Sequence[ShapedArray]) -> Jaxpr:
+def ravel_flow(body: StagedBody, unravel: Unravel, avals: Sequence[ShapedArray]) -> Jaxpr:
     """The staged function as one of vectors: (y, t, *consts, *args) -> [dy]."""
     count, state = len(body.consts), len(unravel.avals)
 

@@ -60,7 +60,7 @@ class Pmap(Call):
             )
         own, mapped = mesh.axis_names[len(around)], params["mapped_invars"]
         split = PartitionSpec(own)
-        jaxpr = per_device(params["call_jaxpr"], mapped, axis_of(params))
+        jaxpr = stage_per_device(params["call_jaxpr"], mapped, axis_of(params))
         return write_manual(
             hlo,
             args,
@@ -113,7 +113,7 @@ def axis_of(params: dict) -> Axis:
 
 
 @memo_jaxpr
-def per_device(jaxpr: Jaxpr, mapped: tuple[bool, ...], axis: Axis) -> Jaxpr:
+def stage_per_device(jaxpr: Jaxpr, mapped: tuple[bool, ...], axis: Axis) -> Jaxpr:
     """The program of a device on parts of one element: without their first axes, and with one."""
 
     def fun(*args: Any) -> list:

@@ -7,6 +7,7 @@ values lie is said by specs (mesh.py); what devices say to each other, by collec
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -70,13 +71,13 @@ class ShardMap(Call):
 
     def pass_residuals(self, early, late, n_known, sources, params):
         axes, tracked = params["manual_axes"], params["check_vma"]
-        return residuals_over(early, late, n_known, tuple(sources), axes, tracked)
+        return pass_out_residuals(early, late, n_known, tuple(sources), axes, tracked)
 
     def transposed(self, back, n_values, given, made, params):
         if params["check_vma"]:
             return back
-        missing = absent(given, params), absent(made, params)
-        return summed_over(back, n_values, *missing, params["mesh"])
+        missing = find_absent_axes(given, params), find_absent_axes(made, params)
+        return sum_shared_cotangents(back, n_values, *missing, params["mesh"])
 
     def batch(self, axis, args, dims, **params):
         over = axis.spmd if axis.spmd is None or type(axis.spmd) is tuple else (axis.spmd,)
@@ -104,12 +105,12 @@ shard_map_p = ShardMap()
 # --- types ----------------------------------------------------------------------------------
 
 
-def named_in(spec: PartitionSpec) -> tuple:
+def names_in_spec(spec: PartitionSpec) -> tuple:
     """The axes of the mesh that a spec splits over."""
     return tuple(n for i in range(len(spec)) for n in spec.axes(i))
 
 
-def parts(mesh: Mesh, spec: PartitionSpec, i: int, manual: tuple) -> int:
+def count_parts(mesh: Mesh, spec: PartitionSpec, i: int, manual: tuple) -> int:
     """Into how many parts the devices of the manual axes cut axis `i` of an array."""
     return math.prod(mesh.shape[n] for n in spec.axes(i) if n in manual)
 
@@ -118,17 +119,17 @@ def inner_aval(
     aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple, tracked: bool
 ) -> ShapedArray:
     """The type of the part that one device has of an operand."""
-    shape = tuple(d // parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
+    shape = tuple(d // count_parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
     varying = aval.varying
     if tracked:
-        own = Varying.of(n for n in named_in(spec) if n in manual)
+        own = Varying.of(n for n in names_in_spec(spec) if n in manual)
         varying = own if varying is None else varying if own is None else varying | own
     return aval.update(shape=shape, varying=varying)
 
 
 def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple) -> ShapedArray:
     """The type of what the results of the devices form together."""
-    shape = tuple(d * parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
+    shape = tuple(d * count_parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
     varying = aval.varying
     return aval.update(shape=shape, varying=varying and varying.without(manual))
 
@@ -137,7 +138,7 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
 
 
 @memo_jaxpr
-def residuals_over(
+def pass_out_residuals(
     early: Jaxpr, late: Jaxpr, n_known: int, sources: tuple, axes: tuple, tracked: bool
 ) -> tuple[Jaxpr, Jaxpr, list[PartitionSpec]]:
     """The two halves of a program, with residuals that can leave it, and the specs of those.
@@ -178,14 +179,14 @@ def residuals_over(
     )
 
 
-def absent(specs: Sequence[PartitionSpec], params: dict) -> tuple:
+def find_absent_axes(specs: Sequence[PartitionSpec], params: dict) -> tuple:
     """For each spec, the axes of the program that it does not name."""
     names = [n for n in params["mesh"].axis_names if n in params["manual_axes"]]
-    return tuple(tuple(n for n in names if n not in named_in(s)) for s in specs)
+    return tuple(tuple(n for n in names if n not in names_in_spec(s)) for s in specs)
 
 
 @memo_jaxpr
-def summed_over(back: Jaxpr, first: int, given: tuple, made: tuple, mesh: Mesh) -> Jaxpr:
+def sum_shared_cotangents(back: Jaxpr, first: int, given: tuple, made: tuple, mesh: Mesh) -> Jaxpr:
     """A transposed program, where types do not say what varies.
 
     Of a result that all devices have, each is given its share of the cotangent; the cotangent of
@@ -225,14 +226,7 @@ def write_manual(
 
     `axes`: the names that collectives know the first axes of the mesh by, where they are others.
     """
-    symbol = hlo.named(mesh)
-    free = mesh.axis_names if hlo.mesh is None else hlo.automatic[1]
-    taken = [n for n in manual_axes if n not in free or (hlo.mesh and symbol != hlo.automatic[0])]
-    if taken:
-        raise ValueError(
-            "shard_map: within a shard_map or a pmap one must be over other axes of the same mesh; "
-            f"got {taken[0]!r} of {mesh}. Hint: shard_map over all axes, with axis_names in each."
-        )
+    symbol, free = find_free_axes(hlo, mesh, manual_axes)
     whole = PartitionSpec()
     in_avals = [a.update(varying=None) for a in jaxpr.in_avals]
     outer = [outer_aval(a, mesh, s, manual_axes) for a, s in zip(jaxpr.out_avals, out_specs)]
@@ -243,14 +237,9 @@ def write_manual(
         if jaxpr.ordered:
             outer, out_specs = [TOKEN, *outer], [whole, *out_specs]
 
-    def values(specs: Sequence[PartitionSpec], avals: Sequence[ShapedArray]) -> str:
-        # over the axes that the program is not for, the compiler splits as it likes
-        rest = len(manual_axes) < len(mesh.axis_names)
-        texts = [
-            NamedSharding(mesh, s).sdy(a.ndim, symbol, rest and a is not TOKEN)
-            for s, a in zip(specs, avals, strict=True)
-        ]
-        return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
+    # over the axes that the program is not for, the compiler splits as it likes
+    rest = len(manual_axes) < len(mesh.axis_names)
+    shardings = functools.partial(sharding_texts, mesh, symbol, rest)
 
     def body() -> None:
         # collectives are written for the mesh, so what was written outside is not to be repeated
@@ -271,10 +260,34 @@ def write_manual(
         args,
         outer,
         [body],
-        in_shardings=values(in_specs, [v.aval for v in args]),
-        out_shardings=values(out_specs, outer),
+        in_shardings=shardings(in_specs, [v.aval for v in args]),
+        out_shardings=shardings(out_specs, outer),
         manual_axes=f"#sdy<manual_axes{{{names}}}>",
     )
     if jaxpr.ordered:
         hlo.token, *outs = outs
     return outs
+
+
+def find_free_axes(hlo: Any, mesh: Mesh, manual_axes: tuple) -> tuple[str, tuple]:
+    """The symbol of a mesh, and its axes that what is written here is not for one device of."""
+    symbol = hlo.named(mesh)
+    free = mesh.axis_names if hlo.mesh is None else hlo.automatic[1]
+    taken = [n for n in manual_axes if n not in free or (hlo.mesh and symbol != hlo.automatic[0])]
+    if taken:
+        raise ValueError(
+            "shard_map: within a shard_map or a pmap one must be over other axes of the same mesh; "
+            f"got {taken[0]!r} of {mesh}. Hint: shard_map over all axes, with axis_names in each."
+        )
+    return symbol, free
+
+
+def sharding_texts(
+    mesh: Mesh, symbol: str, rest: bool, specs: Sequence[PartitionSpec], avals: Sequence
+) -> str:
+    """The attribute that says how each of some values lies on a mesh; `rest` leaves axes open."""
+    texts = [
+        NamedSharding(mesh, s).sdy(a.ndim, symbol, rest and a is not TOKEN)
+        for s, a in zip(specs, avals, strict=True)
+    ]
+    return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"

@@ -25,11 +25,11 @@ def dce_jaxpr(
     Results that are not used are dropped, and so are unneeded inputs unless `keep_inputs`;
     constvars stay. Equations with effects stay.
     """
-    return drop_dead(jaxpr, None if used_outputs is None else tuple(used_outputs), keep_inputs)
+    return prune_jaxpr(jaxpr, None if used_outputs is None else tuple(used_outputs), keep_inputs)
 
 
 @memo_jaxpr
-def drop_dead(
+def prune_jaxpr(
     jaxpr: Jaxpr, used_outputs: tuple[bool, ...] | None, keep_inputs: bool
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
     outvars = jaxpr.outvars

@@ -7,7 +7,7 @@ from weft.passes.dce import has_effects
 
 
 @memo_jaxpr
-def dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
+def find_dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
     """For each result of a closed jaxpr, the inputs it depends on, as the bits of a number.
 
     The results of a primitive that holds programs, or that uses a named axis, count as depending on

@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
-from weft.core.primitive import Primitive, Zero, moving, tangents_of
+from weft.core.primitive import Primitive, Zero, mark_moving, tangents_of
 from weft.core.stage import stage
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, PytreeError, ShapeError
@@ -412,7 +412,7 @@ def push_forward(
 
     for eqn in jaxpr.eqns:
         ins, dots = read(eqn.invars)
-        if any(moving(dots)):
+        if any(mark_moving(dots)):
             outs, out_dots = eqn.primitive.jvp(ins, dots, **eqn.params)
         else:
             outs = eqn.primitive.bind(*ins, **eqn.params)

@@ -146,10 +146,10 @@ def batch_to_front(
 ) -> list:
     """As `batch`, with the mapped axis at the front of every result."""
     outs, out_dims = batch(fun, args, dims, axis)
-    return [at_front(y, d, axis.size) for y, d in zip(outs, out_dims, strict=True)]
+    return [bring_to_front(y, d, axis.size) for y, d in zip(outs, out_dims, strict=True)]
 
 
-def at_front(y: Any, dim: int | None, size: int) -> Any:
+def bring_to_front(y: Any, dim: int | None, size: int) -> Any:
     """A result with the mapped axis in front, repeated along one if it is not mapped."""
     aval = typeof(y)
     if aval.dtype == dtypes.float0:  # holds nothing, so there is nothing to move
@@ -175,7 +175,7 @@ def batch_jaxpr(
             None if d is None and not f else 0 for d, f in zip(found, forced, strict=True)
         ]
         return [
-            y if o is None else at_front(y, d, axis.size)
+            y if o is None else bring_to_front(y, d, axis.size)
             for y, d, o in zip(outs, found, out_dims, strict=True)
         ]
 

@@ -119,7 +119,7 @@ class CheckTrace(Trace):
         """The results of a primitive, with a look at them if it may give NaN."""
         outs = current.trace.process(prim, args, params)
         if prim.elements == "new" and "nan" in self.errors:
-            found = [any_of(ne(y, y)) for y in outs if dtypes.is_inexact(typeof(y).dtype)]
+            found = [any_element(ne(y, y)) for y in outs if dtypes.is_inexact(typeof(y).dtype)]
             if found:
                 bad = found[0]
                 for more in found[1:]:
@@ -139,7 +139,7 @@ class CheckTrace(Trace):
         The slots of `failures` are positions among `values`.
         """
         start = self.start + len(self.failures)
-        places = slots_for([typeof(v) for v in values], [typeof(s) for s in self.slots])
+        places = assign_slots([typeof(v) for v in values], [typeof(s) for s in self.slots])
         self.failures += [f._replace(slots=tuple([places[s] for s in f.slots])) for f in failures]
         offset = literal(start, INT)
         code = literal(which + start, INT) if type(which) is int else add(which, offset)
@@ -161,7 +161,7 @@ class CheckTrace(Trace):
     def check_divisor(self, y: Any) -> None:
         """Look whether any element of `y` is zero."""
         if "division" in self.errors and (type(y) not in (int, float, complex) or y == 0):
-            bad = any_of(eq(y, literal(0, typeof(y).dtype)))
+            bad = any_element(eq(y, literal(0, typeof(y).dtype)))
             self.fail(bad, [self.failure("division", "division by zero")])
 
     def check_indices(
@@ -178,7 +178,7 @@ class CheckTrace(Trace):
         place = argmax(reshape(outside, (aval.size,)), 0, INT)
         (value,) = dynamic_slice_p.bind(reshape(indices, (aval.size,)), place, slice_sizes=(1,))
         self.fail(
-            any_of(outside),
+            any_element(outside),
             [self.failure("index", outside_text(shape, d, "{}"), 1) for d in axes],
             add(rem(place, len(axes)), 1) if len(axes) > 1 else 1,
             [reshape(value, ())],
@@ -193,12 +193,12 @@ def outside_text(shape: Sequence[int], axis: int, index: Any) -> str:
     )
 
 
-def any_of(x: Any) -> Any:
+def any_element(x: Any) -> Any:
     """Whether any element of an array of truth values is True."""
     return reduce_or(x, range(typeof(x).ndim))
 
 
-def slots_for(avals: Sequence[ShapedArray], slots: Sequence[ShapedArray]) -> list[int]:
+def assign_slots(avals: Sequence[ShapedArray], slots: Sequence[ShapedArray]) -> list[int]:
     """A slot of its own for a value of each type; those not yet in `slots` come after them."""
     known = [a.strong() for a in slots]
     places: list[int] = []
@@ -238,7 +238,7 @@ class Checked(NamedTuple):
 
 
 @memo_jaxpr
-def checked_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], start: int = 0) -> Checked:
+def checkify_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], start: int = 0) -> Checked:
     """A closed jaxpr with checks for `errors`; codes are counted from `start` + 1."""
     found: list[Any] = []
 
@@ -253,12 +253,12 @@ def checked_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], start: int = 0) -> Check
 
 
 @memo_jaxpr
-def threaded_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], at: int) -> Checked:
-    """As `checked_jaxpr`, for the body of a loop: takes how it failed so far, from input `at` on.
+def thread_checks_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], at: int) -> Checked:
+    """As `checkify_jaxpr`, for the body of a loop: takes how it failed so far, from input `at` on.
 
     What failed first is kept.
     """
-    program, failures, n = checked = checked_jaxpr(jaxpr, errors)
+    program, failures, n = checked = checkify_jaxpr(jaxpr, errors)
 
     def fun(*args: Any) -> list:
         before = args[at : at + n]
@@ -273,20 +273,20 @@ def threaded_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], at: int) -> Checked:
     return Checked(stage_whole(fun, avals, jaxpr.name), failures, n)
 
 
-def unfailed(program: Checked) -> list:
+def start_unfailed(program: Checked) -> list:
     """What a loop over a checked body starts with: nothing has failed."""
     return [zeros(a) for a in program.state]
 
 
-def unchecked(fun: Callable) -> Callable:
+def skip_checks(fun: Callable) -> Callable:
     """A flat function with its checks passed over, and those of functions that it gives."""
     if isinstance(fun, Jaxpr):
-        return checked_jaxpr(fun, frozenset()).jaxpr
+        return checkify_jaxpr(fun, frozenset()).jaxpr
 
     def quiet(*args: Any) -> Any:
         _, out = run_checked(fun, args, frozenset())
         if type(out) is tuple:  # of a rule
-            return tuple([unchecked(x) if callable(x) else x for x in out])
+            return tuple([skip_checks(x) if callable(x) else x for x in out])
         return out
 
     return quiet

@@ -1,4 +1,4 @@
-"""What Python functions close over, made operands: `closed_over`, `Hoisted`.
+"""What Python functions close over, made operands: `find_closed_over`, `Hoisted`.
 
 A call that brings its own rules may refer to traced values of the functions around it, and the
 rules run later, under other traces. Such values become operands of the call; when one of its
@@ -27,7 +27,7 @@ _LEAVES = (
 )  # fmt: skip
 
 
-def closed_over(*roots: Any) -> list[Tracer]:
+def find_closed_over(*roots: Any) -> list[Tracer]:
     """The live tracers that functions refer to: in closures, defaults, bound objects, containers.
 
     None at the bottom, where every value is concrete.
@@ -44,11 +44,11 @@ def closed_over(*roots: Any) -> list[Tracer]:
                 found[id(x)] = x
         elif not isinstance(x, _LEAVES) and id(x) not in seen:
             seen.add(id(x))
-            todo.extend(parts(x))
+            todo.extend(find_parts(x))
     return list(found.values())
 
 
-def parts(x: Any) -> Iterable[Any]:
+def find_parts(x: Any) -> Iterable[Any]:
     """What an object refers to."""
     if isinstance(x, types.FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if not is_empty(c)]
@@ -128,11 +128,11 @@ def substitute(
         outs = fun(*args)
     finally:
         current.trace = trace.parent
-    return seen_from(outs, known)
+    return replace_tracers(outs, known)
 
 
-def seen_from(x: Any, known: dict[int, Any]) -> Any:
+def replace_tracers(x: Any, known: dict[int, Any]) -> Any:
     """A result with values in place of the tracers that the function gave back as they were."""
     if isinstance(x, list | tuple):
-        return [seen_from(y, known) for y in x]
+        return [replace_tracers(y, known) for y in x]
     return known.get(id(x), x)

@@ -55,7 +55,7 @@ class Series:
         return self.known[k]
 
 
-def nothing(k: int) -> None:
+def no_term(k: int) -> None:
     """The terms above those that are known, of a constant or of a path that was given."""
 
 
@@ -104,7 +104,7 @@ class Application:
                 self.tangents = self.differentiated()
             below = [self.trace.series_of(t)[k - 1] for t in self.tangents]
             with use(parent):  # type: ignore[arg-type]
-                found = [None if t is None else t if k == 1 else over(t, k) for t in below]
+                found = [None if t is None else t if k == 1 else divide_term(t, k) for t in below]
         for out, x in zip(self.outs, found, strict=True):
             out.known[k] = x
         return found[i]
@@ -117,7 +117,7 @@ class Application:
             return self.prim.jvp(self.args, slopes, **self.params)[1]
 
 
-def over(x: Any, k: int) -> Any:
+def divide_term(x: Any, k: int) -> Any:
     """A term divided by a whole number."""
     return x / k if type(x) in _NUMBERS else div(x, k)
 
@@ -147,7 +147,7 @@ class JetTrace(Trace):
         """The series of any value; a constant has no terms but the first, Zero not even that."""
         if self.owns(x):
             return x.series
-        return Series({0: None if type(x) is Zero else x}, nothing)
+        return Series({0: None if type(x) is Zero else x}, no_term)
 
     def slope(self, x: JetTracer) -> JetTracer:
         """The derivative of a value along its path."""
@@ -183,7 +183,7 @@ class JetTrace(Trace):
             outs = prim.run_series(self, args, params)
             if outs is not None:
                 return outs
-        key = (prim, *map(identity, args), *params.items())
+        key = (prim, *map(identify_operand, args), *params.items())
         try:
             found = self.memo.get(key)
         except TypeError:  # a parameter that cannot be hashed
@@ -221,7 +221,7 @@ class JetTrace(Trace):
         """A value and its terms of order 1 and above as one that moves, if any is not None."""
         if all(t is None for t in terms):
             return x
-        return JetTracer(self, Series(dict(enumerate((x, *terms))), nothing))
+        return JetTracer(self, Series(dict(enumerate((x, *terms))), no_term))
 
     def opened(self, xs: Sequence, moved: Sequence[bool]) -> list:
         """Values, and then all terms of those that move, zeros where there is none."""
@@ -266,7 +266,7 @@ class Deferred:
         current.trace = self.before
 
 
-def identity(x: Any) -> Any:
+def identify_operand(x: Any) -> Any:
     """What tells operands apart: the object, or the value of a Python number."""
     return repr(x) if type(x) in _NUMBERS else id(x)
 
@@ -339,12 +339,12 @@ def jet_loop(
         if grown == moved:
             break
         moved = grown
-    invars = grouped(jaxpr.invars, moved, sizes, order)
-    outvars = grouped(jaxpr.outvars, out_moved, (m, len(body.outvars) - m), order)
+    invars = interleave_terms(jaxpr.invars, moved, sizes, order)
+    outvars = interleave_terms(jaxpr.outvars, out_moved, (m, len(body.outvars) - m), order)
     return jaxpr.replace(invars=invars, outvars=outvars), moved, out_moved
 
 
-def grouped(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], order: int) -> list:
+def interleave_terms(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], order: int) -> list:
     """Values and then all their terms, as groups of values that are followed by their terms."""
     values, terms, start = xs[: len(moved)], iter(xs[len(moved) :]), 0
     out: list = []
@@ -360,7 +360,7 @@ __all__ = [
     "JetTracer",
     "Series",
     "SeriesRule",
-    "grouped",
+    "interleave_terms",
     "jet",
     "jet_jaxpr",
     "jet_loop",

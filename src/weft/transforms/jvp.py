@@ -86,7 +86,7 @@ class JVPTrace(Trace):
             source = current.source = around or current.capture()  # one for all the rule writes
             outs, dots = prim.jvp(primals, tangents, **params)
             if self.tracked:
-                dots = [varying_as(x, t) for x, t in zip(outs, dots, strict=True)]
+                dots = [vary_tangent(x, t) for x, t in zip(outs, dots, strict=True)]
         finally:
             current.trace = self
             current.source = around
@@ -105,7 +105,7 @@ class JVPTrace(Trace):
         return results
 
 
-def varying_as(x: Any, t: Any) -> Any:
+def vary_tangent(x: Any, t: Any) -> Any:
     """A tangent that varies over the axes of a mesh over which its primal does."""
     varying = typeof(x).varying
     if type(t) is Zero or varying is None or typeof(t).varying is varying:

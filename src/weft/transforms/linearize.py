@@ -102,7 +102,7 @@ def split_jaxpr(
             for x, f in zip(outs, forced, strict=True)
         ]
         known_outs, unknown_outs = partition(out_unknown, outs)
-        late, residuals = without_fills(*later.finish(unknown_outs), early.eqns)
+        late, residuals = write_fills(*later.finish(unknown_outs), early.eqns)
     position = {id(x.variable): i for i, x in enumerate(a for a in args if a.owner is early)}
     sources = [position.get(id(r.variable)) if type(r) is StagedTracer else None for r in residuals]
     new = [r for r, s in zip(residuals, sources, strict=True) if s is None]
@@ -110,7 +110,7 @@ def split_jaxpr(
     return early_jaxpr, close_jaxpr(late), out_unknown, sources
 
 
-def without_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> tuple[Jaxpr, list]:
+def write_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> tuple[Jaxpr, list]:
     """A program and its consts but for those that `eqns` make of literals, as zeros are.
 
     The program makes them itself, which costs less than keeping them.
@@ -132,7 +132,7 @@ def without_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> t
     return jaxpr.replace(constvars=constvars, eqns=[*made, *jaxpr.eqns]), values
 
 
-def residual_values(sources: Sequence[int | None], known: Sequence[Any], new: Any) -> list:
+def select_residuals(sources: Sequence[int | None], known: Sequence[Any], new: Any) -> list:
     """The residuals of `split_jaxpr`: known inputs where they are, else the next new one."""
     new = iter(new)
     return [next(new) if s is None else known[s] for s in sources]
@@ -184,7 +184,7 @@ __all__ = [
     "PartialTrace",
     "SavingRule",
     "linearize",
-    "residual_values",
+    "select_residuals",
     "run_partial",
     "saving_jaxpr",
     "split_jaxpr",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
-from weft.passes.dependence import dependences
+from weft.passes.dependence import find_dependences
 from weft.primitives.elementwise import Costly, Elementwise, SelectN
 from weft.primitives.layout import BroadcastInDim, ConvertElementType, Reshape, Squeeze
 from weft.primitives.slicing import Slice
@@ -26,7 +26,7 @@ def recompute_residuals(
     carry = early.invars[known[0] : known[0] + known[1]]
     at_hand: set[Any] = {v for v in early.invars if v not in carry}
     at_hand |= {v for v in early.outvars[known[1] : num_outs] if type(v) is not Literal}
-    needs = dependences(early.replace(outvars=residuals))
+    needs = find_dependences(early.replace(outvars=residuals))
     at_hand |= {
         v
         for v, need in zip(residuals, needs, strict=True)

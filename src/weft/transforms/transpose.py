@@ -28,12 +28,12 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     env.update(zip(jaxpr.invars, args, strict=True))
     around = current.source
     try:
-        todo = push(jaxpr.eqns, env)
+        todo = evaluate_known(jaxpr.eqns, env)
         sums: dict[Var, Any] = {}
         for atom, ct in zip(jaxpr.outvars, cts, strict=True):
             if type(atom) is not Literal and type(env[atom]) is Linear:  # type: ignore[index]
                 accumulate(sums, atom, ct)
-        pull(todo, sums)
+        pull_cotangents(todo, sums)
     finally:
         current.source = around
     return [
@@ -42,7 +42,7 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     ]
 
 
-def push(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple[Eqn, list]]:
+def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple[Eqn, list]]:
     """Apply the equations that touch nothing linear; give the others, and their operands."""
     todo = []
     for eqn in eqns:
@@ -63,7 +63,7 @@ def push(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple[Eqn, list]]:
     return todo
 
 
-def pull(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
+def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
     """Transpose the equations, last first. What a rule writes has the source of its equation."""
     for eqn, ins in reversed(todo):
         outvars = eqn.outvars

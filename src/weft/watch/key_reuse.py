@@ -86,15 +86,15 @@ class Elements(NamedTuple):
         return [use for root in self.roots for use in root.uses]
 
 
-def whole(shape: Sequence[int]) -> Elements:
+def new_elements(shape: Sequence[int]) -> Elements:
     """The elements of an array that nothing has used yet."""
     size = int(np.prod(shape))
     return Elements((Root(size),), np.arange(size, dtype=np.int64).reshape(shape))
 
 
-def marked(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> Elements:
+def mark_elements(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> Elements:
     """The elements of a new array, used as given."""
-    made = whole(shape)
+    made = new_elements(shape)
     made.roots[0].when[:] = np.broadcast_to(when, shape).ravel()
     made.roots[0].uses = list(uses)
     return made
@@ -125,7 +125,7 @@ NOWHERE = Elements((), np.full((), -1, np.int64))
 
 def new_origin(aval: ShapedArray) -> Origin:
     """The origin of what an operation computes; of what can be no key, one for nothing."""
-    make = (lambda: whole(aval.shape)) if aval.dtype == WORD else (lambda: NOWHERE)
+    make = (lambda: new_elements(aval.shape)) if aval.dtype == WORD else (lambda: NOWHERE)
     return Origin(make, new=True)
 
 
@@ -166,7 +166,7 @@ class Walk:
             if found is not None:
                 return found
         elif prim.elements == "moved" and any(v.aval.dtype == WORD for v in eqn.outvars):
-            found = moved_origins(eqn, args)
+            found = move_origins(eqn, args)
             if found is not None:
                 return found
         return [new_origin(v.aval) for v in eqn.outvars]
@@ -205,14 +205,14 @@ class Walk:
         if not elements.repeated and len(keys) > 1:
             known = keys[(keys >= 0).all(1)]
             if len(np.unique(known, axis=0)) < len(known):
-                raise reuse(use, use, "twice among the keys of")
+                raise reuse_error(use, use, "twice among the keys of")
         for n, root in enumerate(elements.roots):
             at = elements.codes[elements.codes >> BITS == n] & (1 << BITS) - 1
             when = root.when[at]
             if when.any():
                 first = root.uses[when[when > 0][0] - 1]
                 if not (self.again and first.codes[:2] == use.codes[:2]):
-                    raise reuse(first, use)
+                    raise reuse_error(first, use)
                 at = at[when == 0]
             root.uses.append(use)
             root.when[at] = len(root.uses)
@@ -274,7 +274,7 @@ class Walk:
                     self.consume_rows(x.get(), row.get())
         look()
         stacked = [
-            Origin(functools.partial(stack_of, y, (length, *a.shape)), new=y.new)
+            Origin(functools.partial(stack_elements, y, (length, *a.shape)), new=y.new)
             for y, a in zip(ys, jaxpr.out_avals[len(carry) :], strict=True)
         ]
         return [*carry, *stacked]
@@ -288,7 +288,7 @@ class Walk:
                 self.consume(x._replace(codes=codes), use)
 
 
-def moved_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
+def move_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
     """The origins of what places the elements of its operands somewhere; None if not known where.
 
     Operands that are no words say where, in numbers. A single word is no key: those made of such
@@ -321,7 +321,7 @@ def moved_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
         outs = [np.concatenate(codes)[np.asarray(p)] for p in places]
         more = len(given) == 1 and sum(y.size for y in outs) > given[0].codes.size
         repeated = more or any(x.repeated for x in given)
-        return [Elements(*one_of_each(roots, y), repeated) for y in outs]
+        return [Elements(*merge_roots(roots, y), repeated) for y in outs]
 
     made: list[Elements] = []
 
@@ -332,7 +332,7 @@ def moved_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
     return [Origin(functools.partial(result, i)) for i in range(len(eqn.outvars))]
 
 
-def one_of_each(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...], np.ndarray]:
+def merge_roots(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...], np.ndarray]:
     """Roots without repeats, and codes to go with them."""
     if len({id(r) for r in roots}) == len(roots):
         return tuple(roots), codes
@@ -355,15 +355,15 @@ def join_origins(origins: Sequence[Origin]) -> Origin:
             then = x.used()
             when = np.where(when > 0, when, np.where(then > 0, then + len(uses), 0))
             uses += x.uses()
-        return marked(first.codes.shape, when, uses)
+        return mark_elements(first.codes.shape, when, uses)
 
     return Origin(join, new=all(x.new for x in origins))
 
 
-def stack_of(y: Origin, shape: tuple[int, ...]) -> Elements:
+def stack_elements(y: Origin, shape: tuple[int, ...]) -> Elements:
     """The elements of a stack whose rows are used as this one is."""
     row = y.get()
-    return marked(shape, row.used(), row.uses())
+    return mark_elements(shape, row.used(), row.uses())
 
 
 def concerns_keys(jaxpr: Jaxpr) -> bool:
@@ -378,7 +378,7 @@ def concerns_keys(jaxpr: Jaxpr) -> bool:
     return found
 
 
-def reuse(first: Use, again: Use, how: str = "") -> KeyReuseError:
+def reuse_error(first: Use, again: Use, how: str = "") -> KeyReuseError:
     """The error for a key that is used again."""
     before, now = first.texts(), again.texts()
     if how or first.codes == again.codes:
@@ -410,13 +410,13 @@ def origin_of(x: Any) -> Origin:
     def find() -> Elements:
         found = x.__dict__.get("_key_elements")
         if found is None:
-            found = x._key_elements = whole(x.shape)
+            found = x._key_elements = new_elements(x.shape)
         return found
 
     return Origin(find)
 
 
-def followed(
+def follow_keys(
     jaxpr: Jaxpr, args: Sequence[Any], run: Callable[[], list], inner: bool = True
 ) -> list:
     """Call `run`, which applies `jaxpr` to `args`, and keep which keys that used up.

@@ -166,7 +166,7 @@ def find_inner_origin(found: Watch, eqn: Eqn, operands: list) -> Made | None:
     """What made a bad value inside an equation that holds programs; None where it does not say."""
     bodies = bodies_of(eqn)
     place = next((b.label for b in bodies if b.label), eqn.primitive.name)
-    runs = run_bodies(bodies, operands)
+    runs = step_bodies(bodies, operands)
     step, outs = 0, None
     try:
         while True:
@@ -183,7 +183,7 @@ def find_inner_origin(found: Watch, eqn: Eqn, operands: list) -> Made | None:
         return None
 
 
-def run_bodies(bodies: Sequence[Body], operands: list) -> Generator[Any, Any, None]:
+def step_bodies(bodies: Sequence[Body], operands: list) -> Generator[Any, Any, None]:
     """The programs that an equation holds, and what they run on, one after another.
 
     It is sent the results of each. There are none where it is not said how they run.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Jaxpr
 from weft.options import config
-from weft.watch.key_reuse import followed
+from weft.watch.key_reuse import follow_keys
 from weft.watch.nans import Watch, check_results
 
 
@@ -35,7 +35,7 @@ class Observer(NamedTuple):
         not `inner`, the program is a function of weft's, and the user's line is the one that calls
         it.
         """
-        outs = followed(jaxpr, args, run, inner) if self.keys else run()
+        outs = follow_keys(jaxpr, args, run, inner) if self.keys else run()
         if self.results is not None:
             check_results(self.results, name, jaxpr, args, outs, names, inner)
         return outs
