@@ -34,8 +34,6 @@ from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
 from weft.xla.run import run_primitive
 
-NO_SCOPE: AbstractContextManager[None] = contextlib.nullcontext()
-
 
 class Holder(Primitive):
     """A family: primitives that hold programs, the main one in the parameter `program`."""
@@ -73,7 +71,7 @@ class Call(Holder, SeriesRule):
 
     def scope(self, params: dict) -> AbstractContextManager[None]:
         """In which the program is transformed: with the named axes that it is for."""
-        return NO_SCOPE
+        return contextlib.nullcontext()
 
     def entries(self, params: dict) -> tuple[Sequence, Sequence]:
         """What the parameters have for each operand, and for each result."""

@@ -136,9 +136,8 @@ class Cond(Holder, SeriesRule, SavingRule):
         (index, *args), (index_dim, *dims) = args, dims
         if index_dim is not None:
             check_repeatable(self.name, branches)
-            rows = [
-                compute_branch(b, axis, args, dims, eq(index, i)) for i, b in enumerate(branches)
-            ]
+            operands = axis, args, dims
+            rows = [compute_branch(b, *operands, eq(index, i)) for i, b in enumerate(branches)]
             return unzip2(
                 choose_rows(index, column, axis.size) for column in zip(*rows, strict=True)
             )
