@@ -137,7 +137,11 @@ def list_operands(args: tuple) -> list:
 
 
 def find_equation(
-    func: Callable, body: StagedBody, unravel: Unravel, avals: Sequence[ShapedArray], tolerances: tuple
+    func: Callable,
+    body: StagedBody,
+    unravel: Unravel,
+    avals: Sequence[ShapedArray],
+    tolerances: tuple,
 ) -> Equation:
     """The equation of a staged function; kept with the function, so that it is compiled once."""
     programs, key = programs_of(func), ("equation", body.jaxpr, unravel, tolerances)
