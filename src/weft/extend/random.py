@@ -14,7 +14,7 @@ import weft.numpy as jnp
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.random import threefry2x32_p
-from weft.random.keys import Generator, KeyDtype, impl_dtype, key
+from weft.random.keys import Generator, KeyDtype, find_dtype, key
 from weft.util import list_public
 from weft.xla.array import Array
 
@@ -24,9 +24,9 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-threefry_prng_impl = impl_dtype("threefry2x32")
-rbg_prng_impl = impl_dtype("rbg")
-unsafe_rbg_prng_impl = impl_dtype("unsafe_rbg")
+threefry_prng_impl = find_dtype("threefry2x32")
+rbg_prng_impl = find_dtype("rbg")
+unsafe_rbg_prng_impl = find_dtype("unsafe_rbg")
 
 
 def define_prng_impl(

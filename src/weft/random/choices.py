@@ -17,22 +17,22 @@ from weft.numpy.promotion import as_array, axis_of, shape_of
 from weft.primitives.elementwise import add, clamp, mul, rem, sub
 from weft.primitives.layout import convert, iota, literal, zeros
 from weft.primitives.sort import sort, top_k
-from weft.random.continuous import gumbels
-from weft.random.keys import Words, bits_words, one_key, pair
+from weft.random.continuous import draw_gumbel
+from weft.random.keys import Words, draw_bits, read_one_key, split_pair
 from weft.random.sampling import (
     check_range,
-    float_dtype,
-    int_dtype,
-    no_sharding,
+    choose_float_dtype,
+    choose_int_dtype,
+    choose_shape,
+    draw_uniform,
+    refuse_sharding,
     sampler,
-    shape_for,
-    uniforms,
 )
 
 __all__ = ["categorical", "choice", "permutation", "randint"]
 
 
-def bound(x: Any, dtype: np.dtype, low: int, high: int) -> tuple[Any, Any]:
+def clamp_bound(x: Any, dtype: np.dtype, low: int, high: int) -> tuple[Any, Any]:
     """An integer bound within [low, high] in a dtype, and whether it was above."""
     if type(x) is int:
         return literal(min(max(x, low), high), dtype), x > high
@@ -44,19 +44,19 @@ def bound(x: Any, dtype: np.dtype, low: int, high: int) -> tuple[Any, Any]:
     return convert(clamp(least, x, most), dtype), x > most
 
 
-def integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
+def draw_integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
     """Integers in [minval, maxval); two words each, so that none is favoured by much."""
     limits = dtypes.iinfo(dtype)
     narrow = dtypes.itemsize_bits(dtype) < 32
     work = np.dtype(np.int32) if narrow else dtype
-    low, _ = bound(minval, work, limits.min, limits.max)
-    high, beyond = bound(maxval, work, limits.min, limits.max + narrow)
+    low, _ = clamp_bound(minval, work, limits.min, limits.max)
+    high, beyond = clamp_bound(maxval, work, limits.min, limits.max + narrow)
     width = dtypes.itemsize_bits(work)
     words = np.dtype(f"uint{width}")
     low, high = (
         jnp.broadcast_to(x, shape) if np.ndim(x) else jnp.asarray(x, work) for x in (low, high)
     )
-    first, second = (bits_words(k, shape, width) for k in pair(key))
+    first, second = (draw_bits(k, shape, width) for k in split_pair(key))
     span = jnp.where(high <= low, literal(1, words), convert(sub(high, low), words))
     if not narrow and beyond is not False:  # the span reaches one beyond what the dtype holds
         span = jnp.where(beyond & (high > low), add(span, literal(1, words)), span)
@@ -74,17 +74,17 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     >>> print(random.randint(random.PRNGKey(0), (5,), 0, 10))
     [8 1 3 8 8]
     """
-    key = one_key("randint", key)
-    shape = shape_for(
+    key = read_one_key("randint", key)
+    shape = choose_shape(
         "randint",
         shape,
         *(jnp.zeros(()) if type(x) is int else x for x in (minval, maxval)),
         more="minval and maxval",
     )
-    return integers(key, shape, minval, maxval, int_dtype("randint", dtype))
+    return draw_integers(key, shape, minval, maxval, choose_int_dtype("randint", dtype))
 
 
-def shuffled(key: Words, x: Any, axis: int) -> Any:
+def shuffle_lines(key: Words, x: Any, axis: int) -> Any:
     """The elements along an axis in random order, each line in its own.
 
     They are sorted by random words, in as many rounds as make equal words unlikely to matter.
@@ -92,27 +92,27 @@ def shuffled(key: Words, x: Any, axis: int) -> Any:
     shape = typeof(x).shape
     size = max(1, math.prod(shape))
     for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
-        key, other = pair(key)
-        _, x = sort((bits_words(other, shape, 32), x), axis)
+        key, other = split_pair(key)
+        _, x = sort((draw_bits(other, shape, 32), x), axis)
     return x
 
 
-def order(key: Words, count: int) -> Any:
+def draw_order(key: Words, count: int) -> Any:
     """0, 1, ..., count - 1 in random order."""
-    return shuffled(key, iota(dtypes.default_int(), count), 0)
+    return shuffle_lines(key, iota(dtypes.default_int(), count), 0)
 
 
 @fused(static=("count", "axis", "independent"), name="permutation")
-def permuted(
+def permute(
     key: Any, x: Any, count: int | None = None, axis: int = 0, independent: bool = False
 ) -> Any:
     """`permutation`, its arguments in one form: an array, or how many numbers."""
-    key = one_key("permutation", key)
+    key = read_one_key("permutation", key)
     if count is not None:
-        return order(key, count)
+        return draw_order(key, count)
     if independent:
-        return shuffled(key, x, axis)
-    places = order(key, x.shape[axis])
+        return shuffle_lines(key, x, axis)
+    places = draw_order(key, x.shape[axis])
     return jnp.take(x, places, axis, unique_indices=True, mode="clip")
 
 
@@ -127,15 +127,15 @@ def permutation(
     >>> print(random.permutation(random.PRNGKey(0), 5))
     [1 0 4 3 2]
     """
-    no_sharding("permutation", out_sharding)
-    count, x = population("permutation", x)
+    refuse_sharding("permutation", out_sharding)
+    count, x = read_population("permutation", x)
     if count is not None:
         axis_of("permutation", axis, 1)
-        return permuted(key, None, count)
-    return permuted(key, x, None, axis_of("permutation", axis, x.ndim), bool(independent))
+        return permute(key, None, count)
+    return permute(key, x, None, axis_of("permutation", axis, x.ndim), bool(independent))
 
 
-def population(op: str, x: Any) -> tuple[int | None, Any]:
+def read_population(op: str, x: Any) -> tuple[int | None, Any]:
     """How many numbers from 0 an integer stands for, or None and the array that is given."""
     if isinstance(x, int | np.integer):
         if x < 0:
@@ -174,7 +174,7 @@ def choice(
     [1 0 4]
     """
     shape = shape_of("choice", shape)
-    count, a = population("choice", a)
+    count, a = read_population("choice", a)
     axis = axis_of("choice", axis, 1 if a is None else a.ndim)
     total = count if a is None else a.shape[axis]
     draws = math.prod(shape)
@@ -190,23 +190,23 @@ def choice(
         raise ShapeError(
             f"choice: without replacement at most {total} can be drawn; got shape {shape}."
         )
-    return chosen(key, a, p, total, shape, bool(replace), axis, mode)
+    return choose_elements(key, a, p, total, shape, bool(replace), axis, mode)
 
 
 @fused(static=("total", "shape", "replace", "axis", "mode"), name="choice")
-def chosen(
+def choose_elements(
     key: Any, a: Any, p: Any, total: int, shape: tuple, replace: bool, axis: int, mode: str | None
 ) -> Any:
     """`choice`, its arguments in one form; `a` is None where numbers are drawn."""
-    key = one_key("choice", key)
+    key = read_one_key("choice", key)
     draws = math.prod(shape)
     if not draws:
         places = jnp.zeros(shape, dtypes.default_int())
     elif p is None:
         places = (
-            integers(key, shape, 0, total, dtypes.default_int())
+            draw_integers(key, shape, 0, total, dtypes.default_int())
             if replace
-            else order(key, total)[:draws]
+            else draw_order(key, total)[:draws]
         )
     else:
         p = jnp.asarray(p)
@@ -214,9 +214,11 @@ def chosen(
         p = convert(p, dtype)
         if replace:
             sums = jnp.cumsum(p)
-            places = jnp.searchsorted(sums, sums[-1] * (1 - uniforms("choice", key, shape, dtype)))
+            places = jnp.searchsorted(
+                sums, sums[-1] * (1 - draw_uniform("choice", key, shape, dtype))
+            )
         else:
-            drawn = gumbels("choice", key, (total,), dtype, mode) + jnp.log(p)
+            drawn = draw_gumbel("choice", key, (total,), dtype, mode) + jnp.log(p)
             places = top_k(drawn, draws)[1]
     places = places.reshape(shape)
     return places if a is None else jnp.take(a, places, axis, mode="clip")
@@ -242,23 +244,23 @@ def categorical(
     [1 1 1 1 1]
     """
     op = "categorical"
-    key = one_key(op, key)
+    key = read_one_key(op, key)
     logits = as_array(logits, op)
     if not dtypes.is_float(logits.dtype):
-        logits = convert(logits, float_dtype(op, None))
+        logits = convert(logits, choose_float_dtype(op, None))
     axis = axis_of(op, axis, logits.ndim)
     rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     others = typeof(logits).update(shape=rest)
-    given = shape_for(op, shape, zeros(others), more="axes of logits but the one")
+    given = choose_shape(op, shape, zeros(others), more="axes of logits but the one")
     lead = given[: len(given) - len(rest)]
     if replace:
         full = (*given[: len(lead) + axis], logits.shape[axis], *given[len(lead) + axis :])
-        return jnp.argmax(gumbels(op, key, full, logits.dtype, mode) + logits, len(lead) + axis)
+        return jnp.argmax(draw_gumbel(op, key, full, logits.dtype, mode) + logits, len(lead) + axis)
     draws = math.prod(lead)
     if draws > logits.shape[axis]:
         raise ShapeError(
             f"{op}: without replacement at most {logits.shape[axis]} can be drawn; got {draws}."
         )
-    drawn = gumbels(op, key, logits.shape, logits.dtype, mode) + logits
+    drawn = draw_gumbel(op, key, logits.shape, logits.dtype, mode) + logits
     places = top_k(drawn, draws, axis=axis)[1]
     return jnp.moveaxis(places, axis, 0).reshape(given)

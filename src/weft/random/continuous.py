@@ -18,15 +18,15 @@ from weft.primitives.layout import literal
 from weft.primitives.random import fast_erf_inv, fast_log1p
 from weft.primitives.special.functions import erf
 from weft.primitives.transcendental import exp, log, sqrt, tan
-from weft.random.keys import Words, bits_words, one_key, pair
+from weft.random.keys import Words, draw_bits, read_one_key, split_pair
 from weft.random.sampling import (
-    bounds,
-    count_of,
-    float_dtype,
-    params,
+    broadcast_bounds,
+    choose_float_dtype,
+    choose_shape,
+    convert_params,
+    draw_uniform,
+    require_count,
     sampler,
-    shape_for,
-    uniforms,
 )
 
 __all__ = [
@@ -62,11 +62,11 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     >>> print(random.bits(random.PRNGKey(0), (2,)))
     [ 928981903 3453687069]
     """
-    key = one_key("bits", key)
+    key = read_one_key("bits", key)
     found = dtypes.canonicalize(np.uint64 if dtype is None else dtype)
     if not dtypes.is_unsigned(found) or dtypes.itemsize_bits(found) < 8:
         raise DtypeError(f"bits: dtype must be one of unsigned integers; got {found}.")
-    return bits_words(key, shape_of("bits", shape), dtypes.itemsize_bits(found))
+    return draw_bits(key, shape_of("bits", shape), dtypes.itemsize_bits(found))
 
 
 @sampler
@@ -79,30 +79,30 @@ def uniform(
     >>> print(random.uniform(random.PRNGKey(0), (2,)))
     [0.21629536 0.8041241 ]
     """
-    key = one_key("uniform", key)
-    dtype = float_dtype("uniform", dtype)
-    return uniforms("uniform", key, shape_of("uniform", shape), dtype, minval, maxval)
+    key = read_one_key("uniform", key)
+    dtype = choose_float_dtype("uniform", dtype)
+    return draw_uniform("uniform", key, shape_of("uniform", shape), dtype, minval, maxval)
 
 
-def above(x: float, dtype: np.dtype) -> float:
+def next_above(x: float, dtype: np.dtype) -> float:
     """The float after x, upwards."""
     return float(np.nextafter(np.asarray(x, dtype), np.asarray(np.inf, dtype), dtype=dtype))
 
 
-def smallest(dtype: np.dtype) -> float:
+def smallest_normal(dtype: np.dtype) -> float:
     """The smallest normal float."""
     return float(dtypes.finfo(dtype).tiny)
 
 
-def normals(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def draw_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Floats, or complex numbers, of the standard normal distribution."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_dtype(dtype)
-        real, imag = (normals(k, shape, part).astype(dtype) for k in pair(key))
+        real, imag = (draw_normal(k, shape, part).astype(dtype) for k in split_pair(key))
         whole = add(real, mul(literal(1j, dtype), imag))
         return div(whole, literal(complex(np.sqrt(part.type(2))), dtype))
     then = lambda u: mul(literal(math.sqrt(2), dtype), fast_erf_inv(u))
-    return uniforms("normal", key, shape, dtype, above(-1.0, dtype), 1.0, then)
+    return draw_uniform("normal", key, shape, dtype, next_above(-1.0, dtype), 1.0, then)
 
 
 @sampler
@@ -113,57 +113,57 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     >>> print(random.normal(random.PRNGKey(0), (3,)))
     [ 1.8160863  -0.48262316  0.33988908]
     """
-    key = one_key("normal", key)
-    return normals(key, shape_of("normal", shape), float_dtype("normal", dtype, True))
+    key = read_one_key("normal", key)
+    return draw_normal(key, shape_of("normal", shape), choose_float_dtype("normal", dtype, True))
 
 
 @sampler(positive=("sigma",))
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
     """exp(sigma z) of standard normal z."""
-    key, dtype = one_key("lognormal", key), float_dtype("lognormal", dtype)
-    shape = shape_for("lognormal", shape, sigma)
-    (sigma,) = bounds("lognormal", shape, dtype, sigma)
-    return exp(mul(normals(key, shape, dtype), sigma))
+    key, dtype = read_one_key("lognormal", key), choose_float_dtype("lognormal", dtype)
+    shape = choose_shape("lognormal", shape, sigma)
+    (sigma,) = broadcast_bounds("lognormal", shape, dtype, sigma)
+    return exp(mul(draw_normal(key, shape, dtype), sigma))
 
 
 @sampler(rising=("lower", "upper"))
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the standard normal distribution, of those in (lower, upper)."""
     op = "truncated_normal"
-    key, dtype = one_key(op, key), float_dtype(op, dtype)
-    shape = shape_for(op, shape, lower, upper)
-    lower, upper = params(op, dtype, lower, upper)
+    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
+    shape = choose_shape(op, shape, lower, upper)
+    lower, upper = convert_params(op, dtype, lower, upper)
     root = literal(math.sqrt(2), dtype)
     a, b = erf(div(lower, root)), erf(div(upper, root))
-    out = mul(root, fast_erf_inv(uniforms(op, key, shape, dtype, a, b)))
+    out = mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
     # rounding must not take it to the bounds, or past them
     least = nextafter(stop_gradient(lower), literal(np.inf, dtype))
     most = nextafter(stop_gradient(upper), literal(-np.inf, dtype))
     return jnp.minimum(jnp.maximum(out, least), most)
 
 
-def exponentials(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def draw_exponential(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Floats of the exponential distribution of mean 1."""
     then = lambda u: neg(fast_log1p(neg(u)))
-    return uniforms("exponential", key, shape, dtype, then=then)
+    return draw_uniform("exponential", key, shape, dtype, then=then)
 
 
 @sampler
 def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the exponential distribution of mean 1."""
-    key, dtype = one_key("exponential", key), float_dtype("exponential", dtype)
-    return exponentials(key, shape_of("exponential", shape), dtype)
+    key, dtype = read_one_key("exponential", key), choose_float_dtype("exponential", dtype)
+    return draw_exponential(key, shape_of("exponential", shape), dtype)
 
 
-def gumbels(op: str, key: Words, shape: tuple, dtype: np.dtype, mode: str | None) -> Any:
+def draw_gumbel(op: str, key: Words, shape: tuple, dtype: np.dtype, mode: str | None) -> Any:
     """Numbers of the standard Gumbel distribution."""
     if mode not in (None, "low", "high"):
         raise ValueError(f"{op}: mode must be 'low' or 'high'; got {mode!r}.")
-    tiny = smallest(dtype)
+    tiny = smallest_normal(dtype)
     if mode != "high":
         then = lambda u: neg(log(neg(log(u))))
-        return uniforms(op, key, shape, dtype, tiny, 1.0, then)
-    u = uniforms(op, key, (2, *shape), dtype)
+        return draw_uniform(op, key, shape, dtype, tiny, 1.0, then)
+    u = draw_uniform(op, key, (2, *shape), dtype)
     high, low = u[0], u[1]
     step = literal(float(dtypes.finfo(dtype).eps), dtype)
     fine = add(add(high, mul(step, low)), literal(tiny, dtype))
@@ -176,53 +176,53 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 
     With mode "high" twice the bits are drawn, for large ones as rare as they should be.
     """
-    key, dtype = one_key("gumbel", key), float_dtype("gumbel", dtype)
-    return gumbels("gumbel", key, shape_of("gumbel", shape), dtype, mode)
+    key, dtype = read_one_key("gumbel", key), choose_float_dtype("gumbel", dtype)
+    return draw_gumbel("gumbel", key, shape_of("gumbel", shape), dtype, mode)
 
 
 @sampler
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard Laplace distribution, of density exp(-|x|) / 2."""
-    key, dtype = one_key("laplace", key), float_dtype("laplace", dtype)
+    key, dtype = read_one_key("laplace", key), choose_float_dtype("laplace", dtype)
     then = lambda u: mul(sign(u), fast_log1p(neg(abs(u))))
     shape = shape_of("laplace", shape)
-    return uniforms("laplace", key, shape, dtype, above(-1.0, dtype), 1.0, then)
+    return draw_uniform("laplace", key, shape, dtype, next_above(-1.0, dtype), 1.0, then)
 
 
 @sampler
 def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard logistic distribution, log(u / (1 - u))."""
-    key, dtype = one_key("logistic", key), float_dtype("logistic", dtype)
+    key, dtype = read_one_key("logistic", key), choose_float_dtype("logistic", dtype)
     then = lambda u: sub(log(u), fast_log1p(neg(u)))
     shape = shape_of("logistic", shape)
-    return uniforms("logistic", key, shape, dtype, smallest(dtype), 1.0, then)
+    return draw_uniform("logistic", key, shape, dtype, smallest_normal(dtype), 1.0, then)
 
 
 @sampler
 def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard Cauchy distribution, tan(pi (u - 1/2))."""
-    key, dtype = one_key("cauchy", key), float_dtype("cauchy", dtype)
+    key, dtype = read_one_key("cauchy", key), choose_float_dtype("cauchy", dtype)
     eps = float(dtypes.finfo(dtype).eps)
     then = lambda u: tan(mul(literal(math.pi, dtype), sub(u, 0.5)))
-    return uniforms("cauchy", key, shape_of("cauchy", shape), dtype, eps, 1.0, then)
+    return draw_uniform("cauchy", key, shape_of("cauchy", shape), dtype, eps, 1.0, then)
 
 
 @sampler(positive=("b",))
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the Pareto distribution, of density b / x**(b + 1) for x >= 1."""
-    key, dtype = one_key("pareto", key), float_dtype("pareto", dtype)
-    shape = shape_for("pareto", shape, b)
-    (b,) = bounds("pareto", shape, dtype, b)
-    return exp(div(exponentials(key, shape, dtype), b))
+    key, dtype = read_one_key("pareto", key), choose_float_dtype("pareto", dtype)
+    shape = choose_shape("pareto", shape, b)
+    (b,) = broadcast_bounds("pareto", shape, dtype, b)
+    return exp(div(draw_exponential(key, shape, dtype), b))
 
 
 @sampler(positive=("scale",))
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Lengths of vectors of two normal numbers of standard deviation `scale`."""
-    key, dtype = one_key("rayleigh", key), float_dtype("rayleigh", dtype)
-    shape = shape_for("rayleigh", shape, scale)
-    (scale,) = bounds("rayleigh", shape, dtype, scale)
-    u = uniforms("rayleigh", key, shape, dtype, smallest(dtype), 1.0)
+    key, dtype = read_one_key("rayleigh", key), choose_float_dtype("rayleigh", dtype)
+    shape = choose_shape("rayleigh", shape, scale)
+    (scale,) = broadcast_bounds("rayleigh", shape, dtype, scale)
+    u = draw_uniform("rayleigh", key, shape, dtype, smallest_normal(dtype), 1.0)
     return mul(sqrt(mul(log(u), -2.0)), scale)
 
 
@@ -232,27 +232,27 @@ def weibull_min(
 ) -> Any:
     """scale e**(1 / concentration) of e of the exponential distribution."""
     op = "weibull_min"
-    key, dtype = one_key(op, key), float_dtype(op, dtype)
-    shape = shape_for(op, shape, scale, concentration)
-    scale, power = params(op, dtype, scale, concentration)
-    return jnp.power(exponentials(key, shape, dtype), div(1.0, power)) * scale
+    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
+    shape = choose_shape(op, shape, scale, concentration)
+    scale, power = convert_params(op, dtype, scale, concentration)
+    return jnp.power(draw_exponential(key, shape, dtype), div(1.0, power)) * scale
 
 
-def maxwells(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def draw_maxwell(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Lengths of vectors of three standard normal numbers."""
-    return jnp.sqrt(jnp.sum(jnp.square(normals(key, (*shape, 3), dtype)), -1))
+    return jnp.sqrt(jnp.sum(jnp.square(draw_normal(key, (*shape, 3), dtype)), -1))
 
 
 @sampler
 def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Lengths of vectors of three standard normal numbers."""
-    key, dtype = one_key("maxwell", key), float_dtype("maxwell", dtype)
-    return maxwells(key, shape_of("maxwell", shape), dtype)
+    key, dtype = read_one_key("maxwell", key), choose_float_dtype("maxwell", dtype)
+    return draw_maxwell(key, shape_of("maxwell", shape), dtype)
 
 
-def signs(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def draw_signs(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """1 or -1, either as likely."""
-    low = uniforms("rademacher", key, shape, dtypes.default_float()) < 0.5
+    low = draw_uniform("rademacher", key, shape, dtypes.default_float()) < 0.5
     return jnp.where(low, literal(1, dtype), literal(-1, dtype))
 
 
@@ -260,19 +260,19 @@ def signs(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
     """loc + scale x, where |x| is of the Maxwell distribution and either sign as likely."""
     op = "double_sided_maxwell"
-    key, dtype = one_key(op, key), float_dtype(op, dtype)
-    shape = shape_for(op, shape, loc, scale)
-    loc, scale = params(op, dtype, loc, scale)
-    first, second = pair(key)
-    return mul(maxwells(first, shape, dtype), signs(second, shape, dtype)) * scale + loc
+    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
+    shape = choose_shape(op, shape, loc, scale)
+    loc, scale = convert_params(op, dtype, loc, scale)
+    first, second = split_pair(key)
+    return mul(draw_maxwell(first, shape, dtype), draw_signs(second, shape, dtype)) * scale + loc
 
 
 @sampler
 def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """1 or -1, either as likely."""
-    key = one_key("rademacher", key)
+    key = read_one_key("rademacher", key)
     found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "rademacher")
-    return signs(key, shape_of("rademacher", shape), found)
+    return draw_signs(key, shape_of("rademacher", shape), found)
 
 
 @sampler(chances=("p",))
@@ -285,16 +285,16 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     >>> print(random.bernoulli(random.PRNGKey(0), 0.5, (4,)))
     [False  True False  True]
     """
-    key = one_key("bernoulli", key)
+    key = read_one_key("bernoulli", key)
     if mode not in ("low", "high"):
         raise ValueError(f"bernoulli: mode must be 'low' or 'high'; got {mode!r}.")
-    shape = shape_for("bernoulli", shape, p, more="p")
+    shape = choose_shape("bernoulli", shape, p, more="p")
     p = jnp.asarray(p)
     dtype = p.dtype if dtypes.is_float(p.dtype) else dtypes.default_float()
-    (p,) = params("bernoulli", dtype, p)
+    (p,) = convert_params("bernoulli", dtype, p)
     if mode == "low":
-        return uniforms("bernoulli", key, shape, dtype) < p
-    u = uniforms("bernoulli", key, (2, *shape), dtype)
+        return draw_uniform("bernoulli", key, shape, dtype) < p
+    u = draw_uniform("bernoulli", key, (2, *shape), dtype)
     return mul(u[1], literal(float(dtypes.finfo(dtype).eps), dtype)) < p - u[0]
 
 
@@ -304,11 +304,11 @@ def triangular(
 ) -> Any:
     """Numbers from left to right, of a density that rises to `mode` and falls from there."""
     op = "triangular"
-    key, dtype = one_key(op, key), float_dtype(op, dtype)
-    shape = shape_for(op, shape, left, mode, right)
-    left, mode, right = params(op, dtype, left, mode, right)
+    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
+    shape = choose_shape(op, shape, left, mode, right)
+    left, mode, right = convert_params(op, dtype, left, mode, right)
     width = right - left
-    u = uniforms(op, key, shape, dtype)
+    u = draw_uniform(op, key, shape, dtype)
     rising = left + jnp.sqrt(u * width * (mode - left))
     falling = right - jnp.sqrt((1 - u) * width * (right - mode))
     return jnp.where(u < (mode - left) / width, rising, falling)
@@ -320,12 +320,12 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     Source: Michael, Schucany and Haas, The American Statistician 30 (1976).
     """
-    key, dtype = one_key("wald", key), float_dtype("wald", dtype)
-    shape = shape_for("wald", shape, mean)
-    (mean,) = params("wald", dtype, mean)
-    first, second = pair(key)
-    y = jnp.square(normals(first, shape, dtype))
-    u = uniforms("wald", second, shape, dtype)
+    key, dtype = read_one_key("wald", key), choose_float_dtype("wald", dtype)
+    shape = choose_shape("wald", shape, mean)
+    (mean,) = convert_params("wald", dtype, mean)
+    first, second = split_pair(key)
+    y = jnp.square(draw_normal(first, shape, dtype))
+    u = draw_uniform("wald", second, shape, dtype)
     root = jnp.sqrt(4 * mean * y + jnp.square(mean) * jnp.square(y))
     # mean (1 + m y / 2 - root / 2) without the cancellation of its terms
     x = 2 * mean / (2 + mean * y + root)
@@ -347,33 +347,33 @@ def multivariate_normal(
     take matrices that are singular.
     """
     op = "multivariate_normal"
-    key, dtype = one_key(op, key), float_dtype(op, dtype)
+    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
     if method not in ("cholesky", "eigh", "svd"):
         raise ValueError(f"{op}: method must be 'cholesky', 'eigh' or 'svd'; got {method!r}.")
-    mean, cov = params(op, dtype, mean, cov)
+    mean, cov = convert_params(op, dtype, mean, cov)
     if mean.ndim < 1 or cov.shape[-2:] != (mean.shape[-1],) * 2:
         raise ShapeError(
             f"{op}: mean must be (..., n), cov (..., n, n); got {mean.aval}, {cov.aval}."
         )
     lead = [jnp.zeros(s) for s in (mean.shape[:-1], cov.shape[:-2])]
-    shape = shape_for(op, shape, *lead, more="axes of mean and cov before the last")
+    shape = choose_shape(op, shape, *lead, more="axes of mean and cov before the last")
     if method == "cholesky":
         root = jnp.linalg.cholesky(cov)
     else:
         values, vectors = jnp.linalg.eigh(cov) if method == "eigh" else jnp.linalg.svd(cov)[1::-1]
         root = vectors * jnp.sqrt(jnp.maximum(values, 0))[..., None, :]
-    z = normals(key, (*shape, mean.shape[-1]), dtype)
+    z = draw_normal(key, (*shape, mean.shape[-1]), dtype)
     return mean + jnp.einsum("...ij,...j->...i", root, z)
 
 
 @sampler(static=("n", "m"))
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
     """Matrices (*shape, n, m), m = n by default, of orthonormal rows or columns, all as likely."""
-    key, dtype = one_key("orthogonal", key), float_dtype("orthogonal", dtype, True)
+    key, dtype = read_one_key("orthogonal", key), choose_float_dtype("orthogonal", dtype, True)
     shape = shape_of("orthogonal", shape)
-    n = count_of("orthogonal", "n", n)
-    m = n if m is None else count_of("orthogonal", "m", m)
-    q, r = jnp.linalg.qr(normals(key, (*shape, max(n, m), min(n, m)), dtype))
+    n = require_count("orthogonal", "n", n)
+    m = n if m is None else require_count("orthogonal", "m", m)
+    q, r = jnp.linalg.qr(draw_normal(key, (*shape, max(n, m), min(n, m)), dtype))
     d = jnp.diagonal(r, axis1=-2, axis2=-1)
     q = q * jnp.sign(d)[..., None, :]
     return jnp.swapaxes(q, -2, -1).conj() if n < m else q

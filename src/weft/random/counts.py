@@ -20,9 +20,16 @@ from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.primitives.random import fast_log1p
-from weft.random.keys import Words, fold_words, one_key, pair
-from weft.random.rejection import until_taken
-from weft.random.sampling import float_dtype, int_dtype, params, sampler, shape_for, uniforms
+from weft.random.keys import Words, fold_words, read_one_key, split_pair
+from weft.random.rejection import draw_until_taken
+from weft.random.sampling import (
+    choose_float_dtype,
+    choose_int_dtype,
+    choose_shape,
+    convert_params,
+    draw_uniform,
+    sampler,
+)
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
@@ -32,21 +39,21 @@ FEW = 10  # expected, below which probabilities are summed
 @sampler(chances=("p",))
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many trials of probability p it takes to the first that succeeds: 1, 2, ..."""
-    key, dtype = one_key("geometric", key), int_dtype("geometric", dtype)
-    shape = shape_for("geometric", shape, p)
+    key, dtype = read_one_key("geometric", key), choose_int_dtype("geometric", dtype)
+    shape = choose_shape("geometric", shape, p)
     work = dtypes.default_float()
-    (p,) = params("geometric", work, p)
-    u = uniforms("geometric", key, shape, work)
+    (p,) = convert_params("geometric", work, p)
+    u = draw_uniform("geometric", key, shape, work)
     log_u = jnp.log(jnp.where(u == 0, 1, u))
     return (jnp.floor(log_u / fast_log1p(-p)) + 1).astype(dtype)
 
 
-def summed(key: Words, first: Any, ratio: Callable) -> Any:
+def count_by_sums(key: Words, first: Any, ratio: Callable) -> Any:
     """The first count at which the sum of probabilities passes a uniform number.
 
     `first` is the probability of 0, and `ratio(k)` that of k over that of k - 1.
     """
-    u = uniforms("random", key, first.shape, first.dtype)
+    u = draw_uniform("random", key, first.shape, first.dtype)
 
     def more(carry: tuple) -> Any:
         k, left, mass, _ = carry
@@ -63,7 +70,7 @@ def summed(key: Words, first: Any, ratio: Callable) -> Any:
     return while_loop(more, step, (zero, u, first, jnp.zeros_like(first)))[3]
 
 
-def stirling(n: Any) -> Any:
+def sum_stirling_series(n: Any) -> Any:
     """log n!, n >= 8, by Stirling's series."""
     series = (1 / 12 - 1 / (360 * n * n)) / n
     return (n + 0.5) * jnp.log(n) - n + 0.5 * math.log(2 * math.pi) + series
@@ -73,19 +80,19 @@ def log_factorial(k: Any) -> Any:
     """log k!; below 10 of a larger number, less the factors between."""
     small = k < 10
     product = functools.reduce(operator.mul, (jnp.where(small, k, 0) + i for i in range(1, 9)))
-    return stirling(jnp.where(small, k + 8, k)) - jnp.where(small, jnp.log(product), 0)
+    return sum_stirling_series(jnp.where(small, k + 8, k)) - jnp.where(small, jnp.log(product), 0)
 
 
-def hat(key: Words, shape: tuple, dtype: np.dtype) -> tuple[Any, Any, Any]:
+def draw_hat(key: Words, shape: tuple, dtype: np.dtype) -> tuple[Any, Any, Any]:
     """Uniform numbers in [-1/2, 1/2), how far those are from the ends, and others in [0, 1)."""
-    first, second = pair(key)
-    u = uniforms("random", first, shape, dtype) - 0.5
-    return u, 0.5 - jnp.abs(u), uniforms("random", second, shape, dtype)
+    first, second = split_pair(key)
+    u = draw_uniform("random", first, shape, dtype) - 0.5
+    return u, 0.5 - jnp.abs(u), draw_uniform("random", second, shape, dtype)
 
 
-def poisson_hat(key: Words, lam: Any) -> tuple[Any, Any]:
+def propose_poisson(key: Words, lam: Any) -> tuple[Any, Any]:
     """Counts, and whether algorithm PTRS takes them, of lam >= 10."""
-    u, us, v = hat(key, lam.shape, lam.dtype)
+    u, us, v = draw_hat(key, lam.shape, lam.dtype)
     b = 0.931 + 2.53 * jnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
     k = jnp.floor((2 * a / us + b) * u + lam + 0.43)
@@ -96,9 +103,9 @@ def poisson_hat(key: Words, lam: Any) -> tuple[Any, Any]:
     return k, inside & (quick | (height <= mass))
 
 
-def binomial_hat(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
+def propose_binomial(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
     """Counts, and whether algorithm BTRS takes them, of n p >= 10, p <= 1/2."""
-    u, us, v = hat(key, n.shape, n.dtype)
+    u, us, v = draw_hat(key, n.shape, n.dtype)
     root = jnp.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * root
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -107,7 +114,7 @@ def binomial_hat(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
     quick = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
     height = jnp.log(v * (2.83 + 5.1 / b) * root / (a / (us * us) + b))
     safe, mode = jnp.clip(k, 0, n), jnp.floor((n + 1) * p)
-    ways = stirling(mode) + stirling(n - mode)
+    ways = sum_stirling_series(mode) + sum_stirling_series(n - mode)
     ways = ways - log_factorial(safe) - log_factorial(n - safe)
     return k, inside & (quick | (height <= ways + (safe - mode) * jnp.log(p / (1 - p))))
 
@@ -118,20 +125,20 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     Source: Hormann, Insurance: Mathematics and Economics 12 (1993), algorithm PTRS.
     """
-    key, dtype = one_key("poisson", key), int_dtype("poisson", dtype)
-    shape = shape_for("poisson", shape, lam)
+    key, dtype = read_one_key("poisson", key), choose_int_dtype("poisson", dtype)
+    shape = choose_shape("poisson", shape, lam)
     work = dtypes.default_float()
-    lam = jnp.broadcast_to(*params("poisson", work, lam), shape)
+    lam = jnp.broadcast_to(*convert_params("poisson", work, lam), shape)
     valid, many = lam >= 0, (lam >= FEW) & jnp.isfinite(lam)
     small, large = jnp.where(valid & ~many, lam, 0), jnp.where(many, lam, FEW)
-    first, second = pair(key)
-    few = summed(first, jnp.exp(-small), lambda k: small / k)
-    flat = until_taken(second, poisson_hat, large.ravel(), done=~many.ravel())
+    first, second = split_pair(key)
+    few = count_by_sums(first, jnp.exp(-small), lambda k: small / k)
+    flat = draw_until_taken(second, propose_poisson, large.ravel(), done=~many.ravel())
     counts = jnp.where(many, flat.reshape(shape), few)
     return jnp.where(valid, counts, -1).astype(dtype)
 
 
-def binomials(key: Words, n: Any, p: Any, shape: tuple) -> Any:
+def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
     """Counts of successes of n trials of probability p, as floats; NaN where there are none such.
 
     Source: Hormann, Journal of Statistical Computation and Simulation 46 (1993), algorithm BTRS.
@@ -142,13 +149,13 @@ def binomials(key: Words, n: Any, p: Any, shape: tuple) -> Any:
     q = jnp.where(valid, jnp.where(turned, 1 - p, p), 0)
     n = jnp.where(valid, jnp.floor(n), 0)
     many = n * q >= FEW
-    first, second = pair(key)
+    first, second = split_pair(key)
     odds = q / (1 - q)
     none = jnp.where(many, 1, jnp.exp(n * jnp.log1p(-q)))
-    few = summed(first, none, lambda k: jnp.maximum(n - k + 1, 0) / k * odds)
+    few = count_by_sums(first, none, lambda k: jnp.maximum(n - k + 1, 0) / k * odds)
     trials, rate = jnp.where(many, n, 4 * FEW), jnp.where(many, q, 0.5)
     rows = (trials.ravel(), rate.ravel())
-    flat = until_taken(second, binomial_hat, *rows, done=~many.ravel())
+    flat = draw_until_taken(second, propose_binomial, *rows, done=~many.ravel())
     counts = jnp.where(many, flat.reshape(shape), few)
     return jnp.where(valid, jnp.where(turned, n - counts, counts), jnp.nan)
 
@@ -161,9 +168,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2,)).shape
     (2,)
     """
-    key, dtype = one_key("binomial", key), float_dtype("binomial", dtype)
-    shape = shape_for("binomial", shape, n, p)
-    return binomials(key, *params("binomial", dtype, n, p), shape)
+    key, dtype = read_one_key("binomial", key), choose_float_dtype("binomial", dtype)
+    shape = choose_shape("binomial", shape, n, p)
+    return draw_binomial(key, *convert_params("binomial", dtype, n, p), shape)
 
 
 @sampler(positive=("n", "p"))
@@ -180,16 +187,16 @@ def multinomial(
 
     The result is (..., k) as `shape` says, in floats; each count is binomial given those before.
     """
-    key, dtype = one_key("multinomial", key), float_dtype("multinomial", dtype)
+    key, dtype = read_one_key("multinomial", key), choose_float_dtype("multinomial", dtype)
     if typeof(p, "multinomial").ndim < 1:
         raise ShapeError(f"multinomial: p must be (..., k); got {typeof(p)}.")
-    n, p = params("multinomial", dtype, n, p)
-    shape = shape_for("multinomial", shape, p, n[..., None], more="p and n")
+    n, p = convert_params("multinomial", dtype, n, p)
+    shape = choose_shape("multinomial", shape, p, n[..., None], more="p and n")
     rest = jnp.flip(jnp.cumsum(jnp.flip(p, -1), -1), -1)
     share = jnp.clip(jnp.where(rest > 0, p / jnp.where(rest > 0, rest, 1), 0), 0, 1)
     left, counts = jnp.broadcast_to(n, shape[:-1]), []
     for i in range(shape[-1] - 1):
         sub = Words(fold_words(key, jnp.asarray(i, np.uint32)), key.dtype)
-        counts.append(binomials(sub, left, share[..., i], shape[:-1]))
+        counts.append(draw_binomial(sub, left, share[..., i], shape[:-1]))
         left = left - counts[-1]
     return jnp.stack([*counts, left], -1) if shape[-1] else jnp.zeros(shape, dtype)

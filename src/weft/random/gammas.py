@@ -16,10 +16,17 @@ from weft.numpy.promotion import shape_of
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import literal
 from weft.primitives.special.functions import random_gamma_grad
-from weft.random.continuous import exponentials, normals, signs, smallest
-from weft.random.keys import Words, one_key, pair
-from weft.random.rejection import until_taken
-from weft.random.sampling import count_of, float_dtype, params, sampler, shape_for, uniforms
+from weft.random.continuous import draw_exponential, draw_normal, draw_signs, smallest_normal
+from weft.random.keys import Words, read_one_key, split_pair
+from weft.random.rejection import draw_until_taken
+from weft.random.sampling import (
+    choose_float_dtype,
+    choose_shape,
+    convert_params,
+    draw_uniform,
+    require_count,
+    sampler,
+)
 
 __all__ = [
     "ball",
@@ -34,30 +41,30 @@ __all__ = [
 ]
 
 
-def cubes(key: Words, d: Any) -> tuple[Any, Any]:
+def propose_cubes(key: Words, d: Any) -> tuple[Any, Any]:
     """(1 + c x)**3 of normal x, and whether the method takes it: d times it is of a = d + 1/3.
 
     Source: Marsaglia and Tsang, ACM Transactions on Mathematical Software 26 (2000), for a >= 1, of
     which one in twenty at most is rejected.
     """
-    first, second = pair(key)
-    x = normals(first, d.shape, d.dtype)
+    first, second = split_pair(key)
+    x = draw_normal(first, d.shape, d.dtype)
     v = 1 + x / jnp.sqrt(9 * d)
     cube = v * v * v
     positive = v > 0
     bound = 0.5 * jnp.square(x) + d * (1 - cube + jnp.log(jnp.where(positive, cube, 1)))
-    u = uniforms("gamma", second, d.shape, d.dtype)
+    u = draw_uniform("gamma", second, d.shape, d.dtype)
     return cube, positive & (jnp.log1p(-u) < bound)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 2))
-def log_gammas(impl: Any, words_and_a: tuple, shape: tuple) -> Any:
+def draw_log_gamma(impl: Any, words_and_a: tuple, shape: tuple) -> Any:
     """Logs of gamma samples; differentiable in the shape parameter."""
     data, a = words_and_a
-    return drawn_logs(Words(data, impl), a, shape)
+    return draw_logs(Words(data, impl), a, shape)
 
 
-def drawn_logs(key: Words, a: Any, shape: tuple) -> Any:
+def draw_logs(key: Words, a: Any, shape: tuple) -> Any:
     """Logs of gamma samples of a, broadcast to a shape.
 
     Below 1 a sample of a + 1 is taken times u**(1/a), which in logs does not vanish.
@@ -69,39 +76,39 @@ def drawn_logs(key: Words, a: Any, shape: tuple) -> Any:
     safe = jnp.where(valid, a, 1)
     small = safe < 1
     d = jnp.where(small, safe + 1, safe) - literal(1 / 3, work)
-    first, second = pair(key)
-    v = until_taken(first, cubes, d)
-    boost = jnp.log(uniforms("gamma", second, a.shape, work, smallest(work), 1.0)) / safe
+    first, second = split_pair(key)
+    v = draw_until_taken(first, propose_cubes, d)
+    boost = jnp.log(draw_uniform("gamma", second, a.shape, work, smallest_normal(work), 1.0)) / safe
     logs = jnp.log(d) + jnp.log(v) + jnp.where(small, boost, 0)
     edge = jnp.where(a == 0, literal(-np.inf, work), literal(np.nan, work))
     return jnp.where(valid, logs, edge).reshape(shape).astype(dtype)
 
 
-@log_gammas.defjvp
-def log_gammas_jvp(impl: Any, shape: tuple, primals: tuple, tangents: tuple) -> tuple:
+@draw_log_gamma.defjvp
+def draw_log_gamma_jvp(impl: Any, shape: tuple, primals: tuple, tangents: tuple) -> tuple:
     """d log x = dx / x, where x moves with its shape parameter at a fixed quantile."""
     ((data, a),), ((_, t),) = primals, tangents
-    logs = log_gammas(impl, (data, a), shape)
+    logs = draw_log_gamma(impl, (data, a), shape)
     wide = jnp.broadcast_to(a, shape)
-    x = jnp.maximum(jnp.exp(logs), literal(smallest(a.dtype), a.dtype))
+    x = jnp.maximum(jnp.exp(logs), literal(smallest_normal(a.dtype), a.dtype))
     slope = div(random_gamma_grad(wide, x), x)
     return logs, mul(slope, jnp.broadcast_to(t, shape))
 
 
-def log_samples(op: str, key: Words, a: Any, shape: tuple) -> Any:
+def sample_log_gamma(op: str, key: Words, a: Any, shape: tuple) -> Any:
     """Logs of gamma samples."""
     if not math.prod(shape):
         return jnp.zeros(shape, a.dtype)
-    return log_gammas(key.dtype, (key.data, a), shape)
+    return draw_log_gamma(key.dtype, (key.data, a), shape)
 
 
 @sampler(positive=("a",))
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0."""
-    key, dtype = one_key("loggamma", key), float_dtype("loggamma", dtype)
-    shape = shape_for("loggamma", shape, a)
-    (a,) = params("loggamma", dtype, a)
-    return log_samples("loggamma", key, a, shape)
+    key, dtype = read_one_key("loggamma", key), choose_float_dtype("loggamma", dtype)
+    shape = choose_shape("loggamma", shape, a)
+    (a,) = convert_params("loggamma", dtype, a)
+    return sample_log_gamma("loggamma", key, a, shape)
 
 
 @sampler(positive=("a",))
@@ -110,20 +117,23 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     Differentiable in `a`, at a fixed quantile.
     """
-    key, dtype = one_key("gamma", key), float_dtype("gamma", dtype)
-    shape = shape_for("gamma", shape, a)
-    (a,) = params("gamma", dtype, a)
-    return jnp.exp(log_samples("gamma", key, a, shape))
+    key, dtype = read_one_key("gamma", key), choose_float_dtype("gamma", dtype)
+    shape = choose_shape("gamma", shape, a)
+    (a,) = convert_params("gamma", dtype, a)
+    return jnp.exp(sample_log_gamma("gamma", key, a, shape))
 
 
 @sampler(positive=("a", "b"))
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b)."""
-    key, dtype = one_key("beta", key), float_dtype("beta", dtype)
-    shape = shape_for("beta", shape, a, b)
-    a, b = params("beta", dtype, a, b)
-    first, second = pair(key)
-    log_x, log_y = log_samples("beta", first, a, shape), log_samples("beta", second, b, shape)
+    key, dtype = read_one_key("beta", key), choose_float_dtype("beta", dtype)
+    shape = choose_shape("beta", shape, a, b)
+    a, b = convert_params("beta", dtype, a, b)
+    first, second = split_pair(key)
+    log_x, log_y = (
+        sample_log_gamma("beta", first, a, shape),
+        sample_log_gamma("beta", second, b, shape),
+    )
     most = jnp.maximum(log_x, log_y)
     x, y = jnp.exp(log_x - most), jnp.exp(log_y - most)
     return x / (x + y)
@@ -132,66 +142,68 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 @sampler(positive=("alpha",))
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Vectors (*shape, n) of sum 1, of the Dirichlet distribution of alpha (..., n)."""
-    key, dtype = one_key("dirichlet", key), float_dtype("dirichlet", dtype)
-    (alpha,) = params("dirichlet", dtype, alpha)
+    key, dtype = read_one_key("dirichlet", key), choose_float_dtype("dirichlet", dtype)
+    (alpha,) = convert_params("dirichlet", dtype, alpha)
     if alpha.ndim < 1:
         raise ShapeError(f"dirichlet: alpha must be (..., n); got {alpha.aval}.")
     lead = jnp.zeros(alpha.shape[:-1])
-    shape = shape_for("dirichlet", shape, lead, more="axes of alpha before the last")
-    logs = log_samples("dirichlet", key, alpha, (*shape, alpha.shape[-1]))
+    shape = choose_shape("dirichlet", shape, lead, more="axes of alpha before the last")
+    logs = sample_log_gamma("dirichlet", key, alpha, (*shape, alpha.shape[-1]))
     x = jnp.exp(logs - jnp.max(logs, -1, keepdims=True, initial=-jnp.inf))
     return x / jnp.sum(x, -1, keepdims=True)
 
 
-def chisquares(key: Words, df: Any, shape: tuple) -> Any:
+def draw_chisquare(key: Words, df: Any, shape: tuple) -> Any:
     """Numbers of the chi-square distribution."""
-    return 2 * jnp.exp(log_samples("chisquare", key, df / 2, shape))
+    return 2 * jnp.exp(sample_log_gamma("chisquare", key, df / 2, shape))
 
 
 @sampler(positive=("df",))
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Sums of squares of `df` standard normal numbers."""
-    key, dtype = one_key("chisquare", key), float_dtype("chisquare", dtype)
-    shape = shape_for("chisquare", shape, df)
-    return chisquares(key, *params("chisquare", dtype, df), shape)
+    key, dtype = read_one_key("chisquare", key), choose_float_dtype("chisquare", dtype)
+    shape = choose_shape("chisquare", shape, df)
+    return draw_chisquare(key, *convert_params("chisquare", dtype, df), shape)
 
 
 @sampler(positive=("dfnum", "dfden"))
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the F distribution: ratios of chi-square numbers over their degrees of freedom."""
-    key, dtype = one_key("f", key), float_dtype("f", dtype)
-    shape = shape_for("f", shape, dfnum, dfden)
-    above, below = params("f", dtype, dfnum, dfden)
-    first, second = pair(key)
-    return (chisquares(first, above, shape) / above) / (chisquares(second, below, shape) / below)
+    key, dtype = read_one_key("f", key), choose_float_dtype("f", dtype)
+    shape = choose_shape("f", shape, dfnum, dfden)
+    above, below = convert_params("f", dtype, dfnum, dfden)
+    first, second = split_pair(key)
+    return (draw_chisquare(first, above, shape) / above) / (
+        draw_chisquare(second, below, shape) / below
+    )
 
 
 @sampler(positive=("df",))
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of Student's t distribution of `df` degrees of freedom."""
-    key, dtype = one_key("t", key), float_dtype("t", dtype)
-    shape = shape_for("t", shape, df)
-    (df,) = params("t", dtype, df)
-    first, second = pair(key)
+    key, dtype = read_one_key("t", key), choose_float_dtype("t", dtype)
+    shape = choose_shape("t", shape, df)
+    (df,) = convert_params("t", dtype, df)
+    first, second = split_pair(key)
     half = df / 2
-    return normals(first, shape, dtype) * jnp.sqrt(
-        half / jnp.exp(log_samples("t", second, half, shape))
+    return draw_normal(first, shape, dtype) * jnp.sqrt(
+        half / jnp.exp(sample_log_gamma("t", second, half, shape))
     )
 
 
-def generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
+def draw_generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
     """Numbers of density proportional to exp(-|x|**p)."""
-    first, second = pair(key)
-    logs = log_samples("generalized_normal", first, 1 / p, shape)
-    return signs(second, shape, dtype) * jnp.exp(logs / p)
+    first, second = split_pair(key)
+    logs = sample_log_gamma("generalized_normal", first, 1 / p, shape)
+    return draw_signs(second, shape, dtype) * jnp.exp(logs / p)
 
 
 @sampler(positive=("p",))
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of density proportional to exp(-|x|**p)."""
     op = "generalized_normal"
-    key, dtype = one_key(op, key), float_dtype(op, dtype)
-    return generalized(key, *params(op, dtype, p), shape_for(op, shape, p), dtype)
+    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
+    return draw_generalized(key, *convert_params(op, dtype, p), choose_shape(op, shape, p), dtype)
 
 
 @sampler(static=("d",), positive=("p",))
@@ -200,10 +212,10 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> An
 
     Source: Barthe, Guedon, Mendelson and Naor, Annals of Probability 33 (2005).
     """
-    key, dtype = one_key("ball", key), float_dtype("ball", dtype)
-    shape, d = shape_of("ball", shape), count_of("ball", "d", d)
-    (p,) = params("ball", dtype, p)
-    first, second = pair(key)
-    x = generalized(first, p, (*shape, d), dtype)
-    total = jnp.sum(jnp.power(jnp.abs(x), p), -1) + exponentials(second, shape, dtype)
+    key, dtype = read_one_key("ball", key), choose_float_dtype("ball", dtype)
+    shape, d = shape_of("ball", shape), require_count("ball", "d", d)
+    (p,) = convert_params("ball", dtype, p)
+    first, second = split_pair(key)
+    x = draw_generalized(first, p, (*shape, d), dtype)
+    total = jnp.sum(jnp.power(jnp.abs(x), p), -1) + draw_exponential(second, shape, dtype)
     return x / jnp.power(total, 1 / p)[..., None]

@@ -80,7 +80,7 @@ class KeyDtype:
     def __reduce__(self) -> tuple:
         if self.rules is not None:
             return KeyDtype, (self.impl, self.tag, self.words, self.rules)
-        return impl_dtype, (self.impl,)
+        return find_dtype, (self.impl,)
 
 
 IMPLS = {
@@ -93,7 +93,7 @@ IMPLS = {
 }
 
 
-def impl_dtype(impl: Any = None) -> KeyDtype:
+def find_dtype(impl: Any = None) -> KeyDtype:
     """The dtype of the keys of a generator: that named, or the default."""
     if isinstance(impl, KeyDtype):
         return impl
@@ -118,11 +118,11 @@ def is_typed(keys: Any) -> bool:
     return type(getattr(keys, "dtype", None)) is KeyDtype
 
 
-def words_of(op: str, keys: Any) -> Words:
+def read_words(op: str, keys: Any) -> Words:
     """Keys as words (..., n), raw ones as of the default generator."""
     if is_typed(keys):
         return Words(random_unwrap_p.bind(keys)[0], keys.dtype)
-    dtype = impl_dtype()
+    dtype = find_dtype()
     if not is_valid_value(keys):
         raise DtypeError(
             f"{op}: key must be a random key; got a {type(keys).__name__}. "
@@ -132,12 +132,12 @@ def words_of(op: str, keys: Any) -> Words:
     if aval.dtype != np.uint32 or aval.shape[-1:] != (dtype.words,):
         raise DtypeError(
             f"{op}: key must be a random key, {dtype} or its words u32[{dtype.words}]; got {aval}."
-            + (hint_of_words(aval) or " Hint: random.key(0), or random.PRNGKey(0).")
+            + (hint_generator(aval) or " Hint: random.key(0), or random.PRNGKey(0).")
         )
     return Words(as_array(keys, op), dtype)
 
 
-def hint_of_words(aval: Any) -> str:
+def hint_generator(aval: Any) -> str:
     """The fix for words of another generator than was expected, if they are of one."""
     fitting = [d.impl for d in IMPLS.values() if aval.shape[-1:] == (d.words,)]
     if aval.dtype != np.uint32 or not fitting:
@@ -145,9 +145,9 @@ def hint_of_words(aval: Any) -> str:
     return f" Hint: random.wrap_key_data(words, impl={fitting[0]!r})."
 
 
-def one_key(op: str, key: Any) -> Words:
+def read_one_key(op: str, key: Any) -> Words:
     """The words of a single key."""
-    words = words_of(op, key)
+    words = read_words(op, key)
     shape = words.data.shape[:-1]
     if shape:
         raise ShapeError(
@@ -156,7 +156,7 @@ def one_key(op: str, key: Any) -> Words:
     return words
 
 
-def like_keys(keys: Any, data: Any, dtype: KeyDtype) -> Any:
+def wrap_like(keys: Any, data: Any, dtype: KeyDtype) -> Any:
     """New keys as the old ones are, raw or not."""
     return random_wrap_p.bind(data, dtype=dtype)[0] if is_typed(keys) else data
 
@@ -178,7 +178,7 @@ def split_words(key: Words, shape: tuple[int, ...]) -> Any:
     return reshape(jnp.moveaxis(made, 0, -2), (*shape, 4))
 
 
-def pair(key: Words, count: int = 2) -> list[Words]:
+def split_pair(key: Words, count: int = 2) -> list[Words]:
     """Several new keys from one."""
     made = split_words(key, (count,))
     return [Words(made[i], key.dtype) for i in range(count)]
@@ -198,7 +198,7 @@ def fold_words(key: Words, data: Any) -> Any:
     return bitwise_xor(key.data, rows[-1])
 
 
-def bits_words(key: Words, shape: tuple[int, ...], width: int) -> Any:
+def draw_bits(key: Words, shape: tuple[int, ...], width: int) -> Any:
     """Unsigned integers of a width, of a shape."""
     if key.dtype.rules is not None:
         return key.dtype.rules.random_bits(key.data, width, shape)
@@ -222,7 +222,7 @@ def seed_words(seed: Any, dtype: KeyDtype) -> Any:
     return jnp.stack([high, low] * (dtype.words // 2))
 
 
-def seeded(op: str, seed: Any, dtype: KeyDtype) -> Any:
+def seed_key(op: str, seed: Any, dtype: KeyDtype) -> Any:
     """The words of the key of a seed that a user gives."""
     if dtype.rules is not None:
         return dtype.rules.seed(seed)
@@ -253,7 +253,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     >>> print(random.PRNGKey(42))
     [ 0 42]
     """
-    return seeded("PRNGKey", seed, impl_dtype(impl))
+    return seed_key("PRNGKey", seed, find_dtype(impl))
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
@@ -263,34 +263,34 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     >>> random.key(42).dtype
     key<fry>
     """
-    dtype = impl_dtype(impl if dtype is None else dtype)
-    return random_wrap_p.bind(seeded("key", seed, dtype), dtype=dtype)[0]
+    dtype = find_dtype(impl if dtype is None else dtype)
+    return random_wrap_p.bind(seed_key("key", seed, dtype), dtype=dtype)[0]
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDtype:
     """The dtype of the keys of a generator, by default of `config.default_prng_impl`."""
-    return impl_dtype(impl_spec)
+    return find_dtype(impl_spec)
 
 
 def key_data(keys: Any) -> Any:
     """The raw words of keys, uint32[..., n]."""
-    return words_of("key_data", keys).data
+    return read_words("key_data", keys).data
 
 
 def key_impl(keys: Any) -> str | KeyDtype:
     """The generator that keys are for, by its name, which `key` takes; one of your own as it is."""
-    dtype = words_of("key_impl", keys).dtype
+    dtype = read_words("key_impl", keys).dtype
     return dtype.impl if dtype.rules is None else dtype
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """The keys, of shape (...), of raw words uint32[..., n]."""
-    dtype = impl_dtype(impl if dtype is None else dtype)
+    dtype = find_dtype(impl if dtype is None else dtype)
     aval = typeof(key_bits_array, "wrap_key_data")
     if aval.dtype != np.uint32 or aval.shape[-1:] != (dtype.words,):
         raise DtypeError(
             f"wrap_key_data: words of {dtype} must be u32[..., {dtype.words}]; got {aval}."
-            + hint_of_words(aval)
+            + hint_generator(aval)
         )
     words = as_array(key_bits_array, "wrap_key_data")
     return random_wrap_p.bind(words, dtype=dtype)[0]
@@ -298,17 +298,17 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
 def clone(key: Any) -> Any:
     """The same keys, which may be used again where `config.debug_key_reuse` looks for that."""
-    words = words_of("clone", key)
+    words = read_words("clone", key)
     if config.debug_key_reuse:
-        return like_keys(key, random_clone_p.bind(words.data)[0], words.dtype)
+        return wrap_like(key, random_clone_p.bind(words.data)[0], words.dtype)
     return key if is_typed(key) else words.data
 
 
 @fused(static=("shape",), name="split")
 def split_keys(key: Any, shape: tuple[int, ...]) -> Any:
     """`split`, its arguments in one form."""
-    words = one_key("split", key)
-    return like_keys(key, split_words(words, shape), words.dtype)
+    words = read_one_key("split", key)
+    return wrap_like(key, split_words(words, shape), words.dtype)
 
 
 def split(key: Any, num: Any = 2) -> Any:
@@ -327,7 +327,7 @@ def split(key: Any, num: Any = 2) -> Any:
 @fused(name="fold_in")
 def fold_in_key(key: Any, data: Any) -> Any:
     """`fold_in`, its arguments in one form."""
-    words = one_key("fold_in", key)
+    words = read_one_key("fold_in", key)
     aval = typeof(data, "fold_in")
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_bool(aval.dtype)):
         raise DtypeError(f"fold_in: data must be an integer; got {aval}. Hint: int(data).")
@@ -337,7 +337,7 @@ def fold_in_key(key: Any, data: Any) -> Any:
             "Hint: vmap(random.fold_in, (None, 0))(key, data)."
         )
     number = convert(as_array(data, "fold_in"), np.dtype(np.uint32))
-    return like_keys(key, fold_words(words, number), words.dtype)
+    return wrap_like(key, fold_words(words, number), words.dtype)
 
 
 def fold_in(key: Any, data: Any) -> Any:

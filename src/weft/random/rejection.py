@@ -9,12 +9,12 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft.api.while_loop import while_loop
-from weft.random.keys import Words, fold_words, pair
+from weft.random.keys import Words, fold_words, split_pair
 
 __all__ = []
 
 
-def until_taken(key: Words, draw: Callable, *xs: Any, done: Any = None) -> Any:
+def draw_until_taken(key: Words, draw: Callable, *xs: Any, done: Any = None) -> Any:
     """For each row of the parameters `xs`, of shape (n,), a number that is taken.
 
     `draw(key, *xs)` gives numbers and whether they are; where `done` holds any will do. What is
@@ -22,7 +22,7 @@ def until_taken(key: Words, draw: Callable, *xs: Any, done: Any = None) -> Any:
     """
     size = xs[0].size
     some = size if size < 1024 else size // 4
-    first, rest = pair(key)
+    first, rest = split_pair(key)
     values, taken = draw(first, *xs)
     if done is not None:
         taken = taken | done

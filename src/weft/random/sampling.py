@@ -22,7 +22,7 @@ from weft.numpy.promotion import as_array, shape_of
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
 from weft.primitives.layout import convert, literal, reshape
-from weft.random.keys import Words, bits_words
+from weft.random.keys import Words, draw_bits
 
 KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
 STATIC = ("shape", "dtype", "mode", "axis", "replace", "independent", "method", "unroll")
@@ -56,7 +56,7 @@ def sampler(
 
     @functools.wraps(fun)
     def sample(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        no_sharding(name, out_sharding)
+        refuse_sharding(name, out_sharding)
         if type(kwargs.get("shape")) is list:
             kwargs["shape"] = tuple(kwargs["shape"])
         elif len(args) > at and type(args[at]) is list:
@@ -95,14 +95,14 @@ def check_rising(op: str, names: Sequence[str], values: Sequence[Any]) -> None:
         raise ValueError(f"{op}: it must hold that {' <= '.join(names)}; got {listed}.")
 
 
-def count_of(op: str, name: str, n: Any) -> int:
+def require_count(op: str, name: str, n: Any) -> int:
     """A size that a user gives."""
     if not isinstance(n, int | np.integer) or n < 0:
         raise ShapeError(f"{op}: {name} must be an integer that is not negative; got {n!r}.")
     return int(n)
 
 
-def no_sharding(op: str, out_sharding: Any) -> None:
+def refuse_sharding(op: str, out_sharding: Any) -> None:
     """Refuse to say where samples are put: they are where the key is."""
     if out_sharding is not None:
         raise NotImplementedError(
@@ -111,7 +111,7 @@ def no_sharding(op: str, out_sharding: Any) -> None:
         )
 
 
-def float_dtype(op: str, dtype: Any, also_complex: bool = False) -> np.dtype:
+def choose_float_dtype(op: str, dtype: Any, also_complex: bool = False) -> np.dtype:
     """The dtype of samples: floats, by default those of 32 bits (64 under enable_x64)."""
     found = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, op)
     if dtypes.is_float(found) or (also_complex and dtypes.is_complex(found)):
@@ -120,7 +120,7 @@ def float_dtype(op: str, dtype: Any, also_complex: bool = False) -> np.dtype:
     raise DtypeError(f"{op}: dtype must be one of {kinds}; got {found}.")
 
 
-def int_dtype(op: str, dtype: Any) -> np.dtype:
+def choose_int_dtype(op: str, dtype: Any) -> np.dtype:
     """The dtype of samples: integers, by default those of 32 bits (64 under enable_x64)."""
     found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, op)
     if not dtypes.is_integer(found):
@@ -128,7 +128,7 @@ def int_dtype(op: str, dtype: Any) -> np.dtype:
     return found
 
 
-def params(op: str, dtype: np.dtype, *xs: Any) -> list:
+def convert_params(op: str, dtype: np.dtype, *xs: Any) -> list:
     """Parameters of a distribution as arrays of its dtype."""
     out = []
     for x in xs:
@@ -138,7 +138,7 @@ def params(op: str, dtype: np.dtype, *xs: Any) -> list:
     return out
 
 
-def shape_for(op: str, shape: Any, *xs: Any, more: str = "the parameters") -> tuple[int, ...]:
+def choose_shape(op: str, shape: Any, *xs: Any, more: str = "the parameters") -> tuple[int, ...]:
     """The shape of the samples: that of the parameters broadcast together, or one they fit in."""
     shapes = [np.shape(x) if isinstance(x, int | float) else typeof(x, op).shape for x in xs]
     try:
@@ -153,14 +153,14 @@ def shape_for(op: str, shape: Any, *xs: Any, more: str = "the parameters") -> tu
     raise ShapeError(f"{op}: {more} must broadcast to shape; got shapes {listed}, shape {shape}.")
 
 
-def bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
+def broadcast_bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
     """Numbers of the dtype, or arrays that `shape` is the broadcast of, in that shape."""
     out = []
     for x in xs:
         if isinstance(x, int | float):
             out.append(literal(float(x), dtype))
             continue
-        (x,) = params(op, dtype, x)
+        (x,) = convert_params(op, dtype, x)
         out.append(x if x.ndim == 0 else jnp.broadcast_to(x, shape))
     return out
 
@@ -170,7 +170,7 @@ def same(x: Any) -> Any:
     return x
 
 
-def uniforms(
+def draw_uniform(
     op: str,
     key: Words,
     shape: tuple[int, ...],
@@ -187,7 +187,7 @@ def uniforms(
     info = dtypes.finfo(dtype)
     held = np.dtype(f"uint{info.bits}")
     width = 8 if info.nmant < 8 else info.bits
-    bits = convert(bits_words(key, (math.prod(shape),) if fixed else shape, width), held)
+    bits = convert(draw_bits(key, (math.prod(shape),) if fixed else shape, width), held)
     one = np.ones((), dtype).view(held)[()]
     fraction = shift_right_logical(bits, literal(width - info.nmant, held))
     x = sub(bitcast_convert_type(bitwise_or(fraction, literal(int(one), held)), dtype), 1.0)
@@ -196,6 +196,6 @@ def uniforms(
             span = literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
             x = max(literal(low, dtype), add(mul(x, span), literal(low, dtype)))
         return reshape(then(x), shape)
-    shape_for(op, shape, low, high, more="minval and maxval")
-    low, high = bounds(op, shape, dtype, low, high)
+    choose_shape(op, shape, low, high, more="minval and maxval")
+    low, high = broadcast_bounds(op, shape, dtype, low, high)
     return then(max(low, add(mul(x, sub(high, low)), low)))
