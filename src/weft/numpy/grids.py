@@ -25,7 +25,7 @@ from weft.numpy.creation import (
     put_on_device,
 )
 from weft.numpy.fused import fused
-from weft.numpy.indexing import around
+from weft.numpy.indexing import wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
 from weft.numpy.promotion import (
     as_array,
@@ -490,7 +490,7 @@ def bring_inside(op: str, i: Any, n: int, mode: str) -> Any:
     """Places along an axis brought inside, or refused."""
     check_option(op, "mode", mode, "raise", "wrap", "clip")
     if mode == "wrap":
-        return around(i, n)
+        return wrap_around(i, n)
     if mode == "clip":
         return clamp(literal(0, i.dtype), i, literal(max(n - 1, 0), i.dtype))
     known = i

@@ -455,7 +455,7 @@ def take(
         a, axis = layout.reshape(a, (a.size,)), 0
     axis = axis_of("take", axis, a.ndim)
     if mode == "wrap":
-        indices = around(indices, a.shape[axis])
+        indices = wrap_around(indices, a.shape[axis])
     how = read_keywords(
         a.aval,
         None if mode == "wrap" else mode or "fill",
@@ -468,7 +468,7 @@ def take(
     return getitem_with(a, (*[slice(None)] * axis, indices), how)
 
 
-def around(i: Any, size: int) -> Any:
+def wrap_around(i: Any, size: int) -> Any:
     """Indices brought into an axis by counting around."""
     if isinstance(i, int | np.ndarray):
         return i % size if size else i
@@ -603,7 +603,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
                 f"choose: indices must be in [0, {n}); got {values.min()} to {values.max()}."
             )
     elif mode == "wrap":
-        a = around(a, n)
+        a = wrap_around(a, n)
     elif mode == "clip":
         a = clamp(literal(0, a.dtype), a, literal(n - 1, a.dtype))
     else:

@@ -132,7 +132,7 @@ def cast_array(self: Any, dtype: Any, copy: bool = False, device: Any = None) ->
     return creation.astype(self, dtype, copy=copy, device=device)
 
 
-def flat(self: Any) -> Any:
+def refuse_flat(self: Any) -> Any:
     """Not available: an iterator over a buffer that can be written to."""
     raise NotImplementedError("flat: must be an array, for arrays do not change. Hint: x.ravel().")
 
@@ -190,7 +190,7 @@ METHODS = {
 PROPERTIES = {
     "T": manipulation.transpose,
     "at": updates.At,
-    "flat": flat,
+    "flat": refuse_flat,
     "imag": elementwise.imag,
     "itemsize": itemsize,
     "mT": manipulation.matrix_transpose,

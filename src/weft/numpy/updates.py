@@ -35,7 +35,7 @@ from weft.numpy.index_plans import (
 from weft.numpy.indexing import (
     PLAIN,
     Access,
-    around,
+    wrap_around,
     broadcast_last,
     check_integer_indices,
     check_known,
@@ -533,7 +533,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     flat, ind = layout.reshape(a, (a.size,)), layout.reshape(ind, (ind.size,))
     v = repeat_vector(layout.reshape(v, (v.size,)), ind.size)
     if mode == "wrap":
-        ind = around(ind, a.size)
+        ind = wrap_around(ind, a.size)
     elif mode is None:
         check_known(flat.aval, 0, ind)
     how = read_keywords(flat.aval, "clip", wrap_negative_indices=mode is None)
@@ -607,7 +607,7 @@ def place_arrays(arr: Any, mask: Any, vals: Any) -> Any:
     """`place` for arrays."""
     flags = layout.reshape(convert(mask, np.dtype(bool)), (arr.size,))
     rank = sub(cumsum(convert(flags, np.dtype(np.int32))), literal(1, np.dtype(np.int32)))
-    new = getitem_with(vals, around(rank, vals.size), PLAIN)
+    new = getitem_with(vals, wrap_around(rank, vals.size), PLAIN)
     flat = layout.reshape(arr, (arr.size,))
     return layout.reshape(
         select_where(flags, convert_values(flat, new, flat.shape), flat), arr.shape
