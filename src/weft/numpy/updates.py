@@ -35,7 +35,6 @@ from weft.numpy.index_plans import (
 from weft.numpy.indexing import (
     PLAIN,
     Access,
-    wrap_around,
     broadcast_last,
     check_integer_indices,
     check_known,
@@ -45,6 +44,7 @@ from weft.numpy.indexing import (
     move_numbers,
     plan_along,
     read_keywords,
+    wrap_around,
     wrap_positions,
 )
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
