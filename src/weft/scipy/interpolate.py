@@ -11,7 +11,6 @@ import numpy as np
 
 from weft import dtypes
 from weft import numpy as jnp
-from weft.core.source import boundary
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
@@ -109,7 +108,7 @@ def check_descending(axis: int, p: Any) -> bool:
     return bool(steps[0] < 0)
 
 
-@boundary
+@fused(static=("method",), name="interpolate")
 def evaluate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
     """An interpolator at points in any form."""
     if isinstance(xi, tuple | list):
@@ -122,12 +121,6 @@ def evaluate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: 
             "RegularGridInterpolator: the last axis of xi must have a coordinate for each axis of "
             f"the grid, {len(grid)}; got {xi.aval}."
         )
-    return interpolate_points(grid, values, xi, fill_value, method=method)
-
-
-@fused(static=("method",), name="interpolate")
-def interpolate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
-    """`evaluate_points` of checked arguments."""
     extra = values.ndim - len(grid)
     corners, weights, outside, unknown = [], [], [], []
     for axis, points in enumerate(grid):

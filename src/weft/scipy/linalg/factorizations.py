@@ -191,6 +191,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     return factors, pivots
 
 
+@fused(static=STATIC)
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
     b: Any,
@@ -204,12 +205,6 @@ def lu_solve(
     """
     check_option("lu_solve", "trans", trans, 0, 1, 2)
     factors, pivots = lu_and_piv
-    return lu_solve_arrays(factors, pivots, b, trans)
-
-
-@fused(static=STATIC, name="lu_solve")
-def lu_solve_arrays(factors: Any, pivots: Any, b: Any, trans: int) -> Any:
-    """`lu_solve`."""
     factors, b, vector = check_right_side("lu_solve", factors, b)
     pivots = as_array(pivots, "lu_solve")
     if pivots.shape[-1:] != factors.shape[-1:]:

@@ -153,6 +153,7 @@ def fiedler_companion(a: Any) -> Any:
     return jnp.where(own, -a[..., np.clip(which, 0, n)], jnp.asarray(one, a.dtype))
 
 
+@fused
 def block_diag(*arrs: Any) -> Any:
     """A matrix with the given ones on its diagonal, zeros elsewhere; vectors are rows.
 
@@ -161,12 +162,7 @@ def block_diag(*arrs: Any) -> Any:
     [[1. 1. 0.]
      [0. 0. 3.]]
     """
-    return block_diag_arrays(arrs or (np.zeros((1, 0), np.float32),))
-
-
-@fused(name="block_diag")
-def block_diag_arrays(arrs: tuple) -> Any:
-    """`block_diag`."""
+    arrs = arrs or (np.zeros((1, 0), np.float32),)
     parts = [jnp.atleast_2d(as_array(a, "block_diag")) for a in arrs]
     for a in parts:
         if a.ndim != 2:
