@@ -21,12 +21,6 @@ from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.xla.array import ArrayImpl, KeyArray, array_of_type, host_view, put
 from weft.xla.shards import Bounds, bounds, local_pieces, make_from_pieces
 
-__all__ = [
-    "make_array_from_callback",
-    "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays",
-]
-
 
 def make_array_from_callback(
     shape: Sequence[int], sharding: Any, data_callback: Callable[[Index], Any], dtype: Any = None

@@ -19,8 +19,6 @@ from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatte
 from weft.util import fun_name
 from weft.xla.array import put
 
-__all__ = ["effects_barrier", "io_callback", "pure_callback"]
-
 
 class FlatCallback:
     """A function of pytrees as a program calls it: given arrays, leaves out, which are checked."""

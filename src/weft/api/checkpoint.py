@@ -28,8 +28,6 @@ from weft.util import fun_name
 from weft.watch.leaks import stage_function
 from weft.xla.building import JitSpec
 
-__all__ = ["checkpoint", "remat"]
-
 
 def checkpoint(
     fun: Callable | None = None,

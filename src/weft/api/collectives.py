@@ -44,24 +44,6 @@ from weft.primitives.reduction import reduce_max, reduce_min
 from weft.primitives.varying import pvary as mark_varying
 from weft.pytrees import tree_map
 
-__all__ = [
-    "all_gather",
-    "all_to_all",
-    "axis_index",
-    "axis_size",
-    "pbroadcast",
-    "pcast",
-    "pmax",
-    "pmean",
-    "pmin",
-    "ppermute",
-    "pshuffle",
-    "psum",
-    "psum_scatter",
-    "pswapaxes",
-    "pvary",
-]
-
 AxisName = Hashable
 AxisIndexGroups = Sequence[Sequence[int]] | None
 

@@ -25,8 +25,6 @@ from weft.primitives.layout import broadcast_in_dim, convert, full, reshape
 from weft.pytrees import flatten, unflatten
 from weft.xla.hlo import attribute_text, quote_text
 
-__all__ = ["composite", "scaled_dot"]
-
 _NAME = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
 
 

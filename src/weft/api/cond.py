@@ -36,8 +36,6 @@ from weft.primitives.layout import convert
 from weft.pytrees import flatten, unflatten
 from weft.util import fun_name
 
-__all__ = ["cond", "platform_dependent", "switch"]
-
 _NO_OPERAND = object()
 
 

@@ -10,25 +10,6 @@ from typing import Any
 
 from weft.options import config
 
-__all__ = [
-    "check_tracer_leaks",
-    "checking_leaks",
-    "debug_infs",
-    "debug_key_reuse",
-    "debug_nans",
-    "default_device",
-    "default_matmul_precision",
-    "default_prng_impl",
-    "disable_jit",
-    "enable_checks",
-    "enable_x64",
-    "explain_cache_misses",
-    "log_compiles",
-    "numpy_dtype_promotion",
-    "numpy_rank_promotion",
-    "threefry_partitionable",
-]
-
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, 64-bit types stay as they are and are the default.

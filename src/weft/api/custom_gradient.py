@@ -25,8 +25,6 @@ from weft.transforms.hoist import find_closed_over, substitute
 from weft.util import fun_name, insert_at, merge, partition
 from weft.watch.leaks import stage_function
 
-__all__ = ["closure_convert", "custom_gradient", "linear_call"]
-
 
 def custom_gradient(fun: Callable) -> Callable:
     """A function that returns its pullback beside its value, as one with a custom derivative.

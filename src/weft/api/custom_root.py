@@ -27,8 +27,6 @@ from weft.transforms.jvp import jvp
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward_jaxpr
 
-__all__ = ["custom_linear_solve", "custom_root"]
-
 
 @boundary
 def custom_linear_solve(

@@ -26,16 +26,6 @@ from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map
 from weft.transforms.hoist import Hoisted, find_closed_over, substitute
 from weft.util import fun_name
 
-__all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "custom_jvp",
-    "custom_vjp",
-    "custom_vjp_primal_tree_values",
-    "stop_gradient",
-    "zero_from_primal",
-]
-
 
 def stop_gradient(x: Any) -> Any:
     """A pytree of values as it is, with derivatives of zero.

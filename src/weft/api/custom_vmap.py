@@ -27,8 +27,6 @@ from weft.transforms.batch import unmapped_aval
 from weft.transforms.hoist import find_closed_over, substitute
 from weft.util import fun_name, merge, partition
 
-__all__ = ["custom_vmap", "sequential_vmap"]
-
 
 class custom_vmap:
     """A function with a hand-written rule for `vmap`.

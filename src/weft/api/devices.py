@@ -30,23 +30,6 @@ from weft.pytrees import (
 )
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
 
-__all__ = [
-    "Device",
-    "block_until_ready",
-    "copy_to_host_async",
-    "default_backend",
-    "device_count",
-    "device_get",
-    "device_put",
-    "devices",
-    "live_arrays",
-    "local_device_count",
-    "local_devices",
-    "process_count",
-    "process_index",
-    "process_indices",
-]
-
 
 def devices(backend: str | None = None) -> list[Any]:
     """Every device of the platform in use, or of `backend`."""

@@ -27,8 +27,6 @@ from weft.transforms.transpose import backward
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
 
-__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
-
 
 class Derivative:
     """The derivative map of a flat function at a point, without its residuals: both directions.

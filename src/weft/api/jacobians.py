@@ -30,8 +30,6 @@ from weft.primitives.slicing import slice_in_dim
 from weft.transforms.batch import batch_to_front
 from weft.transforms.jvp import jvp as jvp_flat
 
-__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
-
 
 def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
     """For each type, the standard basis of its space stacked to (total, *shape), and its span."""

@@ -22,8 +22,6 @@ from weft.transforms.batch import in_scope
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
 
-__all__ = ["eval_shape", "make_jaxpr"]
-
 
 def make_jaxpr(
     fun: Callable,

@@ -17,8 +17,6 @@ from weft.core.source import SourceInfo, scoped_source
 from weft.core.trace import current
 from weft.util import fun_name
 
-__all__ = ["named_call", "named_scope"]
-
 
 def named_scope(name: str) -> contextlib._GeneratorContextManager[None]:
     """Give the operations in a block, or of a function, a common name.

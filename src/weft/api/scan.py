@@ -34,8 +34,6 @@ from weft.pytrees import PyTreeDef, flatten, structure, tree_map, unflatten
 from weft.transforms.batch import batch_jaxpr, mapped_aval
 from weft.util import fun_name
 
-__all__ = ["associative_scan", "map", "scan"]
-
 
 @boundary
 def scan(

@@ -10,8 +10,6 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray
 
-__all__ = ["ShapeDtypeStruct"]
-
 
 class ShapeDtypeStruct:
     """The shape and dtype of an array, standing for it in `eval_shape`, `make_jaxpr` and `lower`.

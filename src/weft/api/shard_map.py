@@ -27,8 +27,6 @@ from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, structure, unflatten
 from weft.util import fun_name
 
-__all__ = ["reshard", "shard_map", "with_sharding_constraint"]
-
 
 def shard_map(
     f: Callable | None = None,

@@ -22,8 +22,6 @@ from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatte
 from weft.transforms.batch import batch, mapped_aval, unmapped_aval
 from weft.util import fun_name
 
-__all__ = ["vmap"]
-
 
 def vmap(
     fun: Callable,

@@ -40,8 +40,6 @@ from weft.primitives.layout import convert, literal
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
 from weft.util import fun_name
 
-__all__ = ["fori_loop", "while_loop"]
-
 
 @boundary
 def while_loop(

@@ -524,5 +524,3 @@ def equation_text(jaxpr: Jaxpr, index: int) -> str:
 for _cls in (Jaxpr, ClosedJaxpr, Eqn):
     for _name, _method in (("pretty_print", pretty_print), ("__repr__", lambda x: pretty_print(x))):
         setattr(_cls, _name, _method)
-
-__all__ = ["equation_text", "pretty_print"]

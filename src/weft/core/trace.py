@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from weft.core.aval import HasAval, ShapedArray, typeof
+from weft.core.aval import HasAval, ShapedArray
 from weft.errors import (
     ConcretizationTypeError,
     ShapeError,
@@ -252,19 +252,3 @@ def leak_message(x: Tracer) -> str:
 def is_concrete(x: Any) -> bool:
     """Whether `x` has its value now: anything but a tracer."""
     return not isinstance(x, Tracer)
-
-
-__all__ = [
-    "Trace",
-    "Tracer",
-    "current",
-    "current_trace",
-    "ensure_compile_time_eval",
-    "eval_context",
-    "get_traceback",
-    "install_bottom",
-    "is_concrete",
-    "leak_message",
-    "typeof",
-    "use",
-]

@@ -20,19 +20,6 @@ from weft.mesh.client import Device, all_devices, find_devices, local_devices_of
 from weft.options import config, mesh_in_scope
 from weft.util import Record
 
-__all__ = [
-    "AbstractDevice",
-    "AbstractMesh",
-    "AxisType",
-    "Mesh",
-    "get_abstract_mesh",
-    "get_mesh",
-    "make_mesh",
-    "set_mesh",
-    "use_abstract_mesh",
-    "use_mesh",
-]
-
 
 class AxisType(enum.Enum):
     """Who decides how values are split over a mesh axis.

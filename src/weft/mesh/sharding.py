@@ -19,16 +19,6 @@ from weft.mesh.client import Device, device_list, find_devices, resolve_memory_k
 from weft.mesh.mesh import AbstractMesh, Mesh, axis_text
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 
-__all__ = [
-    "GSPMDSharding",
-    "NamedSharding",
-    "Sharding",
-    "SingleDeviceSharding",
-    "check_divisible",
-    "make_single_device_sharding",
-    "sharding_of_result",
-]
-
 HloSharding = _hlo.HloSharding
 REPLICATED = _hlo.OpSharding.Type.REPLICATED
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["UNCONSTRAINED", "PartitionSpec"]
-
 
 class Unconstrained:
     """The entry of a spec that leaves an axis to the compiler: `PartitionSpec.UNCONSTRAINED`."""

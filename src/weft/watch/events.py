@@ -9,22 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = [
-    "clear_event_listeners",
-    "record_event",
-    "record_event_duration_secs",
-    "record_event_time_span",
-    "record_scalar",
-    "register_event_duration_secs_listener",
-    "register_event_listener",
-    "register_event_time_span_listener",
-    "register_scalar_listener",
-    "unregister_event_duration_listener",
-    "unregister_event_listener",
-    "unregister_event_time_span_listener",
-    "unregister_scalar_listener",
-]
-
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"

@@ -23,16 +23,6 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-__all__ = [
-    "DiskCache",
-    "Entry",
-    "Stats",
-    "cache_key",
-    "default_directory",
-    "default_max_bytes",
-    "fingerprint",
-]
-
 logger = Logger(__name__)
 
 
