@@ -89,7 +89,7 @@ class JitFunction:
     ) -> tuple[Program, list]:
         """The staged program for a call, and the leaves to pass it.
 
-        With `structs`, what has a shape and a dtype stands for an array.
+        With `structs`, what has a shape and a dtype is taken as an array.
         """
         static, dynamic, fun, named = fix_static(self.fun, self.static, args, kwargs)
         leaves, in_tree = flatten((dynamic, named))
