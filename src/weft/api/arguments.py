@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft.api.functions import as_tuple, insert_static, static_arguments
+from weft.api.functions import as_tuple
 from weft.core.aval import is_valid_value
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.util import fun_name
@@ -70,13 +70,16 @@ def fix_static(fun: Callable, marked: Marked, args: tuple, kwargs: dict) -> Fixe
     """`fun(*args, **kwargs)` as a call of the arguments that are not marked."""
     if not marked.nums and not marked.names:
         return FixedCall((), args, fun, kwargs)
-    fixed = static_arguments(marked.nums, args)
+    count = len(args)
+    fixed = {i: args[i] for i in sorted(marked.positions(count)) if 0 <= i < count}
     named = {k: kwargs[k] for k in sorted(kwargs) if k in marked.names}
     static = tuple([tuple([(where, type(x), x) for where, x in d.items()]) for d in (fixed, named)])
 
     @functools.wraps(fun)
     def call(*others: Any, **more: Any) -> Any:
-        return fun(*insert_static(fixed, others, len(args)), **named, **more)
+        rest = iter(others)
+        every = [fixed[i] if i in fixed else next(rest) for i in range(count)]
+        return fun(*every, **named, **more)
 
     call.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
     rest = tuple([x for i, x in enumerate(args) if i not in fixed])

@@ -6,7 +6,7 @@ The folders before api/ take and return flat lists.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -176,18 +176,6 @@ def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
         else:
             names.append(str(position.key) + keystr(tuple(rest)))
     return names
-
-
-def static_arguments(static: Iterable[int], args: Sequence[Any]) -> dict[int, Any]:
-    """Those at static positions that a call passes, by their places from the front."""
-    places = {i + len(args) if i < 0 else i for i in static}
-    return {i: args[i] for i in sorted(places) if 0 <= i < len(args)}
-
-
-def insert_static(fixed: dict[int, Any], others: Iterable[Any], count: int) -> list:
-    """The `count` arguments of a call, of the static ones and the others."""
-    rest = iter(others)
-    return [fixed[i] if i in fixed else next(rest) for i in range(count)]
 
 
 def leaf_names(root: str, tree: PyTreeDef) -> list[str]:

@@ -6,6 +6,7 @@ the stages as values are stages.py's.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,29 +43,20 @@ from weft.xla.run import run_program
 __all__ = ["clear_caches", "jit"]
 
 
+@dataclasses.dataclass(eq=False)
 class JitFunction:
     """What stands behind a jitted function: its options and its programs."""
 
-    def __init__(
-        self,
-        fun: Callable,
-        spec: JitSpec,
-        static: Marked = Marked(),
-        donate: Marked = Marked(),
-        *,
-        op: str = "jit",
-        asked: Any = None,
-        inline: bool = False,
-    ):
-        """`op` names it in errors; `asked` says how arguments and results are to lie."""
-        self.fun = fun
-        self.spec = spec
-        self.static = static
-        self.donate = donate
-        self.op = op
-        self.asked = asked
-        self.inline = inline
-        self.programs = programs_of(fun)
+    fun: Callable
+    spec: JitSpec
+    static: Marked = Marked()
+    donate: Marked = Marked()
+    op: str = "jit"  # its name in errors
+    asked: Any = None  # how arguments and results are to lie
+    inline: bool = False  # whether a function that is traced has the operations, not a call
+
+    def __post_init__(self) -> None:
+        self.programs = programs_of(self.fun)
 
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
@@ -196,20 +188,8 @@ def jit(
     Array([1, 3, 5], dtype=int32)
     """
     if fun is None:
-        return functools.partial(
-            jit,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            donate_argnames=donate_argnames,
-            keep_unused=keep_unused,
-            device=device,
-            backend=backend,
-            inline=inline,
-            compiler_options=compiler_options,
-            in_shardings=in_shardings,
-            out_shardings=out_shardings,
-        )
+        options = {name: x for name, x in locals().items() if name != "fun"}
+        return functools.partial(jit, **options)
     check_callable("jit", fun, wraps=True)
     if backend is not None and device is None:
         device = devices_of(backend, "jit: backend")[0]

@@ -6,14 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.functions import (
-    argument_origins,
-    as_tuple,
-    check_callable,
-    flatten_call,
-    insert_static,
-    static_arguments,
-)
+from weft.api.arguments import Marked, fix_static
+from weft.api.functions import argument_origins, as_tuple, check_callable, flatten_call
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.primitive import Axis
@@ -39,11 +33,11 @@ def make_jaxpr(
     { lambda ; a:f32[8]. let b:f32[8] = sin a; c:f32[8] = mul b 3.0 in (c,) }
     """
     check_callable("make_jaxpr", fun, wraps=True)
-    static = as_tuple(static_argnums)
+    static = Marked(as_tuple(static_argnums))
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        given, dynamic = fill_static(fun, static, args)
-        flat, _, avals = flatten_call("make_jaxpr", given, dynamic, kwargs, structs=True)
+        _, dynamic, given, named = fix_static(fun, static, args, kwargs)
+        flat, _, avals = flatten_call("make_jaxpr", given, dynamic, named, structs=True)
         names = functools.partial(argument_origins, given, flat.in_tree)
         with in_scope([Axis(size, name) for name, size in axis_env or ()]):
             jaxpr, consts = stage_function(flat, avals, fun_name(fun), names)
@@ -55,19 +49,6 @@ def make_jaxpr(
     made = boundary(wrapped, fun)
     made.__name__ = f"make_jaxpr({fun_name(fun)})"
     return made
-
-
-def fill_static(fun: Callable, static: tuple, args: tuple) -> tuple[Callable, tuple]:
-    """`fun` with its static arguments filled in, and the others."""
-    if not static:
-        return fun, args
-    fixed = static_arguments(static, args)
-
-    @functools.wraps(fun)
-    def given(*others: Any, **kwargs: Any) -> Any:
-        return fun(*insert_static(fixed, others, len(args)), **kwargs)
-
-    return given, tuple(x for i, x in enumerate(args) if i not in fixed)
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,8 +20,6 @@ from weft.api.functions import (
     FlatFun,
     argument_origins,
     check_callable,
-    insert_static,
-    static_arguments,
 )
 from weft.api.jit import JitFunction
 from weft.api.programs import Program
@@ -124,8 +123,7 @@ class MultiProcessPmap:
             x if d is None else join_processes(x, mesh, split(d)) for x, d in zip(leaves, dims)
         ]
         dynamic, kwargs = unflatten(tree, whole)
-        fixed = static_arguments(mapped.static.nums, args)
-        result = call(*insert_static(fixed, dynamic, len(args)), **kwargs)
+        result = fix_static(call, mapped.static, args, {}).fun(*dynamic, **kwargs)
         (outs, out_tree), wanted = flatten(result), mapping.out_axes_of(result)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
         return unflatten(
@@ -179,35 +177,24 @@ class Anonymous:
         return f"<axis {self.number}>"
 
 
+@dataclasses.dataclass(eq=False)
 class MappedFunction:
     """A function mapped over devices: binding the primitive, and how its arguments lie for it."""
 
-    def __init__(
-        self,
-        fun: Callable,
-        in_axes: Any,
-        out_axes: Any,
-        axis_size: int | None,
-        static: Marked,
-        donate: Marked,
-        params: dict,
-    ):
-        self.fun = fun
-        self.in_axes = in_axes
-        self.out_axes = out_axes
-        self.axis_size = axis_size
-        self.static = static
-        self.donate = donate
-        self.params = params
+    fun: Callable
+    in_axes: Any
+    out_axes: Any
+    axis_size: int | None
+    static: Marked
+    donate: Marked
+    params: dict  # of the primitive, but for what a call says
 
     def over(self, devices: Sequence[Any]) -> MappedFunction:
         """The same over these devices, of all processes."""
         size = len(devices)
         params = {**self.params, "devices": tuple(devices), "global_axis_size": size}
         axis_size = None if self.axis_size is None else size
-        return MappedFunction(
-            self.fun, self.in_axes, self.out_axes, axis_size, self.static, self.donate, params
-        )
+        return dataclasses.replace(self, axis_size=axis_size, params=params)
 
     def make_callable(self) -> Any:
         """The function as users call it: jitted, each argument lying where it is mapped to."""
