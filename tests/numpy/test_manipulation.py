@@ -140,7 +140,7 @@ def test_a_traced_shift():
 
 def test_broadcast_shapes():
     assert jnp.broadcast_shapes((3, 1), 4, ()) == (3, 4)
-    with pytest.raises(ValueError, match="must broadcast together"):
+    with pytest.raises(ValueError, match="must be equal or 1"):
         jnp.broadcast_shapes((3,), (4,))
 
 

@@ -50,6 +50,14 @@ def require_values(op: str, x: Any, hint: str) -> np.ndarray:
     return host_view(x.concrete(ConcretizationTypeError, op, hint) if isinstance(x, Tracer) else x)
 
 
+def check_weights(op: str, weights: Any, of: str, shape: tuple[int, ...]) -> Any:
+    """Weights as an array of the shape of what they are weights of."""
+    weights = as_array(weights, op)
+    if weights.shape != shape:
+        raise ShapeError(f"{op}: weights must have the shape of {of}, {shape}; got {weights.aval}.")
+    return weights
+
+
 # --- integers -------------------------------------------------------------------------------
 
 
@@ -77,11 +85,7 @@ def bincount(
             f"bincount: x must be a vector of integers; got {x.aval}."
         )
     if weights is not None:
-        weights = as_array(weights, "bincount")
-        if weights.shape != x.shape:
-            raise ShapeError(
-                f"bincount: weights must have the shape of x; got {weights.aval}, {x.aval}."
-            )
+        weights = check_weights("bincount", weights, "x", x.shape)
     if length is None:
         values = require_values(
             "bincount", x, "jnp.bincount(..., length=n) counts the numbers below n."
@@ -189,11 +193,7 @@ def histogram(
     """
     a = as_array(a, "histogram")
     if weights is not None:
-        weights = as_array(weights, "histogram")
-        if weights.shape != a.shape:
-            raise ShapeError(
-                f"histogram: weights must have the shape of a; got {weights.aval}, {a.aval}."
-            )
+        weights = check_weights("histogram", weights, "a", a.shape)
     edges = histogram_bin_edges(a, bins, range, weights)
     return count_in_bins(a, edges, weights, bool(density)), edges
 
@@ -245,9 +245,7 @@ def histogramdd(
         if len(given) != d:
             raise ShapeError(f"{op}: {name} must be one for each of {d} axes; got {len(given)}.")
     if weights is not None:
-        weights = as_array(weights, op)
-        if weights.shape != (n,):
-            raise ShapeError(f"{op}: weights must be a vector of {n}; got {weights.aval}.")
+        weights = check_weights(op, weights, "the points", (n,))
     columns = zip(sample.T if n else [sample[:, 0]] * d, each, ranges, strict=True)
     edges = [histogram_bin_edges(x, b, r) for x, b, r in columns]
     return count_in_cells(sample, tuple(edges), weights, bool(density)), edges

@@ -282,18 +282,20 @@ def getitem_with(x: Any, index: Any, how: Access) -> Any:
 
 def read_traced(x: Any, index: Any, how: Access) -> Any:
     """x[index] operation by operation."""
-    aval = x.aval
-    key = static_key(index) if how.wrap_negative_indices else None
-    if key is not None:
-        plan = plan_index(aval, key)
-        if not plan.inside and how.checked:
-            check_places(aval, plan)
-        return read(x, plan, (), how)
-    key, arrays = split_index(aval, index)
-    if not how.wrap_negative_indices:
-        key, arrays = move_numbers(key, arrays)
-    plan, known = check_plan(aval, key, arrays, how)
+    plan, arrays, known = plan_traced(x.aval, index, how)
     return read(x, plan, arrays, how, known)
+
+
+def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[IndexPlan, Sequence, Sequence]:
+    """The plan for an index, the arrays in it, and which are known not to be negative."""
+    key = static_key(index) if how.wrap_negative_indices else None
+    arrays: Sequence[Any] = ()
+    if key is None:
+        key, arrays = split_index(x, index)
+        if not how.wrap_negative_indices:
+            key, arrays = move_numbers(key, arrays)
+    plan, known = check_plan(x, key, arrays, how)
+    return plan, arrays, known
 
 
 def check_plan(

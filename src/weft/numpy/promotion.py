@@ -19,6 +19,7 @@ from weft.core.aval import HOST_TYPES, ShapedArray, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerError
 from weft.options import config, trace_context
+from weft.primitives import layout
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import broadcast_in_dim
 from weft.xla.array import ArrayImpl, KeyArray, put
@@ -155,18 +156,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> broadcast_shapes((3, 1), (4,), ())
     (3, 4)
     """
-    known = [shape_of("broadcast_shapes", s) for s in shapes]
-    rank = max(map(len, known), default=0)
-    out = []
-    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in known], strict=True):
-        wide = {n for n in sizes if n != 1}
-        if len(wide) > 1:
-            raise ShapeError(
-                "broadcast_shapes: shapes must broadcast together; "
-                f"got {', '.join(map(str, known))}."
-            )
-        out.append(wide.pop() if wide else 1)
-    return tuple(out)
+    return layout.broadcast_shapes(*[shape_of("broadcast_shapes", s) for s in shapes])
 
 
 def check_rank_promotion(op: str, avals: Sequence[ShapedArray]) -> None:

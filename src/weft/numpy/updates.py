@@ -43,6 +43,7 @@ from weft.numpy.indexing import (
     make_index_vectors,
     move_numbers,
     plan_along,
+    plan_traced,
     read_keywords,
     wrap_around,
     wrap_positions,
@@ -323,13 +324,7 @@ def update_places(
             raise
     if masked:
         return write_masked(x, op, index, values, func)
-    key = static_key(index) if how.wrap_negative_indices else None
-    arrays: list[Any] = []
-    if key is None:
-        key, arrays = split_index(x.aval, index)
-        if not how.wrap_negative_indices:
-            key, arrays = move_numbers(key, arrays)
-    plan, known = check_plan(x.aval, key, arrays, how)
+    plan, arrays, known = plan_traced(x.aval, index, how)
     return write(x, op, plan, arrays, values, how, known, func)
 
 
