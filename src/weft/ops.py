@@ -154,6 +154,7 @@ segment_sum = define_segment_reduction(
       bucket_size: reduce so many rows at a time, and then what these give. A long sum of float16
         or bfloat16 is more exact so.
       mode: what becomes of numbers out of range, as in `x.at[...]`.
+      out_sharding: of no consequence; the compiler lays the result out.
 
     >>> import weft.numpy as jnp
     >>> print(segment_sum(jnp.array([1.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
@@ -202,7 +203,10 @@ def define_index_function(name: str, method: str, doc: str) -> Callable:
         write = getattr(At(as_array(x, name))[idx], method)
         return write(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
-    doc = f"{doc} The same as x.at[idx].{method}(y); `index[...]` makes an idx of slices."
+    doc = (
+        f"{doc} The same as x.at[idx].{method}(y), with the promises that it takes; `index[...]` "
+        "makes an idx of slices."
+    )
     return boundary(name_function(fun, name, doc))
 
 

@@ -61,6 +61,8 @@ def annotate_function(
 ) -> Callable[..., Any]:
     """A decorator: each call of the function shows in the trace under its name, or `name`.
 
+    Further keywords go with it, as with `TraceAnnotation`.
+
     >>> @annotate_function
     ... def load():
     ...     return 3
@@ -176,7 +178,10 @@ def serve_perfetto_trace(file: pathlib.Path) -> None:
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Let tools (XProf, TensorBoard's capture) take traces of this process through a port."""
+    """Let tools (XProf, TensorBoard's capture) take traces of this process through a port.
+
+    With `requires_backend` the devices are opened first, so that they are seen.
+    """
     if _Running.server is not None:
         raise RuntimeError(
             "start_server: one server can run at a time; got a second start. "

@@ -74,7 +74,8 @@ def callback(
 
     Under `grad` it gets the primal values, once; under `vmap` it is called for each element. The
     call may be repeated or left out where a program is transformed: see `io_callback` for one that
-    matters. Calls with `ordered` are made in the order they are written in.
+    matters. Calls with `ordered` are made in the order they are written in; `partitioned` changes
+    nothing.
 
     `callback(ordered=True)(fun, *args)` is another way to write it.
 
@@ -182,8 +183,9 @@ print = define_writer(
     print_format,
     """Print values, also in a compiled program: `debug.print("x is {} and y {y:.3f}", x, y=y)`.
 
-    The format is that of `str.format`, not an f-string, whose values would be tracers. When, how
-    often and in what order, see `debug.callback`.
+    `fmt` is a format of `str.format`, not an f-string, whose values would be tracers; that it fits
+    the arguments is checked at once, unless `skip_format_check`. When, how often and in what order
+    it prints, and what `ordered` and `partitioned` say, see `debug.callback`.
 
     >>> import weft
     >>> @weft.jit

@@ -107,6 +107,8 @@ GeneralConv = _define_convolution(
     lax.conv_general_shape_tuple,
     """A convolution whose inputs, filter and outputs have the axes that three strings name.
 
+    `W_init` and `b_init` make the filter and the bias, by default Glorot's and normal numbers.
+
     >>> from weft import random
     >>> init, apply = GeneralConv(("NCHW", "OIHW", "NCHW"), 8, (3, 3), padding="SAME")
     >>> shape, (W, b) = init(random.PRNGKey(0), (-1, 1, 28, 28))

@@ -21,7 +21,9 @@ def shard_map(
     check_rep: bool = True,
     auto: Set[Any] = frozenset(),
 ) -> Callable:
-    """As `weft.shard_map`; `auto` names the axes of the mesh that the compiler splits over.
+    """As `weft.shard_map`, whose `check_vma` is `check_rep` here.
+
+    `auto` names the axes of the mesh that the compiler splits over.
 
     >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))

@@ -1,6 +1,7 @@
 """Initial values of weights: functions of (key, shape, dtype), `from weft.nn import initializers`.
 
-The variance of most depends on how many numbers a unit takes in (fan-in) and gives (fan-out).
+The variance of most depends on how many numbers a unit takes in (fan-in) and gives (fan-out). A
+`dtype` is that of the arrays, where the call says none; `out_sharding` is of no consequence.
 """
 
 from __future__ import annotations
@@ -188,7 +189,10 @@ def define_scaled(
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    named.__doc__ = f"{doc}: variance {scale:g} / {mode}, {distribution}."
+    named.__doc__ = (
+        f"{doc}: variance {scale:g} / {mode}, {distribution}; the arguments are those of "
+        "`variance_scaling`."
+    )
     return named
 
 
@@ -230,7 +234,7 @@ def draw_orthonormal(key: Any, shape: tuple, dtype: np.dtype, scale: Any, column
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Kernels of convolutions that are 0 but in the middle, and orthogonal there.
+    """Kernels of convolutions that are 0 but in the middle, and there as of `orthogonal`.
 
     Shapes (..., inputs, outputs) of 1 to 3 axes of space; there must be no fewer outputs than
     inputs. Source: Xiao et al. (2018).

@@ -45,7 +45,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 @fused(static=("axis",))
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """log(softmax(x)), exact where that is small; -inf where `where` is False."""
+    """log(softmax(x)) along `axis`, exact where it is small; -inf where `where` is False."""
     x, powers, mask = exp_shifted("log_softmax", x, axis, where)
     out = x - jnp.log(jnp.sum(powers, axis, keepdims=True))
     return out if mask is None else jnp.where(mask, out, -jnp.inf)
@@ -53,7 +53,10 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 @fused(static=("axis", "keepdims"))
 def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
-    """log(mean(exp(x))) along `axis`, without overflow; NaN of no elements."""
+    """log(mean(exp(x))) along `axis` of the elements where `where` holds; NaN of no elements.
+
+    Without overflow; `keepdims` keeps the axes, with size 1.
+    """
     x = as_inexact("logmeanexp", x)
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     counted = jnp.broadcast_to(True if where is None else where, x.shape)

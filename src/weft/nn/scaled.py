@@ -65,9 +65,10 @@ def apply_scales(x: Any, scales: Any) -> Any:
 def scaled_matmul(
     lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
 ) -> Any:
-    """Products of scaled rows: (B, M, K) and (B, N, K) give (B, M, N).
+    """Products of scaled rows: lhs (B, M, K) and rhs (B, N, K) give (B, M, N).
 
-    The scales are (B, M, K / block) and (B, N, K / block), one for each block of elements.
+    `lhs_scales` (B, M, K / block) and `rhs_scales` (B, N, K / block) have one scale for each block
+    of elements; the result is of the dtype `preferred_element_type`.
 
     >>> import weft.numpy as jnp
     >>> from weft import nn
@@ -134,6 +135,8 @@ def scaled_dot_general(
 
     Without `configs` nothing is rounded. Derivatives are those of the product of the rounded
     operands; a third config, of gradients, is taken and not used: they stay as they are.
+    `dimension_numbers` and `preferred_element_type`, the dtype of the result, are those of
+    `lax.dot_general`; `implementation` changes nothing.
 
     >>> import weft.numpy as jnp
     >>> from weft import nn

@@ -96,7 +96,8 @@ def convolve(
 
     `mode`: "full" gives all places where they overlap, "valid" those where they do so wholly,
     "same" the middle of "full", of the shape of in1. `method` "fft" goes by Fourier transforms,
-    whose error is relative to the largest result; "auto" does so where both are large.
+    whose error is relative to the largest result; "auto" does so where both are large. `precision`
+    is that of the products, as in `lax.conv`.
 
     >>> import weft.numpy as jnp
     >>> from weft.scipy import signal
@@ -113,7 +114,7 @@ def correlate(
 ) -> Any:
     """The correlation of arrays of equal rank: sums over j of in1[i + j] * conj(in2[j]).
 
-    `mode` and `method` are as in `convolve`.
+    `mode`, `method` and `precision` are as in `convolve`.
     """
     in1, in2 = as_array(in1, "correlate"), as_array(in2, "correlate")
     in2 = rev(conjugate(in2), range(in2.ndim))
@@ -157,7 +158,7 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
 convolve2d = define_matrix_convolution(
     "convolve2d",
     False,
-    """The convolution of two matrices, as `convolve`.
+    """The convolution of two matrices; `mode` and `precision` are as in `convolve`.
 
     `boundary` says what stands beyond the edges of in1: "fill" `fillvalue`, "wrap" the matrix
     again, "symm" its mirror image.

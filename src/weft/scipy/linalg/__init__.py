@@ -1,7 +1,7 @@
 """Linear algebra by SciPy's names: `weft.scipy.linalg`.
 
 The modules here are imported when one of their names is asked for. Arguments `overwrite_a`,
-`check_finite` and the like, which exist for SciPy's sake, are of no consequence.
+`check_finite`, `debug`, `turbo` and the like, which exist for SciPy's sake, are of no consequence.
 """
 
 from weft.util import import_lazily

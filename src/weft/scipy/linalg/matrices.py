@@ -195,7 +195,7 @@ def as_floats(x: Any) -> Any:
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """The matrix of the Fourier transform of n points; `scale` "n" divides by n, "sqrtn" by a root.
 
-    dft(n) @ x is jnp.fft.fft(x).
+    dft(n) @ x is jnp.fft.fft(x). `dtype` is by default the complex one of the default float.
     """
     n = check_size("dft", n)
     check_option("dft", "scale", scale, None, "sqrtn", "n")

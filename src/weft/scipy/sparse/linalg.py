@@ -392,7 +392,7 @@ def gmres(
 ) -> tuple[Any, Any]:
     """(x, info): A x = b by the generalized minimal residual method, for any regular A.
 
-    Arguments, results and derivatives are those of `bicgstab`, but that a step is a cycle.
+    Arguments (`tol` among them), results and derivatives are those of `cg`, but a step is a cycle.
 
     Args:
       restart: how many directions are kept: the memory, and how far a cycle can get.
