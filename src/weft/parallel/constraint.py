@@ -51,7 +51,7 @@ class ShardingConstraint(LinearPrimitive):
 sharding_constraint_p = ShardingConstraint()
 
 
-def constrain_values(xs: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
+def constrain_values(xs: list, shardings: Sequence[Any]) -> list:
     """Values with these shardings; None leaves a value as it is, and () all of them."""
     if not shardings:
         return xs
