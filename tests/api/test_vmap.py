@@ -1,11 +1,10 @@
-"""vmap's arguments and results, make_jaxpr and eval_shape."""
+"""vmap's arguments and results."""
 
 import numpy as np
 import pytest
 
 import weft
-import weft.numpy as jnp
-from weft import eval_shape, jit, lax, make_jaxpr, vmap
+from weft import jit, lax, vmap
 from weft.options import named_axes
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
@@ -19,9 +18,6 @@ def same(got, want):
     assert got_tree == want_tree
     for g, w in zip(got_leaves, want_leaves, strict=True):
         np.testing.assert_array_equal(g, w)
-
-
-# --- vmap -----------------------------------------------------------------------------------
 
 
 def test_in_axes():
@@ -113,92 +109,3 @@ def test_what_vmap_refuses(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert text in str(caught.value)
-
-
-# --- make_jaxpr and eval_shape --------------------------------------------------------------
-
-
-def test_static_arguments_that_a_call_leaves_out():
-    times = lambda x, n=2: x * n
-    for fun in (lambda x: make_jaxpr(times, static_argnums=1)(x), make_jaxpr(times)):
-        assert [str(e.primitive) for e in fun(2.0).eqns] == ["mul"]
-    for call in (make_jaxpr, jit):
-        with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'n'"):
-            call(lambda x, n: x * n, static_argnums=1)(2.0)
-        with pytest.raises(TypeError, match=r"missing 2 required positional arguments"):
-            call(lambda x, n: x * n, static_argnums=1)()
-
-
-def test_make_jaxpr_takes_arrays_structs_statics_and_keywords():
-    struct = weft.ShapeDtypeStruct((2, 3), np.float32)
-    assert str(make_jaxpr(lambda x: x * 2)(struct).out_avals) == "[ShapedArray(float32[2,3])]"
-    assert len(make_jaxpr(lambda x, n: x * n, static_argnums=1)(2.0, 3).in_avals) == 1
-    assert len(make_jaxpr(lambda x, *, y: x * y)(A, y=B).in_avals) == 2
-    closed, shapes = make_jaxpr(lambda x: {"a": x, "b": x > 0}, return_shape=True)(A)
-    assert shapes["b"] == weft.ShapeDtypeStruct((3,), bool)
-    assert len(closed.out_avals) == 2
-    big = jnp.add(A, 1)
-    assert make_jaxpr(lambda x: x + big)(B).consts[0] is big
-
-
-def test_axis_env_puts_names_in_scope():
-    seen = []
-    make_jaxpr(lambda x: seen.append(named_axes.value), axis_env=[("i", 4)])(1.0)
-    assert [(a.name, a.size) for a in seen[0]] == [("i", 4)]
-
-
-def test_a_call_of_a_jitted_function_is_one_equation_named_as_the_function():
-    @jit
-    def scale(x):
-        return x * 2
-
-    (eqn, _) = make_jaxpr(lambda x: scale(x) + 1)(1.0).eqns
-    assert eqn.params["name"] == "scale"
-    assert make_jaxpr(lambda x: jit(lambda y: y * 2, inline=True)(x))(1.0).eqns[0].primitive is (
-        lax.mul_p
-    )
-
-
-def test_eval_shape_computes_nothing():
-    ran = []
-
-    def f(x, k):
-        ran.append(type(x))
-        return {"a": lax.dot(x, x), "n": None, "k": k}
-
-    out = eval_shape(f, weft.ShapeDtypeStruct((3, 3), np.float16), k=2)
-    assert out == {
-        "a": weft.ShapeDtypeStruct((3, 3), np.float16),
-        "n": None,
-        "k": weft.ShapeDtypeStruct((), np.int32, weak_type=True),
-    }
-    assert issubclass(ran[0], weft.core.Tracer)
-
-
-def test_anything_with_a_shape_and_a_dtype_stands_for_an_array():
-    class Duck:
-        shape = (3,)
-        dtype = np.dtype("float32")
-
-    assert eval_shape(lambda x: x * 2, Duck()) == weft.ShapeDtypeStruct((3,), np.float32)
-    assert jit(lambda x: x * 2).lower(Duck()).out_info.shape == (3,)
-    with pytest.raises(TypeError, match="of type Duck at x"):
-        jit(lambda x: x)(Duck())
-
-
-def test_an_error_in_eval_shape_names_the_operation():
-    with pytest.raises(weft.errors.ShapeError, match="add: .*f32"):
-        eval_shape(lax.add, weft.ShapeDtypeStruct((3, 4), np.float32), A)
-
-
-def test_shape_dtype_struct():
-    struct = weft.ShapeDtypeStruct((2, 3), "int8")
-    assert (struct.size, struct.ndim, len(struct), struct.dtype) == (6, 2, 2, np.int8)
-    assert struct == weft.ShapeDtypeStruct([2, 3], np.int8)
-    assert hash(struct) == hash(weft.ShapeDtypeStruct((2, 3), np.int8))
-    assert struct.update(shape=(4,)) == weft.ShapeDtypeStruct((4,), np.int8)
-    assert repr(struct) == "ShapeDtypeStruct(shape=(2, 3), dtype=int8)"
-    with pytest.raises(ValueError, match="dtype must be given"):
-        weft.ShapeDtypeStruct((3,), None)
-    with pytest.raises(TypeError, match="scalar"):
-        len(weft.ShapeDtypeStruct((), np.int8))
