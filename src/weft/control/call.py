@@ -78,7 +78,7 @@ class Call(Holder, SeriesRule):
         jaxpr = params[self.program]
         return [True] * len(jaxpr.invars), [True] * len(jaxpr.outvars)
 
-    def transformed(
+    def rebuild(
         self, params: dict, jaxpr: Jaxpr, ins: Sequence, outs: Sequence
     ) -> tuple[Primitive, dict]:
         """What calls another program, made of the one held; and with which parameters."""
@@ -90,7 +90,7 @@ class Call(Holder, SeriesRule):
         """The halves of the program, and entries for the residuals that leave the first."""
         return early, late, [True] * sources.count(None)
 
-    def transposed(
+    def finish_transpose(
         self, back: Jaxpr, n_values: int, given: Sequence, made: Sequence, params: dict
     ) -> Jaxpr:
         """The transposed program, given the entries of cotangents that come in and go out."""
@@ -103,7 +103,7 @@ class Call(Holder, SeriesRule):
         with self.scope(params):
             both, out_moved = jvp_jaxpr(params[self.program], moved)
         ins, outs = self.entries(params)
-        prim, params = self.transformed(
+        prim, params = self.rebuild(
             params,
             both,
             [*ins, *select_masked(ins, moved)],
@@ -121,7 +121,7 @@ class Call(Holder, SeriesRule):
             n = len(known_outs)
             early, late, new = self.pass_residuals(early, late, n, sources, params)
         (known_ins, held_ins), (known, held) = partition(unknown, ins), partition(unknown, args)
-        prim, early_params = self.transformed(params, early, known_ins, [*known_outs, *new])
+        prim, early_params = self.rebuild(params, early, known_ins, [*known_outs, *new])
         try:
             current.trace = trace.parent
             found = prim.bind(*known, **early_params)
@@ -129,7 +129,7 @@ class Call(Holder, SeriesRule):
             current.trace = trace
         residuals = select_residuals(sources, known, found[n:])
         late_ins = [*select_residuals(sources, known_ins, new), *held_ins]
-        prim, late_params = self.transformed(params, late, late_ins, late_outs)
+        prim, late_params = self.rebuild(params, late, late_ins, late_outs)
         later = trace.later.process(prim, [*residuals, *held], late_params)
         return merge(out_unknown, found[:n], later)
 
@@ -140,8 +140,8 @@ class Call(Holder, SeriesRule):
         with self.scope(params):
             back, out_moved = backward_jaxpr(params[self.program], linear, moved)
             given, made = select_masked(outs, moved), select_masked(solved, out_moved)
-            back = self.transposed(back, len(held), given, made, params)
-        prim, params = self.transformed(params, back, [*held, *given], made)
+            back = self.finish_transpose(back, len(held), given, made, params)
+        prim, params = self.rebuild(params, back, [*held, *given], made)
         values = [x for x in args if type(x) is not Linear]
         grads = prim.bind(*values, *[ct for ct in cts if type(ct) is not Zero], **params)
         return cotangents_of(args, grads, out_moved)
@@ -149,7 +149,7 @@ class Call(Holder, SeriesRule):
     def batch(self, axis, args, dims, **params):
         with self.scope(params):
             mapped, out_dims = batch_jaxpr(params[self.program], axis, tuple(dims))
-        prim, params = self.transformed(params, mapped, *self.entries(params))
+        prim, params = self.rebuild(params, mapped, *self.entries(params))
         return prim.bind(*args, **params), out_dims
 
     def dce(self, eqn, live):
@@ -160,15 +160,13 @@ class Call(Holder, SeriesRule):
         if not jaxpr.eqns and not jaxpr.outvars:
             return None
         ins, outs = self.entries(params)
-        _, params = self.transformed(
-            params, jaxpr, select_masked(ins, used), select_masked(outs, live)
-        )
+        _, params = self.rebuild(params, jaxpr, select_masked(ins, used), select_masked(outs, live))
         invars, outvars = select_masked(eqn.invars, used), select_masked(eqn.outvars, live)
         return eqn.replace(invars=invars, outvars=outvars, params=params)
 
     def checked(self, trace, args, params):
         program = checkify_jaxpr(params[self.program], trace.errors)
-        prim, params = self.transformed(params, program.jaxpr, *self.entries(params))
+        prim, params = self.rebuild(params, program.jaxpr, *self.entries(params))
         return trace.absorb(program, prim.bind(*args, **params))
 
     def run_series(self, trace, args, params):

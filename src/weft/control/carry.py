@@ -62,14 +62,14 @@ class Loop(Holder, SeriesRule):
         sizes = tuple(map(len, groups))
         marks = tuple([trace.owns(x) for group in groups for x in group])
         body, moves, out_moved = jet_loop(params[self.program], trace.order, sizes, marks)
-        operands = [*map(trace.opened, groups, cut_pieces(moves, sizes[:2]))]
+        operands = [*map(trace.open_series, groups, cut_pieces(moves, sizes[:2]))]
         with use(trace.parent):
-            values = [trace.taken(x)[0] for x in args]
+            values = [trace.split_terms(x)[0] for x in args]
             outs = self.bind_body(values, body, operands, params)
         n, last = sizes[1], len(operands[1])
         return [
-            *trace.closed(outs[:last], out_moved[:n]),
-            *trace.closed(outs[last:], out_moved[n:]),
+            *trace.close_series(outs[:last], out_moved[:n]),
+            *trace.close_series(outs[last:], out_moved[n:]),
         ]
 
 

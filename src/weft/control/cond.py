@@ -96,9 +96,9 @@ class Cond(Holder, SeriesRule, SavingRule):
         moved = tuple(map(trace.owns, args))
         verb = lambda branch, *marks: jet_jaxpr(branch, trace.order, moved, *marks)
         (branches, _), out_moved = transform_alike(verb, params["branches"])
-        operands = trace.opened(args, moved)
+        operands = trace.open_series(args, moved)
         with use(trace.parent):
-            return trace.closed(self.bind(index, *operands, branches=branches), out_moved)
+            return trace.close_series(self.bind(index, *operands, branches=branches), out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
         if unknown[0]:

@@ -248,10 +248,10 @@ class CustomVJP(CustomCall):
         return outs, [Zero(a) if a.dtype == dtypes.float0 else next(dots) for a in out_avals]
 
     def batch(self, axis, args, dims, **params):
-        outs = self.bind(*args, **self.batched(axis, dims, params))
+        outs = self.bind(*args, **self.batch_params(axis, dims, params))
         return outs, [0] * len(outs)
 
-    def batched(self, axis: Axis, dims: Sequence[int | None], params: dict) -> dict:
+    def batch_params(self, axis: Axis, dims: Sequence[int | None], params: dict) -> dict:
         """The parameters of this call mapped over `axis`."""
         own = dims[params["num_consts"] :]
         rule = params["jvp"]
@@ -439,8 +439,8 @@ class RematOpt(CustomVJP):
     def jvp(self, primals, tangents, *, fwd_jaxpr, **params):
         return jvp(fwd_jaxpr, primals, tangents)
 
-    def batched(self, axis, dims, params):
-        call = super().batched(axis, dims[params["num_fwd_consts"] :], params)
+    def batch_params(self, axis, dims, params):
+        call = super().batch_params(axis, dims[params["num_fwd_consts"] :], params)
         return {**call, "fwd_jaxpr": batch_call(params["fwd_jaxpr"], axis, dims)}
 
     def dce(self, eqn, live):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,19 @@ class use:
 
     def __exit__(self, *_: Any) -> None:
         current.trace = self.before
+
+
+def run_once(trace: Trace, fun: Callable, args: Sequence[Any], name: str) -> Any:
+    """`fun(*args)` under a new trace, in a scope of this name; the trace is over afterwards."""
+    scope = current.scope
+    try:
+        current.trace = trace
+        current.scope = (*scope, name)
+        return fun(*args)
+    finally:
+        current.trace = trace.parent
+        current.scope = scope
+        trace.live = False
 
 
 @contextlib.contextmanager

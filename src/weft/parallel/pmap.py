@@ -78,7 +78,7 @@ class Pmap(Call):
     def entries(self, params):
         return params["mapped_invars"], [True] * len(params["call_jaxpr"].outvars)
 
-    def transformed(self, params, jaxpr, ins, outs):
+    def rebuild(self, params, jaxpr, ins, outs):
         return self, {**params, "call_jaxpr": jaxpr, "mapped_invars": tuple(ins)}
 
     def transpose(self, cts, *args, **params):

@@ -66,14 +66,14 @@ class ShardMap(Call):
     def entries(self, params):
         return params["in_specs"], params["out_specs"]
 
-    def transformed(self, params, jaxpr, ins, outs):
+    def rebuild(self, params, jaxpr, ins, outs):
         return self, {**params, "jaxpr": jaxpr, "in_specs": tuple(ins), "out_specs": tuple(outs)}
 
     def pass_residuals(self, early, late, n_known, sources, params):
         axes, tracked = params["manual_axes"], params["check_vma"]
         return pass_out_residuals(early, late, n_known, tuple(sources), axes, tracked)
 
-    def transposed(self, back, n_values, given, made, params):
+    def finish_transpose(self, back, n_values, given, made, params):
         if params["check_vma"]:
             return back
         missing = find_absent_axes(given, params), find_absent_axes(made, params)
@@ -93,7 +93,7 @@ class ShardMap(Call):
             map(put_in, specs, of)
             for specs, of in zip(self.entries(params), (dims, out_dims), strict=True)
         )
-        return self.bind(*args, **self.transformed(params, mapped, ins, outs)[1]), out_dims
+        return self.bind(*args, **self.rebuild(params, mapped, ins, outs)[1]), out_dims
 
     def run_series(self, trace, args, params):
         return None

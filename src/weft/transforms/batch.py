@@ -15,7 +15,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive
 from weft.core.source import VMAP, describe_maker
-from weft.core.trace import Trace, Tracer, current
+from weft.core.trace import Trace, Tracer, current, run_once
 from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
@@ -117,17 +117,11 @@ def batch(
     trace = BatchTrace(current.trace, axis)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     around = named_axes.value
-    if axis.name is not None:
-        named_axes.set_local((*around, axis))
-    scope = current.scope
     try:
-        current.trace = trace
-        current.scope = (*scope, VMAP)
-        results = fun(*boxed)
+        if axis.name is not None:
+            named_axes.set_local((*around, axis))
+        results = run_once(trace, fun, boxed, VMAP)
     finally:
-        current.trace = trace.parent
-        current.scope = scope
-        trace.live = False
         if axis.name is not None:
             named_axes.set_local(around)
     outs, out_dims = [], []

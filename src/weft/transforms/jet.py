@@ -101,7 +101,7 @@ class Application:
                 found = rule(k, xs, self.outs, **self.params)
         else:
             if self.tangents is None:
-                self.tangents = self.differentiated()
+                self.tangents = self.differentiate()
             below = [self.trace.series_of(t)[k - 1] for t in self.tangents]
             with use(parent):  # type: ignore[arg-type]
                 found = [None if t is None else t if k == 1 else divide_term(t, k) for t in below]
@@ -109,7 +109,7 @@ class Application:
             out.known[k] = x
         return found[i]
 
-    def differentiated(self) -> list:
+    def differentiate(self) -> list:
         """The tangents of the results as the arguments move along their paths."""
         trace = self.trace
         with trace.deferring():
@@ -192,7 +192,7 @@ class JetTrace(Trace):
             found = self.memo[key] = (self.apply(prim, args, params), args)  # keeps the ids
         if self.deferred:
             return found[0]
-        outs = [self.settled(x) for x in found[0]]
+        outs = [self.compute_terms(x) for x in found[0]]
         self.memo = {}
         return outs
 
@@ -209,39 +209,39 @@ class JetTrace(Trace):
             for s, x in zip(made.outs, values, strict=True)
         ]
 
-    def settled(self, x: Any) -> Any:
+    def compute_terms(self, x: Any) -> Any:
         """A value with all its terms computed, and nothing kept of how."""
         if not self.owns(x):
             return x
         for k in range(1, self.order + 1):
             x.series[k]
-        return self.given(x.series[0], [x.series[k] for k in range(1, self.order + 1)])
+        return self.join_terms(x.series[0], [x.series[k] for k in range(1, self.order + 1)])
 
-    def given(self, x: Any, terms: Sequence[Any]) -> Any:
+    def join_terms(self, x: Any, terms: Sequence[Any]) -> Any:
         """A value and its terms of order 1 and above as one that moves, if any is not None."""
         if all(t is None for t in terms):
             return x
         return JetTracer(self, Series(dict(enumerate((x, *terms))), no_term))
 
-    def opened(self, xs: Sequence, moved: Sequence[bool]) -> list:
+    def open_series(self, xs: Sequence, moved: Sequence[bool]) -> list:
         """Values, and then all terms of those that move, zeros where there is none."""
         terms = []
         with use(self.parent):  # type: ignore[arg-type]
             for x, m in zip(xs, moved, strict=True):
-                value, found = self.taken(x)
+                value, found = self.split_terms(x)
                 zero = Zero(typeof(value).to_tangent())
                 terms += [instantiate(zero) if t is None else t for t in found if m]
-        return [*[self.taken(x)[0] for x in xs], *terms]
+        return [*[self.split_terms(x)[0] for x in xs], *terms]
 
-    def closed(self, values: Sequence, moved: Sequence[bool]) -> list:
-        """What `opened` made two of."""
+    def close_series(self, values: Sequence, moved: Sequence[bool]) -> list:
+        """What `open_series` made two of."""
         terms = iter(values[len(moved) :])
         return [
-            self.given(x, [next(terms) for _ in range(self.order)]) if m else x
+            self.join_terms(x, [next(terms) for _ in range(self.order)]) if m else x
             for x, m in zip(values, moved, strict=False)
         ]
 
-    def taken(self, x: Any) -> tuple[Any, list]:
+    def split_terms(self, x: Any) -> tuple[Any, list]:
         """A value and its terms of order 1 and above, None where they are zero."""
         if not self.owns(x):
             return x, [None] * self.order
@@ -279,11 +279,11 @@ def jet(
     `series` holds those of the primals likewise.
     """
     trace = JetTrace(current.trace, order)
-    args = [trace.given(x, terms) for x, terms in zip(primals, series, strict=True)]
+    args = [trace.join_terms(x, terms) for x, terms in zip(primals, series, strict=True)]
     try:
         with use(trace):
             results = fun(*args)
-        taken = [trace.taken(x) for x in results]
+        taken = [trace.split_terms(x) for x in results]
     finally:
         trace.live = False
     return [x for x, _ in taken], [terms for _, terms in taken]

@@ -1,7 +1,7 @@
 """Forward mode: each value carries its directional derivative.
 
 A trace and the functions that run flat functions and jaxprs under it. Reverse mode is linearize.py
-and transpose.py; pytrees are api/vmap.py's.
+and transpose.py; pytrees are api/grad.py's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import JVP, describe_maker
 from weft.core.stage import StagedTracer, has_tracked_axes
-from weft.core.trace import Trace, Tracer, current
+from weft.core.trace import Trace, Tracer, current, run_once
 from weft.options import config
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
@@ -120,15 +120,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
         x if type(t) is Zero else JVPTracer(trace, x, t)
         for x, t in zip(primals, tangents, strict=True)
     ]
-    scope = current.scope
-    try:
-        current.trace = trace
-        current.scope = (*scope, JVP)
-        results = fun(*args)
-    finally:
-        current.trace = trace.parent
-        current.scope = scope
-        trace.live = False
+    results = run_once(trace, fun, args, JVP)
     outs, dots = [], []
     for x in results:
         if type(x) is JVPTracer and x.owner is trace:
