@@ -92,13 +92,13 @@ def make_array_from_single_device_arrays(
     Array([0, 1, 2], dtype=int32)
     """
     op = "make_array_from_single_device_arrays"
+    if not isinstance(arrays, list | tuple):
+        raise TypeError(f"{op}: arrays must be a list; got a {type(arrays).__name__}. Hint: [x].")
     if arrays and all(type(x) is KeyArray and x.dtype is arrays[0].dtype for x in arrays):
         kind = arrays[0].dtype
         words = [x.words for x in arrays]
         made = make_array_from_single_device_arrays((*shape, kind.words), sharding, words)
         return KeyArray(ShapedArray(shape, kind), made)
-    if not isinstance(arrays, list | tuple):
-        raise TypeError(f"{op}: arrays must be a list; got a {type(arrays).__name__}. Hint: [x].")
     shape, sharding = tuple(shape), check_sharding(op, sharding, tuple(shape), "the array")
     local = sharding.addressable_devices_indices_map(shape)
     by_device: dict[Any, Any] = {}

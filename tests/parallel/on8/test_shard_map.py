@@ -307,7 +307,7 @@ def test_custom_tangents_must_not_differ_where_outputs_do_not():
     text = (
         "custom_jvp: a tangent from the rule of f must not differ between devices where its output "
         "does not; got f32[1,2]{V:x} for an output f32[1,2]. Hint: lax.psum(t, 'x'), if the "
-        "output is such a sum."
+        "output is a psum."
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         jvp(on_line(f, P("x"), P()), (X,), (X,))
