@@ -1,6 +1,7 @@
 """The operations of the language, under the names of `jax.lax`: `from weft import lax`.
 
-Each is defined, with its rules, in the module named here, and fetched when it is first asked for.
+Each is defined, with its rules, in the module named here, which is imported when the name is
+first used.
 """
 
 from weft.util import import_lazily

@@ -1,7 +1,7 @@
 """Linear algebra on matrices stacked along leading axes, under the names of `jax.lax.linalg`.
 
-Each operation is defined, with its rules, in the module named here, and fetched when it is first
-asked for. What users of NumPy know is weft.numpy.linalg.
+Each operation is defined, with its rules, in the module named here, which is imported when the name
+is first used. NumPy's functions are in weft.numpy.linalg.
 """
 
 from weft.util import import_lazily

@@ -1,6 +1,6 @@
-"""What NumPy has and this package has not, and what to use instead.
+"""Names that NumPy has and this package has not, and what to use instead.
 
-Read when someone asks for a name that is not there.
+Imported when such a name is looked up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INSTEAD = {
     "copyto putmask": "jnp.where(mask, values, x), or x.at[mask].set(values)",
     "array2string": "str(x), or jnp.array_str(x)",
     "base_repr binary_repr format_float_positional format_float_scientific": "np.{}",
-    "poly1d polynomial": "vectors of coefficients with jnp.polyval and its kin",
+    "poly1d polynomial": "vectors of coefficients with jnp.polyval, jnp.polyadd ...",
     "random": "weft.random, whose functions take a key",
     "loadtxt genfromtxt fromregex memmap": "jnp.asarray(np.{}(...))",
     "savetxt savez_compressed": "np.{}(file, np.asarray(x))",

@@ -1,4 +1,4 @@
-"""What the Python array API standard asks a namespace to say of itself.
+"""What the Python array API standard requires a namespace to say of itself.
 
 Standard: https://data-apis.org/array-api/latest/API_specification/inspection.html
 """

@@ -1,6 +1,6 @@
 """Differences and sums along an axis as approximations of calculus, and interpolation in a table.
 
-Running sums are cumulative.py's; derivatives of functions are `grad` and its kin.
+Running sums are in reductions.py; `weft.grad` and others differentiate functions.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def gradient(
     f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None
 ) -> Any:
-    """The slope of f along each axis, by central differences; one array for each axis asked for.
+    """The slope of f along each axis, by central differences; one array for each of several axes.
 
     `varargs` is the distance between samples, or one for each axis, or for an axis the places of
     its samples. At the ends differences are one-sided, of order 1 or 2 as `edge_order` says.

@@ -1,4 +1,4 @@
-"""Questions asked of elements, and choosing by the answers: isnan, isclose, where, clip, select.
+"""Tests of elements, and choosing elements by them: isnan, isclose, where, clip, select.
 
 Comparisons of one operation are rows of ufuncs.py.
 """

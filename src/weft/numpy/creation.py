@@ -59,7 +59,7 @@ def put_on_device(x: Any, device: Any) -> Any:
 
 
 def choose_dtype(dtype: Any, default: Any, op: str) -> np.dtype:
-    """The dtype asked for, or the default."""
+    """A dtype argument, checked, or the default."""
     return default() if dtype is None else dtypes.check_user_dtype(dtype, op)
 
 
@@ -579,7 +579,7 @@ def linspace(
 def space_evenly(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
 ) -> Any:
-    """`linspace`, and if asked for its step."""
+    """`linspace`, and with `retstep` its step."""
     start, stop = promote_operands(
         "linspace", as_operand("linspace", start), as_operand("linspace", stop), inexact=True
     )

@@ -1,7 +1,7 @@
 """NumPy's elementwise functions of several operations each: rounding, powers, division, bits.
 
-Functions of one operation are rows of ufuncs.py; what asks and chooses is in choice.py. Called
-eagerly, each runs as one compiled program.
+Functions of one operation are rows of ufuncs.py; `where`, `isnan` and others are in choice.py.
+Called eagerly, each runs as one compiled program.
 """
 
 from __future__ import annotations

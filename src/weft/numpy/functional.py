@@ -1,6 +1,6 @@
 """Functions of numbers, vectors or axes made into functions of whole arrays.
 
-`vectorize` is `vmap` over whatever axes operands broadcast to; ufunc objects are ufunc_objects.py.
+`vectorize` is `vmap` over the axes that operands broadcast to; ufuncs are in ufunc_objects.py.
 """
 
 from __future__ import annotations

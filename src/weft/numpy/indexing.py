@@ -1,7 +1,7 @@
-"""Reading by index: `x[...]`, `take` and their kin.
+"""Reading by index: `x[...]`, `take`, `take_along_axis`, `choose`.
 
-What an index means is index_plans.py's, writing by index updates.py's, making index arrays
-index_tricks.py's.
+What an index means is in index_plans.py, writing by index in updates.py, making arrays of indices
+in grids.py.
 """
 
 from __future__ import annotations

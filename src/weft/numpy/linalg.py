@@ -339,7 +339,8 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 def eig(a: Any) -> EigResult:
     """The eigenvalues and right eigenvectors (columns) of a (..., n, n); both are complex.
 
-    Eigenvectors have norm 1 and no derivative; `lax.linalg.eig` has one that must be asked for.
+    Eigenvectors have norm 1 and no derivative; `lax.linalg.eig` has one with
+    `enable_eigvec_derivs`.
     """
     x = systems.check_matrices("eig", a, square=True)
     return EigResult(*eigen.eig(x, compute_left_eigenvectors=False))

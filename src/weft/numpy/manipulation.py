@@ -1,6 +1,6 @@
 """Shapes: the same elements in another arrangement, joined, taken apart or repeated.
 
-Choosing elements by index is indexing.py's, padding is padding.py's, order by value sorting.py's.
+Choosing elements by index is in indexing.py, padding in padding.py, sorting in sorting.py.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
 
 # --- one array under another shape ------------------------------------------------------------
 
-# (type, shape asked for) -> the shape with -1 resolved: parsing it costs more than the rest.
+# (type, new shape) -> the shape with -1 resolved: parsing it costs more than the rest.
 _SHAPES: dict[tuple[ShapedArray, Any], tuple[int, ...]] = {}
 
 

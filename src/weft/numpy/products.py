@@ -1,6 +1,6 @@
-"""Products that contract: dot, matmul, tensordot and their kin, each one dot_general.
+"""Products that contract axes: dot, matmul, tensordot and others, each one dot_general.
 
-What einsum's subscripts mean, and in which order it contracts, is einsum.py's.
+What einsum's subscripts mean, and in which order it contracts, is in contraction.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The names of dtypes, as `jnp.float32`: NumPy's scalar types, which make arrays when called.
 
-Here too are constants, and what of NumPy is no operation on arrays.
+Constants are here too, and names of NumPy that are no operations on arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.numpy.creation import asarray
 
 
 class ScalarType(type):
-    """The type of `jnp.float32` and its kin: equal to NumPy's scalar type of the name.
+    """The type of `jnp.float32` and the other dtypes: equal to NumPy's scalar type of the name.
 
     Called, it makes an array: `jnp.float32(3)`. Everything that takes a dtype takes it.
     """

@@ -1,7 +1,7 @@
 """Finding the elements that satisfy a condition.
 
 How many there are depends on values: eagerly the host counts them, under jit `size` fixes the
-number. Order by value is sorting.py's, choosing by index indexing.py's.
+number. Sorting is in sorting.py, choosing by index in indexing.py.
 """
 
 from __future__ import annotations

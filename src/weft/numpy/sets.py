@@ -70,7 +70,7 @@ def unique(
 
 
 def find_unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> tuple:
-    """Distinct elements, and those of where first, inverse and counts that are asked for.
+    """Distinct elements, and those of where first, inverse and counts that are wanted.
 
     The host finds them: without places, which take a sort of indices, several times faster.
     """
@@ -92,7 +92,7 @@ def find_unique_of_size(
 ) -> tuple:
     """Distinct elements, where first, inverse and counts, as many as `size`.
 
-    Unless `places` are asked for, where first and inverse are None: elements alone sort faster.
+    Unless `places` are wanted, where first and inverse are None: elements alone sort faster.
     """
     if axis is None:
         rows, shape = layout.reshape(x, (x.size,)), x.shape
@@ -170,7 +170,7 @@ SIZE = "`size` and `fill_value` are as in `unique`."
 
 
 def make_unique(name: str, result: Callable, asked: Sequence[str], doc: str) -> Callable:
-    """A function of the array API: `unique` with what is asked for, as a `result`."""
+    """A function of the array API: `unique` with the flags `asked`, as a `result`."""
 
     def fun(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
         flags = dict.fromkeys(asked, True)

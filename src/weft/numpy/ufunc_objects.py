@@ -1,7 +1,7 @@
-"""What NumPy's universal functions can do beside being called: reduce, accumulate, at, outer, ...
+"""The methods of NumPy's universal functions: reduce, accumulate, at, outer, reduceat.
 
-The functions of this package are plain functions, which cost least to call; ufunc_methods.py gives
-them these methods. `frompyfunc` makes the like of any function of numbers.
+The functions of this package are plain functions, which cost least to call; methods.py attaches
+these methods to them. `frompyfunc` makes a universal function of any function of numbers.
 """
 
 from __future__ import annotations

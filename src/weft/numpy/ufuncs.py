@@ -1,7 +1,7 @@
 """NumPy's elementwise functions of one operation each: promotion and broadcasting, as a table.
 
-Functions that need more than one operation are in elementwise.py of this folder; promotion itself
-is promotion.py.
+Functions that need more than one operation are in elementwise.py; promotion itself is in
+promotion.py.
 """
 
 from __future__ import annotations

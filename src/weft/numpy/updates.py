@@ -1,9 +1,9 @@
-"""Writing by index: `x.at[index].set(v)` and its kin, which give a changed copy.
+"""Writing by index: `x.at[index].set(v)`, `.add(v)` and others, which give a changed copy.
 
-What an index means is index_plans.py's. A place that is known when the program is written becomes a
-slice and an update of it; scatter is for what is looked up. That is faster on CPU, differentiates
-in both arguments, and keeps clear of a fault there: XLA aborts where a scatter of a whole slice
-with `multiply` or `min` is fused with a reversal.
+What an index means is in index_plans.py. A place that is known when the program is written becomes
+a slice and an update of it; scatter is for what is looked up. That is faster on CPU, differentiates
+in both arguments, and avoids a fault there: XLA aborts where a scatter of a whole slice with
+`multiply` or `min` is fused with a reversal.
 """
 
 from __future__ import annotations
