@@ -40,12 +40,7 @@ from weft.primitives.copies import (
 )
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from weft.primitives.elementwise import add, add_p, div, eq, mul, select
-from weft.primitives.families import (
-    Discrete,
-    LinearPrimitive,
-    check_axes,
-    check_kind,
-)
+from weft.primitives.families import Discrete, LinearPrimitive, check_axes, check_kind
 from weft.primitives.layout import (
     batched_at_front,
     broadcast_in_dim,

@@ -228,12 +228,7 @@ class Tridiagonal(MatrixPrimitive):
         check_matrix(self.name, x, square=True)
         *batch, n = x.shape[:-1]
         part, below = dtypes.real_dtype(x.dtype), (*batch, max(n - 1, 0))
-        return [
-            x,
-            type_like(x, (*batch, n), part),
-            type_like(x, below, part),
-            type_like(x, below),
-        ]
+        return [x, type_like(x, (*batch, n), part), type_like(x, below, part), type_like(x, below)]
 
     def write(self, hlo, outs, x, *, lower):
         uplo = char_option("L" if lower else "U")

@@ -288,10 +288,7 @@ mul_p = Elementwise(
     "mul",
     "multiply",
     [lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)],
-    [
-        lambda ct, x, y: mul(ct, hold("mul", y)),
-        lambda ct, x, y: mul(hold("mul", x), ct),
-    ],
+    [lambda ct, x, y: mul(ct, hold("mul", y)), lambda ct, x, y: mul(hold("mul", x), ct)],
     doc="x * y.",
 )
 
