@@ -19,7 +19,6 @@ from weft.errors import ShapeError
 from weft.primitives.copies import (
     CHANNEL,
     INT,
-    U32,
     Groups,
     Name,
     all_reduce,
@@ -40,6 +39,7 @@ from weft.primitives.copies import (
 )
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from weft.primitives.elementwise import add, add_p, div, eq, mul, select
+from weft.primitives.expr import Expr
 from weft.primitives.families import Discrete, LinearPrimitive, check_axes, check_kind
 from weft.primitives.layout import (
     batched_at_front,
@@ -545,13 +545,10 @@ class Pbroadcast(Collective, LinearPrimitive):
     def lower(self, hlo, x, *, axis_name, source):
         names = axis_names({"axis_name": axis_name})
         rows = device_rows(hlo, self.name, names)
-        aval = x.aval.strong()
-        here = hlo.compare("EQ", own_index(hlo, rows), hlo.constant(source, ShapedArray((), INT)))
-        here = hlo.spread(here, aval)
-        nothing = hlo.constant(-0.0 if dtypes.is_inexact(aval.dtype) else 0, aval)
-        (part,) = hlo.op("stablehlo.select", [here, x, nothing], [aval])
-        combine = reduce_max_p.combine if dtypes.is_bool(aval.dtype) else add_p
-        return all_reduce(hlo, part, i64_matrix(rows), combine)
+        here = Expr(hlo, own_index(hlo, rows)).compare("EQ", source)
+        part = here.select(Expr(hlo, x), -0.0 if dtypes.is_inexact(x.aval.dtype) else 0)
+        combine = reduce_max_p.combine if dtypes.is_bool(x.aval.dtype) else add_p
+        return all_reduce(hlo, part.value, i64_matrix(rows), combine)
 
     def transpose(self, cts, x, *, axis_name, source):
         ct = cts[0]
@@ -597,14 +594,8 @@ class AxisIndex(Discrete):
     def lower(self, hlo, *, axis_name, tracked):
         rows = device_rows(hlo, self.name, (axis_name,))
         stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
-        number = lambda n: hlo.constant(n, ShapedArray((), U32))
-
-        def index(device: Any) -> Any:
-            (row,) = hlo.like("divide", device, number(stride))
-            (found,) = hlo.like("remainder", row, number(rows.shape[1]))
-            return hlo.convert(found, INT)
-
-        return [write_for_device(hlo, index)]
+        index = lambda row: row.apply("remainder", rows.shape[1]).convert(INT).value
+        return [write_for_device(hlo, lambda device: index(Expr(hlo, device) / stride))]
 
     def batch(self, axis, args, dims, *, axis_name, tracked):
         return [iota(INT, axis.size)], [0]
