@@ -1,6 +1,6 @@
 """Reductions over segments: rows of one array, grouped by the numbers in another.
 
-`segment_sum` and its kin; and `index_update` and its kin, the functions that `x.at[...]` replaced.
+`segment_sum` and others; and `index_update` and others, the functions that `x.at[...]` replaced.
 """
 
 from __future__ import annotations

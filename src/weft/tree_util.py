@@ -1,7 +1,7 @@
 """Pytrees, for users: every function under its `tree_` name.
 
 Here are those that treat a tree as a whole (all, reduce, transpose, broadcast, and maps with key
-paths); flattening, registration and key paths stand in `pytrees`. `weft.tree` has the short names.
+paths); flattening, registration and key paths are in `pytrees`. `weft.tree` has the short names.
 `is_leaf(x)`, where it is taken, says that a node counts as a leaf; with `is_leaf_takes_path` it is
 called with the key path and x.
 """

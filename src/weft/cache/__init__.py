@@ -1,6 +1,6 @@
-"""The door to the compiled programs kept on disk: where they are, how many, and away with them.
+"""The cache of compiled programs on disk: its directory, its statistics, clearing it.
 
-`python -m weft.cache` says the same in a terminal. The cache itself is `weft/xla/diskcache.py`.
+`python -m weft.cache` does the same in a terminal. The cache itself is `weft/xla/diskcache.py`.
 """
 
 from weft.util import list_public

@@ -1,4 +1,4 @@
-"""How arrays lie on devices, shown: `visualize_array_sharding` and its kin.
+"""Which device holds which part of an array: `visualize_array_sharding`, `inspect_array_sharding`.
 
 Asking a value inside a program is parallel/inspection.py's.
 """

@@ -1,6 +1,6 @@
 """Small libraries written with weft's public functions, under the names of `jax.example_libraries`.
 
-Each is imported when it is first asked for.
+Each is imported when it is first used.
 """
 
 from weft.util import import_lazily

@@ -229,7 +229,7 @@ def nesterov(step_size: float | Schedule, mass: float) -> Any:
 
 
 def _inverse_root(x: Any) -> Any:
-    """1 / sqrt(x), and 0 where x is 0: where no gradient was yet, nothing is to be scaled."""
+    """1 / sqrt(x), and 0 where x is 0: where there was no gradient yet, nothing is scaled."""
     positive = x > 0
     return jnp.where(positive, 1 / jnp.sqrt(jnp.where(positive, x, 1)), 0)
 

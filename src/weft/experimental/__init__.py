@@ -1,4 +1,4 @@
-"""What is on trial, under the names of `jax.experimental`."""
+"""Modules whose interface may still change, under the names of `jax.experimental`."""
 
 from weft.util import import_lazily
 

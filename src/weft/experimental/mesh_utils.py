@@ -1,4 +1,4 @@
-"""Devices in the order in which a mesh has them best: `create_device_mesh` and its kin.
+"""Orders of devices for a mesh: `create_device_mesh` and `create_hybrid_device_mesh`.
 
 On CPU and GPU any order is as good as another within a host; what matters is which axes cross the
 hosts. A mesh itself is `weft.sharding.Mesh`.

@@ -245,7 +245,7 @@ class Equation:
         self.flow = flow
         self.tolerances = tolerances
         self.run = jit(self.solve)
-        self.pulls: dict[tuple, Callable] = {}  # the compiled pullbacks, by what is asked for
+        self.pulls: dict[tuple, Callable] = {}  # compiled pullbacks, by what is wanted
 
     def solution(self, y0: Any, times: Any, params: Sequence[Any]) -> Any:
         """y at every time."""
@@ -370,7 +370,7 @@ class Equation:
     def forward(self, primals: Sequence, perturbed: Sequence) -> tuple[list, list, Callable]:
         """The solution, what its pullback needs, and the pullback."""
         y0, times, *params = primals
-        ys = self.solution(y0, times, params)  # whose derivative, should it be asked for, is ours
+        ys = self.solution(y0, times, params)  # its derivative, if wanted, is this rule again
         wanted = tuple(perturbed)
         if wanted not in self.pulls:
             self.pulls[wanted] = jit(functools.partial(self.pullback, wanted))
@@ -389,7 +389,7 @@ class Equation:
         """Cotangents of y0, the times and the params, by the adjoint equation backwards.
 
         With a = d loss / d y(t), a' = -a df/dy and the cotangent of the params grows by a df/dp.
-        y itself is solved backwards along with it, from every time anew. None where not asked for.
+        y itself is solved backwards along with it, from every time anew. None where not wanted.
         """
         wants_state, wants_times, *wanted = perturbed
         fixed, moving = partition(wanted, params)
@@ -428,7 +428,7 @@ class Equation:
 
 
 def cast_like(x: Any, y: Any) -> Any:
-    """`x` in the dtype of `y`; of a complex x that is to be real, the real part."""
+    """`x` in the dtype of `y`; of a complex x for a real y, the real part."""
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(y.dtype):
         x = x.real
     return x.astype(y.dtype)

@@ -1,4 +1,4 @@
-"""`shard_map` as libraries import it from JAX's experimental door; see `weft.shard_map`."""
+"""`shard_map` with the arguments of `jax.experimental.shard_map`; see `weft.shard_map`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Generators of random numbers: those there are, and those that you define.
 
-A generator is the dtype of its keys, and goes where `impl=` is asked for in weft.random.
+A generator is the dtype of its keys, and is given as `impl=` to functions of weft.random.
 """
 
 from __future__ import annotations

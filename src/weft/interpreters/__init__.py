@@ -1,6 +1,6 @@
-"""For libraries that define primitives: the names of `jax.interpreters`, views of our own objects.
+"""For libraries that define primitives: the names of `jax.interpreters`, views of weft's objects.
 
-A rule given here is kept on the primitive, as the method that it stands for.
+A rule given here becomes a method of the primitive.
 """
 
 from weft.util import import_lazily

@@ -113,17 +113,17 @@ class Primitive(primitive.Primitive):
 class Rules:
     """The rules of one kind, by primitive; each is kept on its primitive, as a method of it.
 
-    `ours(prim, rule)` makes the method of a rule, `theirs(prim, method)` a rule of the method of a
-    primitive that was not given one here.
+    `make_method(prim, rule)` makes the method of a rule, `read_rule(prim, method)` a rule of the
+    method of a primitive that was not given one here.
     """
 
-    def __init__(self, method: str, ours: Callable, theirs: Callable):
+    def __init__(self, method: str, make_method: Callable, read_rule: Callable):
         self.method = method
-        self.ours = ours
-        self.theirs = theirs
+        self.make_method = make_method
+        self.read_rule = read_rule
 
     def __setitem__(self, prim: primitive.Primitive, rule: Callable) -> None:
-        made = self.ours(prim, rule)
+        made = self.make_method(prim, rule)
         made.rule = rule
         setattr(prim, self.method, made)
 
@@ -131,7 +131,7 @@ class Rules:
         if prim not in self:
             raise KeyError(prim)
         method = getattr(prim, self.method)
-        return getattr(method, "rule", None) or self.theirs(prim, method)
+        return getattr(method, "rule", None) or self.read_rule(prim, method)
 
     def __delitem__(self, prim: primitive.Primitive) -> None:
         if self.method not in vars(prim):

@@ -1,6 +1,6 @@
 """Functions of neural networks: `from weft import nn`, then `nn.relu(x)`.
 
-The modules here are imported when one of their names is asked for.
+The modules here are imported when one of their names is first used.
 """
 
 from weft.util import import_lazily

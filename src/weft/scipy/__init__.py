@@ -1,6 +1,6 @@
 """SciPy's functions on weft's arrays: `import weft.scipy.signal`, or `weft.scipy.signal` at once.
 
-Each module is imported when it is first asked for.
+Each module is imported when it is first used.
 """
 
 from weft.util import import_lazily

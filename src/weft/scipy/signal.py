@@ -95,7 +95,7 @@ def convolve(
     """The convolution of arrays of equal rank: sums over j of in1[i - j] * in2[j].
 
     `mode`: "full" gives all places where they overlap, "valid" those where they do so wholly,
-    "same" the middle of "full", of the shape of in1. `method` "fft" goes by Fourier transforms,
+    "same" the middle of "full", of the shape of in1. `method` "fft" takes Fourier transforms,
     whose error is relative to the largest result; "auto" does so where both are large. `precision`
     is that of the products, as in `lax.conv`.
 

@@ -1,7 +1,7 @@
 """Jaxprs, primitives and types: the names of `jax.extend.core`, the same objects as weft.core's.
 
-What differs from ours in its arguments alone is a line here. `Primitive` is the class of those that
-are defined rule by rule, as in JAX; the operations of weft are not made by it. Tokens and call
+Functions whose arguments differ from weft.core's call those. `Primitive` is the class of primitives
+that are defined rule by rule, as in JAX; the operations of weft are not made by it. Tokens and call
 primitives are not here.
 """
 

@@ -20,8 +20,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     obs[M, N] are observations and code_book[K, N] centres, in Euclidean distance; of equally near
     ones the first is taken. Vectors [M] and [K] hold observations of one feature. The distances are
-    differentiable, with derivative 0 where one is 0. `check_finite` is there for SciPy's sake: what
-    is not finite gives what the arithmetic gives.
+    differentiable, with derivative 0 where one is 0. `check_finite` is
+    taken as in SciPy and changes nothing.
 
     >>> import weft.numpy as jnp
     >>> codes, distances = vq(jnp.array([[0.0, 3.0], [4.0, 1.0]]), jnp.array([[0, 0], [4, 0]]))

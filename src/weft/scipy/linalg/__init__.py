@@ -1,7 +1,7 @@
 """Linear algebra by SciPy's names: `weft.scipy.linalg`.
 
-The modules here are imported when one of their names is asked for. Arguments `overwrite_a`,
-`check_finite`, `debug`, `turbo` and the like, which exist for SciPy's sake, are of no consequence.
+The modules here are imported when one of their names is first used. Arguments `overwrite_a`,
+`check_finite`, `debug`, `turbo` and the like are taken as in SciPy and change nothing.
 """
 
 from weft.util import import_lazily

@@ -95,15 +95,15 @@ def stabilized_gradients(
 ) -> tuple[Vector, Any, Any]:
     """Van der Vorst, "Bi-CGSTAB", 1992, preconditioned from the right.
 
-    Where it would break down it starts afresh from the residual at hand.
+    Where it would break down it restarts from the current residual.
     """
 
     def body(state: tuple) -> tuple:
         x, r, shadow, p, v, rho, alpha, omega, k = state
         previous, rho = rho, dot(shadow, r)
-        afresh = (rho == 0) | (omega == 0)
-        shadow, rho = select(afresh, r, shadow), jnp.where(afresh, dot(r, r), rho)
-        beta = jnp.where(afresh, 0, divide_safely(rho, previous) * divide_safely(alpha, omega))
+        restart_now = (rho == 0) | (omega == 0)
+        shadow, rho = select(restart_now, r, shadow), jnp.where(restart_now, dot(r, r), rho)
+        beta = jnp.where(restart_now, 0, divide_safely(rho, previous) * divide_safely(alpha, omega))
         p = add_scaled(r, beta, add_scaled(p, -omega, v))
         direction = M(p)
         v = A(direction)

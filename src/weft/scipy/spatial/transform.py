@@ -170,7 +170,7 @@ def constructor(*static: str) -> Callable[[Callable], staticmethod]:
 class Rotation:
     """A rotation, or a stack of them: `quat` has x, y, z, w along its last axis, of length 1.
 
-    Made by `from_quat` and its kin; `r * s` is the rotation s and then r. A pytree.
+    Made by `from_quat`, `from_matrix` and others; `r * s` is the rotation s and then r. A pytree.
 
     >>> import weft.numpy as jnp
     >>> r = Rotation.from_euler("z", 90, degrees=True)

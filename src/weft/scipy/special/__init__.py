@@ -1,6 +1,6 @@
 """SciPy's special functions, each with derivatives: `from weft.scipy import special`.
 
-The modules here are imported when one of their names is asked for. docs/special.md says how exact
+The modules here are imported when one of their names is first used. docs/special.md says how exact
 each function is.
 """
 

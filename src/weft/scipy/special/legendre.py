@@ -98,7 +98,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
 
 
 def largest_degree(n: Any, n_max: Any) -> int:
-    """The largest degree that is asked for."""
+    """The largest degree that is needed."""
     if n_max is not None:
         return operator.index(n_max)
     try:

@@ -65,7 +65,7 @@ log_ndtr_p = define_primitive(
     "log_ndtr",
     error_formulas.log_normal_cdf,
     # the density over the distribution function; erfcx of a large negative number is inf, and
-    # then the quotient 0, as it is to be
+    # then the quotient 0, which is its limit
     [lambda t, y, x: t * (math.sqrt(2 / math.pi) / erfcx_p.bind(x * -math.sqrt(0.5))[0])],
     "log of the distribution function of the normal distribution.",
     wide=False,
@@ -188,7 +188,7 @@ def erfcx(x: Any) -> Any:
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """The logarithm of ndtr(x), exact in both tails.
 
-    `series_order`, an integer from 0 to 30, is taken for JAX's sake; no such series is summed here.
+    `series_order`, an integer from 0 to 30, is taken as JAX does; no such series is summed here.
     """
     if type(series_order) is not int:
         raise TypeError(f"log_ndtr: series_order must be an integer; got {series_order!r}.")

@@ -152,7 +152,7 @@ def prepare_operands(
 
 
 def is_number(x: Any, value: int) -> bool:
-    """Whether x is a Python number of this value, so that nothing is to be done."""
+    """Whether x is a Python number of this value, with which an operation changes nothing."""
     return type(x) in NUMBERS and x == value
 
 

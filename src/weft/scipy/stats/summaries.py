@@ -88,7 +88,7 @@ def rankdata(
     """The ranks of elements along `axis`, or among all: floats, from 1 up.
 
     Equal elements have the 'average', 'min' or 'max' of the ranks that they take up; with 'dense'
-    ranks count the different elements, and 'ordinal' tells them apart in the order they stand in.
+    ranks count the different elements, and 'ordinal' numbers them in the order of their places.
     Where there is a NaN all ranks are NaN.
 
     >>> import weft.numpy as jnp
