@@ -33,8 +33,8 @@ test: $(VENV)/.test
 	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m ruff check .
 	$(VENV)/bin/python -m mypy
-	$(VENV)/bin/python -m pytest -n $(JOBS) $(PYTEST_ARGS) \
-		--doctest-modules --doctest-glob='*.md' tests src/weft README.md docs
+	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules --doctest-glob='*.md' src/weft README.md docs
+	$(VENV)/bin/python -m pytest -n $(JOBS) $(PYTEST_ARGS) tests
 
 test-all: PYTEST_ARGS := --all
 test-all: test
