@@ -1,0 +1,153 @@
+"""Staged programs: shared by threads, kept with their functions, let go with them."""
+
+import functools
+import gc
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+
+import weft
+from weft import grad, jit, lax, make_jaxpr, vmap
+from weft.core.primitive import _TYPES
+from weft.xla.eager import _KERNELS
+from weft.xla.fastpath import _CACHE
+
+A = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def counted(fun, **options):
+    """A jitted function, and the list that grows each time it is traced."""
+    traces = []
+
+    @functools.wraps(fun)
+    def noted(*args, **kwargs):
+        traces.append(1)
+        return fun(*args, **kwargs)
+
+    return jit(noted, **options), traces
+
+
+def test_a_thread_may_clear_what_others_are_adding_to():
+    before, over, wrong = sys.getswitchinterval(), threading.Event(), []
+
+    def add():
+        kept = []
+        while not over.is_set():
+            kept = [jit(lambda x: x) for _ in range(20)] + kept[:2000]
+
+    def clear():
+        try:
+            end = time.perf_counter() + 0.4
+            while time.perf_counter() < end:
+                weft.clear_caches()
+        except RuntimeError as error:
+            wrong.append(error)
+        over.set()
+
+    threads = [threading.Thread(target=f) for f in (add, add, clear)]
+    sys.setswitchinterval(1e-6)
+    try:
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong
+
+
+def test_threads_may_make_the_first_call_at_once():
+    @jit
+    def f(x):
+        time.sleep(0.005)
+        return lax.sin(x) * x
+
+    barrier, wrong = threading.Barrier(6), []
+
+    def work(i):
+        try:
+            barrier.wait()
+            for _ in range(5):
+                np.testing.assert_allclose(f(A + i), np.sin(A + i) * (A + i), rtol=1e-5)
+                grad(lambda x: f(x)[0])(A + i)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def sizes():
+    return len(_TYPES), len(_KERNELS), _CACHE.size()
+
+
+def one_round(i):
+    """Make, transform, call and drop functions of every kind that holds others."""
+
+    @weft.custom_vjp
+    def c(x):
+        return x * float(i)
+
+    c.defvjp(lambda x: (c(x), x), lambda saved, ct: (ct * float(i),))
+
+    @weft.custom_jvp
+    def d(x):
+        return x * float(i)
+
+    d.defjvp(lambda primals, tangents: (d(*primals), tangents[0] * float(i)))
+
+    def f(x):
+        return lax.reduce_sum(c(d(lax.sin(x))), (0,))
+
+    make_jaxpr(grad(jit(f)))(A)
+    make_jaxpr(vmap(jit(grad(jit(f)))))(np.ones((2, 3), np.float32))
+    grad(f)(A), vmap(grad(f))(np.ones((2, 3), np.float32)), weft.jvp(d, (A,), (A,))
+    weft.vjp(f, A)[1](1.0), weft.linearize(d, A)[1](A)
+    if i % 500 == 0:
+        jit(f)(A), jit(grad(f))(A)
+    f.itself = f
+    return weakref.ref(f), weakref.ref(c), weakref.ref(d)
+
+
+def test_functions_that_are_dropped_leave_nothing_behind():
+    for i in range(3):
+        one_round(i)
+    gc.collect()
+    before = sizes()
+    refs = [ref for i in range(2000) for ref in one_round(i)]
+    gc.collect()
+    assert not any(ref() is not None for ref in refs)
+    assert sizes() == before
+
+
+def test_an_object_that_jitted_its_method_can_die():
+    class Layer:
+        def f(self, x):
+            return x
+
+    layer = Layer()
+    ref = weakref.ref(layer)
+    jit(layer.f)(A)
+    del layer
+    gc.collect()
+    assert ref() is None
+
+
+def test_programs_of_one_function_are_bounded(monkeypatch):
+    monkeypatch.setattr("weft.api.programs.MOST_PROGRAMS", 3)
+    f = lambda x, n: x * n
+    for n in range(6):
+        jit(f, static_argnums=1).trace(1.0, n)
+    assert len(f.__weft_programs__) == 3
+
+
+def test_clear_cache_and_clear_caches():
+    f, traces = counted(lambda x: x * 2)
+    f(1.0), f.clear_cache(), f(1.0)
+    assert len(traces) == 2
+    weft.clear_caches()
+    f(1.0)
+    assert len(traces) == 3
