@@ -1,4 +1,4 @@
-"""Arguments that a call sets apart: static ones, which are Python values, and donated ones."""
+"""Static and donated arguments: which they are, and a call as one of the other arguments."""
 
 from __future__ import annotations
 

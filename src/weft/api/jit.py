@@ -1,7 +1,7 @@
 """The public `jit`: from a call with pytrees, static and donated arguments to a program that runs.
 
-A call is told by its arguments (arguments.py), staged (programs.py), built and run (xla/run.py);
-the stages as values are stages.py's.
+A call is split into static and other arguments (arguments.py), staged (programs.py), built and run
+(xla/run.py); the stages as values are stages.py's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.api.arguments import (
 from weft.api.cache_misses import Call, explain_call
 from weft.api.functions import avals_of, check_callable
 from weft.api.programs import Program, forget_programs, is_live, programs_of, stage_program
-from weft.api.shardings import ask_shardings
+from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
 from weft.control.jit import jit_p
 from weft.core.primitive import forget_types
@@ -45,14 +45,14 @@ __all__ = ["clear_caches", "jit"]
 
 @dataclasses.dataclass(eq=False)
 class JitFunction:
-    """What stands behind a jitted function: its options and its programs."""
+    """The options and the programs of a jitted function."""
 
     fun: Callable
     spec: JitSpec
     static: Marked = Marked()
     donate: Marked = Marked()
     op: str = "jit"  # its name in errors
-    asked: Any = None  # how arguments and results are to lie
+    shardings: Any = None  # those requested of arguments and results
     inline: bool = False  # whether a function that is traced has the operations, not a call
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class JitFunction:
             outs = jit_p.bind(*consts, *leaves, name=spec.name, jaxpr=jaxpr)
             return program.result(constrain_values(outs, spec.out_shardings)), None, False
         if spec.in_shardings:
-            self.asked.check_bound(leaves, spec.in_shardings)
+            self.shardings.check_bound(leaves, spec.in_shardings)
         hides = program.hidden or program.hidden_results  # whose type the engine lacks
         tree = None if hides else program.out_tree
         outs, fast = run_program(jaxpr, consts, leaves, spec, tree, names=program.argument_names)
@@ -87,7 +87,7 @@ class JitFunction:
         leaves, in_tree = flatten((dynamic, named))
         avals = avals_of(self.op, leaves, in_tree, fun, structs)
         donated = find_donated(self.donate, self.static, len(args), in_tree)
-        options = self.spec, self.asked
+        options = self.spec, self.shardings
         key = Call(in_tree, tuple(avals), static, donated, options, trace_context())
         try:
             program = self.programs.get(key)
@@ -97,7 +97,9 @@ class JitFunction:
             if config.explain_cache_misses:
                 earlier = [k for k in list(self.programs) if type(k) is Call]
                 explain_call(self.fun, fun, key, earlier, program is not None)
-            program = stage_program(fun, in_tree, avals, donated, self.spec, self.op, self.asked)
+            program = stage_program(
+                fun, in_tree, avals, donated, self.spec, self.op, self.shardings
+            )
             checked = config.check_tracer_leaks
             if not (checked and any(isinstance(c, Tracer) for c in program.consts)):
                 self.programs.add(key, program)
@@ -125,7 +127,7 @@ class JitFunction:
         """The C++ callable of the function, with these attributes."""
         fun, static = self.fun, self.static
         # jits of one function with equal options share their executables, also on the C++ path
-        key = (static, self.donate, self.spec, self.asked, self.inline)
+        key = (static, self.donate, self.spec, self.shardings, self.inline)
         call = compiled_call(self.spec.name, self.miss, fun, *static, key)
         forget = call._clear_cache
         if any(self.donate):
@@ -175,10 +177,10 @@ def jit(
       device: where to run, instead of where the arguments are.
       inline: in a traced function, write the operations there, not a call.
       compiler_options: XLA flags for this function.
-      in_shardings: how the positional arguments lie on devices: a pytree prefix of them, of
+      in_shardings: the shardings of the positional arguments: a pytree prefix of them, of
         shardings, or specs over the mesh that `set_mesh` put into scope. None leaves it to the
         arguments: what they are bound to is where the function runs, over all devices of a mesh.
-      out_shardings: how the results are to lie, likewise; None leaves it to the compiler.
+      out_shardings: those of the results, likewise; None leaves them to the compiler.
 
     Returns:
       A function with `.trace`, `.lower`, `.eval_shape`, `.clear_cache` and `.__wrapped__`.
@@ -200,8 +202,9 @@ def jit(
         raise ValueError(f"jit: an argument must not be both static and donated; got {both}.")
     settings = tuple(sorted((compiler_options or {}).items()))
     spec = JitSpec(fun_name(fun), keep_unused=keep_unused, compiler_options=settings, device=device)
-    asked = ask_shardings("jit", in_shardings, out_shardings)
-    return JitFunction(fun, spec, static, donate, asked=asked, inline=inline).make_callable()
+    shardings = request_shardings("jit", in_shardings, out_shardings)
+    made = JitFunction(fun, spec, static, donate, shardings=shardings, inline=inline)
+    return made.make_callable()
 
 
 def clear_caches() -> None:

@@ -179,7 +179,7 @@ class Anonymous:
 
 @dataclasses.dataclass(eq=False)
 class MappedFunction:
-    """A function mapped over devices: binding the primitive, and how its arguments lie for it."""
+    """A function mapped over devices: binding the primitive, and the shardings of its arguments."""
 
     fun: Callable
     in_axes: Any
@@ -197,10 +197,10 @@ class MappedFunction:
         return dataclasses.replace(self, axis_size=axis_size, params=params)
 
     def make_callable(self) -> Any:
-        """The function as users call it: jitted, each argument lying where it is mapped to."""
+        """The function as users call it: jitted, each argument on the devices it is mapped to."""
         call, spec = boundary(self.bind, self.fun), JitSpec(self.params["name"])
         return JitFunction(
-            call, spec, self.static, self.donate, op="pmap", asked=self, inline=True
+            call, spec, self.static, self.donate, op="pmap", shardings=self, inline=True
         ).make_callable()
 
     def mapping(self, fun: Callable, count: int) -> MappedAxes:
@@ -237,7 +237,7 @@ class MappedFunction:
         return flat.result(mapping.place_results(outs, out_dims, flat.out_tree, size))
 
     def check_bound(self, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
-        """Nothing: arguments that are bound elsewhere are brought to where they are to lie."""
+        """Nothing: arguments that are bound elsewhere are moved."""
 
     def find_shardings(self, program: Program) -> tuple[tuple, tuple]:
         """Each mapped argument along its axis, the others whole on each device."""

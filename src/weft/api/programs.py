@@ -148,9 +148,9 @@ def stage_program(
     donated: tuple[int, ...],
     spec: JitSpec,
     op: str = "jit",
-    asked: Any = None,
+    shardings: Any = None,
 ) -> Program:
-    """Run a function on tracers. `asked`, if any, says how arguments and results are to lie."""
+    """Run a function on tracers. `shardings` are those requested, if any."""
     start = time.perf_counter()
     hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
     flat = FlatFun(fun, in_tree, op, float0=hidden)
@@ -171,9 +171,9 @@ def stage_program(
         fun, in_tree, avals, donated, hidden, jaxpr, closed, consts, flat.out_tree, flat.hidden,
         spec,
     )  # fmt: skip
-    if asked is None:
+    if shardings is None:
         return program
-    ins, outs = asked.find_shardings(program)
+    ins, outs = shardings.find_shardings(program)
     spec = spec._replace(
         in_shardings=tuple(drop_positions(ins, hidden)),
         out_shardings=tuple(drop_positions(outs, flat.hidden)),

@@ -38,15 +38,15 @@ def make_prefix(op: str, what: str, tree: Any) -> Prefix:
     return Prefix((tuple(leaves), treedef))
 
 
-class AskedShardings(NamedTuple):
-    """How arguments and results of a function are to lie: pytree prefixes, as keys."""
+class RequestedShardings(NamedTuple):
+    """Shardings requested of arguments and results: pytree prefixes, as keys."""
 
     op: str
     arguments: Prefix
     results: Prefix
 
     def find_shardings(self, program: Program) -> tuple[tuple, tuple]:
-        """Those of all arguments and all results of a program, flat; () where nothing is asked."""
+        """Those of all arguments and all results of a program, flat; () for none."""
         in_tree, out_tree = program.in_tree, program.out_tree
         tree = flatten(unflatten(in_tree, range(in_tree.num_leaves))[0])[1]
         count = tree.num_leaves  # of positional arguments
@@ -83,29 +83,29 @@ class AskedShardings(NamedTuple):
         return tuple(found) if any(s is not None for s in found) else ()
 
     def check_bound(self, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
-        """Raise where an argument is bound to places that are not those asked for."""
+        """Raise where an argument is bound to another sharding than is requested."""
         for x, s in zip(leaves, shardings, strict=True):
             bound = None if s is None else bound_to(x)
             if bound is not None and bound is not s and not bound.is_equivalent_to(s, x.ndim):
                 raise ValueError(
-                    f"{self.op}: in_shardings must be how arguments lie that are bound to devices; "
+                    f"{self.op}: in_shardings must be those that bound arguments have; "
                     f"got {s} for {typeof(x)} with {bound}. Hint: weft.device_put(x, sharding) "
                     "first, or leave in_shardings out."
                 )
 
 
-def ask_shardings(op: str, in_shardings: Any, out_shardings: Any) -> AskedShardings | None:
-    """What a user asks of arguments and results; None for nothing."""
+def request_shardings(op: str, in_shardings: Any, out_shardings: Any) -> RequestedShardings | None:
+    """The shardings that a user requests; None for none."""
     if in_shardings is None and out_shardings is None:
         return None
     if isinstance(in_shardings, list):
         in_shardings = tuple(in_shardings)
     ins = make_prefix(op, "in_shardings", in_shardings)
-    return AskedShardings(op, ins, make_prefix(op, "out_shardings", out_shardings))
+    return RequestedShardings(op, ins, make_prefix(op, "out_shardings", out_shardings))
 
 
 def as_sharding(op: str, what: str, x: Any) -> Any:
-    """A sharding of what stands for one."""
+    """The sharding that a device, or a spec over the mesh in scope, stands for."""
     if isinstance(x, Device):
         return sharding_on(x)
     if not isinstance(x, PartitionSpec):

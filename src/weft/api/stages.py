@@ -1,7 +1,7 @@
 """The stages of a compilation as values: Traced, Lowered, Compiled.
 
-`jit(f).trace(x)`, `.lower()`, `.compile()`; each can be looked at. They are what a call of `jit(f)`
-goes through at once, see api/jit.py.
+`jit(f).trace(x)`, `.lower()`, `.compile()`; the values of the steps that a call of `jit(f)`
+takes at once, see api/jit.py.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """A compiled program: call it, or look at what the engine made of it."""
+    """A compiled program: call it, or read what the compiler made of it."""
 
     def __init__(self, program: Program, run: Executable):
         super().__init__(program, run.placement)

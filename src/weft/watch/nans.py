@@ -1,6 +1,6 @@
 """Looking for NaN and infinity: which operation made the first one, on which line of the user's.
 
-While `debug_nans` or `debug_infs` is on, results are looked at after every eager operation and
+While `debug_nans` or `debug_infs` is on, results are checked after every eager operation and
 compiled program. A program whose results are bad is run again, equation by equation.
 """
 

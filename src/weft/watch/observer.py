@@ -1,4 +1,4 @@
-"""What looks at programs as they run: for NaN and infinity, and for random keys used twice.
+"""Checks of programs as they run: for NaN and infinity, and for random keys used twice.
 
 One hook, which xla/run.py calls; nothing is done while the options for it are off.
 """
@@ -42,7 +42,7 @@ class Observer(NamedTuple):
 
 
 def find_observer() -> Observer | None:
-    """What programs are to be looked at for; None, as nearly always, for nothing."""
+    """What programs are to be checked for; None, as nearly always, for nothing."""
     nans, infs, keys = config.debug_nans, config.debug_infs, config.debug_key_reuse
     if not (nans or infs or keys):
         return None

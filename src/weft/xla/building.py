@@ -23,7 +23,7 @@ SMALL = 4096  # bytes of a const that is written into the text
 
 
 class JitSpec(NamedTuple):
-    """How a program is to be compiled: everything that `jit` is told and the program is not."""
+    """How a program is to be compiled: the options of `jit` that do not change its jaxpr."""
 
     name: str
     donated: tuple[int, ...] = ()  # indices of arguments whose buffers may hold results
@@ -46,8 +46,8 @@ class LoweredProgram(NamedTuple):
     def compile(self, settings: Sequence[tuple[str, Any]] = ()) -> Executable:
         """The executable. `settings` are XLA flags.
 
-        Over a mesh, the compiler chooses how values lie of which nothing says it; what it chose is
-        read off the executable.
+        Over a mesh, the compiler chooses the shardings of parameters and results that have none
+        yet; what it chose is read from the executable.
         """
         module, jaxpr, placement, kept, consts = self
         passed = consts, None if all(kept) else kept, module.host_calls
@@ -59,7 +59,7 @@ class LoweredProgram(NamedTuple):
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
         loaded = compile_text(module.text, placement, settings, calls, free)
-        # on one device the engine says None, and of no values None or that they lie whole
+        # None for one device, and for no values None or one sharding
         whole = [placement.whole._to_xla_hlo_sharding(0)]
         taken = loaded.get_parameter_shardings() or whole * len(given[0])
         made = loaded.get_output_shardings() or whole * len(jaxpr.outvars)

@@ -54,7 +54,7 @@ def compile_text(
 
     `settings` are XLA flags; `host_calls` is how many Python functions it calls, which the
     executable knows by index alone. Over a mesh, `chosen` says for each parameter and each result
-    whether the engine may choose how it lies.
+    whether the compiler may choose its sharding.
     """
     start = time.perf_counter()
     options = compile_options(placement, settings, *chosen)
@@ -91,7 +91,7 @@ def compile_options(
 
 
 def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
-    """The loaded executable, and how it was had."""
+    """The loaded executable, and where it comes from, for the log."""
     listed = device_list(*devices)
     entries = [[make_entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:
@@ -125,7 +125,7 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 
 
-# per platform and device, of which there are few; asked for each program
+# per platform and device, of which there are few; used for each program
 @functools.cache
 def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, str], ...]]:
     """The engine's defaults for a platform, as a CompileOptionsProto, and flags to set beside.

@@ -75,5 +75,5 @@ def forget_executables() -> None:
 
 
 def _shard(x: Any, sharding: Any, layout: Any) -> Any:
-    """An argument that does not lie where the program takes it, brought there."""
+    """An argument with another sharding than the program takes, moved to that one."""
     return put(x, sharding)

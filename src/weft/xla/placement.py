@@ -1,7 +1,6 @@
 """Where a program runs: on the device, or over the devices, that its arguments are bound to.
 
-How a value lies on devices is a sharding's to say (that of one device is in client.py, those of a
-mesh in mesh/sharding.py); here they are only compared.
+Shardings are mesh/sharding.py's; here they are only compared.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def on_device(device: Any, committed: bool) -> Placement:
 
 
 def bound_to(x: Any) -> Any:
-    """The sharding that a value, or what stands for one, is bound to; None of what is free."""
+    """The sharding that a value, or a struct of its type, is bound to; None where it is free."""
     if type(x) is ArrayImpl or type(x) is KeyArray:
         return x._sharding if x._committed else None
     return getattr(x, "sharding", None)
@@ -90,7 +89,7 @@ def device_names(sharding: Any) -> str:
 
 
 def placement_error(value: Any, one: Any, other: Any) -> ValueError:
-    """The error for values that lie on different devices."""
+    """The error for values on different devices."""
     target = "NamedSharding(mesh, P())" if hasattr(other, "mesh") else "y.sharding"
     return ValueError(
         f"array: operands must be on one device, or over one mesh; got {value} on "

@@ -37,8 +37,7 @@ def run_program(
 
     Args:
       out_tree: the structure of the results of a C++ callable that may call the executable itself
-        from now on. None is what it is given while an option such as `debug_nans` has results
-        looked at.
+        from now on. It may not while an option such as `debug_nans` has results checked.
       placement: where to run, by default where the operands are.
       names: gives the names of the arguments, for errors.
       inner: whether the lines of equations are the user's; else they are weft's.
@@ -53,7 +52,7 @@ def run_program(
         run = find_executable(jaxpr, consts, spec, placement)
         outs = run(*args)
         return outs, None if out_tree is None else run.fastpath(out_tree, len(args))
-    # what is given away cannot be looked at again
+    # donated buffers could not be read again
     run = find_executable(jaxpr, consts, spec._replace(donated=()), placement)
     call = lambda: run(*args)
     outs = observer.observe(call, spec.name, jaxpr, (*consts, *args), names, inner)
