@@ -23,6 +23,7 @@ from weft.numpy.promotion import (
     broadcast_operands,
     choose_array_action,
     choose_number_action,
+    is_nonzero,
     kind_of,
     plan_promotion,
     promote_operands,
@@ -40,12 +41,6 @@ from weft.util import name_function
 def literal_like(value: Any, like: Any) -> Any:
     """A Python number as a literal of the dtype of `like`."""
     return literal(value, like.dtype)
-
-
-def is_nonzero(x: Any) -> Any:
-    """x != 0, as a truth value."""
-    dtype = typeof(x).dtype
-    return x if dtypes.is_bool(dtype) else ops.ne(x, literal(0, dtype))
 
 
 def fill_answer(x: Any, value: bool) -> Any:
@@ -371,17 +366,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             f"got {len(funs)} functions, {len(conditions)} conditions."
         )
     otherwise = funs.pop() if extra else 0
-    out = ops.convert(as_array(call_or_value(otherwise, x, args, kw)), x.dtype)
+    apply = lambda fun: fun(x, *args, **kw) if callable(fun) else fun
+    out = ops.convert(as_array(apply(otherwise)), x.dtype)
     out = ops.add(*promote_operands("piecewise", out, full(x.shape, 0, x.dtype)))
     for condition, fun in zip(conditions, funs, strict=True):
-        value = ops.convert(as_array(call_or_value(fun, x, args, kw)), x.dtype)
+        value = ops.convert(as_array(apply(fun)), x.dtype)
         out = choose_compiled(condition, value, out)
     return out
-
-
-def call_or_value(fun: Any, x: Any, args: tuple, kw: dict) -> Any:
-    """A function of x, or a constant."""
-    return fun(x, *args, **kw) if callable(fun) else fun
 
 
 # --- whether arrays agree -------------------------------------------------------------------

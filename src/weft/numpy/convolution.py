@@ -17,10 +17,11 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import check_real
 from weft.numpy.creation import asarray
+from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.primitives.conv import conv_general_dilated
-from weft.primitives.elementwise import conj, div, mul, sign, sub
+from weft.primitives.elementwise import div, mul, sign, sub
 from weft.primitives.layout import broadcast_in_dim, expand_dims, rev, squeeze
 from weft.primitives.special.functions import bessel_i0e
 from weft.primitives.transcendental import exp
@@ -45,11 +46,6 @@ def check_operands(op: str, a: Any, v: Any, ndim: int | None = None) -> list:
     if not x.size or not k.size:
         raise ShapeError(f"{op}: operands must not be empty; got {x.aval}, {k.aval}.")
     return promote_operands(op, x, k, inexact=True, shaped=False)
-
-
-def conjugate(x: Any) -> Any:
-    """The complex conjugate; real values as they are."""
-    return conj(x) if dtypes.is_complex(x.dtype) else x
 
 
 def slide_kernel(
@@ -129,7 +125,7 @@ def correlate(
     """
     check_mode("correlate", mode)
     x, k = check_operands("correlate", a, v, 1)
-    k = conjugate(k)
+    k = conj(k)
     swapped = k.size > x.size
     if swapped:
         x, k = k, x

@@ -25,6 +25,7 @@ from weft.numpy.promotion import (
     promote_operands,
     refuse_out,
 )
+from weft.numpy.ufuncs import greater
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import full, literal
@@ -470,23 +471,14 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger of x1 and x2; where one is NaN the other."""
     x, y = promote_operands("fmax", as_array(x1, "fmax"), as_array(x2, "fmax"))
-    return ops.select(ops.bitwise_or(exceeds(x, y), ops.ne(y, y)), x, y)
+    return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
 
 
 @fused
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of x1 and x2; where one is NaN the other."""
     x, y = promote_operands("fmin", as_array(x1, "fmin"), as_array(x2, "fmin"))
-    return ops.select(ops.bitwise_or(exceeds(y, x), ops.ne(y, y)), x, y)
-
-
-def exceeds(x: Any, y: Any) -> Any:
-    """x > y; of complex numbers, by real part first."""
-    if not dtypes.is_complex(x.dtype):
-        return ops.gt(x, y)
-    a, b = ops.real(x), ops.real(y)
-    tied = ops.bitwise_and(ops.eq(a, b), ops.gt(ops.imag(x), ops.imag(y)))
-    return ops.bitwise_or(ops.gt(a, b), tied)
+    return ops.select(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
 
 
 # --- bits -----------------------------------------------------------------------------------

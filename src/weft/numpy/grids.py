@@ -14,7 +14,7 @@ from weft import dtypes
 from weft.api.vmap import vmap
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
-from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
+from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.numpy.creation import (
     arange,
     array,
@@ -25,7 +25,7 @@ from weft.numpy.creation import (
     put_on_device,
 )
 from weft.numpy.fused import fused
-from weft.numpy.indexing import wrap_around
+from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
 from weft.numpy.promotion import (
     as_array,
@@ -416,14 +416,6 @@ def ix_(*args: Any) -> tuple:
     return tuple(out)
 
 
-def check_integers(op: str, x: Any) -> Any:
-    """An array of integers."""
-    x = as_array(x, op)
-    if not dtypes.is_integer(x.dtype):
-        raise DtypeError(f"{op}: indices must be integers; got {x.aval}.")
-    return x
-
-
 def unravel_index(indices: Any, shape: Any) -> tuple:
     """The places on each axis of elements numbered in row-major order.
 
@@ -433,7 +425,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
     """
-    return unravel_array(check_integers("unravel_index", indices), shape_of("unravel_index", shape))
+    return unravel_array(
+        as_array(check_integer_indices("unravel_index", indices)), shape_of("unravel_index", shape)
+    )
 
 
 @fused(static=("shape",))
@@ -476,7 +470,7 @@ def ravel_multi_index(
     check_option(op, "order", order, "C", "F")
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, op)
-    arrays = [check_integers(op, i) for i in multi_index]
+    arrays = [as_array(check_integer_indices(op, i)) for i in multi_index]
     arrays = [bring_inside(op, i, n, m) for i, n, m in zip(arrays, sizes, modes, strict=True)]
     total = asarray(0, kept)
     steps = range(len(sizes)) if order == "C" else reversed(range(len(sizes)))

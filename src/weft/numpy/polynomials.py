@@ -16,7 +16,7 @@ from weft.numpy.creation import arange, zeros
 from weft.numpy.elementwise import conj, real
 from weft.numpy.fused import fused
 from weft.numpy.grids import vander
-from weft.numpy.linalg import inv, lstsq
+from weft.numpy.linalg import eigvals, inv, lstsq
 from weft.numpy.manipulation import concatenate, require_int
 from weft.numpy.products import matmul
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
@@ -25,7 +25,6 @@ from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import elementwise as ops
 from weft.primitives.cumulative import cumsum
-from weft.primitives.eigen import eig
 from weft.primitives.layout import broadcast_in_dim, literal, reshape
 from weft.primitives.slicing import pad
 from weft.xla.array import host_view
@@ -221,15 +220,10 @@ def find_companion_eigenvalues(p: Any) -> Any:
         return zeros(0, dtypes.complex_dtype(p.dtype))
     below = np.eye(n - 1, n).astype(p.dtype)
     matrix = concatenate([(-p[1:] / p[0])[None], as_array(below)])
-    return find_eigenvalues(matrix)
+    return eigvals(matrix)
 
 
 @fused(name="eigvals")
-def find_eigenvalues(matrix: Any) -> Any:
-    """The eigenvalues of a general matrix."""
-    return eig(matrix, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
-
-
 def find_roots_of_any(p: Any) -> Any:
     """Roots where zeros in front are not known: put behind they are roots 0, shown as NaN."""
     n = max(p.size - 1, 0)
@@ -261,7 +255,7 @@ def poly(seq_of_zeros: Any) -> Any:
     """
     x = as_inexact("poly", seq_of_zeros)
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
-        x = find_eigenvalues(x)
+        x = eigvals(x)
     elif x.ndim > 1:
         raise ShapeError(f"poly: roots must be a vector, or a square matrix; got {x.aval}.")
     elif not x.ndim:

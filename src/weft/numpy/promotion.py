@@ -20,7 +20,7 @@ from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerError
 from weft.options import config, trace_context
 from weft.primitives import layout
-from weft.primitives.elementwise import convert
+from weft.primitives.elementwise import convert, ne
 from weft.primitives.layout import broadcast_in_dim
 from weft.xla.array import ArrayImpl, KeyArray, put
 
@@ -212,6 +212,12 @@ def as_array(x: Any, op: str = "array") -> Any:
 def as_inexact(op: str, x: Any) -> Any:
     """An operand as an array of floats or complex numbers."""
     return promote_operands(op, as_array(x, op), inexact=True)[0]
+
+
+def is_nonzero(x: Any) -> Any:
+    """x != 0, as a truth value."""
+    dtype = typeof(x).dtype
+    return x if dtypes.is_bool(dtype) else ne(x, layout.literal(0, dtype))
 
 
 def refuse_out(op: str, out: Any) -> None:

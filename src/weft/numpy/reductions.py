@@ -16,7 +16,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import is_nonzero, literal_like
+from weft.numpy.choice import literal_like
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     as_array,
@@ -24,6 +24,7 @@ from weft.numpy.promotion import (
     axes_of,
     axis_of,
     broadcast_operands,
+    is_nonzero,
     promote_operands,
     refuse_out,
 )

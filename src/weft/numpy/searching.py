@@ -17,10 +17,10 @@ from weft.errors import ConcretizationTypeError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, getitem_with, read_keywords
-from weft.numpy.promotion import as_array, axis_of, check_vector, refuse_out
+from weft.numpy.promotion import as_array, axis_of, check_vector, is_nonzero, refuse_out
 from weft.primitives import layout, slicing
 from weft.primitives.cumulative import cumsum
-from weft.primitives.elementwise import convert, div, lt, ne, rem, select, sub
+from weft.primitives.elementwise import convert, div, lt, rem, select, sub
 from weft.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
@@ -37,11 +37,6 @@ def require_concrete(op: str, x: Any, what: str) -> np.ndarray:
             f"jnp.{op}(..., size=n) gives {what} of a fixed number n, padded with fill_value.",
         )
     return host_view(x)
-
-
-def find_true(x: Any) -> Any:
-    """Which elements are not zero."""
-    return x if dtypes.is_bool(x.dtype) else ne(x, literal(0, x.dtype))
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple:
@@ -75,7 +70,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 @fused(static=("size",))
 def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
     """`nonzero` of a fixed size: each place is written to where its rank among the found says."""
-    mask = layout.reshape(find_true(a), (a.size,))
+    mask = layout.reshape(is_nonzero(a), (a.size,))
     counts = cumsum(convert(mask, INT32))
     number = layout.reduce_sum(convert(mask, INT32), (0,))
     rank = sub(counts, literal(1, INT32))

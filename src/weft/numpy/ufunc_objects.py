@@ -18,10 +18,10 @@ from weft.api.scan import scan
 from weft.api.while_loop import fori_loop
 from weft.errors import IndexingError, ShapeError
 from weft.numpy import choice, creation, functional, reductions, ufuncs
-from weft.numpy.choice import is_nonzero, where
+from weft.numpy.choice import where
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
-from weft.numpy.promotion import as_array, axes_of, axis_of, refuse_out
+from weft.numpy.promotion import as_array, axes_of, axis_of, is_nonzero, refuse_out
 from weft.primitives import cumulative as running
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import expand_dims, reshape

@@ -8,10 +8,10 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import is_nonzero, literal_like
+from weft.numpy.choice import literal_like
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import flip, reshape, stack
-from weft.numpy.promotion import as_array, axis_of
+from weft.numpy.promotion import as_array, axis_of, is_nonzero
 from weft.primitives import bits
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type

@@ -21,9 +21,9 @@ from weft.numpy.convolution import (
     check_mode,
     check_operands,
     choose_padding,
-    conjugate,
     slide_kernel,
 )
+from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
 from weft.primitives.elementwise import complex, convert
@@ -117,7 +117,7 @@ def correlate(
     `mode`, `method` and `precision` are as in `convolve`.
     """
     in1, in2 = as_array(in1, "correlate"), as_array(in2, "correlate")
-    in2 = rev(conjugate(in2), range(in2.ndim))
+    in2 = rev(conj(in2), range(in2.ndim))
     return convolve_arrays("correlate", in1, in2, mode, method, precision)
 
 
@@ -148,7 +148,7 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
         if boundary != "fill" or type(fillvalue) not in (int, float) or fillvalue:
             more = {"constant_values": fillvalue} if boundary == "fill" else {}
             x, margins = jnp.pad(x, margins, BOUNDARIES[boundary], **more), [(0, 0), (0, 0)]
-        k = conjugate(k) if correlates else rev(k, (0, 1))
+        k = conj(k) if correlates else rev(k, (0, 1))
         out = slide_kernel(name, x, k, margins, precision)
         return rev(out, (0, 1)) if correlates and swapped else out
 
@@ -513,7 +513,7 @@ def average_powers(
     if y is None:
         out = first.real**2 + first.imag**2
     else:
-        out = conjugate(first) * transform_segments(op, y, window, sizes, detrend, onesided)
+        out = conj(first) * transform_segments(op, y, window, sizes, detrend, onesided)
     out = out * scale
     if onesided:  # the frequencies below 0 have as much
         twice = np.full(out.shape[-1], 2.0)
