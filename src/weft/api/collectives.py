@@ -162,7 +162,7 @@ def reduce_positions(op: str, x: Any, where: CollectiveAxes, reduce: Callable) -
 
 
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
-    """Average the leaves of `x` over a named axis, or over a tuple of them; see `psum`.
+    """Average the leaves of `x` over a named axis, or in `axis_index_groups` of it; see `psum`.
 
     >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: x - weft.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
@@ -212,7 +212,7 @@ _pmax, _pmin = make_extremum(pmax_p, reduce_max), make_extremum(pmin_p, reduce_m
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
     """The maximum of each leaf of `x` over a named axis, or over a tuple of them; see `psum`.
 
-    It has a derivative: copies that tie for the maximum share it.
+    `axis_index_groups` are as there. It has a derivative: copies that tie for the maximum share it.
 
     >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pmax(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
@@ -223,6 +223,8 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
     """The minimum of each leaf of `x` over a named axis, or over a tuple of them; see `pmax`.
+
+    `axis_index_groups` are as for `psum`.
 
     >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
@@ -246,7 +248,7 @@ def all_gather(
     """Stack the leaves of all copies along a new axis `axis`; if `tiled`, join them along it.
 
     In a shard_map that checks what varies, the result counts as varying along the axis, though all
-    have the same; with `to="invarying"` it does not.
+    have the same; with `to="invarying"` it does not. `axis_index_groups` are as for `psum`.
 
     >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
@@ -292,7 +294,7 @@ def psum_scatter(
     """Sum the leaves over a named axis, and keep of the sum what is at one's own index.
 
     Copy i keeps element i along `scatter_dimension`, which is removed; if `tiled`, part i of equal
-    ones. As `psum` and then indexing, at less cost on devices.
+    ones. As `psum` and then indexing, at less cost on devices. `axis_index_groups` are as there.
 
     >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.psum_scatter(x, "i"), axis_name="i")(jnp.ones((3, 3)))
@@ -349,6 +351,7 @@ def all_to_all(
 
     What arrives is along `concat_axis` of the result, in the order of the senders; the axis
     that was split is gone. If `tiled`, the axis is split into equal parts, which are joined.
+    `axis_index_groups` are as for `psum`.
 
     >>> import weft, weft.numpy as jnp
     >>> x = jnp.arange(4.0).reshape(2, 2)
@@ -391,6 +394,8 @@ def pswapaxes(
     x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: AxisIndexGroups = None
 ) -> Any:
     """Exchange a named axis with axis `axis` of the leaves, which is of its size.
+
+    `axis_index_groups` are as for `psum`.
 
     >>> import weft, weft.numpy as jnp
     >>> x = jnp.arange(4.0).reshape(2, 2)

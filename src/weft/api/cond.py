@@ -136,7 +136,7 @@ def switch(
 
     All branches are traced; their results must have one structure, and equal types leaf by leaf. An
     index that is out of range takes the nearest branch. Under `vmap` over `index` all run, and the
-    result is selected.
+    result is selected. `operand` is one operand, by keyword; `linear` is ignored.
 
     >>> switch(1, [lambda x: x + 1.0, lambda x: x * 2.0], 5.0)
     Array(10., dtype=float32, weak_type=True)
@@ -264,7 +264,7 @@ def share_consts(bodies: Sequence[StagedBody]) -> tuple[tuple[Jaxpr, ...], list]
 def platform_dependent(
     *args: Any, default: Callable | None = None, **per_platform: Callable
 ) -> Any:
-    """Call the function given for the platform that the program runs on, else `default`.
+    """Call the function that `per_platform` has for the platform in use, else `default`.
 
     >>> platform_dependent(3.0, cpu=lambda x: x + 1.0, tpu=lambda x: x - 1.0)
     4.0

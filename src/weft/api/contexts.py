@@ -12,7 +12,7 @@ from weft.options import config
 
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, 64-bit types stay as they are and are the default.
+    """Within the block, if `new_val`, 64-bit types stay as they are and are the default.
 
     >>> import weft.numpy as jnp
     >>> with enable_x64():
@@ -23,37 +23,37 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """Within the block, jitted functions run operation by operation, for debugging."""
+    """Within the block, if `disable`, jitted functions run operation by operation."""
     return config.scope(disable_jit=disable)
 
 
 def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
-    """Within the block, dtypes mix as NumPy's do ('standard') or not at all ('strict')."""
+    """Within the block, `new_val`: dtypes mix as NumPy's do ('standard') or not at all ('strict')."""
     return config.scope(numpy_dtype_promotion=new_val)
 
 
 def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
-    """Within the block, what broadcasting across ranks does: 'allow', 'warn' or 'raise'."""
+    """Within the block, `new_val` is what broadcasting across ranks does: 'allow', 'warn', 'raise'."""
     return config.scope(numpy_rank_promotion=new_val)
 
 
 def default_matmul_precision(new_val: Any) -> AbstractContextManager[None]:
-    """Within the block, dot and conv have this precision where their call gives none."""
+    """Within the block, dot and conv have the precision `new_val` where their call gives none."""
     return config.scope(default_matmul_precision=new_val)
 
 
 def default_device(new_val: Any) -> AbstractContextManager[None]:
-    """Within the block, new arrays are put on this device."""
+    """Within the block, new arrays are put on the device `new_val`."""
     return config.scope(default_device=new_val)
 
 
 def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
-    """Within the block, keys are for this generator: 'threefry2x32', 'rbg' or 'unsafe_rbg'."""
+    """Within the block, keys are for `new_val`: 'threefry2x32', 'rbg' or 'unsafe_rbg'."""
     return config.scope(default_prng_impl=new_val)
 
 
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, each random number is made from its own place alone, as JAX does now.
+    """Within the block, if `new_val`, each random number is made from its place alone, as in JAX.
 
     >>> from weft import random
     >>> with threefry_partitionable():
@@ -64,19 +64,19 @@ def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, every trace and compile is logged with its time."""
+    """Within the block, if `new_val`, every trace and compile is logged with its time."""
     return config.scope(log_compiles=new_val)
 
 
 def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, every jaxpr is checked after every pass."""
+    """Within the block, if `new_val`, every jaxpr is checked after every pass."""
     return config.scope(enable_checks=new_val)
 
 
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, an operation or jitted function that gives NaN raises FloatingPointError.
+    """Within the block, if `new_val`, an operation that gives NaN raises FloatingPointError.
 
-    The error names the operation that made the first one and your line. It costs a look at every
+    So does a jitted function. The error names the operation that made the first one and your line. It costs a look at every
     result, and a second run, operation by operation, of a program that gave one.
 
     >>> import weft.numpy as jnp
@@ -90,12 +90,12 @@ def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
-    """As `debug_nans`, for infinities."""
+    """As `debug_nans`, for infinities, if `new_val`."""
     return config.scope(debug_infs=new_val)
 
 
 def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, a random key that is used twice raises KeyReuseError.
+    """Within the block, if `new_val`, a random key that is used twice raises KeyReuseError.
 
     The error names both uses. Functions are traced anew, and each call is looked through before it
     runs; docs/random.md says what is seen.
@@ -113,7 +113,7 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, a traced value that outlives its function raises LeakedTracerError.
+    """Within the block, if `new_val`, a tracer that outlives its function raises LeakedTracerError.
 
     The error says where the value comes from and what holds it. Functions are traced anew.
     """
@@ -126,7 +126,7 @@ def checking_leaks() -> AbstractContextManager[None]:
 
 
 def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
-    """Within the block, the log says of each call that traces a jitted function why it does.
+    """Within the block, if `new_val`, the log says why a call traces a jitted function.
 
     The lines are warnings of the logger `weft.trace`.
     """

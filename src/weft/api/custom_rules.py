@@ -74,14 +74,14 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal(NamedTuple):
-    """What fwd takes for each leaf with symbolic_zeros: its value, and whether it is moved."""
+    """What fwd takes for each leaf with symbolic_zeros: `value`, and whether it is `perturbed`."""
 
     value: Any
     perturbed: bool
 
 
 def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value: an array of zeros, or a SymbolicZero."""
+    """The zero tangent of a value: an array of zeros, or with `symbolic_zeros` a SymbolicZero."""
     zero = SymbolicZero.from_primal_value(x)
     return zero if symbolic_zeros else zeros(zero.aval)
 

@@ -39,7 +39,10 @@ def devices(backend: str | None = None) -> list[Any]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Any]:
-    """The devices of this process, or of the one with this rank."""
+    """The devices of this process, or of the one whose rank is `process_index` (or `host_id`).
+
+    `backend` names a platform, by default the one in use; so in the functions below.
+    """
     rank = host_id if process_index is None else process_index
     found = [d for d in devices(backend) if d.process_index == _resolve_rank(rank)]
     if not found:
@@ -223,6 +226,9 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """Every array that holds memory; the parts of one over many devices count as one."""
+    """Every array that holds memory, of all platforms or of `platform`.
+
+    The parts of one over many devices count as one.
+    """
     every = [x for c in clients() for x in c.live_arrays() if x.aval is not None]
     return every if platform is None else [x for x in every if x.platform() == platform]

@@ -144,8 +144,8 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """A function that gives both the value of `fun` and its gradient.
 
-    As `grad`, but the function returns `(value, gradient)`; with `has_aux`,
-    `((value, aux), gradient)`.
+    The parameters `argnums`, `has_aux`, `holomorphic`, `allow_int` and `reduce_axes` are those of
+    `grad`; the function returns `(value, gradient)`; with `has_aux`, `((value, aux), gradient)`.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
@@ -255,6 +255,7 @@ def grad(
         that argument's gradient, a tuple a tuple of gradients.
       holomorphic: `fun` is complex-differentiable, its input and result complex.
       allow_int: integer inputs are allowed; their gradients are float0.
+      reduce_axes: accepted for old calls of JAX, and ignored.
 
     For a complex input x + iy the gradient is df/dx - i df/dy.
 
@@ -276,7 +277,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
     """`(outputs, f_vjp)`: the value, and the function from cotangents of it to those of `primals`.
 
     `f_vjp(ct)` returns a tuple with one entry for each of `primals`. It is a pytree, whose leaves
-    are the residuals. With `has_aux`, gives `(outputs, f_vjp, aux)`.
+    are the residuals. With `has_aux`, gives `(outputs, f_vjp, aux)`. `reduce_axes` is ignored.
 
     >>> y, f_vjp = vjp(lambda x: x * x, 3.0)
     >>> f_vjp(1.0)
@@ -391,7 +392,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
     """The transpose of a function that is linear in its arguments.
 
     `primals` give the types only, and may be ShapeDtypeStructs. The result takes cotangents of
-    `fun`'s output and returns a tuple of cotangents of the arguments.
+    `fun`'s output and returns a tuple of cotangents of the arguments. `reduce_axes` is ignored.
 
     >>> linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6., dtype=float32, weak_type=True),)

@@ -63,6 +63,7 @@ def jacfwd(
     """The Jacobian of `fun` by forward mode: best where there are fewer inputs than outputs.
 
     For output shape S and input shape T it has shape S + T; pytrees nest, outputs outside.
+    `argnums`, `has_aux` and `holomorphic` are as for `grad`.
 
     >>> jacfwd(lambda x: x**2)(np.array([1.0, 2.0], np.float32))
     Array([[2., 0.],
@@ -81,6 +82,7 @@ def jacrev(
     """The Jacobian of `fun` by reverse mode: best where there are fewer outputs than inputs.
 
     For output shape S and input shape T it has shape S + T; pytrees nest, outputs outside.
+    `argnums`, `has_aux`, `holomorphic` and `allow_int` are as for `grad`.
 
     >>> jacrev(lambda x: x**2)(np.array([1.0, 2.0], np.float32))
     Array([[2., 0.],
@@ -174,6 +176,8 @@ def hessian(
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The matrix of second derivatives of `fun`, by forward over reverse mode.
+
+    `argnums`, `has_aux` and `holomorphic` are as for `grad`.
 
     >>> hessian(lambda x: x[0] * x[1] ** 2)(np.array([1.0, 2.0], np.float32))
     Array([[0., 4.],

@@ -25,8 +25,9 @@ def make_jaxpr(
 ) -> Callable[..., Any]:
     """A function that gives the jaxpr of `fun` at the types of its arguments.
 
-    `axis_env` puts named axes in scope, as [("i", 4)]. With `return_shape`, gives also the pytree
-    of the results' ShapeDtypeStructs.
+    `static_argnums` are the places of arguments that are Python values. `axis_env` puts named axes
+    in scope, as [("i", 4)]. With `return_shape`, gives also the pytree of the results'
+    ShapeDtypeStructs.
 
     >>> import weft.numpy as jnp
     >>> make_jaxpr(lambda x: jnp.sin(x) * 3.0)(jnp.ones(8))

@@ -188,7 +188,7 @@ def index_leaves(xs: Any, i: int) -> Any:
 
 @boundary
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
-    """Apply a function to each element along the first axis of arrays, one after another.
+    """Apply a function to each element along the first axis of the arrays `xs`, one after another.
 
     It takes less memory than `vmap`, and more time; `batch_size` elements at a time are computed by
     `vmap`.
@@ -242,11 +242,11 @@ def split_chunks(x: Any, count: int, size: int) -> Any:
 
 @boundary
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """All prefixes of elements along an axis, combined by an associative function.
+    """All prefixes of `elems` along an axis, combined by an associative function.
 
     `fn(a, b)` is called about 2 log2(n) times on many elements at once: it must be associative and
     elementwise along the axis. The pairing is that of Blelloch, "Prefix sums and their
-    applications" (1990), so work is O(n) and depth O(log n).
+    applications" (1990), so work is O(n) and depth O(log n). With `reverse` it goes from the end.
 
     >>> import weft.numpy as jnp
     >>> from weft import lax

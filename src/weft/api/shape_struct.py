@@ -12,7 +12,9 @@ from weft.core.aval import ShapedArray
 
 
 class ShapeDtypeStruct:
-    """The shape and dtype of an array, standing for it in `eval_shape`, `make_jaxpr` and `lower`.
+    """The shape and dtype of an array, taken for it by `eval_shape`, `make_jaxpr` and `lower`.
+
+    `sharding` is kept for `lower`; `weak_type` says that the dtype is a Python number's.
 
     >>> ShapeDtypeStruct((3, 4), np.float32)
     ShapeDtypeStruct(shape=(3, 4), dtype=float32)

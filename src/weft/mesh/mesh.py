@@ -149,7 +149,9 @@ _MESHES: dict[tuple, Any] = {}
 
 
 class AbstractMesh(BaseMesh):
-    """A mesh of no particular devices: names, sizes and types of axes.
+    """A mesh of no particular devices: `axis_sizes`, `axis_names` and `axis_types`.
+
+    `abstract_device` says what kind of device it is for.
 
     >>> AbstractMesh((4, 2), ("x", "y"))
     AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
@@ -399,7 +401,7 @@ def make_mesh(
     *,
     devices: Sequence[Any] | None = None,
 ) -> Mesh:
-    """A mesh of the first devices (or of `devices`), of this shape and with these axis names.
+    """A mesh of the first devices (or of `devices`), with sizes `axis_shapes` and names of axes.
 
     Axes are of type Explicit unless `axis_types` says otherwise, which here means what Auto does.
 

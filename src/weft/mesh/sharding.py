@@ -68,7 +68,7 @@ def intern_sharding(cls: Any, base: Any, key: tuple) -> Any:
 
 
 class SingleDeviceSharding(_jax.SingleDeviceSharding):
-    """An array whole on one device."""
+    """An array whole on one device, in its memory `memory_kind`, by default the default one."""
 
     _made: ClassVar[dict[tuple, SingleDeviceSharding]] = {}
 
@@ -175,7 +175,7 @@ def _unpickle_single_device(
 def make_single_device_sharding(
     device: Any, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
-    """The sharding that puts an array whole on `device`."""
+    """The sharding that puts an array whole on `device`, in its memory `memory_kind`."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
@@ -332,6 +332,8 @@ def rank_error(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> Shape
 
 class NamedSharding(_MultiDeviceSharding):
     """An array over a mesh: `spec` says which mesh axes each array axis is split over.
+
+    `memory_kind` names one of the memories of each device, by default the default one.
 
     >>> from weft.mesh.mesh import make_mesh
     >>> mesh = make_mesh((1,), ("x",))

@@ -23,7 +23,8 @@ class PartitionSpec:
     """Which mesh axes each axis of an array is split over; also known as `weft.P`.
 
     An entry is None (whole on every device), the name of a mesh axis, a tuple of names (split over
-    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole.
+    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole. The
+    sets of axis names `unreduced` and `reduced` are kept and compared; no sharding has them.
 
     >>> P = PartitionSpec
     >>> P("x", None), P(("x", "y"))

@@ -63,10 +63,18 @@ def initialize(
 ) -> None:
     """Join this process with others: `weft.devices()` are then those of all of them.
 
-    To be called by each process, before devices are used, with the address of process 0 as
-    `host:port`, the number of processes, and the process's own number. What is not given is taken
-    from WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES, WEFT_PROCESS_ID and WEFT_LOCAL_DEVICE_IDS (or
-    JAX_ and the same), or from what started the processes: Slurm, Open MPI, MPICH, a TPU pod.
+    To be called by each process, before devices are used. What is not given is taken from
+    WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES, WEFT_PROCESS_ID and WEFT_LOCAL_DEVICE_IDS (or JAX_
+    and the same), or from what started the processes: Slurm, Open MPI, MPICH, a TPU pod.
+
+    Args:
+      coordinator_address: that of process 0, as `host:port`; `coordinator_bind_address` is where it
+        listens, by default all its addresses.
+      num_processes, process_id: how many there are, and the number of this one.
+      local_device_ids: the accelerators that it uses, by default all.
+      cluster_detection_method: the name of what started the processes, or "deactivate".
+      initialization_timeout, shutdown_timeout_seconds: how long all may take to join, and to leave.
+      slice_index, partition_index: the part of the machine that its GPUs are in.
 
     A process that dies, or is silent for `heartbeat_timeout_seconds`, is reported by the others
     with its number: `ProcessFailureError` is raised in the main thread, or where that is stuck in a
