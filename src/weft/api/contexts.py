@@ -28,12 +28,12 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 
 
 def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
-    """Within the block, `new_val`: dtypes mix as NumPy's do ('standard') or not at all ('strict')."""
+    """Within the block, dtypes mix as `new_val` says: 'standard', or 'strict' for not at all."""
     return config.scope(numpy_dtype_promotion=new_val)
 
 
 def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
-    """Within the block, `new_val` is what broadcasting across ranks does: 'allow', 'warn', 'raise'."""
+    """Within the block, broadcasting across ranks is as `new_val` says: 'allow', 'warn' or 'raise'."""
     return config.scope(numpy_rank_promotion=new_val)
 
 
@@ -76,8 +76,9 @@ def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, if `new_val`, an operation that gives NaN raises FloatingPointError.
 
-    So does a jitted function. The error names the operation that made the first one and your line. It costs a look at every
-    result, and a second run, operation by operation, of a program that gave one.
+    So does a jitted function. The error names the operation that made the first one and your line.
+    It costs a look at every result, and a second run, operation by operation, of a program that gave
+    one.
 
     >>> import weft.numpy as jnp
     >>> with debug_nans():
