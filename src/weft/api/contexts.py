@@ -33,7 +33,7 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
 
 
 def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
-    """Within the block, broadcasting across ranks is as `new_val` says: 'allow', 'warn' or 'raise'."""
+    """Within the block, broadcasting across ranks does `new_val`: 'allow', 'warn' or 'raise'."""
     return config.scope(numpy_rank_promotion=new_val)
 
 
@@ -77,7 +77,7 @@ def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, if `new_val`, an operation that gives NaN raises FloatingPointError.
 
     So does a jitted function. The error names the operation that made the first one and your line.
-    It costs a look at every result, and a second run, operation by operation, of a program that gave
+    It costs a look at every result, and a second run, operation by operation, of a program with
     one.
 
     >>> import weft.numpy as jnp
