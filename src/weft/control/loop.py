@@ -345,7 +345,7 @@ class Reversal(Holder):
         return outs, [0 if m else None for m in y_mapped]
 
     def partial_eval(self, trace, unknown, args, params):
-        return sweep_jaxpr(**params)(*args)  # its loops are weft's, and know what to do
+        return sweep_jaxpr(**params)(*args)  # its loops have rules of their own
 
     def transpose(self, cts, *args, **params):
         return backward(sweep_jaxpr(**params), (), args, cts)
@@ -398,7 +398,7 @@ def bind_reversal(
     """
     advance_consts, pull_consts, xs, ys = parts
     shape = typeof(count).shape
-    if shape:  # all walk as far as the longest; each stands still at its own end
+    if shape:  # all take as many steps as the longest; each keeps its state after its own last one
         summed = summed or (False,) * len(ys)
         pull = halting_pull(pull, shape, len(pull_consts), len(xs), summed)
         advance = halting_advance(advance, shape, len(advance_consts))

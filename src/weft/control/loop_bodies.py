@@ -263,7 +263,7 @@ def pull_loop(
 def halting_advance(advance: Jaxpr, shape: tuple[int, ...], n: int) -> Jaxpr:
     """(limit, n consts, step, xs) -> step + 1 and the advance of xs where there is a next step.
 
-    So a loop stands still before its last step, a state where the body is known to have been run:
+    So a loop keeps the state before its last step, one where the body is known to have been run:
     past it a derivative might be infinite, and nothing times that is not a number.
     """
     still = find_unchanged(advance)

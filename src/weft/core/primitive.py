@@ -288,14 +288,14 @@ class Linear:
 
 
 class LinearUsed(TypeError):
-    """A rule needed the value of a `Linear`: the operation is not linear in what is asked for."""
+    """A rule needed the value of a `Linear`: the operation is not linear in that operand."""
 
 
 NOT_LINEAR_HINT = " Hint: linear_transpose takes linear functions; vjp serves for others."
 
 
 def not_linear(op: str, args: Sequence[Any]) -> TypeError:
-    """The error for a transpose where the operation is not linear in what is asked for."""
+    """The error for a transpose where the operation is not linear in the operands to solve for."""
     kinds = ("a linear value" if type(x) is Linear else "a fixed one" for x in args)
     return TypeError(
         f"{op}: must be linear in what is transposed; got {' and '.join(kinds)}.{NOT_LINEAR_HINT}"

@@ -285,7 +285,7 @@ def find_free_axes(hlo: Any, mesh: Mesh, manual_axes: tuple) -> tuple[str, tuple
 def sharding_texts(
     mesh: Mesh, symbol: str, rest: bool, specs: Sequence[PartitionSpec], avals: Sequence
 ) -> str:
-    """The attribute that says how each of some values lies on a mesh; `rest` leaves axes open."""
+    """The attribute that says how values are laid out on a mesh; `rest` leaves axes open."""
     texts = [
         NamedSharding(mesh, s).sdy(a.ndim, symbol, rest and a is not TOKEN)
         for s, a in zip(specs, avals, strict=True)

@@ -29,7 +29,7 @@ def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
 def splice_call(body: Jaxpr, call: Eqn, eqns: list[Eqn]) -> list[Atom]:
     """Add the equations of `body` to `eqns` in place of `call`, with variables of their own.
 
-    They stand in the scopes of the call. Given are the results.
+    They are in the scopes of the call. Returned are the results.
     """
     new: dict[Var, Atom] = dict(zip(body.invars, call.invars, strict=True))
     scope = call.source_info.scope

@@ -19,7 +19,7 @@ from weft.util import fun_name
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 
-MOST_OBJECTS = 4096  # that a search looks at; what lies deeper is not found
+MOST_OBJECTS = 4096  # that a search looks at; what is nested deeper is not found
 # What holds no tracer, or nothing that a function means to refer to.
 _LEAVES = (
     type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype, ArrayImpl,

@@ -127,7 +127,7 @@ class JetTrace(Trace):
 
     What a function does is computed to that order at once. The rules of primitives are run lazily:
     there, values are made of themselves, but of terms that come before. `memo` holds what a rule
-    has applied, so that the sine in the derivative of the cosine is the sine that was asked for.
+    has applied, so that the sine in the derivative of the cosine is the sine computed before.
     """
 
     __slots__ = ("deferred", "memo", "order")
@@ -197,7 +197,7 @@ class JetTrace(Trace):
         return outs
 
     def apply(self, prim: Primitive, args: Sequence, params: dict) -> list:
-        """Results whose first terms are computed, and the others as they are asked for."""
+        """Results whose first terms are computed, and the others when they are needed."""
         firsts = [x.series[0] if self.owns(x) else x for x in args]
         with use(self.parent):  # type: ignore[arg-type]
             values = prim.bind(*firsts, **params)
@@ -249,7 +249,7 @@ class JetTrace(Trace):
 
 
 class Deferred:
-    """`with Deferred(trace):` the trace is in force and computes what is asked for only."""
+    """`with Deferred(trace):` the trace is in force and computes only what is needed."""
 
     __slots__ = ("before", "trace")
 

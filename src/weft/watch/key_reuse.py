@@ -1,4 +1,4 @@
-"""The hunt for keys used twice: which elements of which arrays have been used as keys, and where.
+"""Finding keys used twice: which elements of which arrays have been used as keys, and where.
 
 While `debug_key_reuse` is on, each eager operation and compiled program is walked before it runs.
 What its primitives do with keys follows from what they make (`Primitive.elements`), and how the
@@ -101,7 +101,7 @@ def mark_elements(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> El
 
 
 class Origin:
-    """The elements of a value, found when they are asked for. `new`: nothing can have used them.
+    """The elements of a value, found when they are first needed. `new`: nothing can have used them.
 
     Of an index, what is known is its value.
     """
