@@ -2,7 +2,7 @@
 
 Run it where mpmath is installed: `python tools/make_special_tables.py`. Each function is
 interpolated at Chebyshev points with 40 digits. Terms that a double sum cannot tell, below 2**-56
-of the largest, are left out, as are the digits of the others below 1e-19 of it.
+of the largest, are left out, as are the digits of the others below 1e-21 of it.
 """
 
 import math
@@ -224,7 +224,7 @@ def main():
         print(f"{name} {len(coefficients)} terms, growth {float(mono / size):.1f}")
         text += f"{name} = ({float(low)!r}, {float(high)!r}, (\n"
         line = "   "
-        places = 19 - math.floor(math.log10(max(map(abs, coefficients))))
+        places = 21 - math.floor(math.log10(max(map(abs, coefficients))))
         for c in coefficients:
             word = f" {round(float(c), places)!r},"
             if len(line + word) > 100:

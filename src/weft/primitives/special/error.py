@@ -47,13 +47,6 @@ def scaled_erfc(x: Expr) -> Expr:
     return where(x < 0, 2 * exp_square(bound_square(abs(x)), 1.0) - up, up)
 
 
-def write_erf(x: Expr) -> Expr:
-    """The error function."""
-    y = abs(x)
-    far = sign(x) * (1 - exp_square(bound_square(y), -1.0) * erfcx(y))
-    return where(y < 1, x * series(x * x, tables.ERF), far)
-
-
 def bound_square(x: Expr) -> Expr:
     """x >= 0, cut where exp(-x**2) is long 0, so that the parts of a square are finite."""
     return where(x > 100, 100.0, x)
