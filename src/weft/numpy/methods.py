@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.api.devices import device_put
 from weft.core.aval import not_array_error
+from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.numpy import (
     choice,
@@ -52,6 +53,9 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
                 return kernel(self, other)
             except NotForKernel:
                 pass
+            except Exception as error:
+                error.__traceback__ = trim_traceback(error.__traceback__)
+                raise
         if type(other) in PLAIN or is_arraylike(other):
             return fun(self, other)
         return apply_to_foreign(name, other, lambda array: fun(self, array))
