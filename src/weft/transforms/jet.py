@@ -9,8 +9,9 @@ Derivatives, ch. 13, out of the derivative alone. Pytrees and factorials are exp
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft import dtypes
@@ -168,9 +169,15 @@ class JetTrace(Trace):
             series.slope = JetTracer(self, Series({}, term))
         return series.slope
 
-    def deferring(self) -> Deferred:
-        """A context in which this trace is in force and works lazily."""
-        return Deferred(self)
+    @contextlib.contextmanager
+    def deferring(self) -> Iterator[None]:
+        """In which this trace is in force and computes only what is needed."""
+        self.deferred += 1
+        try:
+            with use(self):
+                yield
+        finally:
+            self.deferred -= 1
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         if not any(type(x) is JetTracer and x.owner is self for x in args):
@@ -246,24 +253,6 @@ class JetTrace(Trace):
         if not self.owns(x):
             return x, [None] * self.order
         return x.series[0], [x.series[k] for k in range(1, self.order + 1)]
-
-
-class Deferred:
-    """`with Deferred(trace):` the trace is in force and computes only what is needed."""
-
-    __slots__ = ("before", "trace")
-
-    def __init__(self, trace: JetTrace):
-        self.trace = trace
-
-    def __enter__(self) -> None:
-        self.before = current.trace
-        current.trace = self.trace
-        self.trace.deferred += 1
-
-    def __exit__(self, *_: Any) -> None:
-        self.trace.deferred -= 1
-        current.trace = self.before
 
 
 def identify_operand(x: Any) -> Any:
