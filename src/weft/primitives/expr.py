@@ -63,11 +63,11 @@ class Expr:
         return dtypes.finfo(self.dtype)
 
     def new(self, value: Any) -> Expr:
-        """A value beside this one."""
+        """Another value of the program, of which as many digits are wanted."""
         return Expr(self.hlo, value, self.eps)
 
     def exact(self) -> Expr:
-        """The same, of which all digits are wanted that the dtype can hold."""
+        """This value, with all the digits wanted that its dtype can hold."""
         return Expr(self.hlo, self.value, float(self.finfo.eps))
 
     def like(self, x: Any) -> Expr:
@@ -99,7 +99,7 @@ class Expr:
         return self.apply("not")
 
     def compare(self, direction: str, other: Any) -> Expr:
-        """Whether it is so, as truth values."""
+        """A comparison, "EQ", "LT" and so on, as truth values."""
         return self.new(self.hlo.compare(direction, self.value, self.like(other).value))
 
     def select(self, yes: Expr, no: Any) -> Expr:

@@ -106,7 +106,7 @@ def product(x: Any, y: Any, *more: Any) -> Any:
 
 
 def mask_below(shape: Sequence[int], offset: int) -> Any:
-    """Which elements of a matrix are at or below the diagonal `offset`, spread over a batch."""
+    """Which elements of a matrix are at or below the diagonal `offset`, for each of a batch."""
     rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
     mask = ge(add(rows, offset), columns)
     return broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
@@ -123,7 +123,7 @@ def upper_part(x: Any, offset: int = 0) -> Any:
 
 
 def mask_diagonal(shape: Sequence[int]) -> Any:
-    """Which elements of a matrix are on the diagonal, spread over a batch."""
+    """Which elements of a matrix are on the diagonal, for each of a batch."""
     rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
     return broadcast_in_dim(eq(rows, columns), shape, (len(shape) - 2, len(shape) - 1))
 
@@ -224,7 +224,7 @@ def lower_numbers(hlo: Any, out: ShapedArray) -> list[Expr]:
 
 
 def lower_triangle(hlo: Any, x: Any, direction: str) -> Any:
-    """Write x with zeros but where its row's number compares so with its column's."""
+    """Write x with zeros but where the row's number is in that relation to the column's."""
     rows, columns = lower_numbers(hlo, x.aval)
     return rows.compare(direction, columns).select(Expr(hlo, x), 0).value
 

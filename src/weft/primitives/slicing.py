@@ -253,7 +253,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 
 def padding_mask(aval: ShapedArray, config: Sequence[tuple[int, int, int]]) -> Any:
-    """Which elements of an array like `aval`, padded so, are padding."""
+    """Which elements of an array like `aval`, padded by `config`, are padding."""
     return pad(full(aval.shape, False, np.dtype(bool)), True, config)
 
 
