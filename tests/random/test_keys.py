@@ -242,3 +242,26 @@ def test_keys_are_compared():
     assert (KEYS[::-1] == KEYS).shape == (2, 3) and not (KEYS[::-1] == KEYS).any()
     half = random.wrap_key_data(words(KEYS) * np.array([1, 0], np.uint32))  # one word the same
     assert not (half == KEYS).any() and (half != KEYS).all()
+
+
+def test_callbacks_are_given_keys():
+    seen = []
+    struct = weft.ShapeDtypeStruct((), np.float32)
+
+    def draw(keys):
+        seen.append(str(weft.typeof(keys)))
+        return random.normal(keys)
+
+    call = lambda k: weft.pure_callback(draw, struct, k, vmap_method="sequential")
+    for run in (call, weft.jit(call)):
+        np.testing.assert_allclose(run(KEY), random.normal(KEY), rtol=1e-6)
+    for run in (weft.vmap(call), weft.jit(weft.vmap(call, in_axes=-1))):
+        np.testing.assert_allclose(run(LINE), weft.vmap(random.normal)(LINE), rtol=1e-6)
+    assert set(seen) == {"key<fry>[]"}
+    shown = []
+    weft.jit(lambda k: weft.debug.callback(lambda k: shown.append(k == KEY), k))(KEY)
+    assert shown == [True]
+    with pytest.raises(
+        TypeError, match="result_shape_dtypes must be of numbers, not of random keys"
+    ):
+        weft.pure_callback(lambda k: k, STRUCT, LINE)

@@ -15,9 +15,10 @@ from weft import dtypes
 from weft.api.functions import avals_of, check_callable, struct_like
 from weft.control.effects import VMAP_METHODS, io_callback_p, ordered_io_callback_p, pure_callback_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.primitives.layout import random_unwrap_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.util import fun_name
-from weft.xla.array import put
+from weft.xla.array import array_of_type, put
 
 
 class FlatCallback:
@@ -49,6 +50,39 @@ class FlatCallback:
     @property
     def __name__(self) -> str:
         return fun_name(self.callback_func)
+
+
+class KeyCallback:
+    """A flat callback some of whose operands are random keys, of these dtypes, given as words."""
+
+    __slots__ = ("callback", "key_dtypes")
+
+    def __init__(self, callback: Callable, key_dtypes: Sequence[Any]):
+        self.callback = callback
+        self.key_dtypes = key_dtypes
+
+    def __call__(self, result_avals: Sequence[ShapedArray], *args: Any) -> list[np.ndarray]:
+        return self.callback(
+            result_avals,
+            *[
+                x if d is None else array_of_type(ShapedArray(x.shape[:-1], d), put(x))
+                for x, d in zip(args, self.key_dtypes, strict=True)
+            ],
+        )
+
+    @property
+    def __name__(self) -> str:
+        return self.callback.__name__
+
+
+def pass_words(callback: Callable, leaves: list[Any]) -> tuple[Callable, list[Any]]:
+    """A flat callback and its operands, with words for random keys: so programs pass them."""
+    kinds = [typeof(x).dtype for x in leaves]
+    key_dtypes = [d if dtypes.is_extended(d) else None for d in kinds]
+    if not any(key_dtypes):
+        return callback, leaves
+    words = [random_unwrap_p.bind(x)[0] if d else x for x, d in zip(leaves, key_dtypes)]
+    return KeyCallback(callback, key_dtypes), words
 
 
 def pure_callback(
@@ -132,7 +166,7 @@ def call_flat(
     leaves, in_tree = flatten(call)
     avals_of(op, leaves, in_tree, callback)
     result_avals, out_tree = result_types(op, shapes)
-    flat = FlatCallback(op, callback, in_tree, out_tree)
+    flat, leaves = pass_words(FlatCallback(op, callback, in_tree, out_tree), leaves)
     outs = bind(*leaves, callback=flat, result_avals=result_avals, **params)
     return unflatten(out_tree, outs)
 
@@ -148,6 +182,11 @@ def result_types(op: str, shapes: Any) -> tuple[tuple[ShapedArray, ...], PyTreeD
                 f"{op}: result_shape_dtypes must be a pytree of arrays or ShapeDtypeStructs; got "
                 f"{x!r} at result_shape_dtypes{keystr(path)}. "
                 "Hint: weft.ShapeDtypeStruct(shape, dtype)."
+            )
+        if dtypes.is_extended(typeof(struct).dtype):
+            raise TypeError(
+                f"{op}: result_shape_dtypes must be of numbers, not of random keys; got {struct}. "
+                "Hint: return random.key_data(key), and random.wrap_key_data(words) after the call."
             )
         found.append(typeof(struct).strong())
     return tuple(found), tree

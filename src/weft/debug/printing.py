@@ -12,6 +12,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.api.callbacks import pass_words
 from weft.api.functions import check_callable
 from weft.control.effects import (
     debug_callback_p,
@@ -59,7 +60,7 @@ def bind_call(fun: Callable, args: tuple, kwargs: dict, bind: Callable, partitio
     leaves, in_tree = flatten((args, kwargs))
     kept = {i: x for i, x in enumerate(leaves) if not is_valid_value(x)}
     values = [x for i, x in enumerate(leaves) if i not in kept]
-    shown = Shown(fun, in_tree, kept)
+    shown, values = pass_words(Shown(fun, in_tree, kept), values)
     bind(*values, callback=shown, partitioned=partitioned, result_avals=())
 
 
