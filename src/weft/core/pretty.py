@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -225,24 +225,21 @@ def are_programs(x: Any) -> bool:
 # The two notations.
 
 
+class Options(NamedTuple):
+    """What is printed beside the equations: see pretty_print."""
+
+    source_info: bool = False
+    print_shapes: bool = True
+    print_effects: bool = False
+    custom_rules: bool = True
+    name_stack: bool = False
+
+
 class Notation:
     """What both notations share. An instance prints once."""
 
-    unused: str
-
-    def __init__(
-        self,
-        source_info: bool = False,
-        print_shapes: bool = True,
-        print_effects: bool = False,
-        custom_rules: bool = True,
-        name_stack: bool = False,
-    ):
-        self.source_info = source_info
-        self.name_stack = name_stack
-        self.print_shapes = print_shapes
-        self.print_effects = print_effects
-        self.custom_rules = custom_rules
+    def __init__(self, options: Options = Options()):
+        self.options = options
         self.taken: set[str] = set()
         self.fresh = fresh_names(self.taken)
 
@@ -260,7 +257,7 @@ class Notation:
     def shown_params(self, eqn: Eqn) -> dict[str, Any]:
         """The parameters that are printed, in order."""
         params = eqn.params
-        if eqn.primitive.pretty_params is not None and self.custom_rules:
+        if eqn.primitive.pretty_params is not None and self.options.custom_rules:
             params = eqn.primitive.pretty_params(params)
         return {k: params[k] for k in sorted(params, key=lambda k: (k != "name", k))}
 
@@ -271,7 +268,7 @@ class Notation:
 
     def ending(self, jaxpr: Jaxpr) -> str:
         """What follows the results."""
-        if not (self.print_effects and jaxpr.effects):
+        if not (self.options.print_effects and jaxpr.effects):
             return ") }"
         return f") : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }} }}"
 
@@ -282,8 +279,8 @@ class Notation:
 
     def note(self, eqn: Eqn) -> Doc:
         """Where the equation was written and in which scopes, as the options say."""
-        place = source_location(eqn.source) if self.source_info else ""
-        names = f"[{eqn.source_info.name_stack}]" if self.name_stack else ""
+        place = source_location(eqn.source) if self.options.source_info else ""
+        names = f"[{eqn.source_info.name_stack}]" if self.options.name_stack else ""
         text = f"{place} {names}".strip()
         return Note(text) if text else ""
 
@@ -294,8 +291,8 @@ class Typed(Notation):
     A program held in several places is written once, in front: `let f = { ... } in { ... }`.
     """
 
-    def __init__(self, **options: Any):
-        super().__init__(**options)
+    def __init__(self, options: Options = Options()):
+        super().__init__(options)
         self.shared: dict[Jaxpr, str] = {}
 
     def document(self, jaxpr: Jaxpr) -> Doc:
@@ -353,11 +350,11 @@ class Typed(Notation):
         return Group([*head, body, "in (", results, self.ending(jaxpr)])
 
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
-        unused = f"_{':' if self.print_shapes else ''}"
+        unused = f"_{':' if self.options.print_shapes else ''}"
         outs = [
             self.binder(v, names)
             if v in used and type(v) is not DropVar
-            else f"{unused}{v.aval if self.print_shapes else ''}"
+            else f"{unused}{v.aval if self.options.print_shapes else ''}"
             for v in eqn.outvars
         ]
         left = [Nest(2, fill_words(outs)), " = "] if outs else []
@@ -407,12 +404,12 @@ class Typed(Notation):
         return inner
 
     def binder(self, var: Var, names: Scope) -> str:
-        return f"{names[var]}:{var.aval}" if self.print_shapes else names[var]
+        return f"{names[var]}:{var.aval}" if self.options.print_shapes else names[var]
 
     def atom(self, atom: Atom, names: Scope) -> str:
         text = super().atom(atom, names)
         marked = type(atom) is Literal and (atom.aval.dtype not in _UNMARKED or atom.aval.shape)
-        return f"{text}:{atom.aval}" if marked and self.print_shapes else text
+        return f"{text}:{atom.aval}" if marked and self.options.print_shapes else text
 
 
 class Classic(Notation):
@@ -492,13 +489,8 @@ def pretty_print(
             f"pretty_print: notation must be 'typed' or 'classic'; got {notation!r}. "
             'Hint: jaxpr.pretty_print(notation="classic")'
         )
-    printer = _NOTATIONS[notation](
-        source_info=source_info,
-        print_shapes=print_shapes,
-        print_effects=print_effects,
-        custom_rules=custom_pp_eqn_rules,
-        name_stack=name_stack,
-    )
+    options = Options(source_info, print_shapes, print_effects, custom_pp_eqn_rules, name_stack)
+    printer = _NOTATIONS[notation](options)
     if isinstance(program, Eqn):
         doc = printer.equation(program, Scope(printer.fresh), program.outvars)
     else:

@@ -55,9 +55,8 @@ def cpu_features() -> str:
     names = (b"vendor_id", b"cpu family", b"model", b"flags", b"CPU ", b"Features")
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            first, _, _ = file.read(1 << 14).partition(
-                b"\n\n"
-            )  # all cores take long on a big machine
+            # one core: all of them take long on a big machine
+            first, _, _ = file.read(1 << 14).partition(b"\n\n")
     except OSError:
         first = b""
     lines = [line for line in first.split(b"\n") if line.startswith(names)]
