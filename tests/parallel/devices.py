@@ -15,8 +15,10 @@ def environment(count: int) -> dict[str, str]:
     """The variables of a process with `count` CPU devices, whose tests are of many devices."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     paths = [str(CHECKOUT / "src"), str(CHECKOUT), os.environ.get("PYTHONPATH", "")]
+    flags = [os.environ.get("XLA_FLAGS", ""), f"--xla_force_host_platform_device_count={count}"]
     return inherited | {
         "WEFT_TEST_DEVICES": str(count),
+        "XLA_FLAGS": " ".join(flags),  # for programs that are not run by pytest
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
 
