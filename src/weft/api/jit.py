@@ -38,7 +38,6 @@ from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL, forget_kernels
 from weft.xla.fastpath import compiled_call, forget_executables, is_unhashable_static
-from weft.xla.run import run_program
 
 __all__ = ["clear_caches", "jit"]
 
@@ -64,16 +63,14 @@ class JitFunction:
         if config.disable_jit or (self.inline and current.trace is not EVAL):
             return self.fun(*args, **kwargs), None, False
         program, leaves = self.find_program(args, kwargs)
-        jaxpr, consts, spec = program.jaxpr, program.consts, program.spec
+        spec = program.spec
         if current.trace is not EVAL:
             leaves = constrain_values(leaves, spec.in_shardings)
-            outs = jit_p.bind(*consts, *leaves, name=spec.name, jaxpr=jaxpr)
+            outs = jit_p.bind(*program.consts, *leaves, name=spec.name, jaxpr=program.jaxpr)
             return program.result(constrain_values(outs, spec.out_shardings)), None, False
         if spec.in_shardings:
             self.shardings.check_bound(leaves, spec.in_shardings)
-        hides = program.hidden or program.hidden_results  # whose type the engine lacks
-        tree = None if hides else program.out_tree
-        outs, fast = run_program(jaxpr, consts, leaves, spec, tree, names=program.argument_names)
+        outs, fast = program.run(leaves)
         return program.result(outs), fast, False
 
     def find_program(

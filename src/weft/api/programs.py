@@ -26,7 +26,7 @@ from weft.watch.leaks import stage_function
 from weft.xla.array import put
 from weft.xla.building import JitSpec
 from weft.xla.placement import Placement
-from weft.xla.run import place_program
+from weft.xla.run import place_program, run_program
 
 logger = Logger("weft.trace")
 
@@ -128,6 +128,13 @@ class Program(NamedTuple):
     def place(self, leaves: Sequence[Any]) -> Placement:
         """Where to run on the arguments that the jaxpr takes."""
         return place_program(self.jaxpr, self.consts, leaves, self.spec)
+
+    def run(self, leaves: Sequence[Any], placement: Placement | None = None) -> tuple:
+        """The results of the jaxpr, and how C++ may run it: see `run_program`."""
+        hides = self.hidden or self.hidden_results
+        tree = None if hides else self.out_tree
+        where: Any = {"placement": placement, "names": self.argument_names}
+        return run_program(self.jaxpr, self.consts, leaves, self.spec, tree, **where)
 
     def result(self, outs: Sequence[Any]) -> Any:
         """The pytree of results from those of the jaxpr."""

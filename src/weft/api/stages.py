@@ -24,7 +24,7 @@ from weft.xla.compile import Executable
 from weft.xla.hlo import strip_locations
 from weft.xla.layouts import Format, Layout
 from weft.xla.placement import Placement
-from weft.xla.run import find_executable, run_program
+from weft.xla.run import find_executable
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
@@ -188,15 +188,7 @@ class Compiled(_Stage):
         leaves = program.select_visible(leaves)
         if find_observer() is None:
             return program.result(self._run(*leaves))
-        outs, _ = run_program(
-            program.jaxpr,
-            program.consts,
-            leaves,
-            program.spec,
-            placement=self._placement,
-            names=program.argument_names,
-        )
-        return program.result(outs)
+        return program.result(program.run(leaves, self._placement)[0])
 
     call = __call__
 
