@@ -2,7 +2,7 @@
 
 While `debug_key_reuse` is on, each eager operation and compiled program is walked before it runs.
 What its primitives do with keys follows from what they make (`Primitive.elements`), and how the
-programs they hold run from `bodies`.
+programs they hold run from `bodies`. Keys of a dtype are followed as their words.
 """
 
 from __future__ import annotations
