@@ -81,6 +81,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_every_transform_gives_what_it_gives_without(program, transform):

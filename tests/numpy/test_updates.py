@@ -59,6 +59,7 @@ def close(got, want):
     np.testing.assert_allclose(got, want, rtol=2e-5)
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_every_method_at_every_kind_of_index(method, index, rng):

@@ -260,16 +260,16 @@ def test_dtypes(name):
     count = sum(p.default is p.empty for p in parameters)
 
     def result(x):
-        xs = [x] * count if name != "multigammaln" else [x, 1]
-        out = fun(*xs)
-        return (out[0] if isinstance(out, tuple) else out).aval
+        of_one = lambda x: fun(*([x] * count if name != "multigammaln" else [x, 1]))
+        out = weft.eval_shape(of_one, x)
+        return out[0] if isinstance(out, tuple) else out
 
     assert result(0.5).dtype == np.float32
     assert result(0.5).weak_type == (name not in STRONG)
     assert result(np.int32(1)).dtype == np.float32
     assert result(jnp.float16(0.5)).dtype == np.float16
     assert result(jnp.bfloat16(0.5)).dtype == jnp.bfloat16
-    assert result(np.zeros((0, 2), np.float32)).size == 0 or name == "logsumexp"
+    assert 0 in result(np.zeros((0, 2), np.float32)).shape or name == "logsumexp"
 
 
 def test_complex_functions():
