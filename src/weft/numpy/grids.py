@@ -34,6 +34,7 @@ from weft.numpy.promotion import (
     shape_of,
 )
 from weft.numpy.searching import nonzero
+from weft.numpy.updates import repeat_vector
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, select
@@ -167,10 +168,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         step, end = int(sum(np.cumprod((1, *x.shape[:-1])))), x.size
     places = np.arange(0, end, step)
     flat = ops.convert(reshape(value, (value.size,)), x.dtype)
-    count = len(places)
-    repeats = -(-count // max(flat.size, 1))
-    rows = broadcast_in_dim(flat, (repeats, flat.size), (1,))
-    values = reshape(rows, (rows.size,))[:count]
+    values = repeat_vector(flat, len(places))
     return reshape(reshape(x, (x.size,)).at[places].set(values), x.shape)
 
 

@@ -206,30 +206,16 @@ def take_imaginary(x: Any) -> Any:
     return ops.imag(x) if hasattr(x, "aval") else x.imag
 
 
-less = make_binary(
-    "less",
-    ops.lt_p,
-    "x < y; of complex numbers, by real part first.",
-    complexes=compare_lexicographically(ops.lt_p, ops.lt_p),
-)
-less_equal = make_binary(
-    "less_equal",
-    ops.le_p,
-    "x <= y; of complex numbers, by real part first.",
-    complexes=compare_lexicographically(ops.lt_p, ops.le_p),
-)
-greater = make_binary(
-    "greater",
-    ops.gt_p,
-    "x > y; of complex numbers, by real part first.",
-    complexes=compare_lexicographically(ops.gt_p, ops.gt_p),
-)
-greater_equal = make_binary(
-    "greater_equal",
-    ops.ge_p,
-    "x >= y; of complex numbers, by real part first.",
-    complexes=compare_lexicographically(ops.gt_p, ops.ge_p),
-)
+def make_order(name: str, sign: str, strict: Primitive, last: Primitive) -> Callable:
+    """A comparison by order; `strict` is it without equality."""
+    doc = f"x {sign} y; of complex numbers, by real part first."
+    return make_binary(name, last, doc, complexes=compare_lexicographically(strict, last))
+
+
+less = make_order("less", "<", ops.lt_p, ops.lt_p)
+less_equal = make_order("less_equal", "<=", ops.lt_p, ops.le_p)
+greater = make_order("greater", ">", ops.gt_p, ops.gt_p)
+greater_equal = make_order("greater_equal", ">=", ops.gt_p, ops.ge_p)
 maximum = make_binary("maximum", ops.max_p, "The larger of x and y; NaN where either is.")
 minimum = make_binary("minimum", ops.min_p, "The smaller of x and y; NaN where either is.")
 

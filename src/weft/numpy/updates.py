@@ -537,7 +537,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 def repeat_vector(v: Any, count: int) -> Any:
     """The first `count` elements of endless repetitions of a vector."""
-    times = -(-count // v.size)
+    times = -(-count // max(v.size, 1))
     v = slicing.tile(v, (times,)) if times > 1 else v
     return slicing.slice_in_dim(v, 0, count) if v.size > count else v
 
