@@ -289,11 +289,14 @@ def read_traced(x: Any, index: Any, how: Access) -> Any:
 def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[IndexPlan, Sequence, Sequence]:
     """The plan for an index, the arrays in it, and which are known not to be negative."""
     key = static_key(index) if how.wrap_negative_indices else None
-    arrays: Sequence[Any] = ()
-    if key is None:
-        key, arrays = split_index(x, index)
-        if not how.wrap_negative_indices:
-            key, arrays = move_numbers(key, arrays)
+    if key is not None:
+        plan = plan_index(x, key)
+        if not plan.inside and how.checked:
+            check_places(x, plan)
+        return plan, (), ()
+    key, arrays = split_index(x, index)
+    if not how.wrap_negative_indices:
+        key, arrays = move_numbers(key, arrays)
     plan, known = check_plan(x, key, arrays, how)
     return plan, arrays, known
 
