@@ -207,7 +207,7 @@ def delete(
         arr, axis = layout.reshape(arr, (arr.size,)), 0
     axis = axis_of("delete", axis, arr.ndim)
     n = arr.shape[axis]
-    if not isinstance(obj, slice) and is_mask_argument(obj):
+    if not isinstance(obj, slice) and dtypes.is_bool(typeof(as_operand("delete", obj)).dtype):
         obj = find_mask_places(obj, n)
     where = find_places_along("delete", obj, n, n - 1)
     if isinstance(where, np.ndarray):
@@ -222,11 +222,6 @@ def delete(
             ConcretizationTypeError, "delete", "assume_unique_indices=True, if they are distinct."
         )
     return take_places(arr, find_kept_places(where, n), axis)
-
-
-def is_mask_argument(obj: Any) -> bool:
-    """Whether places are given as a mask."""
-    return dtypes.is_bool(typeof(as_operand("delete", obj)).dtype)
 
 
 def find_mask_places(mask: Any, n: int) -> np.ndarray:

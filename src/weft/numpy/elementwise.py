@@ -286,16 +286,9 @@ def reciprocal(x: Any, /) -> Any:
 def find_common_divisor(x: Any, y: Any) -> Any:
     """Euclid's algorithm; as many steps as consecutive Fibonacci numbers of the dtype take."""
     for _ in range({8: 12, 16: 24, 32: 47, 64: 93}[dtypes.itemsize_bits(x.dtype)]):
-        x, y = (
-            replace_zero_by(x, y),
-            ops.select(ops.eq(y, literal_like(0, y)), y, ops.rem(x, replace_zero(y))),
-        )
+        done = ops.eq(y, literal_like(0, y))
+        x, y = ops.select(done, x, y), ops.select(done, y, ops.rem(x, replace_zero(y)))
     return x
-
-
-def replace_zero_by(x: Any, y: Any) -> Any:
-    """y, or x where y is 0."""
-    return ops.select(ops.eq(y, literal_like(0, y)), x, y)
 
 
 def promote_counts(op: str, x: Any, y: Any) -> list:

@@ -187,9 +187,10 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[
 def comes_before(x: Any, y: Any, or_equal: bool) -> Any:
     """Whether x sorts before y, or at the same place: NaN last, complex by real then imaginary."""
     if dtypes.is_complex(typeof(x).dtype):
-        tie = sorts_equal(ops.real(x), ops.real(y))
+        a, b = ops.real(x), ops.real(y)
+        tie = ops.bitwise_and(comes_before(a, b, True), comes_before(b, a, True))
         return ops.bitwise_or(
-            comes_before(ops.real(x), ops.real(y), False),
+            comes_before(a, b, False),
             ops.bitwise_and(tie, comes_before(ops.imag(x), ops.imag(y), or_equal)),
         )
     before = ops.le(x, y) if or_equal else ops.lt(x, y)
@@ -197,11 +198,6 @@ def comes_before(x: Any, y: Any, or_equal: bool) -> Any:
         return before
     last = ops.ne(y, y)
     return ops.bitwise_or(before, last if or_equal else ops.bitwise_and(last, ops.eq(x, x)))
-
-
-def sorts_equal(x: Any, y: Any) -> Any:
-    """Whether two real numbers sort to the same place."""
-    return ops.bitwise_and(comes_before(x, y, True), comes_before(y, x, True))
 
 
 METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
