@@ -100,7 +100,11 @@ def place_program(
 
 def run_jaxpr(jaxpr: Jaxpr, args: Sequence[Any], name: str) -> list:
     """Apply a closed jaxpr to concrete values, as one compiled program."""
-    return run_program(jaxpr, (), args, JitSpec(name))[0]
+    spec = jaxpr.memo.get(("spec", name))
+    if spec is None:
+        spec = jaxpr.memo["spec", name] = JitSpec(name)
+    placement = placement_of(args, shardings_in(jaxpr))
+    return run_program(jaxpr, (), args, spec, placement=placement)[0]
 
 
 def run_primitive(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> list:
