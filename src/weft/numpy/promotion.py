@@ -150,13 +150,16 @@ def broadcast_avals(op: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
         ) from None
 
 
+cached_broadcast = functools.lru_cache(maxsize=4096)(layout.broadcast_shapes)
+
+
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to together.
 
     >>> broadcast_shapes((3, 1), (4,), ())
     (3, 4)
     """
-    return layout.broadcast_shapes(*[shape_of("broadcast_shapes", s) for s in shapes])
+    return cached_broadcast(*[shape_of("broadcast_shapes", s) for s in shapes])
 
 
 def check_rank_promotion(op: str, avals: Sequence[ShapedArray]) -> None:

@@ -119,8 +119,6 @@ def replace_nan(x: Any, fill: Any) -> Any:
 
 def fill_all_nan(y: Any, nan: Any, axes: tuple[int, ...], keepdims: bool, fill: Any) -> Any:
     """A result y, with `fill` where every element that went into it was NaN."""
-    if nan is None:
-        return y
     empty = keep_axes(reduction.reduce_and(nan, axes), nan.shape, axes, keepdims)
     return ops.select(empty, literal(fill, typeof(y).dtype), y)
 
@@ -263,6 +261,8 @@ def reduce_nan_extremum(reduce: Callable, bound: Callable) -> Callable:
     def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
         y = reduce(replace_nan(x, bound(x.dtype)), axis, None, keepdims, initial, mask)
         nan = find_nan(x) if initial is None else None
+        if nan is None:
+            return y
         return fill_all_nan(y, nan, axes_of(op, axis, x.ndim), keepdims, math.nan)
 
     return apply
@@ -333,14 +333,15 @@ def make_position(name: str, find: Callable, bound: Callable | None, doc: str) -
         nan = None if bound is None else find_nan(x)
         if nan is not None:
             x = replace_nan(x, bound(x.dtype))
-        axes = axes_of(name, axis if axis is None else axis_of(name, axis, len(shape)), len(shape))
         if axis is None:
-            x = reshape(x, (x.size,))
-        at = 0 if axis is None else axes[0]
+            x, at, axes = reshape(x, (x.size,)), 0, tuple(range(len(shape)))
+        else:
+            at = axis_of(name, axis, len(shape))
+            axes = (at,)
         if x.shape[at] == 0:
             raise ShapeError(f"{name}: needs at least one element along the axis; got {x.aval}.")
         y = keep_axes(find(x, at, dtypes.default_int()), shape, axes, bool(keepdims))
-        return fill_all_nan(y, nan, axes, bool(keepdims), -1)
+        return y if nan is None else fill_all_nan(y, nan, axes, bool(keepdims), -1)
 
     return publish(fun, name, doc)
 
