@@ -4,7 +4,6 @@ import ast
 import collections
 import functools
 import importlib
-import json
 import pathlib
 import sys
 import types
@@ -25,9 +24,6 @@ ORDER = """
 util errors options pytrees dtypes core passes mesh watch xla primitives transforms control parallel
 api lax numpy random scipy nn top example_libraries debug experimental interpreters extend cache
 """.split()  # noqa: SIM905
-
-# What is still to be mended; each list only becomes shorter.
-EXCEPTED = json.loads((pathlib.Path(__file__).parent / "golden" / "excepted.json").read_text())
 
 # The order of folders is not yet kept here.
 CROOKED = {}
@@ -134,13 +130,13 @@ def test_files_and_functions_are_short():
             over.append(f"{module_name(file)}: {lines} lines, at most 800")
         for f in functions(file):
             size, most = f.end_lineno - f.lineno + 1, 75 if f.name in RULES else 60
-            if size > most and f.name not in EXCEPTED["long functions"]:
+            if size > most:
                 over.append(f"{module_name(file)}.{f.name}: {size} lines, at most {most}")
     assert not over, "\n".join(over)
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 66500}
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 64500}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
@@ -187,7 +183,6 @@ def test_names_of_functions_are_unique_in_their_folder():
         f"{where}: {name} is in {', '.join(f for f, _ in files)}"
         for (where, name), files in sorted(homes.items())
         if len(files) > 1 and not all(p for _, p in files)
-        if f"{where}/{name}" not in EXCEPTED["in several files of a folder"]
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -200,7 +195,10 @@ near next nothing other outside over plus proper said same shown slid slowly spr
 together toward truth twice under unbound unchanged up upon verdict whole widely wider
 within without worst
 """.split()  # noqa: SIM905
-VERBS = "embed feed fed need seed bring listen happen broadcasting string ring open".split()  # noqa: SIM905
+# `fused` is a decorator: a function that runs as one kernel.
+VERBS = """
+bring broadcasting embed fed feed flatten fused happen listen need open ring seed string unflatten
+""".split()  # noqa: SIM905
 
 
 def says_what_it_does(name: str) -> bool:
@@ -213,7 +211,7 @@ def test_no_function_is_named_by_an_adjective():
     wrong = []
     for file in FILES:
         names, public = names_of(file)
-        for name in set(names) - public - set(EXCEPTED["adjectives"]):
+        for name in set(names) - public:
             if not says_what_it_does(name.strip("_")):
                 wrong.append(f"{module_name(file)}.{name}: a verb and its noun (join_varying)")
     assert not wrong, "\n".join(sorted(wrong))
@@ -247,8 +245,6 @@ def public_modules() -> dict[str, types.ModuleType]:
 @pytest.mark.parametrize("name", sorted(public_modules()))
 def test_completion_offers_what_is_public(name):
     module = public_modules()[name]
-    if name in EXCEPTED["modules that show helpers"]:
-        pytest.skip("its helpers are still to be hidden")
     special = lambda n: n.startswith("__") and n.endswith("__")
     shown = {n for n in dir(module) if not special(n)}
     assert shown == {n for n in module.__all__ if not special(n)}
@@ -305,6 +301,95 @@ def test_every_primitive_class_is_documented_and_overrides_no_final_method():
         assert (cls.__doc__ or "").strip(), f"{cls.__name__} has no docstring"
         own = set(vars(cls)) if cls is not Primitive else set()
         assert not final & own, f"{cls.__name__} overrides {final & own}"
+
+
+# --- tests where a reader looks -----------------------------------------------------------------
+
+TESTS = pathlib.Path(__file__).parent
+
+# Files that are tested through what is made of them, by the tests of that: collectives, meshes and
+# processes on many devices, special functions and distributions as a family, primitives by rows of
+# the conformance suite alone, and modules that only show what others define.
+TESTED_IN = {
+    "api/test_callbacks.py": "xla/callbacks.py",
+    "api/test_composite.py": "control/composite.py",
+    "api/test_cond.py": "api/bodies.py",
+    "api/test_custom_rules.py": "transforms/check.py",
+    "api/test_jit.py": "api/functions.py xla/fastpath.py",
+    "control/test_custom.py": "control/checks.py",
+    "control/test_jit.py": "control/call.py",
+    "control/test_loop.py": "control/loop_bodies.py",
+    "control/test_remat.py": "transforms/recompute.py",
+    "control/test_scan.py": ("control/scan_bodies.py passes/dependence.py transforms/hoist.py"),
+    "core/test_pretty.py": "core/source.py",
+    "example_libraries/test_optimizers.py": "experimental/optimizers.py",
+    "example_libraries/test_stax.py": "experimental/stax.py",
+    "experimental/test_jet.py": "transforms/jet.py",
+    "extend/test_core.py": "extend/core/primitives.py",
+    "interpreters/test_defining.py": (
+        "interpreters/ad.py interpreters/batching.py interpreters/mlir.py "
+        "interpreters/partial_eval.py interpreters/xla.py"
+    ),
+    "nn/test_attention.py": "nn/scaled.py",
+    "parallel/on8/test_arrays.py": "api/arrays.py xla/shards.py",
+    "parallel/on8/test_inspection.py": "debug/layout.py parallel/inspection.py",
+    "parallel/on8/test_jit_sharding.py": (
+        "api/shardings.py experimental/pjit.py parallel/constraint.py xla/layouts.py"
+    ),
+    "parallel/on8/test_mesh.py": "experimental/mesh_utils.py mesh/mesh.py",
+    "parallel/on8/test_pmap.py": "api/pmap.py parallel/pmap.py",
+    "parallel/on8/test_shard_map.py": (
+        "api/shard_map.py control/mapped.py experimental/shard_map.py parallel/shard_map.py"
+    ),
+    "parallel/on8/test_sharding.py": "extend/sharding.py mesh/spec.py",
+    "parallel/test_processes.py": (
+        "experimental/multihost_utils.py parallel/clusters.py parallel/coordinator.py "
+        "parallel/distributed.py"
+    ),
+    "primitives/test_collective.py": "api/collectives.py primitives/copies.py",
+    "primitives/test_conformance.py": (
+        "primitives/bits.py primitives/constant.py primitives/fft.py "
+        "primitives/special/bessel.py primitives/special/error.py "
+        "primitives/special/formula.py primitives/special/functions.py "
+        "primitives/special/tables.py"
+    ),
+    "primitives/test_elementwise.py": "primitives/families.py",
+    "primitives/test_linalg.py": "primitives/matrices.py",
+    "random/test_random.py": (
+        "nn/initializers.py primitives/random.py random/choices.py random/continuous.py "
+        "random/counts.py random/gammas.py random/rejection.py random/sampling.py"
+    ),
+    "scipy/stats/test_distribution.py": ("scipy/stats/continuous.py scipy/stats/discrete.py"),
+    "scipy/stats/test_kde.py": "scipy/stats/kernels.py",
+    "scipy/test_linalg.py": (
+        "scipy/linalg/factorizations.py scipy/linalg/functions.py scipy/linalg/matrices.py"
+    ),
+    "scipy/test_special.py": (
+        "scipy/special/bessel.py scipy/special/definitions.py scipy/special/elementary.py "
+        "scipy/special/gamma_family.py scipy/special/hypergeometric.py "
+        "scipy/special/integrals.py scipy/special/legendre.py scipy/special/normal.py "
+        "scipy/special/sums.py"
+    ),
+    "test_coverage.py": "experimental/layout.py numpy/absent.py",
+    "watch/test_key_reuse.py": "experimental/key_reuse.py",
+    "watch/test_nans.py": "watch/observer.py",
+    "xla/test_cusolver.py": "xla/lapack.py",
+    "xla/test_eager.py": "xla/placement.py",
+}
+
+
+def test_every_file_has_a_mirror():
+    """src/weft/a/b.py is tested in tests/a/test_b.py."""
+    elsewhere = {file: home for home, files in TESTED_IN.items() for file in files.split()}
+    wrong = []
+    for file in FILES:
+        place = file.relative_to(ROOT)
+        if len(place.parts) == 1 or place.name in ("__init__.py", "__main__.py"):
+            continue
+        home = elsewhere.get(str(place), str(place.with_name(f"test_{place.name}")))
+        if not (TESTS / home).exists():
+            wrong.append(f"{place}: no tests/{home}")
+    assert not wrong, "\n".join(wrong)
 
 
 # --- the walk -----------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def broadcast_bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
     return out
 
 
-def same(x: Any) -> Any:
+def keep_value(x: Any) -> Any:
     """x itself."""
     return x
 
@@ -177,7 +177,7 @@ def draw_uniform(
     dtype: np.dtype,
     low: Any = 0.0,
     high: Any = 1.0,
-    then: Callable = same,
+    then: Callable = keep_value,
 ) -> Any:
     """Floats in [low, high), or what `then` makes of each: random bits as the fraction of [1, 2).
 
