@@ -67,6 +67,15 @@ def assert_clean():
     assert float(jit(vmap(grad(lambda x: x * x)))(V3())[0]) == 2.0
 
 
+@pytest.fixture(scope="module", autouse=True)
+def collect_quickly():
+    """Each check collects garbage: what other tests left is not looked through each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 RUNS_BEFORE = jit(grad(lambda x: x**3))
 
 
