@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +107,23 @@ def rng() -> np.random.Generator:
 def as_for_users() -> dict[str, object]:
     """Compiler options that make XLA compile a program as it does for users."""
     return {name: users for name, (_, users) in QUICK.items()}
+
+
+@pytest.fixture
+def kernels_as_for_users(
+    monkeypatch: pytest.MonkeyPatch, as_for_users: dict[str, object]
+) -> Iterator[None]:
+    """XLA compiles every program of the test as for users, those of eager calls too."""
+    import weft
+    from weft.xla import compile as engine
+
+    options = engine.default_options
+
+    def users_options(platform: str) -> tuple[bytes, tuple]:
+        defaults, overrides = options(platform)
+        return defaults, (*overrides, *as_for_users.items())
+
+    weft.clear_caches()
+    monkeypatch.setattr(engine, "default_options", users_options)
+    yield
+    weft.clear_caches()

@@ -38,7 +38,7 @@ def is_near(found, first: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_bits_are_those_of_jax(name):
+def test_bits_are_those_of_jax(name, kernels_as_for_users):
     """Every second call for each setting, in turns; all of them with --all."""
     wrong = []
     with weft.config.scope(**settings(name)):
