@@ -225,3 +225,10 @@ def test_initializers():
 def test_examples_of_the_documentation(name):
     module = importlib.import_module(f"weft.random.{name}")
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def test_integers_of_a_whole_dtype_are_the_same_when_compiled():
+    draw = lambda key: random.randint(key, (7,), 0, 2**32, jnp.uint32)
+    got = weft.jit(draw)(KEY)  # a remainder by a constant zero stopped the process
+    np.testing.assert_array_equal(got, draw(KEY))
+    assert got.dtype == jnp.uint32 and len(set(got.tolist())) == 7

@@ -58,11 +58,16 @@ def draw_integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, 
     )
     first, second = (draw_bits(k, shape, width) for k in split_pair(key))
     span = jnp.where(high <= low, literal(1, words), convert(sub(high, low), words))
+    every = None  # whether all words are in the span, whose length is zero then
     if not narrow and beyond is not False:  # the span reaches one beyond what the dtype holds
         span = jnp.where(beyond & (high > low), add(span, literal(1, words)), span)
+        every = span == 0
+        span = jnp.where(every, literal(1, words), span)  # XLA stops the process at x % 0
     half = rem(jnp.full_like(span, 2 ** (width // 2)), span)
     whole = rem(mul(half, half), span)
     offset = rem(add(mul(rem(first, span), whole), rem(second, span)), span)
+    if every is not None:
+        offset = jnp.where(every, second, offset)
     return convert(add(low, convert(offset, work)), dtype)
 
 
