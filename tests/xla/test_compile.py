@@ -3,6 +3,8 @@
 import logging
 import os
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -194,3 +196,39 @@ def test_consts_and_unused_arguments():
     assert Executable(loaded, [aval], here(), consts=[X])()[0].tolist() == [1, 2, 3]
     assert Executable(loaded, [aval], here(), kept=[False, True])(None, X)[0].tolist() == [1, 2, 3]
     assert Executable(loaded, [aval], here(True))(X)[0].committed
+
+
+INTERRUPTED = """
+import os, random, signal, threading, time
+import weft, weft.numpy as jnp
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def f(x):
+    for i in range(400):
+        x = jnp.sin(x) * x + jnp.cos(x @ x)
+    return x
+
+caught = 0
+for i in range(4):
+    lowered = weft.jit(lambda x: f(x) + i).lower(jnp.ones((8, 8)))
+    timer = threading.Timer(random.uniform(0, 0.1), os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    try:
+        lowered.compile()
+        time.sleep(1)
+    except KeyboardInterrupt:
+        caught += 1
+print(caught, float(weft.jit(jnp.sum)(jnp.ones(3))))
+"""
+
+
+def test_an_interrupted_compile_ends_neither_the_process_nor_what_follows():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        env={**os.environ, "WEFT_ENABLE_COMPILATION_CACHE": "0"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "4 3.0\n"), done.stderr

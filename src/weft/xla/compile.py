@@ -5,7 +5,13 @@ The disk is diskcache.py's; what text to compile is lower.py's; the C++ call pat
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import functools
+import os
+import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -169,13 +175,59 @@ def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
     """Compile a module."""
     try:
         module = parse_module(text) if entries else text
-        return devices[0].client.compile_and_load(module, devices, options, *entries)
+        compile_it = devices[0].client.compile_and_load
+        return run_to_end(lambda: compile_it(module, devices, options, *entries))
     except (JaxRuntimeError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
         raise JaxRuntimeError(
             f"{module_name(text)}: must be a program that XLA compiles for "
             f"{devices[0].platform}; got {said}"
         ) from error
+
+
+_UNFINISHED: set = set()  # locks of the calls that run in a thread of their own
+
+
+def run_to_end(call: Callable[[], Any]) -> Any:
+    """The result of a call of the engine, which Ctrl-C does not cut short.
+
+    In the main thread the engine stops waiting for its own threads when a signal comes, and frees
+    what they still read. So the call runs in another thread, and only the wait for it ends.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()  # where no signal is handled
+    results: list = []
+    done = threading.Lock()
+
+    def run() -> None:
+        try:
+            results.append((call(), None))
+        except BaseException as error:
+            results.append((None, error))
+        finally:
+            _UNFINISHED.discard(done)
+            done.release()
+
+    done.acquire()
+    _UNFINISHED.add(done)
+    _thread.start_new_thread(run, ())
+    done.acquire()
+    result, error = results.pop()
+    if error is not None:
+        raise error
+    return result
+
+
+@atexit.register
+def wait_for_engine() -> None:
+    """At exit, wait for calls of the engine that were left to finish; Ctrl-C ends the process."""
+    try:
+        for done in tuple(_UNFINISHED):
+            done.acquire()
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(128 + signal.SIGINT)
 
 
 # Before 0.11, jaxlib's handler calls a hook of JAX's array class unless told to skip the checks.
