@@ -2,7 +2,8 @@
 
 What pytest itself is told (warnings are errors, import mode) stands in pyproject.toml.
 `pytest --all` runs every case of every table, with programs compiled as for users; without it, a
-test marked `sample(one_in=n)` runs one of n of its cases, which are the same in every run.
+test marked `sample(one_in=n)` runs one of n of its cases, which are the same in every run, and one
+marked `slow` does not run.
 """
 
 import collections
@@ -55,14 +56,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # after the choice that -k makes
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases that are not in the sample of their test."""
+    """Leave out slow tests, and the cases that are not in the sample of their test."""
     if ALL:
         return
+    left_out = {item.nodeid for item in items if item.get_closest_marker("slow")}
     tests = collections.defaultdict(list)
     for item in items:
         if item.get_closest_marker("sample") and hasattr(item, "callspec"):
             tests[item.nodeid.partition("[")[0]].append(item)
-    left_out: set[str] = set()
     for cases in tests.values():
         share = cases[0].get_closest_marker("sample").kwargs["one_in"]
         left_out |= {case.nodeid for case in cases} - sample(cases, -(-len(cases) // share))

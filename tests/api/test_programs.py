@@ -117,7 +117,7 @@ def test_functions_that_are_dropped_leave_nothing_behind():
         one_round(i)
     gc.collect()
     before = sizes()
-    refs = [ref for i in range(300) for ref in one_round(i)]
+    refs = [ref for i in range(60) for ref in one_round(i)]
     gc.collect()
     assert not any(ref() is not None for ref in refs)
     assert sizes() == before

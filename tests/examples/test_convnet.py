@@ -19,6 +19,7 @@ def example():
     return load_example("convnet")
 
 
+@pytest.mark.slow
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
     done = run_example("convnet", "--epochs", 10, "--out", tmp_path / "new")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,6 +21,7 @@ def quartic(x):
 START = jnp.array([0.7, -0.4]), jnp.array([0.2, 1.1])
 
 
+@pytest.mark.slow
 def test_small_run_mixes_and_predicts(tmp_path):
     done = run_example("hmc", "--draws", 400, "--warm-up", 200, "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -33,6 +34,7 @@ def test_small_run_mixes_and_predicts(tmp_path):
     assert is_picture(tmp_path / "hmc.png")
 
 
+@pytest.mark.slow
 def test_too_few_draws_miss_the_bar(tmp_path):
     sizes = ("--draws", 20, "--warm-up", 10, "--chains", 2, "--leaps", 1)
     done = run_example("hmc", *sizes, "--out", tmp_path)

@@ -85,6 +85,7 @@ def test_tasks_are_waves_of_the_stated_heights_and_phases(maml):
     np.testing.assert_allclose(means, (2.55, np.pi / 2, 0), atol=0.25)
 
 
+@pytest.mark.slow
 def test_meta_learning_beats_training_on_all(tmp_path):
     done = run_example("maml", "--steps", 1500, "--tasks", 10, "--out", tmp_path)
     factor = re.search(r"meta-learning is ([\d.]+) times better", done.stdout)

@@ -23,6 +23,7 @@ def problem():
     return params, images, jnp.array([3, 1, 4, 1, 5])
 
 
+@pytest.mark.slow
 def test_small_run_is_accurate_and_private(tmp_path):
     done = run_example("private", "--steps", 60, "--sample-rate", 0.5, "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -74,6 +74,7 @@ def test_the_distance_of_shifted_samples_is_known(score):
     np.testing.assert_allclose(shifted, 3 / np.sqrt(2), rtol=0.1)  # mean of cos^2 is a half
 
 
+@pytest.mark.slow
 def test_samples_are_closer_than_a_gaussian_fit(tmp_path):
     done = run_example("score", "--steps", 300, "--samples", 1000, "--out", tmp_path)
     figures = dict(re.findall(r"held-out data, ([\w ]+): ([\d.]+)", done.stdout))

@@ -28,6 +28,7 @@ def params(example):
     return made
 
 
+@pytest.mark.slow
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
     done = run_example("vae", "--epochs", 60, "--out", tmp_path / "new")
     assert done.returncode == 0, done.stdout + done.stderr
