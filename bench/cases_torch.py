@@ -186,12 +186,7 @@ def add_operations(p):
     op("logsumexp_2000", lambda a: torch.logsumexp(a, -1), square)
     op("where_clip", lambda a: torch.where(a > 0, torch.clip(a, -1, 1), 0), vector)
     op("conv2d_3x3", conv, (16, 32, 56, 56), (32, 32, 3, 3))
-    op(
-        "conv1d",
-        lambda x, w: nnf.conv1d(x, w, padding="same"),
-        (16, 32, 1000),
-        (32, 32, 5),
-    )
+    op("conv1d", lambda x, w: nnf.conv1d(x, w, padding="same"), (16, 32, 1000), (32, 32, 5))
     op("maxpool", lambda a: nnf.max_pool2d(a, 2), (16, 32, 56, 56))
     op("cumsum_1e6", lambda a: torch.cumsum(a, 0), vector)
     op("cumsum_axis", lambda a: torch.cumsum(a, 0), square)
@@ -226,11 +221,7 @@ def add_operations(p):
     op("random_uniform_1e6", lambda: torch.rand(1_000_000))
     op("random_normal_1e6", lambda: torch.randn(1_000_000))
     op("random_permutation_1e5", lambda: torch.randperm(100_000))
-    op(
-        "random_categorical",
-        lambda a: torch.multinomial(torch.softmax(a, -1), 1),
-        (1000, 1000),
-    )
+    op("random_categorical", lambda a: torch.multinomial(torch.softmax(a, -1), 1), (1000, 1000))
     op("random_gamma_1e4", torch._standard_gamma, lambda: torch.full((10_000,), 2.0))
     op("fft_2e18", lambda a: torch.fft.fft(a).abs(), (2**18,))
     op("fft2_512", lambda a: torch.fft.fft2(a).abs(), (512, 512))

@@ -97,10 +97,7 @@ RATIOS = {
     "op/random_multivariate_normal_1e5": 1.0,
 }
 
-VALUES = {
-    "start/import_over_engine": 1.3,
-    "walk/cold_jit_functions": 155,
-}
+VALUES = {"start/import_over_engine": 1.3, "walk/cold_jit_functions": 155}
 
 GROUPS = {
     "start": "Starting: fresh processes, median of several; weft's disk cache is warm, as it is "

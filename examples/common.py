@@ -26,8 +26,7 @@ def arguments(doc: str, **defaults: int | float) -> argparse.Namespace:
     Integers must be at least 1 and floats above 0; `doc` is the example's docstring.
     """
     parser = argparse.ArgumentParser(
-        description=doc.split("\n", 1)[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        description=doc.split("\n", 1)[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     for name, default in defaults.items():
         parser.add_argument(

@@ -29,10 +29,7 @@ GOAL = 0.95
 def init_params(rng):
     """One (weights, bias) pair a layer, scaled so that a signal keeps its size (He et al. 2015)."""
     return [
-        (
-            (rng.standard_normal((n, m)) * np.sqrt(2 / n)).astype(np.float32),
-            np.zeros(m, np.float32),
-        )
+        ((rng.standard_normal((n, m)) * np.sqrt(2 / n)).astype(np.float32), np.zeros(m, np.float32))
         for n, m in zip(LAYERS, LAYERS[1:], strict=False)
     ]
 

@@ -70,11 +70,7 @@ def init_params(key, alphabet_size, args):
 
 def specs_of(params):
     """A spec for each parameter."""
-    return {
-        "characters": P(),
-        "layers": [LAYER_SPECS for _ in params["layers"]],
-        "norm": P(),
-    }
+    return {"characters": P(), "layers": [LAYER_SPECS for _ in params["layers"]], "norm": P()}
 
 
 def layer(params, x, joined):

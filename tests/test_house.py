@@ -25,9 +25,6 @@ util errors options pytrees dtypes core passes mesh watch xla primitives transfo
 api lax numpy random scipy nn top example_libraries debug experimental interpreters extend cache
 """.split()  # noqa: SIM905
 
-# The order of folders is not yet kept here.
-CROOKED = {}
-
 # Inside a function these may be imported: heavy, and needed by few programs.
 HEAVY = {"scipy", "matplotlib", "opt_einsum", "jaxlib.xla_client", "jaxlib"}
 
@@ -74,8 +71,7 @@ def test_files_import_only_downward():
             continue  # a folder's own list of names
         for node in parsed(file).body:
             for name in imported(node):
-                lower = ORDER.index(folder(name)) <= ORDER.index(folder(mine))
-                if not lower and (mine, name) not in CROOKED:
+                if ORDER.index(folder(name)) > ORDER.index(folder(mine)):
                     wrong.append(f"{mine} imports {name}, of a later folder")
     assert not wrong, "\n".join(wrong)
 
@@ -136,7 +132,7 @@ def test_files_and_functions_are_short():
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 64500}
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 64200}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")

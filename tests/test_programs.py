@@ -431,10 +431,7 @@ def test_modules_that_are_pytrees(rng):
 
     register_pytree_with_keys(
         Linear,
-        lambda m: (
-            [(GetAttrKey("weight"), m.weight), (GetAttrKey("bias"), m.bias)],
-            m.activation,
-        ),
+        lambda m: ([(GetAttrKey("weight"), m.weight), (GetAttrKey("bias"), m.bias)], m.activation),
         lambda activation, parts: Linear(*parts, activation),
     )
     a, b, x = (rng.standard_normal(s).astype(np.float32) for s in ((4, 3), (2, 4), (5, 3)))

@@ -518,11 +518,7 @@ def test_partial_of_a_partial_keeps_its_arguments_out_of_the_leaves(kind):
             [1, [2, 3, 4]],
             "got a list of length 2 at tree[1] where rest[0] has a list of length 3.",
         ),
-        (
-            [1, 2],
-            (1, 2),
-            "got a list of length 2 at tree where rest[0] has a tuple of length 2.",
-        ),
+        ([1, 2], (1, 2), "got a list of length 2 at tree where rest[0] has a tuple of length 2."),
         (
             {"a": 1, "b": 2},
             {"a": 1, "c": 2},
@@ -570,11 +566,7 @@ def test_partial_of_a_partial_keeps_its_arguments_out_of_the_leaves(kind):
             Plain(1, 2),
             "got a Plain (children: 1) at tree where rest[0] has a Plain (children: 2).",
         ),
-        (
-            Point(1, 2),
-            (1, 2),
-            "got a Point at tree where rest[0] has a tuple of length 2.",
-        ),
+        (Point(1, 2), (1, 2), "got a Point at tree where rest[0] has a tuple of length 2."),
         (
             Point(1, 2),
             collections.namedtuple("Point", "x y")(1, 2),

@@ -279,11 +279,7 @@ def test_names_of_pytrees():
             TypeError,
             "checkpoint: results must be arrays or numbers; got 'a' of type str",
         ),
-        (
-            lambda: checkpoint_name(X, 3),
-            TypeError,
-            "checkpoint_name: name must be a str; got 3.",
-        ),
+        (lambda: checkpoint_name(X, 3), TypeError, "checkpoint_name: name must be a str; got 3."),
         (
             lambda: checkpoint_name({"a": "b"}, "c"),
             TypeError,

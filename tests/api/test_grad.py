@@ -49,8 +49,7 @@ def test_argnums_int_gives_one_gradient_and_a_tuple_gives_a_tuple():
 
 def test_pytrees_in_and_out():
     same(
-        grad(lambda p: total(p["w"] * A) + p["b"])({"w": A, "b": 1.0}),
-        {"w": A, "b": np.float32(1)},
+        grad(lambda p: total(p["w"] * A) + p["b"])({"w": A, "b": 1.0}), {"w": A, "b": np.float32(1)}
     )
     same(grad(lambda p: total(p.a * A) + p.b[0])(Pair(A, [1.0, None])), Pair(A, [1.0, None]))
 
@@ -297,10 +296,7 @@ def test_linearize_on_pytrees_with_aux_under_vmap_and_jit():
 
 def test_linear_transpose_agrees_with_the_inner_product():
     f = lambda x, y: {"s": x + 2 * y, "t": total(x)}
-    same(
-        linear_transpose(f, A, B)({"s": A, "t": np.float32(3)}),
-        (A + 3, 2 * A),
-    )
+    same(linear_transpose(f, A, B)({"s": A, "t": np.float32(3)}), (A + 3, 2 * A))
 
 
 def test_linear_transpose_of_types_integers_jit_constants_and_unused_arguments():

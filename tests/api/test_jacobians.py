@@ -28,10 +28,7 @@ def test_output_axes_come_first_and_pytrees_nest_outputs_outside(jac):
     same(jac(lambda x: x * x)(A), np.diag(2 * A))
     same(jac(lambda x: lax.reshape(x, (1, 3)) * 2)(A), 2 * np.eye(3)[None])
     got = jac(lambda p: {"o": p["a"] * p["b"], "s": total(p["a"])})({"a": A, "b": B})
-    want = {
-        "o": {"a": np.diag(B), "b": np.diag(A)},
-        "s": {"a": np.ones(3), "b": np.zeros(3)},
-    }
+    want = {"o": {"a": np.diag(B), "b": np.diag(A)}, "s": {"a": np.ones(3), "b": np.zeros(3)}}
     same(got, want)
     same(jac(lambda x: {"a": None, "b": x})(A), {"a": None, "b": np.eye(3)})
 

@@ -126,11 +126,9 @@ def test_names_in_loops_and_branches():
             x = lax.scan(body, x, X)[0]
             return lax.cond(x > 0, lambda x: jnp.cos(x), lambda x: jnp.exp(x), x)
 
-    assert {
-        "jit(f)/net/scan/body/sin",
-        "jit(f)/net/cond/cos",
-        "jit(f)/net/cond/exp",
-    } <= paths(f, 0.5)
+    assert {"jit(f)/net/scan/body/sin", "jit(f)/net/cond/cos", "jit(f)/net/cond/exp"} <= paths(
+        f, 0.5
+    )
     assert "jit(f)/jvp(net)/scan/jvp(body)/cos" in paths(grad(f), 0.5)
 
 

@@ -208,11 +208,7 @@ ERRORS = [
         r"associative_scan: arrays must be equally long along axis 0; got f32\[3,2\] at elems\[0\] "
         r"and f32\[2,2\] at elems\[1\].",
     ),
-    (
-        lambda: associative_scan(jnp.add, XS, axis=2),
-        ShapeError,
-        "associative_scan: .*",
-    ),
+    (lambda: associative_scan(jnp.add, XS, axis=2), ShapeError, "associative_scan: .*"),
     (
         lambda: associative_scan(lambda a, b: (a, b), XS),
         PytreeError,

@@ -181,10 +181,7 @@ PROGRAMS = {
         lambda x: lax.while_loop(lambda c: c < 100, lambda c: (say("a", c), c * c)[1], x),
         [2, 4, 16],
     ),
-    "cond": (
-        lambda x: lax.cond(x > 0, lambda x: (say("a", x), x * x)[1], lambda x: x, x),
-        [2],
-    ),
+    "cond": (lambda x: lax.cond(x > 0, lambda x: (say("a", x), x * x)[1], lambda x: x, x), [2]),
     "checkpoint in scan": (
         lambda x: lax.scan(
             weft.checkpoint(lambda c, _: (say("a", c, False), (c * c, None))[1]), x, None, length=2

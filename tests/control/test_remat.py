@@ -61,9 +61,7 @@ PROGRAMS = {
     "in jit": lambda cp: jit(lambda x, w: jnp.sum(cp(layer)(cp(layer)(x, w), w) ** 2)),
     "closure": lambda cp: lambda x, w: cp(lambda y: net(y, w) + jnp.sum(x * y))(jnp.sin(x)),
 }
-SAME = {
-    "closure": lambda x, w: net(jnp.sin(x), w) + jnp.sum(x * jnp.sin(x)),
-}
+SAME = {"closure": lambda x, w: net(jnp.sin(x), w) + jnp.sum(x * jnp.sin(x))}
 
 TRANSFORMS = {
     "value": lambda f: f,

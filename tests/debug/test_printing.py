@@ -155,10 +155,7 @@ TRANSFORMED = {
         "2 3",
     ),
     "grad cond": (lambda f: weft.grad(lambda x: lax.cond(x > 0, f, lambda x: x, x))(2.0), "2"),
-    "vmap cond": (
-        lambda f: weft.vmap(lambda x: lax.cond(x > 1, f, lambda x: x, x))(X),
-        "0 1 2",
-    ),
+    "vmap cond": (lambda f: weft.vmap(lambda x: lax.cond(x > 1, f, lambda x: x, x))(X), "0 1 2"),
     "linear_transpose": (
         lambda f: weft.linear_transpose(lambda x: (f(3.0), 2 * x)[1], 1.0)(1.0),
         "3",

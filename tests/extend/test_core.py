@@ -64,11 +64,7 @@ def test_where_we_are():
         return x
 
     look(1.0), jit(look)(1.0), vmap(look, axis_name="i")(np.ones(2))
-    assert seen == [
-        (False, False, [], False),
-        (True, False, [], False),
-        (False, True, ["i"], True),
-    ]
+    assert seen == [(False, False, [], False), (True, False, [], False), (False, True, ["i"], True)]
     trace = core.find_top_trace()
     with core.set_current_trace(trace):
         assert core.find_top_trace() is trace

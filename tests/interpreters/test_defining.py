@@ -204,8 +204,7 @@ total_p = defined(
     lambda x, *, axes: jnp.sum(x, axes),
 )
 ad.deflinear2(
-    total_p,
-    lambda ct, x, *, axes: [jnp.broadcast_to(jnp.expand_dims(ct, axes), x.aval.shape)],
+    total_p, lambda ct, x, *, axes: [jnp.broadcast_to(jnp.expand_dims(ct, axes), x.aval.shape)]
 )
 batching.defreducer(total_p)
 

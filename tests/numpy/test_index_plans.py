@@ -5,17 +5,10 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft.errors import (
-    IndexingError,
-    NonConcreteBooleanIndexError,
-    TracerIntegerConversionError,
-)
+from weft.errors import IndexingError, NonConcreteBooleanIndexError, TracerIntegerConversionError
 
 
-@pytest.mark.parametrize(
-    ("index", "place"),
-    [(8, 8), (-9, -9), (np.int64(9), 9), ((3, 1), 3)],
-)
+@pytest.mark.parametrize(("index", "place"), [(8, 8), (-9, -9), (np.int64(9), 9), ((3, 1), 3)])
 def test_known_places_out_of_bounds(index, place):
     x = jnp.zeros(8) if not isinstance(index, tuple) else jnp.zeros((3, 4))
     size = x.shape[0]

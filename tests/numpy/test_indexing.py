@@ -5,9 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft.errors import (
-    ShapeError,
-)
+from weft.errors import ShapeError
 from weft.numpy import indexing
 
 HOST = np.arange(60, dtype=np.float32).reshape(3, 4, 5)

@@ -100,10 +100,7 @@ def test_rank_promotion():
         assert (m + 1).shape == (2, 3)
         with pytest.raises(ShapeError, match=r"add: operands must have equal ranks.*Hint: .*None"):
             x + m
-    with (
-        config.scope(numpy_rank_promotion="warn"),
-        pytest.warns(UserWarning, match="equal ranks"),
-    ):
+    with config.scope(numpy_rank_promotion="warn"), pytest.warns(UserWarning, match="equal ranks"):
         assert (x + m).shape == (2, 3)
     assert (x + m).shape == (2, 3)
 

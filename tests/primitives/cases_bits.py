@@ -77,11 +77,7 @@ CASES = [
         **ANY_INT,
     ),
     Case(
-        bits.population_count_p,
-        [Arg(SHAPE, -100, 100)],
-        bits_set,
-        dtypes=INTS + " i64",
-        skip=FLAT,
+        bits.population_count_p, [Arg(SHAPE, -100, 100)], bits_set, dtypes=INTS + " i64", skip=FLAT
     ),
     Case(bits.clz_p, [Arg(SHAPE, -100, 100)], leading_zeros, dtypes=INTS + " i64", skip=FLAT),
     Case(

@@ -39,12 +39,7 @@ CASES = [
     along(cum.cumprod_p, np.multiply, (5, 3), 0, False, dtypes=NUMBERS),
     along(cum.cumprod_p, np.multiply, (2, 6), 1, True, dtypes="f32 c64"),
     along(
-        cum.cumprod_p,
-        np.multiply,
-        Arg((6,), values=[2, 0, 3, 0, -1, 2]),
-        0,
-        False,
-        label="zeros",
+        cum.cumprod_p, np.multiply, Arg((6,), values=[2, 0, 3, 0, -1, 2]), 0, False, label="zeros"
     ),
     along(cum.cummax_p, np.maximum, (5, 3), 0, False, dtypes=REALS),
     along(cum.cummax_p, np.maximum, (2, 8), 1, True),

@@ -50,10 +50,6 @@ CASES = [
         also=[((3, 4), (0, 3), (), ()), ((3, 4), (3, 4), (), ()), ((0, 4), (0, 1), (), ())],
     ),
     Case(
-        dynamic_slicing.dynamic_update_slice_p,
-        [(), ()],
-        lambda x, u: u,
-        label="scalar",
-        weak=False,
+        dynamic_slicing.dynamic_update_slice_p, [(), ()], lambda x, u: u, label="scalar", weak=False
     ),
 ]

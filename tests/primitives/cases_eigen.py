@@ -9,13 +9,7 @@ import numpy as np
 from tests.primitives.cases import Case
 from tests.primitives.matrix_helpers import DTYPES, positive, t
 from weft.primitives import eigen
-from weft.primitives.matrices import (
-    adjoint,
-    product,
-    scale_columns,
-    slice_columns,
-    slice_rows,
-)
+from weft.primitives.matrices import adjoint, product, scale_columns, slice_columns, slice_rows
 
 
 def eigh_parts(x: Any, subset: Any = None) -> list:

@@ -10,10 +10,7 @@ import scipy.linalg
 from tests.primitives.cases import Arg, Case
 from tests.primitives.matrix_helpers import DTYPES, of_rows, t
 from weft.primitives import factorizations
-from weft.primitives.matrices import (
-    adjoint,
-    product,
-)
+from weft.primitives.matrices import adjoint, product
 
 
 def lu_parts(x: Any) -> list:

@@ -8,18 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.primitives.cases import (
-    ALL,
-    FLAT,
-    FLOATS,
-    INEXACT,
-    NUMBERS,
-    ONE,
-    REALS,
-    SHAPE,
-    Arg,
-    Case,
-)
+from tests.primitives.cases import ALL, FLAT, FLOATS, INEXACT, NUMBERS, ONE, REALS, SHAPE, Arg, Case
 from weft.primitives import layout
 
 
@@ -78,11 +67,7 @@ CASES = [
     ),
     shape_op(layout.squeeze_p, (1, 3, 1, 2), lambda x: x[0, :, 0], dict(dimensions=(0, 2))),
     shape_op(
-        layout.rev_p,
-        SHAPE,
-        lambda x: x[::-1, ::-1],
-        dict(dimensions=(0, 1)),
-        also=(((0, 3),),),
+        layout.rev_p, SHAPE, lambda x: x[::-1, ::-1], dict(dimensions=(0, 1)), also=(((0, 3),),)
     ),
     shape_op(layout.copy_p, SHAPE, lambda x: x, {}, also=ONE),
     Case(

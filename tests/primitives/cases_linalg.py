@@ -9,9 +9,7 @@ import numpy as np
 from tests.primitives.cases import Case
 from tests.primitives.matrix_helpers import DTYPES, positive, t
 from weft.primitives import linalg
-from weft.primitives.matrices import (
-    identity_like,
-)
+from weft.primitives.matrices import identity_like
 
 REAL = "f32 f64"
 

@@ -65,13 +65,7 @@ CASES = [
         dtypes=EVERY,
         also=[((0, 4), (0, 2), (0, 1)), ((3, 0), (3, 2), (3, 0))],
     ),
-    Case(
-        slicing.concatenate_p,
-        [(3, 4)],
-        lambda x: x,
-        {"dimension": 0},
-        label="one",
-    ),
+    Case(slicing.concatenate_p, [(3, 4)], lambda x: x, {"dimension": 0}, label="one"),
     Case(
         slicing.split_p,
         [(3, 4)],

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.primitives.cases import (
-    FLOATS,
-    INEXACT,
-    SHAPE,
-    Arg,
-    Case,
-    binary,
-    unary,
-)
+from tests.primitives.cases import FLOATS, INEXACT, SHAPE, Arg, Case, binary, unary
 from weft.primitives import transcendental as tr
 
 CASES = [

@@ -91,12 +91,7 @@ def summed(label: str, shape: tuple, p: Params, **more: Any) -> Case:
 def extremum(prim: Any, label: str, shape: tuple, p: Params, **more: Any) -> Case:
     fun, sign = (np.max, -1) if prim is win.reduce_window_max_p else (np.min, 1)
     return Case(
-        prim,
-        [shape],
-        lambda x: reduced(x, p, fun, least(x.dtype, sign)),
-        p,
-        label=label,
-        **more,
+        prim, [shape], lambda x: reduced(x, p, fun, least(x.dtype, sign)), p, label=label, **more
     )
 
 

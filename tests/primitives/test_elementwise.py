@@ -125,11 +125,7 @@ ONES = np.ones(3, np.float32)
             ShapeError,
             r"broadcast_in_dim: sizes must not be negative; got shape \(-1,\)\.",
         ),
-        (
-            lambda: layout.iota(bool, 3),
-            DtypeError,
-            r"iota: needs a numeric dtype; got bool\.",
-        ),
+        (lambda: layout.iota(bool, 3), DtypeError, r"iota: needs a numeric dtype; got bool\."),
         (
             lambda: layout.broadcast_shapes((2, 3), (4,)),
             ShapeError,

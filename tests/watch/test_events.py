@@ -71,9 +71,9 @@ def test_events_of_users():
 
 @pytest.mark.parametrize("kind", ["event", "event_duration", "event_time_span", "scalar"])
 def test_unregister(kind):
-    register = {
-        "event_duration": monitoring.register_event_duration_secs_listener,
-    }.get(kind) or getattr(monitoring, f"register_{kind}_listener")
+    register = {"event_duration": monitoring.register_event_duration_secs_listener}.get(
+        kind
+    ) or getattr(monitoring, f"register_{kind}_listener")
     unregister = getattr(monitoring, f"unregister_{kind}_listener")
 
     def listener(*args, **details):

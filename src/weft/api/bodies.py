@@ -27,13 +27,7 @@ from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.options import config, trace_context
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
-from weft.pytrees import (
-    PyTreeDef,
-    find_mismatches,
-    flatten,
-    tree_map,
-    unflatten,
-)
+from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatten
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function

@@ -11,13 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.arguments import (
-    Marked,
-    find_donated,
-    fix_static,
-    mark_arguments,
-    unhashable_error,
-)
+from weft.api.arguments import Marked, find_donated, fix_static, mark_arguments, unhashable_error
 from weft.api.cache_misses import Call, explain_call
 from weft.api.functions import avals_of, check_callable
 from weft.api.programs import Program, forget_programs, is_live, programs_of, stage_program

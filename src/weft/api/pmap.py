@@ -11,16 +11,9 @@ from typing import Any
 import numpy as np
 
 from weft.api.arguments import Marked, fix_static, mark_arguments
-from weft.api.arrays import (
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
+from weft.api.arrays import make_array_from_process_local_data, make_array_from_single_device_arrays
 from weft.api.devices import local_devices, process_count
-from weft.api.functions import (
-    FlatFun,
-    argument_origins,
-    check_callable,
-)
+from weft.api.functions import FlatFun, argument_origins, check_callable
 from weft.api.jit import JitFunction
 from weft.api.programs import Program
 from weft.api.shape_struct import ShapeDtypeStruct

@@ -43,11 +43,7 @@ from weft.core.trace import use
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import max, sub
-from weft.primitives.layout import (
-    convert,
-    instantiate,
-    zeros,
-)
+from weft.primitives.layout import convert, instantiate, zeros
 from weft.primitives.reduction import reduce_max
 from weft.transforms.check import start_unfailed
 from weft.transforms.transpose import backward

@@ -5,11 +5,7 @@ control/effects.py's.
 """
 
 from weft.control.effects import DebugEffect, OrderedDebugEffect
-from weft.debug.layout import (
-    inspect_array_sharding,
-    visualize_array_sharding,
-    visualize_sharding,
-)
+from weft.debug.layout import inspect_array_sharding, visualize_array_sharding, visualize_sharding
 from weft.debug.printing import callback, log, print
 from weft.debug.prompt import breakpoint
 from weft.util import list_public

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.api.arrays import (
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
+from weft.api.arrays import make_array_from_process_local_data, make_array_from_single_device_arrays
 from weft.api.devices import devices, process_count, process_index
 from weft.api.jit import jit
 from weft.core.aval import typeof

@@ -16,13 +16,7 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.primitive import Linear as UndefinedPrimal
 from weft.core.primitive import Primitive, Zero
-from weft.interpreters.defining import (
-    Rules,
-    list_pair,
-    list_results,
-    unlist_pair,
-    unlist_results,
-)
+from weft.interpreters.defining import Rules, list_pair, list_results, unlist_pair, unlist_results
 from weft.primitives.elementwise import add as add_jaxvals
 from weft.primitives.elementwise import add_p as add_jaxvals_p
 from weft.primitives.families import is_linear as is_undefined_primal

@@ -88,10 +88,7 @@ sparse_sigmoid = define_activation(
     "The derivative of sparse_plus: (x + 1) / 2 brought into [0, 1].",
 )
 log1mexp = define_activation(
-    "log1mexp",
-    elementary.log1mexp,
-    "log(1 - exp(-x)) for x >= 0, exact at both ends.",
-    floats=True,
+    "log1mexp", elementary.log1mexp, "log(1 - exp(-x)) for x >= 0, exact at both ends.", floats=True
 )
 
 # --- with parameters ------------------------------------------------------------------------

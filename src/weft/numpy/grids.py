@@ -27,12 +27,7 @@ from weft.numpy.creation import (
 from weft.numpy.fused import fused
 from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
-from weft.numpy.promotion import (
-    as_array,
-    check_axes_number,
-    promote_operands,
-    shape_of,
-)
+from weft.numpy.promotion import as_array, check_axes_number, promote_operands, shape_of
 from weft.numpy.searching import nonzero
 from weft.numpy.updates import repeat_vector
 from weft.primitives import elementwise as ops

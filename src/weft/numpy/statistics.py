@@ -178,9 +178,7 @@ def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
 
 
 median = make_median(
-    "median",
-    False,
-    "The middle element over `axis`, or the mean of the two; NaN where one is.",
+    "median", False, "The middle element over `axis`, or the mean of the two; NaN where one is."
 )
 nanmedian = make_median("nanmedian", True, "As median, of what is not NaN; NaN where all is.")
 

@@ -175,13 +175,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @sampler(positive=("n", "p"))
 def multinomial(
-    key: Any,
-    n: Any,
-    p: Any,
-    *,
-    shape: Any = None,
-    dtype: Any = None,
-    unroll: int | bool = 1,
+    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
     """How many of n trials give each of k results, of probabilities p (..., k) of sum 1.
 

@@ -165,7 +165,6 @@ dct = define_transform(
 )
 idct = define_transform("idct", "The inverse of `dct` of the same type and norm.")
 dctn = define_transforms(
-    "dctn",
-    "The cosine transform of `axes`: all of them, or as many last ones as `s` has sizes.",
+    "dctn", "The cosine transform of `axes`: all of them, or as many last ones as `s` has sizes."
 )
 idctn = define_transforms("idctn", "The inverse of `dctn`.")

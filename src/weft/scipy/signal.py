@@ -17,12 +17,7 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.numpy import fft as fourier
-from weft.numpy.convolution import (
-    check_mode,
-    check_operands,
-    choose_padding,
-    slide_kernel,
-)
+from weft.numpy.convolution import check_mode, check_operands, choose_padding, slide_kernel
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands

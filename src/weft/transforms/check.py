@@ -21,17 +21,7 @@ from weft.core.trace import Trace, current
 from weft.options import surroundings
 from weft.primitives.constant import stage_whole
 from weft.primitives.dynamic_slicing import dynamic_slice_p
-from weft.primitives.elementwise import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    eq,
-    gt,
-    lt,
-    ne,
-    rem,
-    select,
-)
+from weft.primitives.elementwise import add, bitwise_and, bitwise_or, eq, gt, lt, ne, rem, select
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, zeros
 from weft.primitives.reduction import argmax, reduce_or
 from weft.pytrees import unflatten

@@ -192,11 +192,7 @@ def test_along_some_axes_while_the_compiler_splits_over_others(name):
     fun = varied(fun if name != "all_gather" else lambda x: lax.all_gather(x, "i"), "i")
     xs = np.arange(8.0, dtype=np.float32).reshape(4, 2)
     f = shard_map(
-        lambda x: fun(x[0])[None],
-        mesh=BETWEEN,
-        in_specs=P("i"),
-        out_specs=P("i"),
-        axis_names={"i"},
+        lambda x: fun(x[0])[None], mesh=BETWEEN, in_specs=P("i"), out_specs=P("i"), axis_names={"i"}
     )
     np.testing.assert_array_equal(weft.jit(f)(xs), ref(xs))
 

@@ -89,10 +89,7 @@ def test_of_transformed(name):
     close(pmap(grad(one), "i", in_axes=(None, 0))(W, X), want)
     two = vmap(f, (0, None))
     ws = jnp.stack([W, W + 0.1])
-    close(
-        pmap(two, "i", in_axes=(None, 0))(ws, X),
-        vmap(two, (None, 0), axis_name="i")(ws, X),
-    )
+    close(pmap(two, "i", in_axes=(None, 0))(ws, X), vmap(two, (None, 0), axis_name="i")(ws, X))
 
 
 def test_axes_of_arguments_and_results():

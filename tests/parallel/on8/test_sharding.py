@@ -215,10 +215,7 @@ def test_a_sharding_over_an_abstract_mesh_has_shapes_but_no_devices():
 @pytest.mark.parametrize(
     "call, text",
     [
-        (
-            lambda: NamedSharding(MESH, P("z")),
-            "got 'z' in P('z',) for a mesh with axes 'x', 'y'",
-        ),
+        (lambda: NamedSharding(MESH, P("z")), "got 'z' in P('z',) for a mesh with axes 'x', 'y'"),
         (lambda: NamedSharding(MESH, P("x", ("y", "x"))), "got 'x' twice in P('x', ('y', 'x'))"),
         (lambda: NamedSharding(MESH, ("x",)), "got ('x',) of type tuple. Hint: P('x')."),
         (lambda: NamedSharding(MESH, None), "got None of type NoneType. Hint: P()."),

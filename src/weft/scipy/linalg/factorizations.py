@@ -152,10 +152,7 @@ def cho_factor(
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool],
-    b: Any,
-    overwrite_b: bool = False,
-    check_finite: bool = True,
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """x for which a x = b, from the `cho_factor` of a (..., n, n), for b (n,) or (..., n, k)."""
     c, lower = c_and_lower

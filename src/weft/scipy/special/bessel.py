@@ -12,11 +12,7 @@ from weft.primitives.expr import Expr
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import functions as special
 from weft.primitives.special.formula import choose, equal, exp, where
-from weft.scipy.special.definitions import (
-    define_function,
-    define_primitive,
-    promote_floats,
-)
+from weft.scipy.special.definitions import define_function, define_primitive, promote_floats
 
 
 def undo_scaling(part: Expr, x: Expr) -> Expr:

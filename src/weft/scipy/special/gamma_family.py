@@ -183,10 +183,7 @@ beta_p, beta = define_pair(
 betaln_p, betaln = define_pair(
     "betaln",
     log_beta,
-    [
-        lambda t, y, a, b: t * (psi(a) - psi(a + b)),
-        lambda t, y, a, b: t * (psi(b) - psi(a + b)),
-    ],
+    [lambda t, y, a, b: t * (psi(a) - psi(a + b)), lambda t, y, a, b: t * (psi(b) - psi(a + b))],
     "log |beta(a, b)|, without cancellation for large a or b.",
 )
 gamma_p = define_primitive(
@@ -198,10 +195,7 @@ gammasgn_p = define_primitive(
 poch_p, poch = define_pair(
     "poch",
     pochhammer,
-    [
-        lambda t, y, z, m: t * y * (psi(z + m) - psi(z)),
-        lambda t, y, z, m: t * y * psi(z + m),
-    ],
+    [lambda t, y, z, m: t * y * (psi(z + m) - psi(z)), lambda t, y, z, m: t * y * psi(z + m)],
     "gamma(z + m) / gamma(z), the rising factorial.",
     strong=True,
 )

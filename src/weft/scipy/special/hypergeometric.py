@@ -10,15 +10,7 @@ import math
 
 from weft.primitives.elementwise import no_derivative
 from weft.primitives.expr import Expr
-from weft.primitives.special.formula import (
-    choose,
-    equal,
-    exp,
-    floor,
-    log,
-    repeat,
-    where,
-)
+from weft.primitives.special.formula import choose, equal, exp, floor, log, repeat, where
 from weft.primitives.special.gamma import gamma_sign, is_whole, log_gamma, power
 from weft.scipy.special.definitions import define_pair, define_primitive
 

@@ -18,11 +18,7 @@ from weft.scipy.special import (
     ndtri,
 )
 from weft.scipy.special.elementary import log1mexp
-from weft.scipy.stats.distribution import (
-    define_distribution,
-    evaluate_inside,
-    evaluate_quantile,
-)
+from weft.scipy.stats.distribution import define_distribution, evaluate_inside, evaluate_quantile
 from weft.scipy.stats.kernels import (
     LOG_2,
     LOG_2PI,
@@ -320,11 +316,7 @@ truncnorm = define_distribution(
     "the normal distribution for a <= x <= b alone; a, b are before loc and scale, as SciPy's.",
     proper=lambda a, b: a < b,
     logpdf=lambda x, a, b: evaluate_inside(
-        (x >= a) & (x <= b),
-        lambda x: -0.5 * (x * x + LOG_2PI) - log_normal_mass(a, b),
-        x,
-        0,
-        -INF,
+        (x >= a) & (x <= b), lambda x: -0.5 * (x * x + LOG_2PI) - log_normal_mass(a, b), x, 0, -INF
     ),
     logcdf=truncnorm_logcdf,
     logsf=lambda x, a, b: truncnorm_logcdf(-x, -b, -a),

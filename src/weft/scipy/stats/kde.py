@@ -50,10 +50,7 @@ class gaussian_kde:
     """
 
     def __init__(
-        self,
-        dataset: Any,
-        bw_method: str | float | Callable | None = None,
-        weights: Any = None,
+        self, dataset: Any, bw_method: str | float | Callable | None = None, weights: Any = None
     ):
         given = [as_array(x, "gaussian_kde") for x in (dataset, weights) if x is not None]
         (data, *rest), _ = prepare_operands("gaussian_kde", given, shaped=False)
