@@ -34,6 +34,8 @@ from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
 from weft.xla.run import run_primitive
 
+_NO_SCOPE = contextlib.nullcontext()
+
 
 class Holder(Primitive):
     """A family: primitives that hold programs, the main one in the parameter `program`."""
@@ -71,7 +73,7 @@ class Call(Holder, SeriesRule):
 
     def scope(self, params: dict) -> AbstractContextManager[None]:
         """In which the program is transformed: with the named axes that it is for."""
-        return contextlib.nullcontext()
+        return _NO_SCOPE
 
     def entries(self, params: dict) -> tuple[Sequence, Sequence]:
         """What the parameters have for each operand, and for each result."""
