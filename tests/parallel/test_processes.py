@@ -3,12 +3,14 @@
 Each test starts real processes that run member.py; they meet over the loopback interface.
 """
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -21,6 +23,8 @@ from weft.errors import JaxRuntimeError
 from weft.mesh import client
 from weft.parallel import distributed
 from weft.parallel.clusters import Place, detect_cluster, read_variables
+from weft.parallel.coordinator import await_calls
+from weft.parallel.distributed import call_coordinator
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEMBER = Path(__file__).with_name("member.py")
@@ -284,13 +288,51 @@ def test_a_process_that_is_lost_as_they_join_leaves_nothing(monkeypatch):
         ((), r"coordinator_address, num_processes, process_id must be given .* got no arguments\."),
         (("a:1", 2), r"process_id must be given .* got coordinator_address='a:1', num_processes=2"),
         (("a:1", 2, 2), r"process_id must be from 0 to 1, for num_processes is 2; got 2\."),
-        (("a", 2, 0), r"coordinator_address must be host:port; got 'a'\."),
-        (("a:b", 2, 0), r"coordinator_address must be host:port; got 'a:b'\."),
+        (("a:1", 1, 3), r"process_id must be from 0 to 0, for num_processes is 1; got 3\."),
+        (("a:1", 0, 0), r"num_processes must be 1 or more; got 0\."),
+        (("a:1", "2", 0), r"num_processes must be an integer; got '2'\."),
+        (("a:1", 2, 0.0), r"process_id must be an integer; got 0\.0\."),
+        (("a:1", 2, 0, None, None, 0), r"a timeout must be above 0 s; got 0\."),
+        *[
+            ((name, 2, 0), rf"coordinator_address must be host:port, with .* 65535; got '{name}'\.")
+            for name in ("a", "a:b", "a:99999", "a:0", "a:\u00b2")
+        ],
     ],
 )
 def test_what_is_missing_or_wrong(arguments, message):
-    with pytest.raises(ValueError, match=r"^distributed\.initialize: " + message):
+    with pytest.raises((ValueError, TypeError), match=r"^distributed\.initialize: " + message):
         weft.distributed.initialize(*arguments)
+
+
+def test_strangers_on_the_port_stop_nobody():
+    """A scan of ports says nothing, or something else, and may stay for as long as it likes."""
+    with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as strangers:
+        address = server.getsockname()
+        for said in (b"", b"GET / HTTP/1.1\r\n", b"7 2\n", b""):
+            stranger = strangers.enter_context(socket.create_connection(address))
+            stranger.sendall(said)
+        answers = [""] * 2
+
+        def call(rank):
+            answers[rank] = call_coordinator("{}:{}".format(*address), rank, 2, 20)
+
+        threads = [threading.Thread(target=call, args=(rank,)) for rank in range(2)]
+        for thread in threads:
+            thread.start()
+        start = time.monotonic()
+        assert await_calls(server, 2, 20) == ""
+        for thread in threads:
+            thread.join()
+        assert time.monotonic() - start < 4
+    socket.create_server(address).close()  # the port is free at once
+
+
+def test_the_wait_for_calls_ends():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()),
+    ):
+        assert await_calls(server, 2, 0.1) == "no call from process 0, 1 in 0.1 s"
 
 
 SLURM = {"SLURM_JOB_ID": "70000", "SLURM_NTASKS": "6", "SLURM_PROCID": "4", "SLURM_LOCALID": "1"}

@@ -46,6 +46,13 @@ def read_number(environ: Environment, name: str) -> int | None:
         ) from None
 
 
+def read_numbers(environ: Environment, name: str) -> tuple[int, ...] | None:
+    """A variable that holds integers with commas between."""
+    texts = environ.get(name)
+    found = [read_number({name: text}, name) for text in texts.split(",")] if texts else []
+    return tuple([n for n in found if n is not None]) if texts else None
+
+
 def read_variables(environ: Environment) -> Place:
     """What WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES and so on say, or JAX_ and the same."""
     known: dict[str, str] = {}
@@ -56,12 +63,11 @@ def read_variables(environ: Environment) -> Place:
     address = known.get("COORDINATOR_ADDRESS")
     if address and "COORDINATOR_PORT" in known and not re.search(r":\d+$", address):
         address = f"{address}:{known['COORDINATOR_PORT']}"
-    devices = known.get("LOCAL_DEVICE_IDS")
     return Place(
         address,
         read_number(known, "NUM_PROCESSES"),
         read_number(known, "PROCESS_ID"),
-        tuple(map(int, devices.split(","))) if devices else None,
+        read_numbers(known, "LOCAL_DEVICE_IDS"),
     )
 
 

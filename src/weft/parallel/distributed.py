@@ -90,6 +90,8 @@ def initialize(
         raise RuntimeError(f"{op}: must be called once; got a second call.")
     given = (local_device_ids,) if isinstance(local_device_ids, int) else local_device_ids
     devices = None if given is None else tuple(given)
+    times = (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds)
+    check_numbers(num_processes, process_id, times)
     place = Place(coordinator_address, num_processes, process_id, devices)
     place = place.fill(read_variables(os.environ))
     if None in place[:3]:
@@ -99,7 +101,6 @@ def initialize(
     watch = Watch(None, rank, size, heartbeat_timeout_seconds, address)
     member = Member(None, rank, size, shutdown_timeout_seconds, watch)
     if size > 1:
-        times = (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds)
         bind = coordinator_bind_address or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
         join_processes(member, bind, times)
         group = ProcessGroup(member.client, rank, size, place.local_devices, partition)
@@ -165,13 +166,30 @@ def shutdown() -> None:
                 member.serving.stdin.close()
 
 
+def check_numbers(size: Any, rank: Any, times: Sequence[Any]) -> None:
+    """Raise where the count of processes or the rank is no integer, or a time not positive."""
+    for name, n in (("num_processes", size), ("process_id", rank)):
+        if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__")):
+            raise TypeError(f"distributed.initialize: {name} must be an integer; got {n!r}.")
+    for t in times:
+        if not (isinstance(t, int | float) and t > 0):
+            raise ValueError(f"distributed.initialize: a timeout must be above 0 s; got {t!r}.")
+
+
 def check_place(place: Place) -> tuple[str, int, int]:
     """The address, number of processes and rank; an error that says which of them are unknown."""
     address, size, rank, _ = place
     names = ("coordinator_address", "num_processes", "process_id")
     missing = [n for n, x in zip(names, place, strict=False) if x is None]
+    if size is not None and size < 1:
+        raise ValueError(f"distributed.initialize: num_processes must be 1 or more; got {size}.")
+    if size is not None and rank is not None and not 0 <= rank < size:
+        raise ValueError(
+            f"distributed.initialize: process_id must be from 0 to {size - 1}, for num_processes "
+            f"is {size}; got {rank}."
+        )
     if size == 1:
-        return address or "", 1, rank or 0
+        return address or "", 1, 0
     if address is None or size is None or rank is None:
         known = [f"{n}={x!r}" for n, x in zip(names, place, strict=False) if x is not None]
         raise ValueError(
@@ -180,15 +198,11 @@ def check_place(place: Place) -> tuple[str, int, int]:
             'initialize("host:port", num_processes, process_id), or WEFT_COORDINATOR_ADDRESS, '
             "WEFT_NUM_PROCESSES and WEFT_PROCESS_ID in the environment."
         )
-    if not 0 <= rank < size:
+    host, _, port = str(address).rpartition(":")
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
         raise ValueError(
-            f"distributed.initialize: process_id must be from 0 to {size - 1}, for num_processes "
-            f"is {size}; got {rank}."
-        )
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError(
-            f"distributed.initialize: coordinator_address must be host:port; got {address!r}."
+            "distributed.initialize: coordinator_address must be host:port, with a port from 1 to "
+            f"65535; got {address!r}."
         )
     return address, size, rank
 
