@@ -44,6 +44,7 @@ HOMES = {
     "weft.api.shape_struct": "ShapeDtypeStruct",
     "weft.api.shard_map": "reshard shard_map",
     "weft.api.vmap": "vmap",
+    "weft.cache": "",
     "weft.checkpoint_policies": "",
     "weft.core": "",
     "weft.core.aval": "typeof",

@@ -130,8 +130,10 @@ class Logger:
         self.name = name
 
     def __getattr__(self, method: str) -> Any:
-        import logging
-
+        try:
+            import logging
+        except OSError:  # no file can be opened any more
+            return lambda *args: None
         return getattr(logging.getLogger(self.name), method)
 
 

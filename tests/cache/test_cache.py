@@ -94,3 +94,14 @@ def test_readable():
         "1 GiB",
         "1024 TiB",
     ]
+
+
+def test_the_module_is_there_after_import_weft_alone():
+    program = "import weft; print(weft.cache.stats().problem)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "WEFT_CACHE_DIR": "off"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("turned off\n", "")

@@ -152,6 +152,17 @@ def test_every_single_byte_is_checked(cache):
         assert cache.get("a") is None, place
 
 
+def test_an_entry_with_holes_that_claims_a_terabyte_is_a_miss(cache):
+    length = 1 << 40
+    cache.put("a", b"program")
+    with open(path_of(cache, "a"), "r+b") as file:
+        file.write(diskcache.HEADER.pack(diskcache.MAGIC, diskcache.FORMAT, length, 0))
+        file.truncate(length + diskcache.HEADER.size)
+    assert cache.get("a") is None
+    cache.put("a", b"program")
+    assert cache.get("a") == b"program"
+
+
 def test_an_entry_under_the_name_of_another_is_a_miss(cache):
     cache.put("a", b"program")
     os.rename(path_of(cache, "a"), path_of(cache, "b"))
@@ -219,6 +230,15 @@ def test_a_directory_that_others_can_write_is_refused(cache, caplog, mode):
     assert os.listdir(cache.directory) == []
 
 
+def test_a_directory_made_open_to_others_while_in_use_is_refused(cache, caplog):
+    cache.put("b", b"x")
+    os.chmod(cache.directory, 0o777)
+    assert cache.get("b") is None
+    assert refused(cache, caplog, "others can write there (mode 777)")
+    os.chmod(cache.directory, 0o700)
+    assert cache.get("b") == b"x" and cache.stats().problem is None
+
+
 def test_a_link_to_such_a_directory_is_refused(cache, caplog, tmp_path):
     os.mkdir(tmp_path / "open")
     os.chmod(tmp_path / "open", 0o777)
@@ -243,7 +263,7 @@ def test_a_file_in_place_of_the_directory_is_off(cache):
     open(cache.directory, "w").close()
     cache.put("a", b"x")
     assert cache.get("a") is None
-    assert "exists" in cache.stats().problem
+    assert cache.stats().problem == "it is not a directory"
 
 
 def test_no_directory_is_off():

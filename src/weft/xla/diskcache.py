@@ -138,7 +138,7 @@ def read_entry(path: str, key: str) -> bytes | None:
         magic, version, length, check = HEADER.unpack(header)
         if (magic, version, length) != (MAGIC, FORMAT, status.st_size - HEADER.size):
             return None
-        blob = os.read(fd, length)
+        blob = os.read(fd, length)  # MemoryError: a file with holes may claim any length
         return blob if compute_checksum(key, blob) == check else None
     finally:
         os.close(fd)
@@ -214,7 +214,6 @@ class DiskCache:
         self.directory = "" if directory is None else os.fspath(directory)
         self.max_bytes = max_bytes
         self.hits = self.misses = 0
-        self._checked = not self.directory
         self._problem = None if self.directory else "turned off"
         # A scan every `_stride` bytes written keeps the bound. Each process starts at random along
         # its first stride, so that many short ones together scan as often as one long one.
@@ -231,7 +230,7 @@ class DiskCache:
                     os.unlink(path)
                 else:
                     os.utime(path)
-            except OSError:
+            except (OSError, MemoryError):
                 pass  # absent, or gone meanwhile; a blob that was read is good all the same
         self.hits += blob is not None
         self.misses += blob is None
@@ -244,9 +243,7 @@ class DiskCache:
             return
         try:
             write_entry(path, key, blob)
-        except FileNotFoundError:
-            self._checked = False  # somebody removed the directory: make it again next time
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             logger.info("DiskCache: %s was not kept: %s", path, error)
         self._written += size
         if self._written >= self._stride:
@@ -285,32 +282,34 @@ class DiskCache:
         return os.path.join(self.directory, key + ENTRY)
 
     def _usable(self, create: bool = False) -> bool:
-        """Say whether the directory is there and ours; look only once."""
-        if not self._checked:
-            try:
-                if create:
-                    os.makedirs(self.directory, 0o700, exist_ok=True)
-                self._problem = self._inspect()
-            except FileNotFoundError:
-                return False  # not made yet
-            except OSError as error:
-                self._problem = str(error)
-                logger.info("DiskCache: nothing is kept on disk: %s", error)
-            self._checked = True
-        return self._problem is None
-
-    def _inspect(self) -> str | None:
-        status = os.stat(self.directory)
-        problem = find_distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a directory"
-        if problem:
-            logger.warning(
-                "DiskCache: needs a directory that only this user can write; got %s: %s. "
-                "Nothing is kept on disk. Hint: set WEFT_CACHE_DIR to a directory of yours of mode "
-                "700, or to off.",
-                self.directory,
-                problem,
-            )
-        return problem
+        """Say whether the directory is there and, now, ours; log it where that changes."""
+        if not self.directory:
+            return False
+        refused = False
+        try:
+            if create and not os.path.exists(self.directory):
+                os.makedirs(self.directory, 0o700, exist_ok=True)
+            status = os.stat(self.directory)
+            ours = stat.S_ISDIR(status.st_mode)
+            problem = find_distrust(status) if ours else "it is not a directory"
+            refused = problem is not None
+        except FileNotFoundError:
+            return False  # not made yet
+        except OSError as error:
+            problem = str(error)
+        if problem != self._problem:
+            self._problem = problem
+            if refused:
+                logger.warning(
+                    "DiskCache: needs a directory that only this user can write; got %s: %s. "
+                    "Nothing is kept on disk. Hint: set WEFT_CACHE_DIR to a directory of yours of "
+                    "mode 700, or to off.",
+                    self.directory,
+                    problem,
+                )
+            elif problem:
+                logger.info("DiskCache: nothing is kept on disk: %s", problem)
+        return problem is None
 
     def _scan(self, suffix: str) -> list[Entry]:
         found: list[Entry] = []
