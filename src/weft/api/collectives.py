@@ -16,30 +16,10 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import ShapeError
-from weft.primitives.collective import (
-    all_gather_invariant_p,
-    all_gather_p,
-    all_to_all_p,
-    check_even,
-    copy_index,
-    pbroadcast_p,
-    pmax_p,
-    pmin_p,
-    ppermute_p,
-    reduce_scatter_p,
-)
-from weft.primitives.collective import psum as sum_copies
+from weft.primitives import collective, layout
 from weft.primitives.copies import Groups, count_copies, name_text, named_axis
 from weft.primitives.elementwise import div
 from weft.primitives.families import normalize_axis
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    convert,
-    expand_dims,
-    literal,
-    reduce_sum,
-    squeeze,
-)
 from weft.primitives.reduction import reduce_max, reduce_min
 from weft.primitives.varying import pvary as mark_varying
 from weft.pytrees import tree_map
@@ -47,7 +27,7 @@ from weft.pytrees import tree_map
 AxisName = Hashable
 AxisIndexGroups = Sequence[Sequence[int]] | None
 
-_NUMBERS = (bool, int, float, complex)
+NUMBERS = (bool, int, float, complex)
 
 
 class CollectiveAxes(NamedTuple):
@@ -133,19 +113,19 @@ def sum_leaf(op: str, x: Any, where: CollectiveAxes) -> Any:
     aval = typeof(x, op)
     if dtypes.is_bool(aval.dtype):
         x = int(x) if type(x) is bool else convert_bool(x)
-    x = reduce_positions(op, x, where, reduce_sum)
-    if isinstance(x, _NUMBERS) and where.has_even_groups():
+    x = reduce_positions(op, x, where, layout.reduce_sum)
+    if isinstance(x, NUMBERS) and where.has_even_groups():
         return x * where.group_size
     if isinstance(x, np.ndarray | np.generic) and where.has_even_groups():
         return x * x.dtype.type(where.group_size)  # type: ignore[operator]
-    return sum_copies(where.vary(x), where.names, where.groups) if where.names else x
+    return collective.psum(where.vary(x), where.names, where.groups) if where.names else x
 
 
 def convert_bool(x: Any) -> Any:
     """A bool leaf as int32, which sums of truth values are."""
     if isinstance(x, np.ndarray | np.generic):
         return x.astype(np.int32)
-    return convert(x, np.dtype(np.int32))
+    return layout.convert(x, np.dtype(np.int32))
 
 
 def reduce_positions(op: str, x: Any, where: CollectiveAxes, reduce: Callable) -> Any:
@@ -173,16 +153,16 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = N
     def mean(leaf: Any) -> Any:
         shape = typeof(leaf, "pmean").shape
         total = sum_leaf("pmean", leaf, where)
-        if type(total) in _NUMBERS:
+        if type(total) in NUMBERS:
             return total / where.group_size
         dtype = typeof(total).dtype
-        total = total if dtypes.is_inexact(dtype) else convert(total, dtypes.default_float())
+        total = total if dtypes.is_inexact(dtype) else layout.convert(total, dtypes.default_float())
         dtype = typeof(total).dtype
         if where.has_even_groups():
             count = where.group_size * math.prod([shape[a] for a in where.positional])
-            return div(total, literal(float(count), dtype))
-        sizes = sum_leaf("pmean", convert(1.0, dtype), where)
-        return div(total, broadcast_in_dim(sizes, typeof(total).shape, ()))
+            return div(total, layout.literal(float(count), dtype))
+        sizes = sum_leaf("pmean", layout.convert(1.0, dtype), where)
+        return div(total, layout.broadcast_in_dim(sizes, typeof(total).shape, ()))
 
     return tree_map(mean, x)
 
@@ -206,7 +186,10 @@ def make_extremum(prim: Any, reduce: Callable) -> Callable:
     return apply
 
 
-_pmax, _pmin = make_extremum(pmax_p, reduce_max), make_extremum(pmin_p, reduce_min)
+_pmax, _pmin = (
+    make_extremum(collective.pmax_p, reduce_max),
+    make_extremum(collective.pmin_p, reduce_min),
+)
 
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
@@ -256,8 +239,8 @@ def all_gather(
            [0., 1.]], dtype=float32)
     """
     where = resolve_axes("all_gather", axis_name, axis_index_groups)
-    check_even("all_gather", where.groups)
-    prim = all_gather_p
+    collective.check_even("all_gather", where.groups)
+    prim = collective.all_gather_p
     params: dict[str, Any] = {"axis_index_groups": where.groups}
     if to not in ("varying", "invarying"):
         raise ValueError(f"all_gather: to must be 'varying' or 'invarying'; got {to!r}.")
@@ -267,7 +250,7 @@ def all_gather(
                 "all_gather: to='invarying' is for whole axes of a mesh; got axis_name "
                 f"{axis_name!r}, axis_index_groups {axis_index_groups}."
             )
-        prim, params = all_gather_invariant_p, {}
+        prim, params = collective.all_gather_invariant_p, {}
 
     def gather(leaf: Any) -> Any:
         k = normalize_axis("all_gather", axis, typeof(leaf, "all_gather").ndim + (not tiled))
@@ -301,7 +284,7 @@ def psum_scatter(
     Array([3., 3., 3.], dtype=float32)
     """
     where = resolve_axes("psum_scatter", axis_name, axis_index_groups)
-    check_even("psum_scatter", where.groups)
+    collective.check_even("psum_scatter", where.groups)
 
     def scatter(leaf: Any) -> Any:
         aval = typeof(leaf, "psum_scatter")
@@ -309,7 +292,7 @@ def psum_scatter(
             leaf = convert_bool(leaf)
         k = normalize_axis("psum_scatter", scatter_dimension, aval.ndim)
         check_parts("psum_scatter: the size of scatter_dimension", aval, k, where, tiled)
-        return reduce_scatter_p.bind(
+        return collective.reduce_scatter_p.bind(
             where.vary(leaf),
             axis_index_groups=where.groups,
             axis_name=where.names,
@@ -360,7 +343,7 @@ def all_to_all(
            [1., 3.]], dtype=float32)
     """
     where = resolve_axes("all_to_all", axis_name, axis_index_groups)
-    check_even("all_to_all", where.groups)
+    collective.check_even("all_to_all", where.groups)
 
     def exchange(leaf: Any) -> Any:
         aval = typeof(leaf, "all_to_all")
@@ -370,16 +353,16 @@ def all_to_all(
         if tiled or split == concat:
             return bind_exchange(leaf, where, split, concat, tiled)
         concat += split < concat  # counted before the split axis is gone
-        y = expand_dims(leaf, (concat,))
+        y = layout.expand_dims(leaf, (concat,))
         split += concat <= split
-        return squeeze(bind_exchange(y, where, split, concat, tiled), (split,))
+        return layout.squeeze(bind_exchange(y, where, split, concat, tiled), (split,))
 
     return tree_map(exchange, x)
 
 
 def bind_exchange(x: Any, where: CollectiveAxes, split: int, concat: int, tiled: bool) -> Any:
     """The exchange of parts of `x`, joined."""
-    return all_to_all_p.bind(
+    return collective.all_to_all_p.bind(
         where.vary(x),
         axis_index_groups=where.groups,
         axis_name=where.names[0] if len(where.names) == 1 else where.names,
@@ -431,7 +414,7 @@ def permute_leaves(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[in
                 f"{where.size}); got {ends}."
             )
 
-    return bind_leaves(op, ppermute_p, x, where, axis_name=where.names, perm=pairs)
+    return bind_leaves(op, collective.ppermute_p, x, where, axis_name=where.names, perm=pairs)
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
@@ -468,7 +451,9 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
         )
     name = where.names[0] if len(where.names) == 1 else where.names
 
-    return bind_leaves("pbroadcast", pbroadcast_p, x, where, axis_name=name, source=source)
+    return bind_leaves(
+        "pbroadcast", collective.pbroadcast_p, x, where, axis_name=name, source=source
+    )
 
 
 # --- types and places ---------------------------------------------------------------------------
@@ -511,7 +496,7 @@ def axis_index(axis_name: AxisName) -> Any:
     >>> weft.vmap(lambda x: x + 10 * weft.lax.axis_index("i"), axis_name="i")(jnp.arange(3))
     Array([ 0, 11, 22], dtype=int32)
     """
-    return copy_index(resolve_axes("axis_index", axis_name).names)
+    return collective.copy_index(resolve_axes("axis_index", axis_name).names)
 
 
 def axis_size(axis_name: AxisName) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from weft import pytrees
 from weft.api.jit import jit
 from weft.api.shardings import as_sharding
 from weft.core.aval import HOST_TYPES, is_valid_value
@@ -19,15 +20,6 @@ from weft.mesh.sharding import Sharding, SingleDeviceSharding, check_divisible, 
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import sharding_constraint_p
 from weft.primitives.layout import copy
-from weft.pytrees import (
-    broadcast_prefix,
-    flatten,
-    flatten_with_path,
-    is_none,
-    keystr,
-    tree_map,
-    unflatten,
-)
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
 
 
@@ -106,27 +98,29 @@ def device_put(
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
-    leaves, tree = flatten(x)
-    for path, leaf in flatten_with_path(x)[0] if not all(map(_is_plain, leaves)) else ():
+    leaves, tree = pytrees.flatten(x)
+    for path, leaf in pytrees.flatten_with_path(x)[0] if not all(map(_is_plain, leaves)) else ():
         if not is_valid_value(leaf):
             raise DtypeError(
                 f"device_put: values must be arrays or numbers; got {leaf!r} of type "
-                f"{type(leaf).__name__} at x{keystr(path)}."
+                f"{type(leaf).__name__} at x{pytrees.keystr(path)}."
             )
-    targets = broadcast_prefix(device, x, is_none, op="device_put", names=("device", "x"))
+    targets = pytrees.broadcast_prefix(
+        device, x, pytrees.is_none, op="device_put", names=("device", "x")
+    )
     places = list(map(_resolve_target, leaves, targets))
     spread = [s is not None and type(s) is not SingleDeviceSharding for s in places]
     if True in spread:
-        paths = flatten_with_path(x)[0]
+        paths = pytrees.flatten_with_path(x)[0]
         for (path, leaf), place, check in zip(paths, places, spread, strict=True):
             if check:
-                check_divisible("device_put", place, np.shape(leaf), f"x{keystr(path)}")
+                check_divisible("device_put", place, np.shape(leaf), f"x{pytrees.keystr(path)}")
     placed = list(map(_put_leaf, leaves, places))
     if may_alias is False:
         placed = [
             copy(y) if isinstance(v, ARRAYS) else y for v, y in zip(leaves, placed, strict=True)
         ]
-    return unflatten(tree, placed)
+    return pytrees.unflatten(tree, placed)
 
 
 def _is_plain(x: Any) -> bool:
@@ -196,10 +190,10 @@ def _identity(x: Any) -> Any:
 
 def device_get(x: Any) -> Any:
     """A pytree of NumPy arrays with the values of one of arrays."""
-    for leaf in flatten(x)[0]:
+    for leaf in pytrees.flatten(x)[0]:
         if isinstance(leaf, ARRAYS) and not leaf.is_deleted():
             leaf.copy_to_host_async()
-    return tree_map(_get_leaf, x)
+    return pytrees.tree_map(_get_leaf, x)
 
 
 def _get_leaf(x: Any) -> Any:
@@ -210,7 +204,7 @@ def _get_leaf(x: Any) -> Any:
 
 def block_until_ready(x: Any) -> Any:
     """Wait until every array in a pytree is computed; returns the pytree."""
-    for leaf in flatten(x)[0]:
+    for leaf in pytrees.flatten(x)[0]:
         wait = getattr(leaf, "block_until_ready", None)
         if wait is not None and not isinstance(leaf, Tracer):
             wait()
@@ -219,7 +213,7 @@ def block_until_ready(x: Any) -> Any:
 
 def copy_to_host_async(x: Any) -> Any:
     """Start copying every array in a pytree to the host; returns the pytree."""
-    for leaf in flatten(x)[0]:
+    for leaf in pytrees.flatten(x)[0]:
         if isinstance(leaf, ARRAYS):
             leaf.copy_to_host_async()
     return x

@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api import grad
 from weft.api.functions import check_callable
-from weft.api.grad import (
-    ChosenArguments,
-    check_argnums,
-    check_inputs,
-    choose_arguments,
-    linearize_leaves,
-)
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis, Zero
 from weft.core.source import boundary
@@ -99,15 +93,15 @@ def make_jacobian(
     has_aux: bool,
     holomorphic: bool,
     allow_int: bool,
-    compute_blocks: Callable[[ChosenArguments], list[list]],
+    compute_blocks: Callable[[grad.ChosenArguments], list[list]],
 ) -> Callable[..., Any]:
     """The function that `compute_blocks` gives the Jacobian of: for each output, one per input."""
     check_callable(op, fun, wraps=True)
-    check_argnums(op, argnums)
+    grad.check_argnums(op, argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        chosen = choose_arguments(op, fun, argnums, args, kwargs, has_aux)
-        check_inputs(fun, chosen, holomorphic, allow_int)
+        chosen = grad.choose_arguments(op, fun, argnums, args, kwargs, has_aux)
+        grad.check_inputs(fun, chosen, holomorphic, allow_int)
         rows = compute_blocks(chosen)
         result = chosen.flat.result([chosen.unflatten(blocks) for blocks in rows])
         return (result, chosen.flat.aux) if has_aux else result
@@ -115,7 +109,7 @@ def make_jacobian(
     return boundary(wrapped, fun)
 
 
-def forward_blocks(chosen: ChosenArguments) -> list[list]:
+def forward_blocks(chosen: grad.ChosenArguments) -> list[list]:
     """The blocks of a Jacobian by forward mode."""
     flat, leaves, avals, _ = chosen
     rows, spans = basis(avals)
@@ -136,10 +130,10 @@ def forward_blocks(chosen: ChosenArguments) -> list[list]:
     return out
 
 
-def reverse_blocks(chosen: ChosenArguments, holomorphic: bool) -> list[list]:
+def reverse_blocks(chosen: grad.ChosenArguments, holomorphic: bool) -> list[list]:
     """The blocks of a Jacobian by reverse mode."""
     flat, leaves, avals, _ = chosen
-    _, derivative, residuals = linearize_leaves(flat, leaves, avals)
+    _, derivative, residuals = grad.linearize_leaves(flat, leaves, avals)
     out_avals = derivative.out_avals
     for a in out_avals:
         check_output(flat.op, a, holomorphic)

@@ -9,14 +9,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.bodies import (
-    StagedBody,
-    cast_values,
-    check_carry,
-    make_arrays,
-    promote_carry,
-    stage_body,
-)
+from weft.api import bodies
 from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
@@ -86,26 +79,26 @@ def scan(
         "unroll": steps_per_turn(unroll, length),
         "_split_transpose": bool(_split_transpose),
     }
-    outs = bind_scan(body.jaxpr, body.consts, cast_values(carry, avals), xs_leaves, params)
+    outs = bind_scan(body.jaxpr, body.consts, bodies.cast_values(carry, avals), xs_leaves, params)
     return unflatten(carry_tree, outs[: len(avals)]), unflatten(y_tree, outs[len(avals) :])
 
 
 def stage_scan(
     f: Callable, args_tree: PyTreeDef, carry_tree: PyTreeDef, avals: list, x_avals: list
-) -> tuple[StagedBody, list[ShapedArray], PyTreeDef]:
+) -> tuple[bodies.StagedBody, list[ShapedArray], PyTreeDef]:
     """The body, staged; the types that the carry starts with; the structure of y.
 
     A weakly typed carry takes the dtype that the body gives it.
     """
     while True:
-        body = stage_body("scan", f, args_tree, [*avals, *x_avals])
+        body = bodies.stage_body("scan", f, args_tree, [*avals, *x_avals])
         out_carry_tree, y_tree = pair_trees(f, body.out_tree)
         n = out_carry_tree.num_leaves
-        promoted = promote_carry(avals, body.out_avals[:n]) if n == len(avals) else avals
+        promoted = bodies.promote_carry(avals, body.out_avals[:n]) if n == len(avals) else avals
         if promoted == avals:
             break
         avals = promoted
-    check_carry("scan", f, (carry_tree, avals), (out_carry_tree, body.out_avals[:n]))
+    bodies.check_carry("scan", f, (carry_tree, avals), (out_carry_tree, body.out_avals[:n]))
     return body, avals, y_tree
 
 
@@ -172,7 +165,7 @@ def steps_per_turn(unroll: int | bool, length: int) -> int:
 
 def scan_in_python(f: Callable, carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
     """The loop step by step in Python, under disable_jit."""
-    carry, ys = make_arrays(carry), []
+    carry, ys = bodies.make_arrays(carry), []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, index_leaves(xs, i))
         ys.append(y)
@@ -209,7 +202,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if config.disable_jit and length:
         ys = [f(index_leaves(xs, i)) for i in range(length)]
         return tree_map(lambda *parts: stack(parts), *ys)
-    jaxpr, consts, out_tree = stage_body(
+    jaxpr, consts, out_tree = bodies.stage_body(
         "map", f, structure((xs,)), [mapped_aval(a, 0) for a in avals]
     )
     if size is None:

@@ -13,16 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.bodies import (
-    StagedBody,
-    cast_results,
-    cast_values,
-    check_carry,
-    make_arrays,
-    promote_carry,
-    stage_body,
-    vary_jaxpr,
-)
+from weft.api import bodies
 from weft.api.functions import avals_of, check_callable
 from weft.api.scan import steps_per_turn
 from weft.control.loop import bind_while
@@ -101,12 +92,12 @@ def bind_loop(
     init, tree = flatten(init_val)
     avals = avals_of("while_loop", init, structure(((init_val,), {})), body_fun)
     body, avals = stage_carry("while_loop", body_fun, (init_val,), tree, avals)
-    cond = stage_body("while_loop", cond_fun, structure((init_val,)), avals)
+    cond = bodies.stage_body("while_loop", cond_fun, structure((init_val,)), avals)
     check_predicate(cond_fun, cond)
     (until, once), consts = (cond.jaxpr, body.jaxpr), [cond.consts, body.consts]
     if varying := cond.out_avals[0].varying:
         (until, once), consts, avals = vary_loop(varying, [until, once], consts, avals)
-    start = cast_values(init, avals)
+    start = bodies.cast_values(init, avals)
     if bound is not None:
         start.append(COUNT.dtype.type(0))
         until, once = bound_steps(until, bound), add_step_counter(once, ())
@@ -124,14 +115,14 @@ def vary_loop(
     `programs` take their own consts, then the carry, or more, and the last gives the carry.
     """
     mine = lambda a: a.update(varying=a.varying | varying if a.varying else varying)
-    spread = [vary_jaxpr(p, tuple(map(mine, p.in_avals))) for p in programs]
+    spread = [bodies.vary_jaxpr(p, tuple(map(mine, p.in_avals))) for p in programs]
     if not all(spread):  # types then say less than is so
         return programs, consts, carry
     carry = list(map(mine, carry))
     *others, body = spread
     if body.out_avals != carry:
-        body = cast_results(body, tuple(carry))
-    own = [cast_values(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
+        body = bodies.cast_results(body, tuple(carry))
+    own = [bodies.cast_values(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
     return [*others, body], own, carry
 
 
@@ -150,7 +141,7 @@ def check_count(name: str, n: Any, least: int) -> int | None:
 
 def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int | None) -> Any:
     """The loop step by step in Python, under disable_jit."""
-    val, steps = make_arrays(val), 0
+    val, steps = bodies.make_arrays(val), 0
     while (bound is None or steps < bound) and cond_fun(val):
         val = body_fun(val)
         steps += 1
@@ -159,7 +150,7 @@ def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int
 
 def stage_carry(
     op: str, fun: Callable, args: tuple, tree: PyTreeDef, avals: Sequence[ShapedArray]
-) -> tuple[StagedBody, list[ShapedArray]]:
+) -> tuple[bodies.StagedBody, list[ShapedArray]]:
     """A body whose last argument is the carry, staged; and the types that the carry starts with.
 
     `avals` are those of all the arguments. A weakly typed carry takes the dtype the body gives it.
@@ -168,18 +159,18 @@ def stage_carry(
     avals = list(avals)
     first = len(avals) - n
     while True:
-        body = stage_body(op, fun, args_tree, avals)
+        body = bodies.stage_body(op, fun, args_tree, avals)
         if body.out_tree.num_leaves != n:
             break
-        promoted = [*avals[:first], *promote_carry(avals[first:], body.out_avals)]
+        promoted = [*avals[:first], *bodies.promote_carry(avals[first:], body.out_avals)]
         if promoted == avals:
             break
         avals = promoted
-    check_carry(op, fun, (tree, avals[first:]), (body.out_tree, body.out_avals))
+    bodies.check_carry(op, fun, (tree, avals[first:]), (body.out_tree, body.out_avals))
     return body, avals[first:]
 
 
-def check_predicate(cond_fun: Callable, cond: StagedBody) -> None:
+def check_predicate(cond_fun: Callable, cond: bodies.StagedBody) -> None:
     """Raise unless a predicate gives one truth value."""
     name = fun_name(cond_fun)
     if cond.out_tree != structure(0):
@@ -255,7 +246,7 @@ def fori_loop(
     if varying := join_varying((typeof(lower), typeof(upper))):
         [jaxpr], [consts], avals = vary_loop(varying, [jaxpr], [consts], avals)
         lower, upper = (varying.cast(current.trace, x) for x in (lower, upper))
-    start = cast_values(init, avals)
+    start = bodies.cast_values(init, avals)
     if known:
         length = max(int(upper) - int(lower), 0)
         unroll = steps_per_turn(False if unroll is None else unroll, length)
@@ -296,15 +287,15 @@ def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
     aval = ShapedArray((), dtype, low.weak_type and dtype == low.dtype)
     lower, upper = (literal(x, dtype) if type(x) in (int, float) else x for x in bounds)
     if typeof(upper).dtype != dtype:
-        (upper,) = cast_values([upper], [aval])
-    return *cast_values([lower], [aval]), upper, aval
+        (upper,) = bodies.cast_values([upper], [aval])
+    return *bodies.cast_values([lower], [aval]), upper, aval
 
 
 def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:
     """The loop step by step in Python, under disable_jit."""
-    val = make_arrays(val)
+    val = bodies.make_arrays(val)
     for i in range(operator.index(lower), operator.index(upper)):
-        val = body_fun(make_arrays(i), val)
+        val = body_fun(bodies.make_arrays(i), val)
     return val
 
 

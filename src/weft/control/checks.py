@@ -20,16 +20,8 @@ from weft.primitives.dynamic_slicing import dynamic_slice_p
 from weft.primitives.elementwise import ne
 from weft.primitives.layout import batched_at_front, reshape
 from weft.primitives.reduction import argmax
+from weft.transforms import check
 from weft.transforms.batch import batch, bring_to_front
-from weft.transforms.check import (
-    INT,
-    CheckTrace,
-    Failure,
-    JaxRuntimeError,
-    failure_message,
-    outside_text,
-    run_checked,
-)
 
 
 class CheckEffect(Effect):
@@ -58,7 +50,7 @@ class Check(Primitive):
 
     def impl(self, bad, code, *values, failures, debug, kind):
         if not debug and bool(bad):
-            raise JaxRuntimeError(failure_message(failures[int(code) - 1], values))
+            raise check.JaxRuntimeError(check.failure_message(failures[int(code) - 1], values))
         return []
 
     def lower(self, hlo, bad, code, *values, failures, debug, kind):
@@ -92,7 +84,7 @@ check_p = Check()
 
 def take_first_failing(args: Sequence[Any]) -> list:
     """Of (bad, code, *values) mapped along the front axis, those of the first that is bad."""
-    place = argmax(args[0], 0, INT)
+    place = argmax(args[0], 0, check.INT)
     out = []
     for x in args:
         shape = typeof(x).shape
@@ -114,10 +106,10 @@ def batch_with_checks(
 
     Their checks must not: they become values, chosen as the others are, and then a check again.
     """
-    found: list[CheckTrace] = []
+    found: list[check.CheckTrace] = []
 
     def values(*xs: Any) -> list:
-        trace, outs = run_checked(lambda: prim.bind(*xs, **params), (), frozenset(["user"]))
+        trace, outs = check.run_checked(lambda: prim.bind(*xs, **params), (), frozenset(["user"]))
         found.append(trace)
         return [trace.code, *trace.slots, *outs]
 
@@ -128,7 +120,7 @@ def batch_with_checks(
     return outs[n:], out_dims[n:]
 
 
-def bind_failures(failures: tuple[Failure, ...], state: Sequence[Any]) -> None:
+def bind_failures(failures: tuple[check.Failure, ...], state: Sequence[Any]) -> None:
     """Check that a code is 0, where `state` is the code and the slots, perhaps of many elements."""
     if failures:
         while typeof(state[0]).ndim:
@@ -138,6 +130,6 @@ def bind_failures(failures: tuple[Failure, ...], state: Sequence[Any]) -> None:
 
 def check_index(shape: Sequence[int], axis: int, index: int) -> None:
     """Let checkify know of an index that is out of bounds and known now."""
-    text = outside_text(shape, axis, index)
-    failure = Failure("index", text, current.source or current.capture())
+    text = check.outside_text(shape, axis, index)
+    failure = check.Failure("index", text, current.source or current.capture())
     check_p.bind(True, np.int32(1), failures=(failure,), debug=True, kind="index")

@@ -15,19 +15,9 @@ from weft import dtypes
 from weft.control.call import Holder
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.jit import Jit
+from weft.core import primitive
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, held_jaxprs, memo_jaxpr
-from weft.core.primitive import (
-    Axis,
-    Body,
-    Linear,
-    Zero,
-    cotangents_of,
-    join_varying,
-    mark_linear,
-    mark_moving,
-    tangents_of,
-)
 from weft.core.source import inner_source
 from weft.core.trace import current, use
 from weft.errors import ShapeError
@@ -63,7 +53,7 @@ class Cond(Holder, SeriesRule, SavingRule):
     def bodies(self, params):
         branches = params["branches"]
         operands = range(1, 1 + len(branches[0].invars))
-        return [Body(b, "branches", "branch", operands) for b in branches]
+        return [primitive.Body(b, "branches", "branch", operands) for b in branches]
 
     def abstract_eval(self, index, *avals, branches):
         if index.shape or index.dtype != np.int32:
@@ -84,10 +74,12 @@ class Cond(Holder, SeriesRule, SavingRule):
         return hlo.case(index, regions, avals, any(b.ordered for b in branches))
 
     def jvp(self, primals, tangents, *, branches):
-        (both, _), out_moved = transform_alike(jvp_jaxpr, branches, mark_moving(tangents[1:]))
-        given = [t for t in tangents if type(t) is not Zero]
+        (both, _), out_moved = transform_alike(
+            jvp_jaxpr, branches, primitive.mark_moving(tangents[1:])
+        )
+        given = [t for t in tangents if type(t) is not primitive.Zero]
         outs, n = self.bind(*primals, *given, branches=both), len(out_moved)
-        return outs[:n], tangents_of(outs[:n], outs[n:], out_moved)
+        return outs[:n], primitive.tangents_of(outs[:n], outs[n:], out_moved)
 
     def run_series(self, trace, args, params):
         if trace.deferred:
@@ -123,12 +115,12 @@ class Cond(Holder, SeriesRule, SavingRule):
         return merge(out_unknown, outs[:n_known], later)
 
     def transpose(self, cts, index, *args, branches):
-        marks = mark_linear(args), mark_moving(cts)
+        marks = primitive.mark_linear(args), primitive.mark_moving(cts)
         (back, _), out_moved = transform_alike(backward_jaxpr, branches, *marks)
-        values = [x for x in args if type(x) is not Linear]
-        given = [ct for ct in cts if type(ct) is not Zero]
+        values = [x for x in args if type(x) is not primitive.Linear]
+        given = [ct for ct in cts if type(ct) is not primitive.Zero]
         grads = self.bind(index, *values, *given, branches=back) if any(out_moved) else ()
-        return [None, *cotangents_of(args, grads, out_moved)]
+        return [None, *primitive.cotangents_of(args, grads, out_moved)]
 
     def batch(self, axis, args, dims, *, branches):
         if dims[0] is not None and holds_checks(branches):
@@ -226,14 +218,15 @@ def join_result_types(
     """
     return [
         column[0].update(
-            weak_type=all(a.weak_type for a in column), varying=join_varying((*column, *index))
+            weak_type=all(a.weak_type for a in column),
+            varying=primitive.join_varying((*column, *index)),
         )
         for column in zip(*each, strict=True)
     ]
 
 
 def compute_branch(
-    branch: Jaxpr, axis: Axis, args: Sequence[Any], dims: Sequence[int | None], own: Any
+    branch: Jaxpr, axis: primitive.Axis, args: Sequence[Any], dims: Sequence[int | None], own: Any
 ) -> list[tuple[Any, int | None]]:
     """The results of a branch that all rows compute, and where they are mapped.
 

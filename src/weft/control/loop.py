@@ -11,29 +11,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.control import loop_bodies
 from weft.control.call import Holder
 from weft.control.carry import Loop, batch_loop, carry_in_front, jvp_loop, split_loop
 from weft.control.checks import batch_with_checks, holds_checks
-from weft.control.loop_bodies import (
-    COUNT,
-    add_step_counter,
-    any_jaxpr,
-    batch_while,
-    check_loop,
-    dims_at_front,
-    find_counter,
-    find_fixpoint,
-    find_unchanged,
-    halting_advance,
-    halting_body,
-    halting_pull,
-    keep_inputs,
-    keep_known_body,
-    prune_body,
-    pull_loop,
-    stage_below,
-    widen_cond,
-)
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr
@@ -78,7 +59,7 @@ class While(Loop):
 
     def lower(self, hlo, *args, **params):
         cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = merge_loops(args, params)
-        still = find_unchanged(body_jaxpr)  # a region names these from outside
+        still = loop_bodies.find_unchanged(body_jaxpr)  # a region names these from outside
         start, fixed = partition(still, init)
         ordered = body_jaxpr.ordered or cond_jaxpr.ordered
         if not start and not body_jaxpr.effects:
@@ -101,7 +82,7 @@ class While(Loop):
     def bind_body(self, args, body, operands, params):
         consts, carry, _ = operands
         more = carry[len(params["body_jaxpr"].outvars) :]
-        cond = widen_cond(params["cond_jaxpr"], tuple(map(typeof, more)))
+        cond = loop_bodies.widen_cond(params["cond_jaxpr"], tuple(map(typeof, more)))
         return bind_while(cond, body, split_groups(args, params)[0], consts, carry, params)
 
     def batch(self, axis, args, dims, **params):
@@ -110,8 +91,8 @@ class While(Loop):
         body, cond = params["body_jaxpr"], params["cond_jaxpr"]
         if holds_checks([body, cond]):
             return batch_with_checks(self, axis, args, dims, params)
-        how = axis, tuple(cond_dims), tuple(body_dims), dims_at_front(init_dims)
-        mapped_body, mapped_cond, mapped = batch_while(body, cond, *how)
+        how = axis, tuple(cond_dims), tuple(body_dims), loop_bodies.dims_at_front(init_dims)
+        mapped_body, mapped_cond, mapped = loop_bodies.batch_while(body, cond, *how)
         init = carry_in_front(init, init_dims, mapped, axis)
         outs = bind_while(mapped_cond, mapped_body, cond_consts, body_consts, init, params)
         return outs, [0 if m else None for m in mapped]
@@ -125,23 +106,29 @@ class While(Loop):
         if any(u and r for u, r in zip((*cond_unknown, *carry), reads, strict=True)):
             return trace.later.process(self, args, params)
         cond_consts, body_consts, init = split_groups(args, params)
-        early = keep_known_body(body, (*body_unknown, *carry))
-        early_cond = keep_inputs(cond, (*[True] * len(cond_consts), *[not c for c in carry]))
+        early = loop_bodies.keep_known_body(body, (*body_unknown, *carry))
+        early_cond = loop_bodies.keep_inputs(
+            cond, (*[True] * len(cond_consts), *[not c for c in carry])
+        )
         known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
-        counts = find_counter(body, cond, len(body_consts), len(cond_consts)) is not None
+        counts = (
+            loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts)) is not None
+        )
         if not counts:  # then this run counts the steps, and the later one takes as many
-            first = zeros(COUNT.update(shape=cond.out_avals[0].shape))
+            first = zeros(loop_bodies.COUNT.update(shape=cond.out_avals[0].shape))
             early, early_cond = (
-                add_step_counter(early, first.shape),
-                widen_cond(early_cond, (typeof(first),)),
+                loop_bodies.add_step_counter(early, first.shape),
+                loop_bodies.widen_cond(early_cond, (typeof(first),)),
             )
             known[1].append(first)
         with use(trace.parent):
             outs = bind_while(early_cond, early, cond_consts, *known, params)
         if not counts:
-            counted = add_step_counter(body, first.shape)
+            counted = loop_bodies.add_step_counter(body, first.shape)
             args = [outs.pop(), *body_consts, *init, first]
-            params = while_params(stage_below(counted), counted, 1, len(body_consts), params)
+            params = while_params(
+                loop_bodies.stage_below(counted), counted, 1, len(body_consts), params
+            )
         if body.effects or cond.effects:  # they have happened
             params = {k: quiet_jaxpr(x) if type(x) is Jaxpr else x for k, x in params.items()}
         later = trace.later.process(self, args, params)
@@ -153,13 +140,15 @@ class While(Loop):
         const_linear, linear = mark_linear(consts), mark_linear(init)
         linear = split_loop(body, n, len(init), (*const_linear, *linear))[2][n:]
         moved = [lin and type(ct) is not Zero for lin, ct in zip(linear, cts, strict=True)]
-        pull, moved, const_moved = pull_loop(body, n, (*const_linear, *linear), tuple(moved))
+        pull, moved, const_moved = loop_bodies.pull_loop(
+            body, n, (*const_linear, *linear), tuple(moved)
+        )
         ys = [instantiate(ct) for ct, m in zip(cts, moved, strict=True) if m]
         sums = [zeros(x.aval) for x, m in zip(consts, const_moved, strict=True) if m]
         known, states = partition(const_linear, consts)[0], partition(linear, init)[0]
-        advance = keep_known_body(body, (*const_linear, *linear))
+        advance = loop_bodies.keep_known_body(body, (*const_linear, *linear))
         slots, parts = params["checkpoints"] or SLOTS, (known, known, states, [*sums, *ys])
-        summed = (*[True] * len(sums), *select_masked(find_unchanged(body), moved))
+        summed = (*[True] * len(sums), *select_masked(loop_bodies.find_unchanged(body), moved))
         count = count_steps_taken(args, params)
         outs = iter(bind_reversal(count, advance, pull, parts, slots, summed))
         grads = [next(outs) if m else None for m in (*const_moved, *moved)]
@@ -170,7 +159,7 @@ class While(Loop):
 
     def checked(self, trace, args, params):
         cond, body, cond_consts, body_consts, init = merge_loops(args, params)
-        program, cond, looks = check_loop(body, cond, len(cond_consts), trace.errors)
+        program, cond, looks = loop_bodies.check_loop(body, cond, len(cond_consts), trace.errors)
         if looks.size:
             trace.absorb(looks, looks.jaxpr(*cond_consts, *init))
         body_consts = [*cond_consts, *body_consts]
@@ -238,8 +227,8 @@ def merge_loops(args: Sequence[Any], params: dict) -> tuple[Jaxpr, Jaxpr, list, 
     cond_consts, body_consts, init = split_groups(args, params)
     body, cond = params["body_jaxpr"], params["cond_jaxpr"]
     if cond.out_avals[0].shape:
-        body = halting_body(body, cond, len(cond_consts))
-        cond, body_consts = any_jaxpr(cond), [*cond_consts, *body_consts]
+        body = loop_bodies.halting_body(body, cond, len(cond_consts))
+        cond, body_consts = loop_bodies.any_jaxpr(cond), [*cond_consts, *body_consts]
     return cond, body, cond_consts, body_consts, init
 
 
@@ -250,12 +239,12 @@ def narrow_while(
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond, reads = dce_jaxpr(params["cond_jaxpr"])
     live = [a or b for a, b in zip(live, reads[n_cond:], strict=True)]
-    body, read = prune_body(params["body_jaxpr"], tuple(live))
+    body, read = loop_bodies.prune_body(params["body_jaxpr"], tuple(live))
     live = read[n_body:]
     taken = (*reads[:n_cond], *read)
     if all(taken) and body is params["body_jaxpr"] and cond is params["cond_jaxpr"]:
         return list(args), params, live
-    cond = keep_inputs(cond, (*reads[:n_cond], *live))
+    cond = loop_bodies.keep_inputs(cond, (*reads[:n_cond], *live))
     params = while_params(cond, body, sum(reads[:n_cond]), sum(read[:n_body]), params)
     return select_masked(args, taken), params, live
 
@@ -264,10 +253,13 @@ def count_steps_taken(args: Sequence[Any], params: dict) -> Any:
     """How many steps a loop takes, by its bounds where it counts, else by running it."""
     cond_consts, body_consts, init = split_groups(args, params)
     body, cond = params["body_jaxpr"], params["cond_jaxpr"]
-    found = find_counter(body, cond, len(body_consts), len(cond_consts))
+    found = loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts))
     if found is None:
-        first = zeros(COUNT.update(shape=cond.out_avals[0].shape))
-        body, cond = add_step_counter(body, first.shape), widen_cond(cond, (typeof(first),))
+        first = zeros(loop_bodies.COUNT.update(shape=cond.out_avals[0].shape))
+        body, cond = (
+            loop_bodies.add_step_counter(body, first.shape),
+            loop_bodies.widen_cond(cond, (typeof(first),)),
+        )
         params = while_params(cond, body, len(cond_consts), len(body_consts), params)
         live = [False] * len(init) + [True]
         args, params, _ = narrow_while([*args, first], params, live)
@@ -324,9 +316,9 @@ class Reversal(Holder):
         (count_dim,), advance_dims, pull_dims, x_dims, y_dims = split_parts(
             dims, params, advance_jaxpr
         )
-        xs_dims, ys_dims = dims_at_front(x_dims), dims_at_front(y_dims)
+        xs_dims, ys_dims = loop_bodies.dims_at_front(x_dims), loop_bodies.dims_at_front(y_dims)
         if count_dim is not None:  # then each stops by itself, and all that changes is mapped
-            still = find_unchanged(advance_jaxpr)
+            still = loop_bodies.find_unchanged(advance_jaxpr)
             xs_dims = tuple([d if s else 0 for s, d in zip(still, xs_dims, strict=True)])
             ys_dims = (0,) * len(ys_dims)
         n, m = len(advance_dims), len(xs_dims)
@@ -351,9 +343,11 @@ class Reversal(Holder):
         count, *parts = split_parts(eqn.invars, eqn.params, advance)
         n_advance, n_pull, n_xs, _ = map(len, parts)
         m = n_pull + n_xs
-        ys = find_fixpoint(live, lambda c: dce_jaxpr(pull, c)[1][m:])
+        ys = loop_bodies.find_fixpoint(live, lambda c: dce_jaxpr(pull, c)[1][m:])
         pull, pulled = dce_jaxpr(pull, ys)
-        xs = find_fixpoint(pulled[n_pull:m], lambda c: dce_jaxpr(advance, c)[1][n_advance:])
+        xs = loop_bodies.find_fixpoint(
+            pulled[n_pull:m], lambda c: dce_jaxpr(advance, c)[1][n_advance:]
+        )
         advance, advanced = dce_jaxpr(advance, xs)
         masks = advanced[:n_advance], pulled[:n_pull], xs, ys
         return eqn.replace(
@@ -366,10 +360,10 @@ class Reversal(Holder):
                 ],
             ],
             params={
-                "advance_jaxpr": keep_inputs(advance, (*masks[0], *xs)),
+                "advance_jaxpr": loop_bodies.keep_inputs(advance, (*masks[0], *xs)),
                 "advance_nconsts": sum(masks[0]),
                 "checkpoints": eqn.params["checkpoints"],
-                "pull_jaxpr": keep_inputs(pull, (*masks[1], *xs, *ys)),
+                "pull_jaxpr": loop_bodies.keep_inputs(pull, (*masks[1], *xs, *ys)),
                 "pull_nconsts": sum(masks[1]),
             },
             outvars=select_masked(eqn.outvars, ys),
@@ -396,8 +390,8 @@ def bind_reversal(
     shape = typeof(count).shape
     if shape:  # all take as many steps as the longest; each keeps its state after its own last one
         summed = summed or (False,) * len(ys)
-        pull = halting_pull(pull, shape, len(pull_consts), len(xs), summed)
-        advance = halting_advance(advance, shape, len(advance_consts))
+        pull = loop_bodies.halting_pull(pull, shape, len(pull_consts), len(xs), summed)
+        advance = loop_bodies.halting_advance(advance, shape, len(advance_consts))
         advance_consts, pull_consts = [count, *advance_consts], [count, *pull_consts]
         xs, count = [ZERO, *xs], reduce_max(count, tuple(range(len(shape))))
     return reversal_p.bind(
@@ -433,7 +427,7 @@ def stage_sweep(pull: Jaxpr, *items: Any) -> Jaxpr:
     """See `sweep_jaxpr`."""
     params = dict(items)
     advance, n_advance = params["advance_jaxpr"], params["advance_nconsts"]
-    still = find_unchanged(advance)
+    still = loop_bodies.find_unchanged(advance)
 
     def fun(*args: Any) -> list:
         (count,), advance_consts, pull_consts, states, ys = split_parts(args, params, advance)
@@ -450,5 +444,5 @@ def stage_sweep(pull: Jaxpr, *items: Any) -> Jaxpr:
         loop = functools.partial(run_loop, slots=min(slots, SLOTS))
         return Sweep(loop, step, undo, slots)(count, xs, ys)
 
-    avals = [COUNT, *advance.in_avals[:n_advance], *pull.in_avals]
+    avals = [loop_bodies.COUNT, *advance.in_avals[:n_advance], *pull.in_avals]
     return dce_jaxpr(stage_whole(fun, avals, pull.name))[0]

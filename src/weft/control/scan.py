@@ -11,14 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.control import scan_bodies
 from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces
-from weft.control.scan_bodies import (
-    Halves,
-    backward_body,
-    carry_to_consts,
-    find_linear_inputs,
-    split_body,
-)
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving
@@ -87,11 +81,11 @@ class Scan(Loop, SavingRule):
     def transpose(self, cts, *args, **params):
         linear = mark_linear(args)
         num_consts, num_carry = count_groups(params)
-        marked = find_linear_inputs(params["jaxpr"], num_consts, num_carry, linear)
+        marked = scan_bodies.find_linear_inputs(params["jaxpr"], num_consts, num_carry, linear)
         if not all(self.groups(marked, params)[1]):
             return self.transpose_unknown(cts, args, linear, params)
         split = params["_split_transpose"]
-        back = backward_body(
+        back = scan_bodies.backward_body(
             params["jaxpr"], num_consts, num_carry, marked, mark_moving(cts), split
         )
         consts, carry, xs = self.groups(args, params)
@@ -183,7 +177,7 @@ def bind_scan(
         for v, o, x in zip(invars[n : n + m], outvars[:m], carry, strict=True)
     ]
     if True in fixed:
-        jaxpr = carry_to_consts(jaxpr, n, tuple(fixed))
+        jaxpr = scan_bodies.carry_to_consts(jaxpr, n, tuple(fixed))
         carried_on, handed_on = partition(fixed, carry)
         outs = bind_scan(jaxpr, [*consts, *handed_on], carried_on, xs, params)
         k = len(carried_on)
@@ -225,10 +219,10 @@ def find_const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dic
 
 def run_known_part(
     unknown: Sequence[bool], args: Sequence[Any], params: dict
-) -> tuple[list, list, dict, Halves]:
+) -> tuple[list, list, dict, scan_bodies.Halves]:
     """Run what is known of a scan: its results, and operands and params of the scan of the rest."""
     n, m = count_groups(params)
-    halves = split_body(params["jaxpr"], n, m, tuple(unknown))
+    halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown))
     (consts, held_consts), (carry, held_carry), (xs, held_xs) = [
         partition(u, g)
         for u, g in zip(

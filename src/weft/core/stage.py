@@ -20,7 +20,7 @@ from weft.core.source import describe_maker
 from weft.core.trace import Trace, Tracer, current, get_traceback
 from weft.options import named_axes, surroundings
 
-_NUMBERS = (bool, int, float, complex)
+NUMBERS = (bool, int, float, complex)
 
 
 def has_tracked_axes() -> bool:
@@ -93,19 +93,19 @@ class StageTrace(Trace):
 
     def aligned(self, args: Sequence[Any]) -> Sequence[Any]:
         """Operands that vary over a mesh as the others do: what that takes is written down."""
-        kinds = [None if type(x) in _NUMBERS else typeof(x).varying for x in args]
+        kinds = [None if type(x) in NUMBERS else typeof(x).varying for x in args]
         given = {k for k in kinds if k is not None}
         if not given or (len(given) == 1 and None not in kinds):
             return args
         most = functools.reduce(operator.or_, given)
         return [
-            x if k is most or type(x) in _NUMBERS else most.cast(self, x)
+            x if k is most or type(x) in NUMBERS else most.cast(self, x)
             for x, k in zip(args, kinds, strict=True)
         ]
 
     def atom(self, x: Any, op: str = "array") -> Atom:
         """A value as an operand in the program: its variable, a literal, or a const."""
-        if type(x) in _NUMBERS:
+        if type(x) in NUMBERS:
             return Literal(x)
         if isinstance(x, np.generic) or (type(x) is np.ndarray and x.ndim == 0):
             aval = typeof(x)

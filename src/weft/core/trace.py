@@ -15,16 +15,8 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
+from weft import errors
 from weft.core.aval import HasAval, ShapedArray
-from weft.errors import (
-    ConcretizationTypeError,
-    ShapeError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerError,
-    TracerIntegerConversionError,
-    UnexpectedTracerError,
-)
 
 get_traceback = _jax.Traceback.get_traceback
 
@@ -165,7 +157,7 @@ class Tracer(HasAval):
     def check_live(self) -> None:
         """Raise where the function that this value belongs to has returned."""
         if not self.is_live():
-            raise UnexpectedTracerError(leak_message(self))
+            raise errors.UnexpectedTracerError(leak_message(self))
 
     def is_live(self) -> bool:
         """Whether it can be used: its function runs, or a trace in force has a value for it."""
@@ -179,11 +171,11 @@ class Tracer(HasAval):
             "jnp.where(x > 0, a, b), lax.cond, or mark the argument static in jit "
             "(static_argnums, static_argnames)."
         )
-        return bool(self.concrete(TracerBoolConversionError, "bool()", hint))
+        return bool(self.concrete(errors.TracerBoolConversionError, "bool()", hint))
 
     def __index__(self) -> int:
         hint = "mark the argument static in jit, or use lax.fori_loop and dynamic slices."
-        value = self.concrete(TracerIntegerConversionError, "index()", hint)
+        value = self.concrete(errors.TracerIntegerConversionError, "index()", hint)
         return value.__index__()
 
     def _number(self, kind: type) -> Any:
@@ -191,7 +183,7 @@ class Tracer(HasAval):
             f"keep {'x.astype(...)' if kind is not complex else 'lax.complex'} in the program, "
             "or mark the argument static in jit."
         )
-        return kind(self.concrete(ConcretizationTypeError, f"{kind.__name__}()", hint))
+        return kind(self.concrete(errors.ConcretizationTypeError, f"{kind.__name__}()", hint))
 
     def __int__(self) -> int:
         return self._number(int)
@@ -205,33 +197,33 @@ class Tracer(HasAval):
     def item(self, *args: int) -> Any:
         """The value as a Python number; an error where it is not known yet."""
         hint = "return the array from the function and call .item() on the result."
-        value = self.concrete(ConcretizationTypeError, "item()", hint)
+        value = self.concrete(errors.ConcretizationTypeError, "item()", hint)
         return np.asarray(value).item(*args)
 
     def tolist(self) -> Any:
         """The value as nested lists; an error where it is not known yet."""
         hint = "return the array from the function and call .tolist() on the result."
-        return np.asarray(self.concrete(ConcretizationTypeError, "tolist()", hint)).tolist()
+        return np.asarray(self.concrete(errors.ConcretizationTypeError, "tolist()", hint)).tolist()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         # Even where the value is known: NumPy would lose its derivative without a word.
         hint = "use the function of weft.numpy in place of NumPy's, as jnp.sin(x) for np.sin(x)."
-        return Tracer.concrete(self, TracerArrayConversionError, "numpy", hint)
+        return Tracer.concrete(self, errors.TracerArrayConversionError, "numpy", hint)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         hint = "return the array from the function and export the result."
-        value = self.concrete(TracerArrayConversionError, "__dlpack__", hint)
+        value = self.concrete(errors.TracerArrayConversionError, "__dlpack__", hint)
         return value.__dlpack__(*args, **kwargs)
 
     def __iter__(self) -> Iterator:
         if not self.aval.shape:
-            raise ShapeError(
+            raise errors.ShapeError(
                 f"iter(): needs an array with an axis; got {self.aval} {self.origin()}."
             )
         return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
 
     def __hash__(self) -> int:
-        raise TracerError(
+        raise errors.TracerError(
             f"hash(): a traced value is no key, for its value is not known; got {self.aval} "
             f"{self.origin()}. Hint: use what is known, as x.shape, or mark the argument static "
             "in jit (static_argnums, static_argnames)."
@@ -241,7 +233,7 @@ class Tracer(HasAval):
         if not spec:
             return str(self)
         hint = "return the value and format the result, or f'{x}' to see its type."
-        return format(self.concrete(ConcretizationTypeError, "format()", hint), spec)
+        return format(self.concrete(errors.ConcretizationTypeError, "format()", hint), spec)
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval}>with<{type(self.owner).__name__}>"

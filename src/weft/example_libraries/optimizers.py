@@ -12,17 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import weft.numpy as jnp
+from weft import pytrees
 from weft.errors import PytreeError
-from weft.pytrees import (
-    GetAttrKey,
-    PyTreeDef,
-    find_mismatches,
-    flatten,
-    leaves,
-    register_pytree_with_keys,
-    tree_map,
-    unflatten,
-)
 from weft.util import list_public, unzip2
 
 __all__ = [
@@ -52,13 +43,16 @@ class OptimizerState(NamedTuple):
     """
 
     packed_state: tuple[list, ...]
-    tree_def: PyTreeDef
-    subtree_defs: tuple[PyTreeDef, ...]
+    tree_def: pytrees.PyTreeDef
+    subtree_defs: tuple[pytrees.PyTreeDef, ...]
 
 
-register_pytree_with_keys(
+pytrees.register_pytree_with_keys(
     OptimizerState,
-    lambda s: (((GetAttrKey("packed_state"), s.packed_state),), (s.tree_def, s.subtree_defs)),
+    lambda s: (
+        ((pytrees.GetAttrKey("packed_state"), s.packed_state),),
+        (s.tree_def, s.subtree_defs),
+    ),
     lambda trees, children: OptimizerState(*children, *trees),
 )
 
@@ -88,20 +82,22 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
 
         @functools.wraps(init)
         def tree_init(params: Any) -> OptimizerState:
-            xs, tree = flatten(params)
-            packed, subtrees = unzip2(flatten(init(x)) for x in xs)
+            xs, tree = pytrees.flatten(params)
+            packed, subtrees = unzip2(pytrees.flatten(init(x)) for x in xs)
             return OptimizerState(tuple(packed), tree, tuple(subtrees))
 
         @functools.wraps(update)
         def tree_update(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
-            gs, tree = flatten(grads)
+            gs, tree = pytrees.flatten(grads)
             if tree != state.tree_def:
-                first = next(find_mismatches(state.tree_def, tree))
+                first = next(pytrees.find_mismatches(state.tree_def, tree))
                 raise PytreeError(
                     "optimizer update: the gradients must have the structure of the parameters; "
                     f"got {first.between('params', 'grads')}."
                 )
-            new = [flatten(update(i, g, s)) for g, s in zip(gs, _substates(state), strict=True)]
+            new = [
+                pytrees.flatten(update(i, g, s)) for g, s in zip(gs, _substates(state), strict=True)
+            ]
             for want, (_, got) in zip(state.subtree_defs, new, strict=True):
                 if got != want:
                     raise PytreeError(
@@ -112,7 +108,7 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
 
         @functools.wraps(get_params)
         def tree_params(state: OptimizerState) -> Any:
-            return unflatten(state.tree_def, map(get_params, _substates(state)))
+            return pytrees.unflatten(state.tree_def, map(get_params, _substates(state)))
 
         return Optimizer(tree_init, tree_update, tree_params)
 
@@ -121,7 +117,7 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
 
 def _substates(state: OptimizerState) -> list:
     """The state of each array."""
-    return list(map(unflatten, state.subtree_defs, state.packed_state))
+    return list(map(pytrees.unflatten, state.subtree_defs, state.packed_state))
 
 
 class JoinPoint:
@@ -141,19 +137,19 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     >>> unpack_optimizer_state(init({"w": 3.0}))
     {'w': JoinPoint((3.0, Array(0., dtype=float32, weak_type=True)))}
     """
-    return unflatten(opt_state.tree_def, map(JoinPoint, _substates(opt_state)))
+    return pytrees.unflatten(opt_state.tree_def, map(JoinPoint, _substates(opt_state)))
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """The inverse of `unpack_optimizer_state`."""
-    points, tree = flatten(marked_pytree)
+    points, tree = pytrees.flatten(marked_pytree)
     for x in points:
         if not isinstance(x, JoinPoint):
             raise PytreeError(
                 "pack_optimizer_state: the leaves must be JoinPoints; got a leaf of type "
                 f"{type(x).__name__}. Hint: unpack_optimizer_state(state) gives such a tree."
             )
-    packed, subtrees = unzip2(flatten(x.subtree) for x in points)
+    packed, subtrees = unzip2(pytrees.flatten(x.subtree) for x in points)
     return OptimizerState(tuple(packed), tree, tuple(subtrees))
 
 
@@ -181,7 +177,7 @@ def _keep_types(update: Callable) -> Callable:
         same = jnp.result_type(new) == dtype or not jnp.issubdtype(dtype, jnp.inexact)
         return new if same else jnp.asarray(new, dtype)
 
-    return lambda i, g, state: tree_map(keep, update(i, g, state), state)
+    return lambda i, g, state: pytrees.tree_map(keep, update(i, g, state), state)
 
 
 @optimizer
@@ -430,7 +426,7 @@ def l2_norm(tree: Any) -> Any:
     >>> print(l2_norm({"w": 3.0, "b": 4.0}))
     5.0
     """
-    return jnp.sqrt(sum(jnp.vdot(x, x).real for x in leaves(tree)))
+    return jnp.sqrt(sum(jnp.vdot(x, x).real for x in pytrees.leaves(tree)))
 
 
 def clip_grads(grad_tree: Any, max_norm: float) -> Any:
@@ -441,4 +437,4 @@ def clip_grads(grad_tree: Any, max_norm: float) -> Any:
     """
     norm = l2_norm(grad_tree)
     scale = max_norm / jnp.maximum(norm, max_norm)  # exactly 1 where the norm is no larger
-    return tree_map(lambda g: g * scale.astype(jnp.result_type(g)), grad_tree)
+    return pytrees.tree_map(lambda g: g * scale.astype(jnp.result_type(g)), grad_tree)

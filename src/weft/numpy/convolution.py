@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import check_real
@@ -20,11 +20,6 @@ from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
-from weft.primitives.conv import conv_general_dilated
-from weft.primitives.elementwise import div, mul, sign, sub
-from weft.primitives.layout import broadcast_in_dim, expand_dims, rev, squeeze
-from weft.primitives.special.functions import bessel_i0e
-from weft.primitives.transcendental import exp
 from weft.util import name_function
 
 MODES = ("full", "same", "valid")
@@ -65,18 +60,18 @@ def slide_kernel(
                 f"got {preferred.name} for {x.dtype.name}."
             )
     if not x.ndim:
-        return squeeze(
-            slide_kernel(op, *(expand_dims(y, (0,)) for y in (x, kernel)), [(0, 0)]), (0,)
+        return lax.squeeze(
+            slide_kernel(op, *(lax.expand_dims(y, (0,)) for y in (x, kernel)), [(0, 0)]), (0,)
         )
-    out = conv_general_dilated(
-        expand_dims(x, (0, 1)),
-        expand_dims(kernel, (0, 1)),
+    out = lax.conv_general_dilated(
+        lax.expand_dims(x, (0, 1)),
+        lax.expand_dims(kernel, (0, 1)),
         (1,) * x.ndim,
         padding,
         precision=precision,
         preferred_element_type=preferred,
     )
-    return squeeze(out, (0, 1))
+    return lax.squeeze(out, (0, 1))
 
 
 def choose_padding(mode: str, n: int) -> tuple[int, int]:
@@ -107,7 +102,9 @@ def convolve(
     if k.size > x.size:
         x, k = k, x
     padding = choose_padding(mode, k.size)
-    return slide_kernel("convolve", x, rev(k, (0,)), [padding], precision, preferred_element_type)
+    return slide_kernel(
+        "convolve", x, lax.rev(k, (0,)), [padding], precision, preferred_element_type
+    )
 
 
 @fused(static=STATIC)
@@ -131,7 +128,7 @@ def correlate(
         x, k = k, x
     padding = choose_padding(mode, k.size)
     out = slide_kernel("correlate", x, k, [padding], precision, preferred_element_type)
-    return rev(out, (0,)) if swapped else out
+    return lax.rev(out, (0,)) if swapped else out
 
 
 # --- windows --------------------------------------------------------------------------------
@@ -172,8 +169,8 @@ def i0(x: Any) -> Any:
     """The modified Bessel function of order 0."""
     x = as_inexact("i0", x)
     check_real("i0", x)
-    size = mul(sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
-    return mul(exp(size), bessel_i0e(x))
+    size = lax.mul(lax.sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
+    return lax.mul(lax.exp(size), lax.bessel_i0e(x))
 
 
 def kaiser(M: int, beta: Any) -> Any:
@@ -190,8 +187,8 @@ def kaiser(M: int, beta: Any) -> Any:
     x = np.linspace(-1, 1, M) if M > 1 else np.zeros(max(M, 0))
     root = asarray(np.sqrt(1 - x * x), beta.dtype)
     if not typeof(beta).ndim:
-        beta = broadcast_in_dim(beta, root.shape, ())
-    here = mul(beta, root)
+        beta = lax.broadcast_in_dim(beta, root.shape, ())
+    here = lax.mul(beta, root)
     # i0e(y) is I0(y) / exp(|y|), so that nothing overflows; |y| by sign, of slope 0 at 0
-    excess = mul(sub(here, beta), sign(beta))
-    return mul(div(bessel_i0e(here), bessel_i0e(beta)), exp(excess))
+    excess = lax.mul(lax.sub(here, beta), lax.sign(beta))
+    return lax.mul(lax.div(lax.bessel_i0e(here), lax.bessel_i0e(beta)), lax.exp(excess))

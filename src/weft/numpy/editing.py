@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
@@ -18,16 +18,12 @@ from weft.numpy.manipulation import moveaxis, require_int, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, shape_of
 from weft.numpy.searching import require_concrete
 from weft.numpy.sorting import search_by_halving
-from weft.primitives import layout, slicing
-from weft.primitives.cumulative import cumsum
-from weft.primitives.elementwise import add, clamp, convert, ge, lt, mul, select
-from weft.primitives.indexing import GatherScatterMode
+from weft.primitives.elementwise import convert
 from weft.primitives.layout import literal
-from weft.primitives.sort import sort as sort_together
 from weft.xla.array import ArrayImpl, host_view
 
 INT32 = np.dtype(np.int32)
-INSIDE = Access(GatherScatterMode.CLIP, checked=False)
+INSIDE = Access(lax.GatherScatterMode.CLIP, checked=False)
 
 
 def take_places(x: Any, where: Any, axis: int) -> Any:
@@ -64,7 +60,7 @@ def repeat(
     """
     a = as_array(a, "repeat")
     if axis is None:
-        a, axis = layout.reshape(a, (a.size,)), 0
+        a, axis = lax.reshape(a, (a.size,)), 0
     axis = axis_of("repeat", axis, a.ndim)
     n = a.shape[axis]
     repeats = check_integer_indices("repeat", repeats)
@@ -80,7 +76,7 @@ def repeat(
         if total is None:
             hint = "jnp.repeat(x, repeats, total_repeat_length=n) has a fixed length."
             repeats.concrete(ConcretizationTypeError, "repeat", hint)
-        counts = broadcast_last(layout.reshape(repeats, shape or (1,)), (n,))
+        counts = broadcast_last(lax.reshape(repeats, shape or (1,)), (n,))
         total = require_int("repeat", total, "total_repeat_length")
         return take_places(a, locate_repeats(convert(counts, INT32), total), axis)
     if (counts < 0).any():
@@ -101,28 +97,28 @@ def repeat_evenly(a: Any, count: int, axis: int) -> Any:
     wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
     dims = [i + (i > axis) for i in range(a.ndim)]
     merged = (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
-    return layout.reshape(layout.broadcast_in_dim(a, wide, dims), merged)
+    return lax.reshape(lax.broadcast_in_dim(a, wide, dims), merged)
 
 
 @fused(static=("total",))
 def locate_repeats(counts: Any, total: int) -> Any:
     """The place of the element that stands at each of `total` positions."""
-    ends = cumsum(counts)
-    i = search_by_halving(ends, layout.broadcasted_iota(INT32, (total,), 0), "right")
-    return clamp(literal(0, INT32), i, literal(max(counts.size - 1, 0), INT32))
+    ends = lax.cumsum(counts)
+    i = search_by_halving(ends, lax.broadcasted_iota(INT32, (total,), 0), "right")
+    return lax.clamp(literal(0, INT32), i, literal(max(counts.size - 1, 0), INT32))
 
 
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements in order, repeated or cut off to fill a new shape."""
     a = as_array(a, "resize")
-    a = layout.reshape(a, (a.size,))
+    a = lax.reshape(a, (a.size,))
     shape = shape_of("resize", new_shape)
     size = math.prod(shape)
     if a.size == 0:
-        return layout.full(shape, 0, a.dtype)
+        return lax.full(shape, 0, a.dtype)
     if size > a.size:
         a = tile(a, -(-size // a.size))
-    return reshape(slicing.slice_in_dim(a, 0, size, 1, 0), shape)
+    return reshape(lax.slice_in_dim(a, 0, size, 1, 0), shape)
 
 
 # --- putting in -------------------------------------------------------------------------------
@@ -139,12 +135,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """
     arr, values = as_array(arr, "insert"), asarray(values)
     if axis is None:
-        arr, axis = layout.reshape(arr, (arr.size,)), 0
+        arr, axis = lax.reshape(arr, (arr.size,)), 0
     axis = axis_of("insert", axis, arr.ndim)
     n = arr.shape[axis]
     where = find_places_along("insert", obj, n, n)
     if values.ndim < arr.ndim:
-        values = layout.expand_dims(values, range(arr.ndim - values.ndim))
+        values = lax.expand_dims(values, range(arr.ndim - values.ndim))
     if not isinstance(obj, slice) and not np.ndim(obj):  # a vector goes along the axis
         values = moveaxis(values, 0, axis)
     count = values.shape[axis] if where.size == 1 else where.size
@@ -155,7 +151,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             else broadcast_last(where, (count,))
         )
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
-    both = slicing.concatenate([arr, broadcast_last(convert(values, arr.dtype), shape)], axis)
+    both = lax.concatenate([arr, broadcast_last(convert(values, arr.dtype), shape)], axis)
     return take_places(both, order_insertion(where, n), axis)
 
 
@@ -166,10 +162,10 @@ def find_places_along(op: str, obj: Any, n: int, last: int) -> Any:
     obj = check_integer_indices(op, obj)
     known = read_known(obj)
     if known is None:
-        where = layout.reshape(obj, (obj.size,))
+        where = lax.reshape(obj, (obj.size,))
         zero, size = literal(0, where.dtype), literal(n, where.dtype)
-        where = select(lt(where, zero), add(where, size), where)
-        return convert(clamp(zero, where, literal(last, where.dtype)), INT32)
+        where = lax.select(lax.lt(where, zero), lax.add(where, size), where)
+        return convert(lax.clamp(zero, where, literal(last, where.dtype)), INT32)
     where = np.ravel(known)
     bad = where[(where < -n) | (where > last)]
     if bad.size:
@@ -186,9 +182,9 @@ def order_insertion(where: Any, n: int) -> Any:
         keys = np.concatenate([2 * np.arange(n) + 1, 2 * where])
         return np.argsort(keys, kind="stable").astype(np.int32)
     old = 2 * np.arange(n, dtype=np.int32) + 1
-    keys = slicing.concatenate([asarray(old), mul(where, literal(2, INT32))], 0)
-    numbers = layout.broadcasted_iota(INT32, keys.shape, 0)
-    return sort_together((keys, numbers), 0, num_keys=1)[1]
+    keys = lax.concatenate([asarray(old), lax.mul(where, literal(2, INT32))], 0)
+    numbers = lax.broadcasted_iota(INT32, keys.shape, 0)
+    return lax.sort((keys, numbers), 0, num_keys=1)[1]
 
 
 # --- taking out -------------------------------------------------------------------------------
@@ -204,7 +200,7 @@ def delete(
     """
     arr = as_array(arr, "delete")
     if axis is None:
-        arr, axis = layout.reshape(arr, (arr.size,)), 0
+        arr, axis = lax.reshape(arr, (arr.size,)), 0
     axis = axis_of("delete", axis, arr.ndim)
     n = arr.shape[axis]
     if not isinstance(obj, slice) and dtypes.is_bool(typeof(as_operand("delete", obj)).dtype):
@@ -214,8 +210,8 @@ def delete(
         keep = np.delete(np.arange(n, dtype=np.int32), where)
         if len(keep) == n - 1:  # one place: two slices
             i = int(np.setdiff1d(np.arange(n), keep)[0])
-            parts = [slicing.slice_in_dim(arr, *ab, 1, axis) for ab in ((0, i), (i + 1, n))]
-            return slicing.concatenate(parts, axis)
+            parts = [lax.slice_in_dim(arr, *ab, 1, axis) for ab in ((0, i), (i + 1, n))]
+            return lax.concatenate(parts, axis)
         return take_places(arr, keep, axis)
     if where.size > 1 and not assume_unique_indices:
         where.concrete(
@@ -233,9 +229,9 @@ def find_mask_places(mask: Any, n: int) -> np.ndarray:
 
 def find_kept_places(where: Any, n: int) -> Any:
     """The places of n that are none of distinct traced ones: each one met moves the rest on."""
-    kept = layout.broadcasted_iota(INT32, (n - where.size,), 0)
-    for i in slicing.unstack(sort_together(where, 0)):
-        kept = add(kept, convert(ge(kept, i), INT32))
+    kept = lax.broadcasted_iota(INT32, (n - where.size,), 0)
+    for i in lax.unstack(lax.sort(where, 0)):
+        kept = lax.add(kept, convert(lax.ge(kept, i), INT32))
     return kept
 
 
@@ -256,4 +252,4 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
             starts[i] = limits[i] if empty else int(found[i].min())
         if "b" in trim.lower():
             limits[i] = starts[i] if empty else int(found[i].max()) + 1
-    return slicing.slice(x, starts, limits)
+    return lax.slice(x, starts, limits)

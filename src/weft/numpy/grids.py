@@ -15,15 +15,7 @@ from weft.api.vmap import vmap
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
-from weft.numpy.creation import (
-    arange,
-    array,
-    asarray,
-    choose_dtype,
-    is_written_by_host,
-    linspace,
-    put_on_device,
-)
+from weft.numpy import creation
 from weft.numpy.fused import fused
 from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
@@ -33,7 +25,6 @@ from weft.numpy.updates import repeat_vector
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, select
-from weft.primitives.layout import broadcast_in_dim, literal, reshape
 from weft.primitives.slicing import pad
 from weft.util import check_option
 from weft.xla.array import array_from_host, host_view
@@ -56,7 +47,7 @@ def make_offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
     rows = layout.broadcasted_iota(dtype, shape, ndim - 2)
     columns = layout.broadcasted_iota(dtype, shape, ndim - 1)
     if not isinstance(k, int) or k:
-        k = literal(k, dtype) if isinstance(k, int) else ops.convert(as_array(k), dtype)
+        k = layout.literal(k, dtype) if isinstance(k, int) else ops.convert(as_array(k), dtype)
         rows = ops.add(rows, k)
     return rows, columns
 
@@ -69,11 +60,11 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    found = choose_dtype(dtype, dtypes.default_float, "eye")
+    found = creation.choose_dtype(dtype, dtypes.default_float, "eye")
     shape = (check_size("eye", N), check_size("eye", M, check_size("eye", N)))
-    if type(k) is int and is_written_by_host(shape):
-        return put_on_device(array_from_host(np.eye(*shape, k, found), False), device)
-    return put_on_device(write_diagonal(shape, k, found), device)
+    if type(k) is int and creation.is_written_by_host(shape):
+        return creation.put_on_device(array_from_host(np.eye(*shape, k, found), False), device)
+    return creation.put_on_device(write_diagonal(shape, k, found), device)
 
 
 @fused(static=("shape", "dtype"), name="eye")
@@ -89,9 +80,9 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
-    found = choose_dtype(dtype, dtypes.default_float, "tri")
+    found = creation.choose_dtype(dtype, dtypes.default_float, "tri")
     shape = (check_size("tri", N), check_size("tri", M, check_size("tri", N)))
-    if type(k) is int and is_written_by_host(shape):
+    if type(k) is int and creation.is_written_by_host(shape):
         return array_from_host(np.tri(*shape, k, found), False)
     return ops.convert(ops.ge(*make_offsets(shape, k)), found)
 
@@ -113,8 +104,8 @@ def make_triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
     x = as_array(m, op)
     check_axes_number(op, x, 2)
     mask = inside(*make_offsets(x.shape[-2:], k))
-    mask = broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
-    return ops.select(mask, x, literal(False, x.dtype))
+    mask = layout.broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
+    return ops.select(mask, x, layout.literal(False, x.dtype))
 
 
 @fused(static=("k",))
@@ -126,17 +117,17 @@ def diag(v: Any, k: int = 0) -> Any:
     if x.ndim != 1:
         raise ShapeError(f"diag: needs a vector or a matrix; got {x.aval}.")
     size = x.shape[0] + abs(k)
-    column = pad(x, literal(False, x.dtype), [(max(0, -k), max(0, k), 0)])
+    column = pad(x, layout.literal(False, x.dtype), [(max(0, -k), max(0, k), 0)])
     shape = (size, size)
-    column = broadcast_in_dim(column, shape, (0,))
-    return ops.select(ops.eq(*make_offsets(shape, k)), column, literal(False, x.dtype))
+    column = layout.broadcast_in_dim(column, shape, (0,))
+    return ops.select(ops.eq(*make_offsets(shape, k)), column, layout.literal(False, x.dtype))
 
 
 @fused(static=("k",))
 def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with all elements of v on its k-th diagonal."""
     x = as_array(v, "diagflat")
-    return diag(reshape(x, (x.size,)), k)
+    return diag(layout.reshape(x, (x.size,)), k)
 
 
 @fused(static=("wrap", "inplace"))
@@ -162,9 +153,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     else:
         step, end = int(sum(np.cumprod((1, *x.shape[:-1])))), x.size
     places = np.arange(0, end, step)
-    flat = ops.convert(reshape(value, (value.size,)), x.dtype)
+    flat = ops.convert(layout.reshape(value, (value.size,)), x.dtype)
     values = repeat_vector(flat, len(places))
-    return reshape(reshape(x, (x.size,)).at[places].set(values), x.shape)
+    return layout.reshape(layout.reshape(x, (x.size,)).at[places].set(values), x.shape)
 
 
 # --- positions ------------------------------------------------------------------------------
@@ -172,7 +163,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 def find_mask_indices(mask: np.ndarray) -> tuple[Any, ...]:
     """Where a mask known now holds, an array of indices for each axis."""
-    return tuple(array(i.astype(dtypes.default_int())) for i in np.nonzero(mask))
+    return tuple(creation.array(i.astype(dtypes.default_int())) for i in np.nonzero(mask))
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
@@ -209,7 +200,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
-    return (arange(check_size("diag_indices", n)),) * operator.index(ndim)
+    return (creation.arange(check_size("diag_indices", n)),) * operator.index(ndim)
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -233,7 +224,7 @@ def mask_indices(
     if size is not None:
         rows, columns = (np.pad(i[:size], (0, max(0, size - len(i)))) for i in (rows, columns))
     kind = dtypes.default_int()
-    return array(rows.astype(kind)), array(columns.astype(kind))
+    return creation.array(rows.astype(kind)), creation.array(columns.astype(kind))
 
 
 # --- coordinates ----------------------------------------------------------------------------
@@ -265,7 +256,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for x, axis in zip(xs, axes, strict=True):
         sizes[axis] = x.shape[0]
     return [
-        broadcast_in_dim(
+        layout.broadcast_in_dim(
             x, [n if not sparse or i == axis else 1 for i, n in enumerate(sizes)], (axis,)
         )
         for x, axis in zip(xs, axes, strict=True)
@@ -277,12 +268,14 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
     With `sparse`, a tuple of arrays that broadcast to the grid.
     """
-    found = choose_dtype(dtype, dtypes.default_int, "indices")
+    found = creation.choose_dtype(dtype, dtypes.default_int, "indices")
     sizes = shape_of("indices", dimensions)
     rank = len(sizes)
     if sparse:
         return tuple(
-            reshape(arange(n, dtype=found), [n if j == i else 1 for j in range(rank)])
+            layout.reshape(
+                creation.arange(n, dtype=found), [n if j == i else 1 for j in range(rank)]
+            )
             for i, n in enumerate(sizes)
         )
     grids = [layout.broadcasted_iota(found, sizes, i) for i in range(rank)]
@@ -299,7 +292,7 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     each = functools.partial(function, **kwargs)
     for k in reversed(range(len(sizes))):
         each = vmap(each, in_axes=tuple(0 if i == k else None for i in range(len(sizes))))
-    return each(*(arange(n, dtype=dtype) for n in sizes))
+    return each(*(creation.arange(n, dtype=dtype) for n in sizes))
 
 
 @fused(static=("N", "increasing"))
@@ -328,8 +321,8 @@ def read_span(s: slice) -> Any:
     if s.stop is None:
         raise ValueError(f"mgrid: a slice must say where to stop; got {s}.")
     if isinstance(step, complex):
-        return linspace(start, s.stop, int(abs(step)))
-    return arange(start, s.stop, step)
+        return creation.linspace(start, s.stop, int(abs(step)))
+    return creation.arange(start, s.stop, step)
 
 
 class Grid:
@@ -370,13 +363,13 @@ class Concatenator:
 
 def raise_rank(item: Any, ndim: int, place: int) -> Any:
     """An item of `r_` as an array with at least `ndim` axes, its own from `place` on."""
-    x = read_span(item) if isinstance(item, slice) else array(item, copy=False)
+    x = read_span(item) if isinstance(item, slice) else creation.array(item, copy=False)
     if x.ndim >= ndim:
-        return x if x.ndim else reshape(x, (1,))
+        return x if x.ndim else layout.reshape(x, (1,))
     extra = ndim - x.ndim
     first = place + extra + 1 if place < 0 else place
     before = min(max(first, 0), extra)
-    return reshape(x, (*[1] * before, *x.shape, *[1] * (extra - before)))
+    return layout.reshape(x, (*[1] * before, *x.shape, *[1] * (extra - before)))
 
 
 mgrid = Grid(sparse=False)
@@ -428,14 +421,14 @@ def unravel_array(i: Any, shape: tuple[int, ...]) -> tuple:
     """`unravel_index` for an array."""
     if i.dtype.itemsize < 4:
         i = convert(i, np.dtype(np.int32))
-    size = literal(math.prod(shape), i.dtype)
-    zero = literal(0, i.dtype)
+    size = layout.literal(math.prod(shape), i.dtype)
+    zero = layout.literal(0, i.dtype)
     if dtypes.is_signed(i.dtype):
         i = select(lt(i, zero), add(i, size), i)
-    i = clamp(zero, i, literal(max(math.prod(shape) - 1, 0), i.dtype))
+    i = clamp(zero, i, layout.literal(max(math.prod(shape) - 1, 0), i.dtype))
     out = []
     for n in reversed(shape):
-        m = literal(max(n, 1), i.dtype)
+        m = layout.literal(max(n, 1), i.dtype)
         out.append(rem(i, m))
         i = div(i, m)
     return tuple(reversed(out))
@@ -465,11 +458,11 @@ def ravel_multi_index(
     kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, op)
     arrays = [as_array(check_integer_indices(op, i)) for i in multi_index]
     arrays = [bring_inside(op, i, n, m) for i, n, m in zip(arrays, sizes, modes, strict=True)]
-    total = asarray(0, kept)
+    total = creation.asarray(0, kept)
     steps = range(len(sizes)) if order == "C" else reversed(range(len(sizes)))
     for k in steps:
         total, i = promote_operands(op, total, convert(arrays[k], kept))
-        total = add(mul(total, literal(sizes[k], kept)), i)
+        total = add(mul(total, layout.literal(sizes[k], kept)), i)
     return total
 
 
@@ -479,7 +472,7 @@ def bring_inside(op: str, i: Any, n: int, mode: str) -> Any:
     if mode == "wrap":
         return wrap_around(i, n)
     if mode == "clip":
-        return clamp(literal(0, i.dtype), i, literal(max(n - 1, 0), i.dtype))
+        return clamp(layout.literal(0, i.dtype), i, layout.literal(max(n - 1, 0), i.dtype))
     known = i
     if isinstance(i, Tracer):
         known = i.concrete(ConcretizationTypeError, op, "mode='clip' or mode='wrap'.")

@@ -18,22 +18,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, not_array_error, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerIntegerConversionError
+from weft.numpy import promotion
 from weft.numpy.fused import fused
-from weft.numpy.promotion import (
-    NUMBERS,
-    as_array,
-    axes_of,
-    axis_of,
-    broadcast_shapes,
-    check_axes_number,
-    promote_operands,
-    refuse_out,
-    shape_of,
-)
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
-from weft.primitives.layout import broadcast_in_dim, literal, reshape_p, rev
 from weft.xla.array import ArrayImpl, KeyArray, put
 
 Axes = int | Sequence[int]
@@ -45,16 +34,16 @@ Axes = int | Sequence[int]
 def as_arrays(op: str, xs: Any) -> list:
     """A sequence of arguments as arrays; an array stands for its rows."""
     if type(xs) is ArrayImpl or isinstance(xs, Tracer | KeyArray | np.ndarray):
-        return list(slicing.unstack(as_array(xs, op)))
+        return list(slicing.unstack(promotion.as_array(xs, op)))
     if not isinstance(xs, list | tuple):
         raise not_array_error(op, xs)
-    return [as_array(x, op) for x in xs]
+    return [promotion.as_array(x, op) for x in xs]
 
 
 def convert_together(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
     """Arrays in their common dtype, or in `dtype`."""
     if dtype is None:
-        return promote_operands(op, *xs, shaped=False)
+        return promotion.promote_operands(op, *xs, shaped=False)
     found = dtypes.check_user_dtype(dtype, op)
     return [convert(x, found) for x in xs]
 
@@ -123,7 +112,7 @@ def reshape(
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
-    a = as_array(a, "reshape")
+    a = promotion.as_array(a, "reshape")
     sizes = resolve_shape(a.aval, shape)
     if order == "F":
         axes = tuple(range(a.ndim))[::-1]
@@ -134,22 +123,22 @@ def reshape(
         raise error(f'reshape: order must be "C" or "F"; got {order!r}.')
     if sizes == a.aval.shape:
         return a
-    return reshape_p.bind(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
+    return layout.reshape_p.bind(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """All elements along one axis; `out_sharding` has no effect."""
-    return reshape(as_array(a, "ravel"), (-1,), order)
+    return reshape(promotion.as_array(a, "ravel"), (-1,), order)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     """Permute the axes; by default reverse them."""
-    a = as_array(a, "transpose")
+    a = promotion.as_array(a, "transpose")
     ndim = a.ndim
     if axes is None:
         order = tuple(range(ndim))[::-1]
     else:
-        order = axes_of("transpose", tuple(axes), ndim)
+        order = promotion.axes_of("transpose", tuple(axes), ndim)
         if len(order) != ndim:
             raise ShapeError(
                 f"transpose: axes must name every axis of x once; got {tuple(axes)} for {a.aval}."
@@ -166,15 +155,18 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
 
 def matrix_transpose(x: Any, /) -> Any:
     """Swap the last two axes."""
-    x = as_array(x, "matrix_transpose")
-    check_axes_number("matrix_transpose", x, 2)
+    x = promotion.as_array(x, "matrix_transpose")
+    promotion.check_axes_number("matrix_transpose", x, 2)
     return swapaxes(x, -2, -1)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Exchange two axes."""
-    a = as_array(a, "swapaxes")
-    i, j = axis_of("swapaxes", axis1, a.ndim), axis_of("swapaxes", axis2, a.ndim)
+    a = promotion.as_array(a, "swapaxes")
+    i, j = (
+        promotion.axis_of("swapaxes", axis1, a.ndim),
+        promotion.axis_of("swapaxes", axis2, a.ndim),
+    )
     order = list(range(a.ndim))
     order[i], order[j] = j, i
     return layout.transpose(a, order)
@@ -182,9 +174,9 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
     """Move axes to new positions; the others keep their order."""
-    a = as_array(a, "moveaxis")
-    old = axes_of("moveaxis", source, a.ndim)
-    new = axes_of("moveaxis", destination, a.ndim)
+    a = promotion.as_array(a, "moveaxis")
+    old = promotion.axes_of("moveaxis", source, a.ndim)
+    new = promotion.axes_of("moveaxis", destination, a.ndim)
     if len(old) != len(new):
         raise ShapeError(
             f"moveaxis: source and destination must be equally many; got {source}, {destination}."
@@ -197,8 +189,8 @@ def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Move one axis back until it stands before position `start`. `moveaxis` is clearer."""
-    a = as_array(a, "rollaxis")
-    axis = axis_of("rollaxis", axis, a.ndim)
+    a = promotion.as_array(a, "rollaxis")
+    axis = promotion.axis_of("rollaxis", axis, a.ndim)
     if not -a.ndim <= start <= a.ndim:
         raise ShapeError(f"rollaxis: start must be in [-{a.ndim}, {a.ndim}]; got {start}.")
     start = start + a.ndim if start < 0 else start
@@ -207,11 +199,11 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 def squeeze(a: Any, axis: Axes | None = None) -> Any:
     """Remove axes of size 1: those named, or all."""
-    a = as_array(a, "squeeze")
+    a = promotion.as_array(a, "squeeze")
     shape = a.aval.shape
     if axis is None:
         return layout.squeeze(a, [i for i, n in enumerate(shape) if n == 1])
-    axes = axes_of("squeeze", axis, len(shape))
+    axes = promotion.axes_of("squeeze", axis, len(shape))
     if any(shape[i] != 1 for i in axes):
         raise ShapeError(f"squeeze: axes must be of size 1; got axis {axis} of {a.aval}.")
     return layout.squeeze(a, axes)
@@ -219,17 +211,17 @@ def squeeze(a: Any, axis: Axes | None = None) -> Any:
 
 def expand_dims(a: Any, axis: Axes) -> Any:
     """Insert axes of size 1, at the places they have in the result."""
-    if type(a) not in NUMBERS:
-        a = as_array(a, "expand_dims")
+    if type(a) not in promotion.NUMBERS:
+        a = promotion.as_array(a, "expand_dims")
     count = len(axis) if isinstance(axis, list | tuple) else 1
-    return layout.expand_dims(a, axes_of("expand_dims", axis, typeof(a).ndim + count))
+    return layout.expand_dims(a, promotion.axes_of("expand_dims", axis, typeof(a).ndim + count))
 
 
 def add_axes(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
     """Each array with axes added by `grow`: one result for one array, else a list."""
     if not arys:
         return []
-    out = [grow(as_array(x, op)) for x in arys]
+    out = [grow(promotion.as_array(x, op)) for x in arys]
     return out[0] if len(arys) == 1 else out
 
 
@@ -253,9 +245,9 @@ def atleast_3d(*arys: Any) -> Any:
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices along two axes, as the last axis of the result."""
-    a = as_array(a, "diagonal")
-    check_axes_number("diagonal", a, 2)
-    i, j = axes_of("diagonal", (axis1, axis2), a.ndim)
+    a = promotion.as_array(a, "diagonal")
+    promotion.check_axes_number("diagonal", a, 2)
+    i, j = promotion.axes_of("diagonal", (axis1, axis2), a.ndim)
     offset = require_int("diagonal", offset, "offset")
     a = moveaxis(a, (i, j), (-2, -1))
     *batch, m, n = a.shape
@@ -276,25 +268,25 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
     `out_sharding` has no effect.
     """
-    if type(array) not in NUMBERS:
-        array = as_array(array, "broadcast_to")
+    if type(array) not in promotion.NUMBERS:
+        array = promotion.as_array(array, "broadcast_to")
     aval = typeof(array)
-    sizes = shape_of("broadcast_to", shape)
+    sizes = promotion.shape_of("broadcast_to", shape)
     before = len(sizes) - aval.ndim
     if before < 0 or any(n not in (1, m) for n, m in zip(aval.shape, sizes[before:], strict=True)):
         raise ShapeError(
             f"broadcast_to: the shape must be one that the array broadcasts to; "
             f"got {aval} to {sizes}."
         )
-    if type(array) in NUMBERS and not sizes:
+    if type(array) in promotion.NUMBERS and not sizes:
         return put(array)
-    return broadcast_in_dim(array, sizes, range(before, len(sizes)))
+    return layout.broadcast_in_dim(array, sizes, range(before, len(sizes)))
 
 
 def broadcast_arrays(*args: Any) -> list:
     """Arrays repeated to their common shape."""
-    arrays = [as_array(x, "broadcast_arrays") for x in args]
-    shape = broadcast_shapes(*[x.shape for x in arrays])
+    arrays = [promotion.as_array(x, "broadcast_arrays") for x in args]
+    shape = promotion.broadcast_shapes(*[x.shape for x in arrays])
     return [broadcast_to(x, shape) for x in arrays]
 
 
@@ -321,7 +313,7 @@ def join_arrays(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = No
         parts, axis = [ravel(x) for x in parts], 0
     if parts[0].ndim == 0:
         raise ShapeError(f"{op}: scalars cannot be joined; got {parts[0].aval}. Hint: jnp.stack.")
-    axis = axis_of(op, axis, parts[0].ndim)
+    axis = promotion.axis_of(op, axis, parts[0].ndim)
     rest = [(*x.shape[:axis], *x.shape[axis + 1 :]) for x in parts]
     if any(x.ndim != parts[0].ndim for x in parts) or any(r != rest[0] for r in rest):
         listed = ", ".join(str(x.aval) for x in parts)
@@ -337,11 +329,11 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
 @fused(static=("axis", "out", "dtype"))
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Join arrays of one shape along a new axis."""
-    refuse_out("stack", out)
+    promotion.refuse_out("stack", out)
     parts = as_arrays("stack", arrays)
     if not parts:
         raise ShapeError("stack: needs at least one array; got none.")
-    axis = axis_of("stack", axis, parts[0].ndim + 1)
+    axis = promotion.axis_of("stack", axis, parts[0].ndim + 1)
     if any(x.shape != parts[0].shape for x in parts):
         listed = ", ".join(str(x.aval) for x in parts)
         raise ShapeError(f"stack: shapes must be equal; got {listed}.")
@@ -380,8 +372,8 @@ def block(arrays: Any) -> Any:
     """Put an array together from nested lists of blocks, innermost lists along the last axis."""
     depth = block_depth(arrays)
     if depth == 0:
-        return as_array(arrays, "block")
-    leaves = [as_array(x, "block") for x in block_leaves(arrays)]
+        return promotion.as_array(arrays, "block")
+    leaves = [promotion.as_array(x, "block") for x in block_leaves(arrays)]
     ndim = builtins.max(depth, *[x.ndim for x in leaves])
     return join_blocks(arrays, depth, ndim)
 
@@ -408,7 +400,7 @@ def block_leaves(x: Any) -> list:
 def join_blocks(x: Any, depth: int, ndim: int) -> Any:
     """The blocks of one level joined; the innermost lists lie along the last axis."""
     if depth == 0:
-        x = as_array(x, "block")
+        x = promotion.as_array(x, "block")
         return layout.expand_dims(x, range(ndim - x.ndim))
     return join_arrays("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
 
@@ -416,7 +408,9 @@ def join_blocks(x: Any, depth: int, ndim: int) -> Any:
 @fused(static=("axis",))
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join `values` to the end of an array; with axis=None both are flattened first."""
-    return join_arrays("append", [as_array(arr, "append"), as_array(values, "append")], axis)
+    return join_arrays(
+        "append", [promotion.as_array(arr, "append"), promotion.as_array(values, "append")], axis
+    )
 
 
 # --- taking apart -----------------------------------------------------------------------------
@@ -439,7 +433,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list:
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list:
     """Cut an array along its second axis, a vector along its only one."""
-    ary = as_array(ary, "hsplit")
+    ary = promotion.as_array(ary, "hsplit")
     return cut_array("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
@@ -450,9 +444,9 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list:
 
 def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
     """The parts along an axis: `where` is how many, or where each but the first starts."""
-    x = as_array(ary, op)
-    check_axes_number(op, x, least)
-    axis = axis_of(op, axis, x.ndim)
+    x = promotion.as_array(ary, op)
+    promotion.check_axes_number(op, x, least)
+    axis = promotion.axis_of(op, axis, x.ndim)
     n = x.shape[axis]
     if isinstance(where, list | tuple) or (not isinstance(where, int) and np.ndim(where) == 1):
         cuts = [require_int(op, i, "an index") for i in where]
@@ -479,9 +473,9 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
     """The elements along an axis, as a tuple of arrays without it."""
-    x = as_array(x, "unstack")
-    check_axes_number("unstack", x, 1)
-    return tuple(slicing.unstack(x, axis_of("unstack", axis, x.ndim)))
+    x = promotion.as_array(x, "unstack")
+    promotion.check_axes_number("unstack", x, 1)
+    return tuple(slicing.unstack(x, promotion.axis_of("unstack", axis, x.ndim)))
 
 
 # --- repeating, turning -----------------------------------------------------------------------
@@ -489,8 +483,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple:
 
 def tile(A: Any, reps: Any) -> Any:
     """Repeat a whole array `reps` times along each axis."""
-    A = as_array(A, "tile")
-    counts = shape_of("tile", reps)
+    A = promotion.as_array(A, "tile")
+    counts = promotion.shape_of("tile", reps)
     rank = builtins.max(len(counts), A.ndim)
     A = layout.expand_dims(A, range(rank - A.ndim))
     return slicing.tile(A, (1,) * (rank - len(counts)) + counts)
@@ -498,15 +492,15 @@ def tile(A: Any, reps: Any) -> Any:
 
 def flip(m: Any, axis: Axes | None = None) -> Any:
     """Reverse the order of elements along axes, by default along all."""
-    m = as_array(m, "flip")
-    return rev(m, axes_of("flip", axis, m.ndim))
+    m = promotion.as_array(m, "flip")
+    return layout.rev(m, promotion.axes_of("flip", axis, m.ndim))
 
 
 def fliplr(m: Any) -> Any:
     """Reverse the order of columns."""
-    m = as_array(m, "fliplr")
-    check_axes_number("fliplr", m, 2)
-    return rev(m, (1,))
+    m = promotion.as_array(m, "fliplr")
+    promotion.check_axes_number("fliplr", m, 2)
+    return layout.rev(m, (1,))
 
 
 def flipud(m: Any) -> Any:
@@ -516,14 +510,14 @@ def flipud(m: Any) -> Any:
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Turn an array by k quarter turns in the plane of two axes, from the first to the second."""
-    m = as_array(m, "rot90")
-    i, j = axes_of("rot90", tuple(axes), m.ndim)
+    m = promotion.as_array(m, "rot90")
+    i, j = promotion.axes_of("rot90", tuple(axes), m.ndim)
     k = k % 4
     if k == 0:
         return m
     if k == 2:
-        return rev(m, (i, j))
-    return swapaxes(rev(m, (j,)), i, j) if k == 1 else rev(swapaxes(m, i, j), (j,))
+        return layout.rev(m, (i, j))
+    return swapaxes(layout.rev(m, (j,)), i, j) if k == 1 else layout.rev(swapaxes(m, i, j), (j,))
 
 
 @fused(static=("shift", "axis"))
@@ -532,11 +526,11 @@ def roll(a: Any, shift: Any, axis: Axes | None = None) -> Any:
 
     `shift` may be traced. With axis=None the flattened array is shifted.
     """
-    a = as_array(a, "roll")
+    a = promotion.as_array(a, "roll")
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
     given = axis if isinstance(axis, list | tuple) else (axis,)
-    axes = tuple(axis_of("roll", i, a.ndim) for i in given)
+    axes = tuple(promotion.axis_of("roll", i, a.ndim) for i in given)
     if isinstance(shift, list | tuple):
         shifts = list(shift)
     else:
@@ -559,7 +553,7 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
     if n == 0:
         return a
     if isinstance(shift, Tracer):
-        size = literal(n, shift.dtype)
+        size = layout.literal(n, shift.dtype)
         starts: list[Any] = [0] * a.ndim
         starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)

@@ -38,11 +38,10 @@ HOMES = {
     "weft.numpy.indexing": "choose take take_along_axis",
     "weft.numpy.linalg": "",
     "weft.numpy.manipulation": (
-        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays "
-        "broadcast_shapes broadcast_to column_stack concat concatenate diagonal dsplit dstack "
-        "expand_dims flip fliplr flipud hsplit hstack matrix_transpose moveaxis permute_dims "
-        "ravel reshape roll rollaxis rot90 split squeeze stack swapaxes tile transpose unstack "
-        "vsplit vstack"
+        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays broadcast_to "
+        "column_stack concat concatenate diagonal dsplit dstack expand_dims flip fliplr flipud "
+        "hsplit hstack matrix_transpose moveaxis permute_dims ravel reshape roll rollaxis rot90 "
+        "split squeeze stack swapaxes tile transpose unstack vsplit vstack"
     ),
     "weft.numpy.padding": "pad",
     "weft.numpy.polynomials": (
@@ -51,6 +50,7 @@ HOMES = {
     "weft.numpy.products": (
         "cross dot inner kron matmul matvec outer tensordot trace vdot vecdot vecmat"
     ),
+    "weft.numpy.promotion": "broadcast_shapes",
     "weft.numpy.reductions": (
         "all amax amin any argmax argmin average count_nonzero cumprod cumsum cumulative_prod "
         "cumulative_sum max mean min minmax nanargmax nanargmin nancumprod nancumsum nanmax "

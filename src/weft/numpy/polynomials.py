@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
-from weft.api.scan import scan
+from weft import dtypes, lax
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, ShapeError
 from weft.numpy.choice import where
@@ -24,9 +23,7 @@ from weft.numpy.reductions import sum
 from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import elementwise as ops
-from weft.primitives.cumulative import cumsum
-from weft.primitives.layout import broadcast_in_dim, literal, reshape
-from weft.primitives.slicing import pad
+from weft.primitives.layout import literal
 from weft.xla.array import host_view
 
 
@@ -36,7 +33,7 @@ def promote_coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
     if any(p.ndim > 1 for p in arrays):
         got = ", ".join(str(p.aval) for p in arrays)
         raise ShapeError(f"{op}: polynomials must be vectors; got {got}.")
-    arrays = [reshape(p, (1,)) if not p.ndim else p for p in arrays]
+    arrays = [lax.reshape(p, (1,)) if not p.ndim else p for p in arrays]
     return promote_operands(op, *arrays, inexact=inexact, shaped=False)
 
 
@@ -73,7 +70,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     """
     x, y = promote_coefficients("polyadd", a1, a2)
     n = max(x.size, y.size)
-    x, y = (pad(p, literal(0, p.dtype), [(n - p.size, 0, 0)]) for p in (x, y))
+    x, y = (lax.pad(p, literal(0, p.dtype), [(n - p.size, 0, 0)]) for p in (x, y))
     return ops.add(x, y)
 
 
@@ -116,7 +113,7 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
     steps = x.size - y.size + 1
     if steps < 1:
         return zeros(1, x.dtype), x
-    room = pad(y, literal(0, y.dtype), [(0, x.size - y.size, 0)])
+    room = lax.pad(y, literal(0, y.dtype), [(0, x.size - y.size, 0)])
 
     def step(rest: Any, _: Any) -> tuple:
         """Take away what the first coefficient says, and turn it to the end."""
@@ -124,7 +121,7 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
         rest = rest - factor * room
         return concatenate([rest[1:], rest[:1] * 0]), factor
 
-    rest, quotient = scan(step, x, None, length=steps)
+    rest, quotient = lax.scan(step, x, None, length=steps)
     return quotient, concatenate([zeros(steps, x.dtype), rest[: y.size - 1]])
 
 
@@ -162,7 +159,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if k.shape not in ((), (1,), (m,)):
         raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")
     k = ops.convert(k, p.dtype)
-    k = broadcast_in_dim(k, (m,), range(k.ndim)) if k.shape != (m,) else k
+    k = lax.broadcast_in_dim(k, (m,), range(k.ndim)) if k.shape != (m,) else k
     powers = np.arange(p.size + m - 1, -1, -1.0)  # of the result
     below = np.concatenate([np.full(p.size, m), np.arange(m, 0, -1) - 1]).astype(int)
     factors = [np.prod(n - np.arange(b)) for n, b in zip(powers, below, strict=True)]
@@ -190,7 +187,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     start = x * 0 + (p[0] if p.shape[0] else 0)
     if p.shape[0] <= 2:
         return start * x + p[1] if p.shape[0] == 2 else start
-    return scan(lambda y, c: (y * x + c, None), start, p[1:], unroll=unroll)[0]
+    return lax.scan(lambda y, c: (y * x + c, None), start, p[1:], unroll=unroll)[0]
 
 
 # --- roots ----------------------------------------------------------------------------------
@@ -229,7 +226,7 @@ def find_roots_of_any(p: Any) -> Any:
     n = max(p.size - 1, 0)
     if not n:
         return find_companion_eigenvalues(p)
-    leading = sum(ops.convert(cumsum(ops.convert(p != 0, np.int32)) == 0, np.int32))
+    leading = sum(ops.convert(lax.cumsum(ops.convert(p != 0, np.int32)) == 0, np.int32))
     found = find_companion_eigenvalues(p[(arange(p.size) + leading) % p.size])
     found = found[argsort(-abs(found))]
     return where(arange(n) < n - leading, found, np.nan)
@@ -243,7 +240,7 @@ def multiply_roots(zeros_: Any) -> Any:
     def step(p: Any, zero: Any) -> tuple:
         return p - zero * concatenate([p[:1] * 0, p[:-1]]), None
 
-    return scan(step, as_array(np.eye(1, n + 1).astype(zeros_.dtype)[0]), zeros_)[0]
+    return lax.scan(step, as_array(np.eye(1, n + 1).astype(zeros_.dtype)[0]), zeros_)[0]
 
 
 def poly(seq_of_zeros: Any) -> Any:
@@ -259,7 +256,7 @@ def poly(seq_of_zeros: Any) -> Any:
     elif x.ndim > 1:
         raise ShapeError(f"poly: roots must be a vector, or a square matrix; got {x.aval}.")
     elif not x.ndim:
-        x = reshape(x, (1,))
+        x = lax.reshape(x, (1,))
     return multiply_roots(x) if x.size else as_array(np.ones((), x.dtype))
 
 

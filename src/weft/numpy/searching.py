@@ -11,17 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, getitem_with, read_keywords
 from weft.numpy.promotion import as_array, axis_of, check_vector, is_nonzero, refuse_out
-from weft.primitives import layout, slicing
-from weft.primitives.cumulative import cumsum
-from weft.primitives.elementwise import convert, div, lt, rem, select, sub
-from weft.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
+from weft.primitives.elementwise import convert
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
 
@@ -70,27 +67,27 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 @fused(static=("size",))
 def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
     """`nonzero` of a fixed size: each place is written to where its rank among the found says."""
-    mask = layout.reshape(is_nonzero(a), (a.size,))
-    counts = cumsum(convert(mask, INT32))
-    number = layout.reduce_sum(convert(mask, INT32), (0,))
-    rank = sub(counts, literal(1, INT32))
-    number = layout.reduce_sum(convert(mask, INT32), (0,))
-    rank = select(mask, rank, layout.full(rank.shape, size, INT32))  # out of bounds: dropped
-    flat = scatter(
-        layout.full((size,), 0, INT32),
-        layout.reshape(rank, (a.size, 1)),
-        layout.broadcasted_iota(INT32, (a.size,), 0),
-        ScatterDimensionNumbers((), (0,), (0,)),
-        mode=GatherScatterMode.ONE_HOT,
+    mask = lax.reshape(is_nonzero(a), (a.size,))
+    counts = lax.cumsum(convert(mask, INT32))
+    number = lax.reduce_sum(convert(mask, INT32), (0,))
+    rank = lax.sub(counts, literal(1, INT32))
+    number = lax.reduce_sum(convert(mask, INT32), (0,))
+    rank = lax.select(mask, rank, lax.full(rank.shape, size, INT32))  # out of bounds: dropped
+    flat = lax.scatter(
+        lax.full((size,), 0, INT32),
+        lax.reshape(rank, (a.size, 1)),
+        lax.broadcasted_iota(INT32, (a.size,), 0),
+        lax.ScatterDimensionNumbers((), (0,), (0,)),
+        mode=lax.GatherScatterMode.ONE_HOT,
     )
-    found = lt(layout.broadcasted_iota(INT32, (size,), 0), number)
+    found = lax.lt(lax.broadcasted_iota(INT32, (size,), 0), number)
     dtype = dtypes.default_int()
     out = []
     for axis, fill in enumerate(fill_value):
         stride = max(math.prod(a.shape[axis + 1 :]), 1)
-        i = rem(div(flat, literal(stride, INT32)), literal(max(a.shape[axis], 1), INT32))
-        other = layout.broadcast_in_dim(convert(asarray(fill), dtype), (size,), ())
-        out.append(select(found, convert(i, dtype), other))
+        i = lax.rem(lax.div(flat, literal(stride, INT32)), literal(max(a.shape[axis], 1), INT32))
+        other = lax.broadcast_in_dim(convert(asarray(fill), dtype), (size,), ())
+        out.append(lax.select(found, convert(i, dtype), other))
     return tuple(out)
 
 
@@ -98,7 +95,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     """The places of the elements of the flattened array that are not zero;
     `size` and `fill_value` are as in `nonzero`."""
     a = as_array(a, "flatnonzero")
-    return nonzero(layout.reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
+    return nonzero(lax.reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -106,9 +103,9 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     `size` and `fill_value` are as in `nonzero`."""
     a = as_array(a, "argwhere")
     if not a.ndim:
-        (found,) = nonzero(layout.expand_dims(a, (0,)), size=size, fill_value=fill_value)
-        return layout.full((found.size, 0), 0, found.dtype)
-    return slicing.stack(nonzero(a, size=size, fill_value=fill_value), 1)
+        (found,) = nonzero(lax.expand_dims(a, (0,)), size=size, fill_value=fill_value)
+        return lax.full((found.size, 0), 0, found.dtype)
+    return lax.stack(nonzero(a, size=size, fill_value=fill_value), 1)
 
 
 def compress(
@@ -130,7 +127,7 @@ def compress(
     condition, a = as_array(condition, "compress"), as_array(a, "compress")
     check_vector("compress", "condition", condition)
     if axis is None:
-        a, axis = layout.reshape(a, (a.size,)), 0
+        a, axis = lax.reshape(a, (a.size,)), 0
     axis = axis_of("compress", axis, a.ndim)
     n = a.shape[axis]
     if condition.size > n:
@@ -150,12 +147,12 @@ def check_rest(condition: Any, n: int) -> Any:
         raise ShapeError(
             f"compress: conditions beyond the axis must be False; got {condition.aval} for {n}."
         )
-    return slicing.slice_in_dim(condition, 0, n)
+    return lax.slice_in_dim(condition, 0, n)
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
     """The elements of the flattened array where the condition holds;
     `size` and `fill_value` are as in `compress`."""
     condition, arr = as_array(condition, "extract"), as_array(arr, "extract")
-    flat = layout.reshape(condition, (condition.size,))
+    flat = lax.reshape(condition, (condition.size,))
     return compress(flat, arr, size=size, fill_value=fill_value)

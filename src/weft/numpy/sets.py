@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.errors import ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
@@ -21,17 +21,13 @@ from weft.numpy.promotion import as_array, axis_of, promote_operands
 from weft.numpy.searching import find_places_of_size, require_concrete
 from weft.numpy.sorting import search_by_halving
 from weft.primitives import elementwise as ops
-from weft.primitives import layout, slicing
-from weft.primitives.cumulative import cumsum
-from weft.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
 from weft.primitives.layout import literal
-from weft.primitives.sort import sort as sort_together
 from weft.util import name_function
 from weft.xla.array import put
 
 INT32 = np.dtype(np.int32)
 BOOL = np.dtype(bool)
-INSIDE = Access(GatherScatterMode.CLIP, checked=False)
+INSIDE = Access(lax.GatherScatterMode.CLIP, checked=False)
 
 
 # --- distinct elements ------------------------------------------------------------------------
@@ -83,7 +79,7 @@ def find_unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> 
     rest = iter(found[1:])
     places = [put(next(rest).astype(dtypes.default_int())) if a else None for a in asked]
     if places[1] is not None:
-        places[1] = layout.reshape(places[1], x.shape if axis is None else (x.shape[axis],))
+        places[1] = lax.reshape(places[1], x.shape if axis is None else (x.shape[axis],))
     return put(found[0]), *places
 
 
@@ -95,7 +91,7 @@ def find_unique_of_size(
     Unless `places` are wanted, where first and inverse are None: elements alone sort faster.
     """
     if axis is None:
-        rows, shape = layout.reshape(x, (x.size,)), x.shape
+        rows, shape = lax.reshape(x, (x.size,)), x.shape
     else:
         axis = axis_of("unique", axis, x.ndim)
         rows, shape = moveaxis(x, axis, 0), (x.shape[axis],)
@@ -107,12 +103,12 @@ def find_unique_of_size(
     fill = None if fill_value is None else asarray(fill_value)
     if not rows.size:
         value = ops.convert(literal(False, x.dtype) if fill is None else fill, x.dtype)
-        values = layout.broadcast_in_dim(value, (size, *rows.shape[1:]), ())
-        none = layout.full((size,), 0, dtypes.default_int())
-        return values, none, layout.full(shape, 0, dtypes.default_int()), none
+        values = lax.broadcast_in_dim(value, (size, *rows.shape[1:]), ())
+        none = lax.full((size,), 0, dtypes.default_int())
+        return values, none, lax.full(shape, 0, dtypes.default_int()), none
     values, first, inverse, counts = find_distinct_rows(rows, fill, size, equal_nan, places)
     values = values if axis is None else moveaxis(values, 0, axis)
-    return values, first, layout.reshape(inverse, shape) if places else None, counts
+    return values, first, lax.reshape(inverse, shape) if places else None, counts
 
 
 @fused(static=("size", "equal_nan", "with_places"))
@@ -124,42 +120,42 @@ def find_distinct_rows(
     ordered, order, mark = sort_rows(rows, equal_nan, with_places)
     (bounds,) = find_places_of_size(mark, size + 1, (asarray(n),))
     bounds = ops.convert(bounds, INT32)
-    starts, ends = (slicing.slice_in_dim(bounds, i, size + i) for i in (0, 1))
+    starts, ends = (lax.slice_in_dim(bounds, i, size + i) for i in (0, 1))
     there = ops.lt(starts, literal(n, INT32))
-    shown = ops.select(there, starts, layout.full((size,), 0, INT32))
+    shown = ops.select(there, starts, lax.full((size,), 0, INT32))
     values = getitem_with(ordered, shown, INSIDE)
     if fill is not None:
         other = broadcast_last(ops.convert(fill, values.dtype), values.shape)
-        values = ops.select(layout.broadcast_in_dim(there, values.shape, (0,)), values, other)
+        values = ops.select(lax.broadcast_in_dim(there, values.shape, (0,)), values, other)
     dtype = dtypes.default_int()
     counts = ops.convert(ops.sub(ends, starts), dtype)
     if not with_places:
         return values, None, None, counts
     first = getitem_with(order, shown, INSIDE)
-    rank = ops.sub(cumsum(ops.convert(mark, INT32)), literal(1, INT32))
-    index = layout.reshape(order, (n, 1))
-    numbers = ScatterDimensionNumbers((), (0,), (0,))
-    inverse = scatter(layout.full((n,), 0, INT32), index, rank, numbers, unique_indices=True)
+    rank = ops.sub(lax.cumsum(ops.convert(mark, INT32)), literal(1, INT32))
+    index = lax.reshape(order, (n, 1))
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    inverse = lax.scatter(lax.full((n,), 0, INT32), index, rank, numbers, unique_indices=True)
     return values, ops.convert(first, dtype), ops.convert(inverse, dtype), counts
 
 
 def sort_rows(rows: Any, equal_nan: bool, with_places: bool = True) -> tuple[Any, Any, Any]:
     """Rows in lexicographic order, where each was, and which differ from the one before."""
     n = rows.shape[0]
-    flat = layout.reshape(rows, (n, rows.size // n))
-    columns = list(slicing.unstack(flat, 1))
-    places = [layout.broadcasted_iota(INT32, (n,), 0)] if with_places else []
-    found = sort_together((*columns, *places), 0, num_keys=len(columns))
+    flat = lax.reshape(rows, (n, rows.size // n))
+    columns = list(lax.unstack(flat, 1))
+    places = [lax.broadcasted_iota(INT32, (n,), 0)] if with_places else []
+    found = lax.sort((*columns, *places), 0, num_keys=len(columns))
     columns, order = list(found[: len(columns)]), found[-1] if with_places else None
     differs = None
     for c in columns:
-        a, b = slicing.slice_in_dim(c, 1, n), slicing.slice_in_dim(c, 0, n - 1)
+        a, b = lax.slice_in_dim(c, 1, n), lax.slice_in_dim(c, 0, n - 1)
         d = ops.ne(a, b)
         if equal_nan and dtypes.is_inexact(c.dtype):
             d = ops.bitwise_and(d, ops.bitwise_not(ops.bitwise_and(ops.ne(a, a), ops.ne(b, b))))
         differs = d if differs is None else ops.bitwise_or(differs, d)
-    mark = slicing.concatenate([layout.full((1,), True, BOOL), differs], 0)
-    ordered = layout.reshape(slicing.stack(columns, 1), rows.shape)
+    mark = lax.concatenate([lax.full((1,), True, BOOL), differs], 0)
+    ordered = lax.reshape(lax.stack(columns, 1), rows.shape)
     return ordered, order, mark
 
 
@@ -207,7 +203,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 def flatten_together(op: str, ar1: Any, ar2: Any) -> list:
     """Two arrays flattened, in their common dtype."""
     a, b = promote_operands(op, as_array(ar1, op), as_array(ar2, op), shaped=False)
-    return [layout.reshape(x, (x.size,)) for x in (a, b)]
+    return [lax.reshape(x, (x.size,)) for x in (a, b)]
 
 
 def isin(
@@ -225,7 +221,7 @@ def isin(
     """
     x = as_array(element, "isin")
     a, b = flatten_together("isin", x, test_elements)
-    out = layout.reshape(find_members(a, b), x.shape)
+    out = lax.reshape(find_members(a, b), x.shape)
     return ops.bitwise_not(out) if invert else out
 
 
@@ -233,17 +229,17 @@ def isin(
 def find_members(a: Any, b: Any) -> Any:
     """Which elements of one vector are in another: search in the sorted other."""
     if not b.size:
-        return layout.full(a.shape, False, BOOL)
-    b = sort_together(b, 0)
+        return lax.full(a.shape, False, BOOL)
+    b = lax.sort(b, 0)
     i = search_by_halving(b, a, "left")
     last = literal(b.size - 1, i.dtype)
-    i = ops.select(ops.lt(i, last), i, layout.broadcast_in_dim(last, i.shape, ()))
+    i = ops.select(ops.lt(i, last), i, lax.broadcast_in_dim(last, i.shape, ()))
     return ops.eq(getitem_with(b, i, INSIDE), a)
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The elements of either, distinct, sorted; `size` and `fill_value` are as in `unique`."""
-    both = slicing.concatenate(flatten_together("union1d", ar1, ar2), 0)
+    both = lax.concatenate(flatten_together("union1d", ar1, ar2), 0)
     return unique(both, size=size, fill_value=fill_value)
 
 
@@ -256,7 +252,7 @@ def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) 
     (where,) = find_places_of_size(keep, size, (asarray(vector.size),))
     where = ops.convert(where, INT32)
     there = ops.lt(where, literal(vector.size, INT32))
-    safe = ops.select(there, where, layout.full((size,), 0, INT32))
+    safe = ops.select(there, where, lax.full((size,), 0, INT32))
     values = getitem_with(vector, safe, INSIDE)
     fill = broadcast_last(ops.convert(fill, vector.dtype), (size,))
     return ops.select(there, values, fill), where
@@ -276,7 +272,7 @@ def setdiff1d(
     """
     a, b = flatten_together("setdiff1d", ar1, ar2)
     if not a.size:
-        return a if not size else layout.full((size,), 0, a.dtype)
+        return a if not size else lax.full((size,), 0, a.dtype)
     keep = ops.bitwise_not(find_members(a, b))
     if not assume_unique:
         a, order, mark = sort_rows(a, True)
@@ -296,9 +292,9 @@ def setxor1d(
     """The elements of one but not of both, sorted; `size` and `fill_value` are as in `unique`."""
     a, b = flatten_together("setxor1d", ar1, ar2)
     only = [ops.bitwise_not(find_members(a, b)), ops.bitwise_not(find_members(b, a))]
-    both, keep = slicing.concatenate([a, b], 0), slicing.concatenate(only, 0)
+    both, keep = lax.concatenate([a, b], 0), lax.concatenate(only, 0)
     if not both.size:
-        return both if not size else layout.full((size,), 0, both.dtype)
+        return both if not size else lax.full((size,), 0, both.dtype)
     both, order, mark = sort_rows(both, True)
     keep = ops.bitwise_and(getitem_with(keep, order, INSIDE), mark)
     fill = find_smallest_kept(both, keep, fill_value)
@@ -329,8 +325,8 @@ def intersect1d(
     """
     a, b = flatten_together("intersect1d", ar1, ar2)
     if not a.size or not b.size:
-        none = layout.full((size or 0,), 0, dtypes.default_int())
-        empty = layout.full((size or 0,), 0, a.dtype)
+        none = lax.full((size or 0,), 0, dtypes.default_int())
+        empty = lax.full((size or 0,), 0, a.dtype)
         return (empty, none, none) if return_indices else empty
     inside = find_members(a, b)
     ordered, order, mark = sort_rows(a, True)
@@ -349,10 +345,10 @@ def find_first_places(order: Any, b: Any, values: Any, where: Any) -> tuple[Any,
     n, m = order.size, b.size
     there = ops.lt(where, literal(n, INT32))
     first = getitem_with(order, where, INSIDE)
-    sorted_b, order_b = sort_together((b, layout.broadcasted_iota(INT32, (m,), 0)), 0, num_keys=1)
+    sorted_b, order_b = lax.sort((b, lax.broadcasted_iota(INT32, (m,), 0)), 0, num_keys=1)
     second = getitem_with(order_b, search_by_halving(sorted_b, values, "left"), INSIDE)
     shape = where.shape
     return (
-        ops.select(there, first, layout.full(shape, n, INT32)),
-        ops.select(there, second, layout.full(shape, m, INT32)),
+        ops.select(there, first, lax.full(shape, n, INT32)),
+        ops.select(there, second, lax.full(shape, m, INT32)),
     )

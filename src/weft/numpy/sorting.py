@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
@@ -17,12 +17,7 @@ from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with
 from weft.numpy.manipulation import as_arrays, require_int
 from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
 from weft.primitives import elementwise as ops
-from weft.primitives import layout
-from weft.primitives.indexing import GatherDimensionNumbers, gather
 from weft.primitives.layout import literal
-from weft.primitives.slicing import slice_in_dim
-from weft.primitives.sort import sort as sort_together
-from weft.primitives.sort import top_k_p
 from weft.util import check_option
 
 INT32 = np.dtype(np.int32)
@@ -43,7 +38,7 @@ def flatten_or_check(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
     """The array to sort and the axis; None flattens."""
     x = as_array(a, op)
     if axis is None:
-        return layout.reshape(x, (x.size,)), 0
+        return lax.reshape(x, (x.size,)), 0
     return x, axis_of(op, axis, x.ndim)
 
 
@@ -67,8 +62,8 @@ def sort(
     """
     refuse_kind("sort", kind, order)
     x, axis = flatten_or_check("sort", a, axis)
-    out = sort_together(x, axis, is_stable=stable)
-    return layout.rev(out, (axis,)) if descending else out
+    out = lax.sort(x, axis, is_stable=stable)
+    return lax.rev(out, (axis,)) if descending else out
 
 
 @fused(static=("axis", "kind", "order", "stable", "descending", "dtype"))
@@ -93,11 +88,11 @@ def argsort(
     x, axis = flatten_or_check("argsort", a, axis)
     kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "argsort")
     wide = x.shape[axis] > np.iinfo(np.int32).max
-    places = layout.broadcasted_iota(np.int64 if wide else np.int32, x.shape, axis)
+    places = lax.broadcasted_iota(np.int64 if wide else np.int32, x.shape, axis)
     if descending:  # of the reversed array, so that reversing back keeps equal elements in order
-        x, places = layout.rev(x, (axis,)), layout.rev(places, (axis,))
-    _, out = sort_together((x, places), axis, is_stable=stable, num_keys=1)
-    return ops.convert(layout.rev(out, (axis,)) if descending else out, kept)
+        x, places = lax.rev(x, (axis,)), lax.rev(places, (axis,))
+    _, out = lax.sort((x, places), axis, is_stable=stable, num_keys=1)
+    return ops.convert(lax.rev(out, (axis,)) if descending else out, kept)
 
 
 @fused
@@ -121,15 +116,15 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         listed = ", ".join(str(k.aval) for k in arrays)
         raise ShapeError(f"lexsort: keys must have equal shapes; got {listed}.")
     if not arrays[0].ndim:
-        return ops.convert(layout.full((), 0, INT32), dtypes.default_int())
+        return ops.convert(lax.full((), 0, INT32), dtypes.default_int())
     return lexsort_arrays(arrays, axis_of("lexsort", axis, arrays[0].ndim))
 
 
 @fused(static=("axis",))
 def lexsort_arrays(keys: list, axis: int) -> Any:
     """`lexsort` for arrays."""
-    places = layout.broadcasted_iota(INT32, keys[0].shape, axis)
-    *_, out = sort_together((*reversed(keys), places), axis, num_keys=len(keys))
+    places = lax.broadcasted_iota(INT32, keys[0].shape, axis)
+    *_, out = lax.sort((*reversed(keys), places), axis, num_keys=len(keys))
     return ops.convert(out, dtypes.default_int())
 
 
@@ -173,11 +168,11 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[
     axis = axis_of("top_k", axis, x.ndim)
     check_option("top_k", "mode", mode, "largest", "smallest")
     if mode == "largest":
-        values, places = top_k_p.bind(x, k=require_int("top_k", k, "k"), axis=axis)
+        values, places = lax.top_k_p.bind(x, k=require_int("top_k", k, "k"), axis=axis)
         return values, ops.convert(places, dtypes.default_int())
-    places = layout.broadcasted_iota(INT32, x.shape, axis)
-    values, places = sort_together((x, places), axis, num_keys=1)
-    values, places = (slice_in_dim(v, 0, k, 1, axis) for v in (values, places))
+    places = lax.broadcasted_iota(INT32, x.shape, axis)
+    values, places = lax.sort((x, places), axis, num_keys=1)
+    values, places = (lax.slice_in_dim(v, 0, k, 1, axis) for v in (values, places))
     return values, ops.convert(places, dtypes.default_int())
 
 
@@ -232,9 +227,9 @@ def count_before(a: Any, v: Any, side: str) -> Any:
     """`searchsorted` by counting the elements that come before."""
     x, y = promote_operands("searchsorted", a, v, shaped=False)
     shape = (*v.shape, a.size)
-    y = layout.broadcast_in_dim(y, shape, range(v.ndim))
+    y = lax.broadcast_in_dim(y, shape, range(v.ndim))
     before = comes_before(broadcast_last(x, shape), y, side == "right")
-    return layout.reduce_sum(ops.convert(before, INT32), (v.ndim,))
+    return lax.reduce_sum(ops.convert(before, INT32), (v.ndim,))
 
 
 @fused(static=("side",))
@@ -243,7 +238,7 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
     x, y = promote_operands("searchsorted", a, v, shaped=False)
     n = a.size
     dtype = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
-    count = layout.full(v.shape, 0, dtype)
+    count = lax.full(v.shape, 0, dtype)
     for bit in reversed(range(n.bit_length())):
         more = ops.add(count, literal(1 << bit, dtype))
         place = ops.min(ops.sub(more, literal(1, dtype)), literal(n - 1, dtype))
@@ -256,8 +251,8 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
 
 def gather_elements(x: Any, i: Any) -> Any:
     """The elements of a vector at places that are inside it."""
-    dims = GatherDimensionNumbers((), (0,), (0,))
-    return gather(x, layout.expand_dims(i, (i.ndim,)), dims, (1,))
+    dims = lax.GatherDimensionNumbers((), (0,), (0,))
+    return lax.gather(x, lax.expand_dims(i, (i.ndim,)), dims, (1,))
 
 
 @fused(static=("right", "method"))
@@ -270,11 +265,11 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     x, bins = as_array(x, "digitize"), as_array(bins, "digitize")
     check_vector("digitize", "bins", bins)
     if not bins.size:
-        return layout.full(x.shape, 0, INT32)
+        return lax.full(x.shape, 0, INT32)
     method = method or "scan"
     side = "left" if right else "right"
     n = bins.size
     rising = ops.ge(getitem_with(bins, n - 1, PLAIN), getitem_with(bins, 0, PLAIN))
     up = searchsorted(bins, x, side, method=method)
-    down = searchsorted(layout.rev(bins, (0,)), x, side, method=method)
+    down = searchsorted(lax.rev(bins, (0,)), x, side, method=method)
     return ops.select(rising, up, ops.sub(literal(n, up.dtype), down))

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.api.custom_rules import custom_jvp
-from weft.api.while_loop import fori_loop
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
@@ -27,11 +26,8 @@ from weft.numpy.products import matmul
 from weft.numpy.promotion import as_array, as_inexact, axes_of, refuse_out
 from weft.numpy.reductions import all, any, argmax, average, broadcast_weights, sum
 from weft.numpy.reductions import min as least
-from weft.primitives import bits, layout
 from weft.primitives import elementwise as ops
-from weft.primitives.cumulative import cumsum
-from weft.primitives.layout import expand_dims, literal, reduce_sum
-from weft.primitives.sort import sort as sort_together
+from weft.primitives.layout import literal
 from weft.util import name_function
 from weft.xla.array import ArrayImpl
 
@@ -272,7 +268,7 @@ def compute_quantiles(
     shape = x.shape
     x = flatten_axes(x, axes)
     q = as_array(q)
-    lead, flat = q.shape, layout.reshape(q, (q.size,))
+    lead, flat = q.shape, lax.reshape(q, (q.size,))
     nan = x != x
     if weights is not None:
         y = select_by_weight(x, flat, flatten_axes(weights, axes), nan, skip_nan)
@@ -283,20 +279,20 @@ def compute_quantiles(
             n = ops.convert(as_array(n), flat.dtype)
             low, share = find_places(ArrayFunctions, method, n, flat)
         else:
-            low, share = flat, layout.reshape(share, (flat.size,))
+            low, share = flat, lax.reshape(share, (flat.size,))
         y = interpolate_ranks(x, low, share)
     missing = all(nan, -1, keepdims=True) if skip_nan else any(nan, -1, keepdims=True)
     y = where(missing, math.nan, y)
     kept = [1 if i in axes else n for i, n in enumerate(shape)] if keepdims else x.shape[:-1]
-    return layout.reshape(moveaxis(y, -1, 0), (*lead, *kept))
+    return lax.reshape(moveaxis(y, -1, 0), (*lead, *kept))
 
 
 def flatten_axes(x: Any, axes: tuple[int, ...]) -> Any:
     """The elements over `axes` as the last axis."""
     others = [i for i in range(x.ndim) if i not in axes]
     kept = [x.shape[i] for i in others]
-    moved = layout.transpose(x, (*others, *axes))
-    return layout.reshape(moved, (*kept, math.prod([x.shape[i] for i in axes])))
+    moved = lax.transpose(x, (*others, *axes))
+    return lax.reshape(moved, (*kept, math.prod([x.shape[i] for i in axes])))
 
 
 def interpolate_ranks(x: Any, low: Any, share: Any) -> Any:
@@ -315,8 +311,8 @@ def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> 
     """The first elements, in ascending order, up to which weights come to the share q of all."""
     weights = as_inexact("quantile", weights)
     weights = where(nan, 0, weights) if skip_nan else weights
-    x, weights = sort_together((x, weights), -1, num_keys=1)
-    reached = cumsum(weights, x.ndim - 1)
+    x, weights = lax.sort((x, weights), -1, num_keys=1)
+    reached = lax.cumsum(weights, x.ndim - 1)
     # none of the weight is reached by what has no weight
     enough = q[:, None] * reached[..., None, -1:]
     before = (reached[..., None, :] < enough) | (reached[..., None, :] == 0)
@@ -344,7 +340,7 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     has the lowest place.
     """
     if x.shape[-1] <= SMALL or k.shape[-1] > MANY:
-        ordered = sort_together(x, -1)
+        ordered = lax.sort(x, -1)
         following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
         return take_along_axis(ordered, k, -1), take_along_axis(ordered, following, -1)
     return select_ranks_by_bits(x, k)
@@ -356,21 +352,21 @@ def select_ranks_by_bits(x: Any, k: Any) -> tuple[Any, Any]:
         return tuple(
             ops.convert(y, x.dtype) for y in select_ranks_by_bits(ops.convert(x, np.float32), k)
         )
-    keys = expand_dims(encode_floats(x), (x.ndim - 1,))
+    keys = lax.expand_dims(encode_floats(x), (x.ndim - 1,))
     word, width = keys.dtype, 8 * x.dtype.itemsize
     low = np.iinfo(word).min
 
     def count(before: Any) -> Any:
-        return reduce_sum(ops.convert(before, INT32), (before.ndim - 1,))
+        return lax.reduce_sum(ops.convert(before, INT32), (before.ndim - 1,))
 
     def next_bit(i: Any, found: Any) -> Any:
-        bit = bits.shift_left_p.bind(literal(1, word), ops.convert(width - 1 - i, word))[0]
+        bit = lax.shift_left_p.bind(literal(1, word), ops.convert(width - 1 - i, word))[0]
         tried = found + bit
-        return where(count(keys < expand_dims(tried, (x.ndim,))) <= k, tried, found)
+        return where(count(keys < lax.expand_dims(tried, (x.ndim,))) <= k, tried, found)
 
     start = ops.add(ops.convert(k * 0, word), literal(low, word))
-    found = fori_loop(0, width, next_bit, start)
-    each = expand_dims(found, (x.ndim,))
+    found = lax.fori_loop(0, width, next_bit, start)
+    each = lax.expand_dims(found, (x.ndim,))
     above = least(where(keys > each, keys, np.iinfo(word).max), -1)
     through = count(keys <= each)
     following = where((through > k + 1) | (through == x.shape[-1]), found, above)
@@ -391,11 +387,11 @@ def differentiate_ranks(primals: tuple, tangents: tuple) -> tuple:
 
 def locate_rank(x: Any, value: Any, k: Any) -> Any:
     """Where the element of rank k is, whose value is known: equal ones are in order of place."""
-    x, value = expand_dims(x, (x.ndim - 1,)), expand_dims(value, (x.ndim,))
+    x, value = lax.expand_dims(x, (x.ndim - 1,)), lax.expand_dims(value, (x.ndim,))
     hit = ops.convert(x == value, INT32)
-    rank = k - reduce_sum(ops.convert(x < value, INT32), (x.ndim - 1,))
-    seen = cumsum(hit, x.ndim - 1)
-    return argmax((hit == 1) & (seen == expand_dims(rank + 1, (x.ndim - 1,))), -1)
+    rank = k - lax.reduce_sum(ops.convert(x < value, INT32), (x.ndim - 1,))
+    seen = lax.cumsum(hit, x.ndim - 1)
+    return argmax((hit == 1) & (seen == lax.expand_dims(rank + 1, (x.ndim - 1,))), -1)
 
 
 def encode_floats(x: Any) -> Any:
@@ -403,19 +399,19 @@ def encode_floats(x: Any) -> Any:
     width = 8 * x.dtype.itemsize
     word = np.dtype(f"int{width}")
     highest = np.iinfo(word).max
-    pattern = bits.bitcast_convert_type(x + literal(0, x.dtype), word)  # -0.0 + 0.0 is 0.0
+    pattern = lax.bitcast_convert_type(x + literal(0, x.dtype), word)  # -0.0 + 0.0 is 0.0
     return where(x != x, highest, flip_negative(pattern, word))
 
 
 def flip_negative(pattern: Any, word: np.dtype) -> Any:
     """Between the bits of floats and integers in their order: the others of negative ones flip."""
-    sign = bits.shift_right_arithmetic_p.bind(pattern, pattern * 0 + (8 * word.itemsize - 1))[0]
+    sign = lax.shift_right_arithmetic_p.bind(pattern, pattern * 0 + (8 * word.itemsize - 1))[0]
     return pattern ^ (sign & literal(np.iinfo(word).max, word))
 
 
 def decode_float(key: Any, dtype: np.dtype) -> Any:
     """The float of a key."""
-    return bits.bitcast_convert_type(flip_negative(key, key.dtype), dtype)
+    return lax.bitcast_convert_type(flip_negative(key, key.dtype), dtype)
 
 
 # --- covariances ----------------------------------------------------------------------------
@@ -450,7 +446,7 @@ def cov(
         found = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(*tables)))
     else:
         found = dtypes.check_user_dtype(dtype, "cov")
-    tables = [layout.reshape(v, (1, v.size)) if v.ndim < 2 else v for v in tables]
+    tables = [lax.reshape(v, (1, v.size)) if v.ndim < 2 else v for v in tables]
     tables = [
         v if rowvar or v.shape[0] == 1 else v.T for v in convert_together("cov", tables, found)
     ]
@@ -460,7 +456,7 @@ def cov(
     x = concatenate(tables) if len(tables) > 1 else tables[0]
     n = x.shape[1]
     if not x.shape[0]:
-        return layout.reshape(x, (0, 0))
+        return lax.reshape(x, (0, 0))
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights, divisor = combine_weights(n, fweights, aweights, ddof)
     center, total = average(x, 1, weights, True)

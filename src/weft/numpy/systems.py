@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
-from weft.api.custom_root import custom_linear_solve
-from weft.api.custom_rules import custom_jvp, stop_gradient
+from weft import dtypes, lax
+from weft.api.custom_rules import custom_jvp
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.choice import where
@@ -26,14 +25,7 @@ from weft.numpy.sorting import argsort, sort
 from weft.numpy.ufuncs import log, sign
 from weft.primitives.eigen import eigh, invert_where, svd
 from weft.primitives.factorizations import geqrf, lu, lu_solve
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    broadcasted_iota,
-    convert,
-    reshape,
-    squeeze,
-    transpose,
-)
+from weft.primitives.layout import convert
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
     adjoint,
@@ -100,7 +92,7 @@ def solve_operands(op: str, a: Any, b: Any) -> Any:
         if a.ndim == 2
         else solve_matrices(*broadcast_batches(op, a, b))
     )
-    return squeeze(x, (x.ndim - 1,)) if vector else x
+    return lax.squeeze(x, (x.ndim - 1,)) if vector else x
 
 
 def apply_over_columns(a: Any, b: Any, apply: Any) -> Any:
@@ -108,23 +100,23 @@ def apply_over_columns(a: Any, b: Any, apply: Any) -> Any:
     if b.ndim == 2:
         return apply(a, b)
     *lead, n, k = b.shape
-    wide = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1))
-    x = apply(a, reshape(wide, (n, math.prod(lead) * k)))
-    x = reshape(x, (x.shape[0], *lead, k))
-    return transpose(x, (*range(1, b.ndim - 1), 0, b.ndim - 1))
+    wide = lax.transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1))
+    x = apply(a, lax.reshape(wide, (n, math.prod(lead) * k)))
+    x = lax.reshape(x, (x.shape[0], *lead, k))
+    return lax.transpose(x, (*range(1, b.ndim - 1), 0, b.ndim - 1))
 
 
 def solve_matrices(a: Any, b: Any) -> Any:
     """x for which a x = b, for a (..., n, n) and b (..., n, k)."""
     if is_small(typeof(a)):
         return solve_small(a, b)
-    factors, _, permutation = lu(stop_gradient(a))
+    factors, _, permutation = lu(lax.stop_gradient(a))
     return solve_factored(a, factors, permutation, b)
 
 
 def solve_factored(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
     """x for which a x = b, where the LU factors of a are known; they get no derivative."""
-    return custom_linear_solve(
+    return lax.custom_linear_solve(
         functools.partial(product, a),
         b,
         lambda _, y: lu_solve(factors, permutation, y),
@@ -150,7 +142,7 @@ def invert(a: Any) -> Any:
 
 def find_pivot_sign(factors: Any, pivots: Any) -> Any:
     """1, or -1 where an odd number of rows were exchanged, in the dtype of the factors."""
-    places = broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
+    places = lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
     odd = sum(pivots != places, -1) & 1
     return convert(1 - 2 * odd, factors.dtype)
 
@@ -191,7 +183,7 @@ def compute_adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) ->
     scale = max(abs(pivot), -1, keepdims=True)
     scale = convert(where(scale == 0, 1, scale), pivot.dtype)
     shape = factors.shape
-    filled = broadcast_in_dim(where(zero, scale, pivot), shape, range(len(shape) - 1))
+    filled = lax.broadcast_in_dim(where(zero, scale, pivot), shape, range(len(shape) - 1))
     upper = where(mask_diagonal(shape), filled, factors)
     y = take_rows(identity_like(factors), permutation)
     y = triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)

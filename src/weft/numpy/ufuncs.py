@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
@@ -21,7 +21,6 @@ from weft.numpy.fused import NotForKernel, kernel_for
 from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
-from weft.primitives import transcendental
 from weft.util import name_function
 from weft.xla.eager import EVAL
 
@@ -221,41 +220,27 @@ minimum = make_binary("minimum", ops.min_p, "The smaller of x and y; NaN where e
 
 # --- exponentials, roots and angles -----------------------------------------------------------
 
-sqrt = make_unary(
-    "sqrt", transcendental.sqrt_p, "The square root; NaN for a negative real x.", True
-)
-cbrt = make_unary("cbrt", transcendental.cbrt_p, "The real cube root, of negative x too.", True)
-exp = make_unary("exp", transcendental.exp_p, "e ** x.", True)
-exp2 = make_unary("exp2", transcendental.exp2_p, "2 ** x.", True)
-expm1 = make_unary("expm1", transcendental.expm1_p, "exp(x) - 1, exact to rounding near 0.", True)
-log = make_unary(
-    "log", transcendental.log_p, "The natural logarithm; NaN for a negative real x.", True
-)
-log2 = make_unary("log2", transcendental.log2_p, "The logarithm to base 2.", True)
-log1p = make_unary("log1p", transcendental.log1p_p, "log(1 + x), exact to rounding near 0.", True)
-sin = make_unary("sin", transcendental.sin_p, "The sine of x in radians.", True)
-cos = make_unary("cos", transcendental.cos_p, "The cosine of x in radians.", True)
-tan = make_unary("tan", transcendental.tan_p, "The tangent of x in radians.", True)
-arcsin = make_unary(
-    "arcsin", transcendental.asin_p, "The angle in [-pi/2, pi/2] whose sine is x.", True
-)
-arccos = make_unary(
-    "arccos", transcendental.acos_p, "The angle in [0, pi] whose cosine is x.", True
-)
-arctan = make_unary(
-    "arctan", transcendental.atan_p, "The angle in [-pi/2, pi/2] whose tangent is x.", True
-)
-arctan2 = make_binary(
-    "arctan2", transcendental.atan2_p, "The angle of the point (y, x): arctan2(y, x).", True
-)
-sinh = make_unary("sinh", transcendental.sinh_p, "The hyperbolic sine.", True)
-cosh = make_unary("cosh", transcendental.cosh_p, "The hyperbolic cosine.", True)
-tanh = make_unary("tanh", transcendental.tanh_p, "The hyperbolic tangent.", True)
-arcsinh = make_unary("arcsinh", transcendental.asinh_p, "The inverse hyperbolic sine.", True)
-arccosh = make_unary(
-    "arccosh", transcendental.acosh_p, "The inverse hyperbolic cosine; NaN below 1.", True
-)
-arctanh = make_unary("arctanh", transcendental.atanh_p, "The inverse hyperbolic tangent.", True)
+sqrt = make_unary("sqrt", lax.sqrt_p, "The square root; NaN for a negative real x.", True)
+cbrt = make_unary("cbrt", lax.cbrt_p, "The real cube root, of negative x too.", True)
+exp = make_unary("exp", lax.exp_p, "e ** x.", True)
+exp2 = make_unary("exp2", lax.exp2_p, "2 ** x.", True)
+expm1 = make_unary("expm1", lax.expm1_p, "exp(x) - 1, exact to rounding near 0.", True)
+log = make_unary("log", lax.log_p, "The natural logarithm; NaN for a negative real x.", True)
+log2 = make_unary("log2", lax.log2_p, "The logarithm to base 2.", True)
+log1p = make_unary("log1p", lax.log1p_p, "log(1 + x), exact to rounding near 0.", True)
+sin = make_unary("sin", lax.sin_p, "The sine of x in radians.", True)
+cos = make_unary("cos", lax.cos_p, "The cosine of x in radians.", True)
+tan = make_unary("tan", lax.tan_p, "The tangent of x in radians.", True)
+arcsin = make_unary("arcsin", lax.asin_p, "The angle in [-pi/2, pi/2] whose sine is x.", True)
+arccos = make_unary("arccos", lax.acos_p, "The angle in [0, pi] whose cosine is x.", True)
+arctan = make_unary("arctan", lax.atan_p, "The angle in [-pi/2, pi/2] whose tangent is x.", True)
+arctan2 = make_binary("arctan2", lax.atan2_p, "The angle of the point (y, x): arctan2(y, x).", True)
+sinh = make_unary("sinh", lax.sinh_p, "The hyperbolic sine.", True)
+cosh = make_unary("cosh", lax.cosh_p, "The hyperbolic cosine.", True)
+tanh = make_unary("tanh", lax.tanh_p, "The hyperbolic tangent.", True)
+arcsinh = make_unary("arcsinh", lax.asinh_p, "The inverse hyperbolic sine.", True)
+arccosh = make_unary("arccosh", lax.acosh_p, "The inverse hyperbolic cosine; NaN below 1.", True)
+arctanh = make_unary("arctanh", lax.atanh_p, "The inverse hyperbolic tangent.", True)
 
 # --- other names ----------------------------------------------------------------------------
 

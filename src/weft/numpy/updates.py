@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.core.aval import ShapedArray, typeof
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
-from weft.numpy import elementwise, ufuncs
+from weft.numpy import elementwise, indexing, ufuncs
 from weft.numpy.creation import asarray
 from weft.numpy.fused import NotForKernel, fused, kernel_for
 from weft.numpy.index_plans import (
@@ -32,40 +32,9 @@ from weft.numpy.index_plans import (
     split_index,
     static_key,
 )
-from weft.numpy.indexing import (
-    PLAIN,
-    Access,
-    broadcast_last,
-    check_integer_indices,
-    check_known,
-    check_plan,
-    getitem_with,
-    make_index_vectors,
-    move_numbers,
-    plan_along,
-    plan_traced,
-    read_keywords,
-    wrap_around,
-    wrap_positions,
-)
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.primitives import layout, slicing
-from weft.primitives.cumulative import cumsum
-from weft.primitives.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from weft.primitives.elementwise import convert, sub
-from weft.primitives.elementwise import select as select_where
-from weft.primitives.indexing import (
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    scatter,
-    scatter_add,
-    scatter_apply,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    scatter_sub,
-)
-from weft.primitives.layout import literal
+from weft.primitives.elementwise import convert
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
 
@@ -79,14 +48,14 @@ def take_new(old: Any, new: Any) -> Any:
 
 # What each method makes of old elements and values, and the scatter that does it.
 OPERATIONS: dict[str, tuple[Callable, Callable | None]] = {
-    "set": (take_new, scatter),
-    "add": (ufuncs.add, scatter_add),
-    "subtract": (ufuncs.subtract, scatter_sub),
-    "multiply": (ufuncs.multiply, scatter_mul),
+    "set": (take_new, lax.scatter),
+    "add": (ufuncs.add, lax.scatter_add),
+    "subtract": (ufuncs.subtract, lax.scatter_sub),
+    "multiply": (ufuncs.multiply, lax.scatter_mul),
     "divide": (ufuncs.divide, None),
     "power": (elementwise.power, None),
-    "min": (ufuncs.minimum, scatter_min),
-    "max": (ufuncs.maximum, scatter_max),
+    "min": (ufuncs.minimum, lax.scatter_min),
+    "max": (ufuncs.maximum, lax.scatter_max),
 }
 # Not to be applied to elements that stay: their derivative there may be NaN.
 GUARDED = ("divide", "power", "apply")
@@ -125,7 +94,7 @@ def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
             f"x.at[...].{op}: values must broadcast to the shape of x[...], {tuple(shape)}; "
             f"got {aval}."
         )
-    return broadcast_last(values, tuple(shape)) if aval.ndim else values
+    return indexing.broadcast_last(values, tuple(shape)) if aval.ndim else values
 
 
 def convert_values(x: Any, values: Any, shape: Sequence[int]) -> Any:
@@ -148,14 +117,17 @@ def write(
     plan: IndexPlan,
     arrays: Sequence[Any],
     values: Any,
-    how: Access,
+    how: indexing.Access,
     known: Sequence[bool] = (),
     func: Callable | None = None,
 ) -> Any:
     """`x` with the places that a plan asks for changed."""
     if op == "divide" and not dtypes.is_inexact(x.dtype):
         x = promote_operands(op, x, inexact=True)[0]
-    fits = plan.inside or how.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
+    fits = plan.inside or how.mode in (
+        lax.GatherScatterMode.CLIP,
+        lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
     if not plan.lookups and fits:
         return write_slice(x, op, plan, plan.slices.starts, values, func)
     return write_windows(x, op, plan, arrays, values, how, known, func)
@@ -184,7 +156,7 @@ def write_slice(
         return replace_strided(x, new, part)
     if part.whole:
         return new
-    return dynamic_update_slice(x, new, starts, allow_negative_indices=False)
+    return lax.dynamic_update_slice(x, new, starts, allow_negative_indices=False)
 
 
 def shape_as_window(values: Any, part: Slices) -> Any:
@@ -200,7 +172,7 @@ def slice_at(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
     """A slice of `x`."""
     if all(type(i) is int for i in starts):
         return slicing.slice(x, starts, [i + n for i, n in zip(starts, sizes, strict=True)])
-    return dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+    return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
 
 
 def replace_strided(x: Any, new: Any, part: Slices) -> Any:
@@ -211,7 +183,7 @@ def replace_strided(x: Any, new: Any, part: Slices) -> Any:
         for a, b, s, n in zip(part.starts, part.limits, steps, x.shape, strict=True)
     )
     rest = slicing.padding_mask(typeof(new), config)
-    return select_where(rest, x, slicing.pad(new, layout.literal(False, x.dtype), config))
+    return lax.select(rest, x, slicing.pad(new, layout.literal(False, x.dtype), config))
 
 
 def write_windows(
@@ -220,7 +192,7 @@ def write_windows(
     plan: IndexPlan,
     arrays: Sequence[Any],
     values: Any,
-    how: Access,
+    how: indexing.Access,
     known: Sequence[bool],
     func: Callable | None,
 ) -> Any:
@@ -229,10 +201,10 @@ def write_windows(
     if plan.grown:
         x = layout.expand_dims(x, plan.grown)
     windows = plan.windows
-    dims = ScatterDimensionNumbers(
+    dims = lax.ScatterDimensionNumbers(
         windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
     )
-    indices = make_index_vectors(windows, arrays, how.wrap_negative_indices, known)
+    indices = indexing.make_index_vectors(windows, arrays, how.wrap_negative_indices, known)
     flags = dict(
         indices_are_sorted=how.indices_are_sorted or not windows.batch,
         unique_indices=how.unique_indices or not windows.batch,
@@ -243,7 +215,7 @@ def write_windows(
     if 0 in windows.shape:  # nothing is written; and a window of x, if empty too, would not fit
         return whole
     if func is not None:
-        out = scatter_apply(x, indices, func, dims, update_shape=windows.shape, **flags)
+        out = lax.scatter_apply(x, indices, func, dims, update_shape=windows.shape, **flags)
         return layout.reshape(out, whole.shape)
     if op == "set":
         x_like, values = x, convert_values(x, values, plan.shape)
@@ -257,7 +229,7 @@ def write_windows(
         return combine_values(
             op,
             whole,
-            layout.reshape(scatter_mul(ones, indices, values, dims, **flags), whole.shape),
+            layout.reshape(lax.scatter_mul(ones, indices, values, dims, **flags), whole.shape),
             None,
         )
     out = spread_out(x_like, indices, values, dims, **flags)
@@ -275,11 +247,11 @@ def write_masked(x: Any, op: str, mask: Any, values: Any, func: Callable | None)
     where = layout.broadcast_in_dim(mask, x.shape, range(typeof(mask).ndim))
     old = x
     if op in GUARDED:
-        old = select_where(where, x, layout.full(x.shape, 1, x.dtype))
+        old = lax.select(where, x, layout.full(x.shape, 1, x.dtype))
     new = (
         convert_values(x, values, x.shape) if op == "set" else combine_values(op, old, values, func)
     )
-    return select_where(where, new, x)
+    return lax.select(where, new, x)
 
 
 def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
@@ -300,7 +272,7 @@ _KERNELS: dict[tuple, Callable] = {}
 
 
 def update_places(
-    x: Any, index: Any, op: str, values: Any, how: Access, func: Callable | None
+    x: Any, index: Any, op: str, values: Any, how: indexing.Access, func: Callable | None
 ) -> Any:
     """x with x[index] changed."""
     if type(values) not in NUMBERS:
@@ -324,7 +296,7 @@ def update_places(
             raise
     if masked:
         return write_masked(x, op, index, values, func)
-    plan, arrays, known = plan_traced(x.aval, index, how)
+    plan, arrays, known = indexing.plan_traced(x.aval, index, how)
     return write(x, op, plan, arrays, values, how, known, func)
 
 
@@ -336,7 +308,7 @@ def remember_kernel(key: tuple, fun: Callable) -> Callable:
     return kernel
 
 
-def update_eagerly(x: Any, index: Any, op: str, values: Any, how: Access) -> Any:
+def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Access) -> Any:
     """x with x[index] changed now, by one compiled program that takes numbers as arguments."""
     aval = x.aval
     key = static_key(index) if how.wrap_negative_indices else None
@@ -346,8 +318,8 @@ def update_eagerly(x: Any, index: Any, op: str, values: Any, how: Access) -> Any
             check_places(aval, plan)
         if plan.inside:
             return update_slice_eagerly(x, key, plan, op, values)
-    key, arrays = move_numbers(*split_index(aval, index))
-    plan, _ = check_plan(aval, key, arrays, how)
+    key, arrays = indexing.move_numbers(*split_index(aval, index))
+    plan, _ = indexing.check_plan(aval, key, arrays, how)
     kernel = remember_kernel(
         (aval, op, key, how), lambda x, values, arrays: write(x, op, plan, arrays, values, how)
     )
@@ -359,7 +331,7 @@ def update_slice_eagerly(x: Any, key: Key, plan: IndexPlan, op: str, values: Any
     part = plan.slices
     if part.steps is not None or part.whole:
         return remember_kernel(
-            (x.aval, op, key), lambda x, values: write(x, op, plan, (), values, PLAIN)
+            (x.aval, op, key), lambda x, values: write(x, op, plan, (), values, indexing.PLAIN)
         )(x, values)
     sizes = part.sizes
     moving = [i for i, (m, n) in enumerate(zip(sizes, x.aval.shape, strict=True)) if m != n]
@@ -430,13 +402,13 @@ class Places:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
+        mode: str | lax.GatherScatterMode | None = None,
         fill_value: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         """The elements: x[index], with a say in what is read out of bounds."""
-        how = read_keywords(
+        how = indexing.read_keywords(
             self.array.aval,
             mode,
             fill_value,
@@ -444,7 +416,7 @@ class Places:
             unique_indices,
             wrap_negative_indices,
         )
-        return getitem_with(self.array, self.index, how)
+        return indexing.getitem_with(self.array, self.index, how)
 
     def apply(
         self,
@@ -452,11 +424,11 @@ class Places:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
+        mode: str | lax.GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         """x with an elementwise function applied to the elements, as often as each is named."""
-        how = read_keywords(
+        how = indexing.read_keywords(
             self.array.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
         )
         return update_places(self.array, self.index, "apply", 0, how, func)
@@ -471,14 +443,14 @@ def make_writer(name: str, op: str, doc: str) -> Callable:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
+        mode: str | lax.GatherScatterMode | None = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         x = self.array
         if mode is None and wrap_negative_indices and not indices_are_sorted and not unique_indices:
-            return update_places(x, self.index, op, values, PLAIN, None)
-        how = read_keywords(
+            return update_places(x, self.index, op, values, indexing.PLAIN, None)
+        how = indexing.read_keywords(
             x.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
         )
         return update_places(x, self.index, op, values, how, None)
@@ -520,7 +492,11 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     "wrap".
     """
     refuse_inplace("put", inplace)
-    a, ind, v = as_array(a, "put"), as_array(check_integer_indices("put", ind), "put"), asarray(v)
+    a, ind, v = (
+        as_array(a, "put"),
+        as_array(indexing.check_integer_indices("put", ind), "put"),
+        asarray(v),
+    )
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"put: mode must be None, 'clip' or 'wrap'; got {mode!r}.")
     if not ind.size or not v.size:
@@ -528,10 +504,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     flat, ind = layout.reshape(a, (a.size,)), layout.reshape(ind, (ind.size,))
     v = repeat_vector(layout.reshape(v, (v.size,)), ind.size)
     if mode == "wrap":
-        ind = wrap_around(ind, a.size)
+        ind = indexing.wrap_around(ind, a.size)
     elif mode is None:
-        check_known(flat.aval, 0, ind)
-    how = read_keywords(flat.aval, "clip", wrap_negative_indices=mode is None)
+        indexing.check_known(flat.aval, 0, ind)
+    how = indexing.read_keywords(flat.aval, "clip", wrap_negative_indices=mode is None)
     return layout.reshape(update_places(flat, ind, "set", v, how, None), a.shape)
 
 
@@ -557,7 +533,7 @@ def put_along_axis(
     """
     op = "put_along_axis"
     refuse_inplace(op, inplace)
-    arr, indices = as_array(arr, op), as_array(check_integer_indices(op, indices), op)
+    arr, indices = as_array(arr, op), as_array(indexing.check_integer_indices(op, indices), op)
     if axis is None:
         flat = put_along_axis(
             layout.reshape(arr, (arr.size,)), indices, values, 0, False, mode=mode
@@ -568,19 +544,23 @@ def put_along_axis(
         n if i == axis else m for i, (m, n) in enumerate(zip(arr.shape, indices.shape, strict=True))
     )
     if mode is None:
-        check_known(arr.aval, axis, indices)
+        indexing.check_known(arr.aval, axis, indices)
     return put_planned(
-        arr, broadcast_last(indices, shape), asarray(values), axis, read_keywords(arr.aval, mode)
+        arr,
+        indexing.broadcast_last(indices, shape),
+        asarray(values),
+        axis,
+        indexing.read_keywords(arr.aval, mode),
     )
 
 
 @fused(static=("axis", "how"))
-def put_planned(arr: Any, indices: Any, values: Any, axis: int, how: Access) -> Any:
+def put_planned(arr: Any, indices: Any, values: Any, axis: int, how: indexing.Access) -> Any:
     """`put_along_axis` for checked arguments, indices having the shape of what is written."""
-    found = plan_along("put_along_axis", arr.aval, indices.aval, axis)
-    i = layout.reshape(wrap_positions(indices, arr.shape[axis], True), found.indices_shape)
+    found = indexing.plan_along("put_along_axis", arr.aval, indices.aval, axis)
+    i = layout.reshape(indexing.wrap_positions(indices, arr.shape[axis], True), found.indices_shape)
     v = convert_values(arr, broadcast_values("set", values, indices.shape), indices.shape)
-    return scatter(arr, i, v, ScatterDimensionNumbers(*found.dims), mode=how.mode)
+    return lax.scatter(arr, i, v, lax.ScatterDimensionNumbers(*found.dims), mode=how.mode)
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
@@ -601,9 +581,9 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 def place_arrays(arr: Any, mask: Any, vals: Any) -> Any:
     """`place` for arrays."""
     flags = layout.reshape(convert(mask, np.dtype(bool)), (arr.size,))
-    rank = sub(cumsum(convert(flags, np.dtype(np.int32))), literal(1, np.dtype(np.int32)))
-    new = getitem_with(vals, wrap_around(rank, vals.size), PLAIN)
-    flat = layout.reshape(arr, (arr.size,))
-    return layout.reshape(
-        select_where(flags, convert_values(flat, new, flat.shape), flat), arr.shape
+    rank = lax.sub(
+        lax.cumsum(convert(flags, np.dtype(np.int32))), layout.literal(1, np.dtype(np.int32))
     )
+    new = indexing.getitem_with(vals, indexing.wrap_around(rank, vals.size), indexing.PLAIN)
+    flat = layout.reshape(arr, (arr.size,))
+    return layout.reshape(lax.select(flags, convert_values(flat, new, flat.shape), flat), arr.shape)

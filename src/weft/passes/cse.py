@@ -11,7 +11,7 @@ import numpy as np
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.passes.dce import has_effects
 
-_NUMBERS = (bool, int, float, complex, np.generic)
+NUMBERS = (bool, int, float, complex, np.generic)
 
 
 @memo_jaxpr
@@ -41,7 +41,7 @@ def exact_value(x: Any, kind: Any = None) -> Any:
     """A stand-in for `x` that is equal only for the same value: 0.0, -0.0, 0 and False differ."""
     if isinstance(x, tuple):
         return (type(x), *map(exact_value, x))
-    if isinstance(x, _NUMBERS):
+    if isinstance(x, NUMBERS):
         return type(x), kind, repr(x)
     return x
 

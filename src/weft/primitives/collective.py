@@ -16,42 +16,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, References
 from weft.errors import ShapeError
-from weft.primitives.copies import (
-    CHANNEL,
-    INT,
-    Groups,
-    Name,
-    all_reduce,
-    arrange,
-    axis_names,
-    device_rows,
-    fetch_copies,
-    gather_devices,
-    i64_matrix,
-    merge_dims,
-    move_dim,
-    name_text,
-    named_axis,
-    own_index,
-    replica_groups,
-    split_dim,
-    write_for_device,
-)
+from weft.primitives import copies, layout
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from weft.primitives.elementwise import add, add_p, div, eq, mul, select
 from weft.primitives.expr import Expr
 from weft.primitives.families import Discrete, LinearPrimitive, check_axes, check_kind
-from weft.primitives.layout import (
-    batched_at_front,
-    broadcast_in_dim,
-    convert,
-    iota,
-    literal,
-    move_to_front,
-    reduce_sum,
-    reshape,
-    zeros,
-)
 from weft.primitives.reduction import Reduction, reduce_max_p, reduce_min_p
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.primitives.varying import Varying, psum_invariant_p, pvary, varying_names
@@ -74,7 +43,7 @@ class Collective(Primitive):
     axis_params: tuple[str, ...] = ()  # those that name an axis of the operand
 
     def refers(self, params):
-        return References(uses=axis_names(params))
+        return References(uses=copies.axis_names(params))
 
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if k not in self.hidden}
@@ -92,35 +61,35 @@ class Collective(Primitive):
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
-        names = axis_names(params)
+        names = copies.axis_names(params)
         if axis.name not in names:
             return self.batch_beside(x, d, params)
         if len(names) > 1:
             return self.batch_one_of(axis, x, d, names, params)
         if params.get("axis_index_groups") is None:
             if d is None:
-                x, d = batched_at_front(x, None, axis.size), 0
+                x, d = layout.batched_at_front(x, None, axis.size), 0
             out, d = self.apply_along(x, d, axis.size, params)
             return [out], [d]
-        return [self.apply_whole(batched_at_front(x, d, axis.size), axis.size, params)], [0]
+        return [self.apply_whole(layout.batched_at_front(x, d, axis.size), axis.size, params)], [0]
 
     def apply_whole(self, x: Any, size: int, params: dict) -> Any:
         """All of it along the first axis of `x`; the result has the copies in front."""
         groups = params.get("axis_index_groups")
         if groups is None:
-            return batched_at_front(*self.apply_along(x, 0, size, params), size)
+            return layout.batched_at_front(*self.apply_along(x, 0, size, params), size)
         # in even groups: one more axis in front, which counts them
         order = [i for group in groups for i in group]
         count, each = len(groups), len(groups[0])
-        x = split_dim(arrange(x, order, 0), 0, count)
+        x = copies.split_dim(copies.arrange(x, order, 0), 0, count)
         out, d = self.apply_along(x, 1, each, self.shift_params(params, 0))
         if d is None:
             shape = typeof(out).shape
             kept = [i for i in range(len(shape) + 1) if i != 1]
-            out = broadcast_in_dim(out, (count, each, *shape[1:]), kept)
+            out = layout.broadcast_in_dim(out, (count, each, *shape[1:]), kept)
         else:
-            out = move_dim(out, d, 1)
-        return arrange(merge_dims(out, 0), inverse_permutation(order), 0)
+            out = copies.move_dim(out, d, 1)
+        return copies.arrange(copies.merge_dims(out, 0), inverse_permutation(order), 0)
 
     def batch_one_of(self, axis, x, d, names, params):
         """With a mapped axis that is one of several named: fetch all copies, and keep one's own."""
@@ -129,27 +98,27 @@ class Collective(Primitive):
         at = names.index(axis.name)
         before, after = math.prod(sizes[:at]), math.prod(sizes[at + 1 :])
         shape = typeof(out).shape[1:]
-        out = move_dim(reshape(out, (before, axis.size, after, *shape)), 1, 2)
-        out = reshape(out, (before * after, axis.size, *shape))
+        out = copies.move_dim(layout.reshape(out, (before, axis.size, after, *shape)), 1, 2)
+        out = layout.reshape(out, (before * after, axis.size, *shape))
         return [dynamic_index_in_dim(out, copy_index(rest), 0, keepdims=False)], [0]
 
 
-def gather_copies(op: str, axis: Any, x: Any, d: int | None, names: Sequence[Name]) -> tuple:
+def gather_copies(op: str, axis: Any, x: Any, d: int | None, names: Sequence[copies.Name]) -> tuple:
     """The operand in all copies along `names`, of which `axis` is mapped, in front of `x`.
 
     Also the sizes of the axes, and the names of those that are not mapped.
     """
-    sizes = [axis.size if n == axis.name else named_axis(op, n).size for n in names]
+    sizes = [axis.size if n == axis.name else copies.named_axis(op, n).size for n in names]
     at = names.index(axis.name)
     rest = (*names[:at], *names[at + 1 :])
     before, after = math.prod(sizes[:at]), math.prod(sizes[at + 1 :])
-    y = all_gather(batched_at_front(x, d, axis.size), rest, before * after)
+    y = all_gather(layout.batched_at_front(x, d, axis.size), rest, before * after)
     shape = typeof(y).shape[2:]
-    y = move_dim(reshape(y, (before, after, axis.size, *shape)), 2, 1)
-    return reshape(y, (math.prod(sizes), *shape)), sizes, rest
+    y = copies.move_dim(layout.reshape(y, (before, after, axis.size, *shape)), 2, 1)
+    return layout.reshape(y, (math.prod(sizes), *shape)), sizes, rest
 
 
-def check_even(op: str, groups: Groups | None) -> None:
+def check_even(op: str, groups: copies.Groups | None) -> None:
     """Raise where groups differ in size, and results would in shape."""
     if groups is not None and len({len(g) for g in groups}) > 1:
         raise ShapeError(
@@ -172,20 +141,20 @@ class AllReduce(Collective):
     def refers(self, params):
         axes = params["axes"]
         whole = params["axis_index_groups"] is None
-        return References(uses=axis_names(params), drops=axes if whole else ())
+        return References(uses=copies.axis_names(params), drops=axes if whole else ())
 
     def lower(self, hlo, x, *, axes, axis_index_groups):
-        groups = replica_groups(hlo, self.name, axes, axis_index_groups)
-        return all_reduce(hlo, x, groups, self.combine)
+        groups = copies.replica_groups(hlo, self.name, axes, axis_index_groups)
+        return copies.all_reduce(hlo, x, groups, self.combine)
 
     def apply_whole(self, x, size, params):
         groups = params["axis_index_groups"]
         if groups is None or len({len(g) for g in groups}) == 1:
             return super().apply_whole(x, size, params)
-        parts = [self.apply_along(arrange(x, g, 0), 0, len(g), params)[0] for g in groups]
-        found = concatenate([batched_at_front(y, None, 1) for y in parts], 0)
+        parts = [self.apply_along(copies.arrange(x, g, 0), 0, len(g), params)[0] for g in groups]
+        found = concatenate([layout.batched_at_front(y, None, 1) for y in parts], 0)
         place = {i: k for k, g in enumerate(groups) for i in g}
-        return arrange(found, [place[i] for i in range(size)], 0)
+        return copies.arrange(found, [place[i] for i in range(size)], 0)
 
     def batch_one_of(self, axis, x, d, names, params):
         if params["axis_index_groups"] is not None:
@@ -218,11 +187,11 @@ class Psum(AllReduce, LinearPrimitive):
         if d is not None or axis_index_groups is not None:
             return super().batch(axis, args, dims, **params)
         rest = tuple(n for n in axes if n != axis.name)
-        y = mul(x, literal(axis.size, typeof(x).dtype))
+        y = mul(x, layout.literal(axis.size, typeof(x).dtype))
         return (self.bind(y, axes=rest, axis_index_groups=None) if rest else [y]), [None]
 
     def apply_along(self, x, d, size, params):
-        return reduce_sum(x, (d,)), None
+        return layout.reduce_sum(x, (d,)), None
 
 
 psum_p = Psum()
@@ -246,14 +215,16 @@ class AllExtremum(AllReduce):
         if not dtypes.is_complex(x.aval.dtype):
             return super().lower(hlo, x, axes=axes, axis_index_groups=axis_index_groups)
         # the engine reduces no complex numbers this way
-        rows = device_rows(hlo, self.name, axes)
-        y = fetch_copies(hlo, x, rows, axis_index_groups, self.reduction.identity(x.aval.dtype))
+        rows = copies.device_rows(hlo, self.name, axes)
+        y = copies.fetch_copies(
+            hlo, x, rows, axis_index_groups, self.reduction.identity(x.aval.dtype)
+        )
         return self.reduction.lower(hlo, y, axes=(0,))
 
     def jvp(self, primals, tangents, *, axes, axis_index_groups):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, axes=axes, axis_index_groups=axis_index_groups)
-        share = convert(eq(x, out), typeof(t).dtype)
+        share = layout.convert(eq(x, out), typeof(t).dtype)
         total, count = (psum(y, axes, axis_index_groups) for y in (mul(t, share), share))
         return [out], [div(total, count)]
 
@@ -271,7 +242,7 @@ pmax_p = AllExtremum("pmax", reduce_max_p)
 pmin_p = AllExtremum("pmin", reduce_min_p)
 
 
-def psum(x: Any, names: Sequence[Name], groups: Groups | None = None) -> Any:
+def psum(x: Any, names: Sequence[copies.Name], groups: copies.Groups | None = None) -> Any:
     """The sum of `x` over copies along axes; in a typed program it does not vary along them."""
     have = varying_names(x)
     typed = tuple(n for n in names if n in have) if groups is None else ()
@@ -306,16 +277,16 @@ class AllGather(Collective, LinearPrimitive):
     def lower(
         self, hlo, x, *, axis_name, axis_size, tiled, all_gather_dimension, axis_index_groups=None
     ):
-        groups = replica_groups(hlo, self.name, axis_name, axis_index_groups)
-        return gather_devices(hlo, x, groups, axis_size, all_gather_dimension, tiled)
+        groups = copies.replica_groups(hlo, self.name, axis_name, axis_index_groups)
+        return copies.gather_devices(hlo, x, groups, axis_size, all_gather_dimension, tiled)
 
     def transpose(self, cts, x, *, all_gather_dimension, **params):
         return reduce_scatter_p.bind(cts[0], scatter_dimension=all_gather_dimension, **params)
 
     def apply_along(self, x, d, size, params):
         k = params["all_gather_dimension"]
-        x = move_dim(x, d, k)
-        return (merge_dims(x, k) if params["tiled"] else x), None
+        x = copies.move_dim(x, d, k)
+        return (copies.merge_dims(x, k) if params["tiled"] else x), None
 
     def batch_beside(self, x, d, params):
         new = self.shift_params(params, d)
@@ -333,7 +304,7 @@ class AllGather(Collective, LinearPrimitive):
 all_gather_p = AllGather()
 
 
-def all_gather(x: Any, names: Sequence[Name], size: int) -> Any:
+def all_gather(x: Any, names: Sequence[copies.Name], size: int) -> Any:
     """The operands of all copies along axes, in front of `x`."""
     return all_gather_p.bind(
         x,
@@ -390,8 +361,8 @@ class ReduceScatter(Collective, LinearPrimitive):
             fit = "divisible by" if tiled else "equal to"
             raise ShapeError(
                 f"{self.name}: the size of scatter_dimension must be {fit} the size of axis "
-                f"{name_text(axis_name)}{' in a group' if axis_index_groups else ''}, {axis_size}; "
-                f"got {n} (axis {k} of {x})."
+                f"{copies.name_text(axis_name)}{' in a group' if axis_index_groups else ''}, "
+                f"{axis_size}; got {n} (axis {k} of {x})."
             )
         middle = (n // axis_size,) if tiled else ()
         return [x.update(shape=(*x.shape[:k], *middle, *x.shape[k + 1 :]))]
@@ -405,8 +376,8 @@ class ReduceScatter(Collective, LinearPrimitive):
             [x],
             [x.aval.update(shape=tuple(shape))],
             [hlo.block([cell, cell], lambda a, b: add_p.lower(hlo, a, b))],
-            channel_handle=CHANNEL,
-            replica_groups=replica_groups(hlo, self.name, axis_name, axis_index_groups),
+            channel_handle=copies.CHANNEL,
+            replica_groups=copies.replica_groups(hlo, self.name, axis_name, axis_index_groups),
             scatter_dimension=f"{scatter_dimension} : i64",
             use_global_device_ids="unit",
         )
@@ -419,9 +390,9 @@ class ReduceScatter(Collective, LinearPrimitive):
         return all_gather_p.bind(cts[0], all_gather_dimension=scatter_dimension, **params)
 
     def apply_along(self, x, d, size, params):
-        total = reduce_sum(x, (d,))
+        total = layout.reduce_sum(x, (d,))
         k = params["scatter_dimension"]
-        return (split_dim(total, k, size) if params["tiled"] else total), k
+        return (copies.split_dim(total, k, size) if params["tiled"] else total), k
 
     def batch_beside(self, x, d, params):
         new = self.shift_params(params, d)
@@ -457,7 +428,7 @@ class AllToAll(Collective, LinearPrimitive):
         if n % axis_size:
             raise ShapeError(
                 f"{self.name}: the size of split_axis must be divisible by the size of axis "
-                f"{name_text(axis_name)}, {axis_size}; got {n} (axis {split_axis} of {x})."
+                f"{copies.name_text(axis_name)}, {axis_size}; got {n} (axis {split_axis} of {x})."
             )
         shape = list(x.shape)
         shape[split_axis] //= axis_size
@@ -470,9 +441,9 @@ class AllToAll(Collective, LinearPrimitive):
             "stablehlo.all_to_all",
             [x],
             self.abstract_eval(x.aval, **params),
-            channel_handle=CHANNEL,
+            channel_handle=copies.CHANNEL,
             concat_dimension=f"{params['concat_axis']} : i64",
-            replica_groups=replica_groups(hlo, self.name, axis_names(params), groups),
+            replica_groups=copies.replica_groups(hlo, self.name, copies.axis_names(params), groups),
             split_count=f"{params['axis_size']} : i64",
             split_dimension=f"{params['split_axis']} : i64",
         )
@@ -483,9 +454,9 @@ class AllToAll(Collective, LinearPrimitive):
     def apply_along(self, x, d, size, params):
         split, concat = params["split_axis"], params["concat_axis"]
         # the sender, ..., the receiver, part, ...
-        x = split_dim(move_to_front(x, d), split + 1, size)
-        x = move_dim(x, split + 1, 0)  # the receiver, the sender, ...
-        return merge_dims(move_dim(x, 1, concat + 1), concat + 1), 0
+        x = copies.split_dim(layout.move_to_front(x, d), split + 1, size)
+        x = copies.move_dim(x, split + 1, 0)  # the receiver, the sender, ...
+        return copies.merge_dims(copies.move_dim(x, 1, concat + 1), concat + 1), 0
 
 
 all_to_all_p = AllToAll()
@@ -504,7 +475,7 @@ class Ppermute(Collective, LinearPrimitive):
         return [x]
 
     def lower(self, hlo, x, *, axis_name, perm):
-        rows = device_rows(hlo, self.name, axis_name)
+        rows = copies.device_rows(hlo, self.name, axis_name)
         pairs = [(row[i], row[j]) for row in rows for i, j in perm]
         if not pairs:
             return [hlo.constant(0, x.aval.strong())]
@@ -512,8 +483,8 @@ class Ppermute(Collective, LinearPrimitive):
             "stablehlo.collective_permute",
             [x],
             [x.aval],
-            channel_handle=CHANNEL,
-            source_target_pairs=i64_matrix(pairs),
+            channel_handle=copies.CHANNEL,
+            source_target_pairs=copies.i64_matrix(pairs),
         )
 
     def transpose(self, cts, x, *, axis_name, perm):
@@ -523,7 +494,7 @@ class Ppermute(Collective, LinearPrimitive):
         sources = [-1] * size
         for i, j in params["perm"]:
             sources[j] = i
-        return arrange(x, sources, d), d
+        return copies.arrange(x, sources, d), d
 
 
 ppermute_p = Ppermute()
@@ -543,27 +514,27 @@ class Pbroadcast(Collective, LinearPrimitive):
         return [x]
 
     def lower(self, hlo, x, *, axis_name, source):
-        names = axis_names({"axis_name": axis_name})
-        rows = device_rows(hlo, self.name, names)
-        here = Expr(hlo, own_index(hlo, rows)).compare("EQ", source)
+        names = copies.axis_names({"axis_name": axis_name})
+        rows = copies.device_rows(hlo, self.name, names)
+        here = Expr(hlo, copies.own_index(hlo, rows)).compare("EQ", source)
         part = here.select(Expr(hlo, x), -0.0 if dtypes.is_inexact(x.aval.dtype) else 0)
         combine = reduce_max_p.combine if dtypes.is_bool(x.aval.dtype) else add_p
-        return all_reduce(hlo, part.value, i64_matrix(rows), combine)
+        return copies.all_reduce(hlo, part.value, copies.i64_matrix(rows), combine)
 
     def transpose(self, cts, x, *, axis_name, source):
         ct = cts[0]
-        names = axis_names({"axis_name": axis_name})
+        names = copies.axis_names({"axis_name": axis_name})
         # the sum stays varying: all but the source take nothing from it
         total = pvary(psum(ct, names), varying_names(ct))
-        here = eq(copy_index(names), literal(source, INT))
-        here = broadcast_in_dim(here, typeof(ct).shape, ())
-        return [select(here, total, zeros(typeof(total)))]
+        here = eq(copy_index(names), layout.literal(source, copies.INT))
+        here = layout.broadcast_in_dim(here, typeof(ct).shape, ())
+        return [select(here, total, layout.zeros(typeof(total)))]
 
     def apply_along(self, x, d, size, params):
         at = params["source"]
         y = slice_in_dim(x, at, at + 1, 1, d)
         shape = typeof(x).shape
-        return reshape(y, (*shape[:d], *shape[d + 1 :])), None
+        return layout.reshape(y, (*shape[:d], *shape[d + 1 :])), None
 
 
 pbroadcast_p = Pbroadcast()
@@ -589,26 +560,26 @@ class AxisIndex(Discrete):
         return {"axis_name": params["axis_name"]}
 
     def abstract_eval(self, *, axis_name, tracked):
-        return [ShapedArray((), INT)]
+        return [ShapedArray((), copies.INT)]
 
     def lower(self, hlo, *, axis_name, tracked):
-        rows = device_rows(hlo, self.name, (axis_name,))
+        rows = copies.device_rows(hlo, self.name, (axis_name,))
         stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
-        index = lambda row: row.apply("remainder", rows.shape[1]).convert(INT).value
-        return [write_for_device(hlo, lambda device: index(Expr(hlo, device) / stride))]
+        index = lambda row: row.apply("remainder", rows.shape[1]).convert(copies.INT).value
+        return [copies.write_for_device(hlo, lambda device: index(Expr(hlo, device) / stride))]
 
     def batch(self, axis, args, dims, *, axis_name, tracked):
-        return [iota(INT, axis.size)], [0]
+        return [layout.iota(copies.INT, axis.size)], [0]
 
 
 axis_index_p = AxisIndex()
 
 
-def copy_index(names: Sequence[Name]) -> Any:
+def copy_index(names: Sequence[copies.Name]) -> Any:
     """Which copy this is along axes that count as one, the last the fastest."""
     total: Any = None
     for name in names:
-        axis = named_axis("axis_index", name)
+        axis = copies.named_axis("axis_index", name)
         (index,) = axis_index_p.bind(axis_name=name, tracked=axis.tracked)
         total = index if total is None else add(mul(total, axis.size), index)
     return total

@@ -15,29 +15,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear
 from weft.errors import DtypeError, ShapeError
+from weft.primitives import dot, layout
 from weft.primitives.channelwise import lower_channelwise
-from weft.primitives.dot import (
-    Bilinear,
-    PrecisionLike,
-    canonical_precision,
-    common_dtype,
-    dot_general,
-    precision_config,
-    product_dtype,
-)
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import index_tuple
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    broadcasted_iota,
-    convert,
-    move_to_front,
-    reshape,
-    rev,
-    transpose,
-    zeros,
-)
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 
@@ -136,7 +118,7 @@ def spatial_padding(
 # --- conv_general_dilated -------------------------------------------------------------------
 
 
-class ConvGeneralDilated(Bilinear):
+class ConvGeneralDilated(dot.Bilinear):
     """out[n, o, i] = sum over c, k of x[n, c, i * strides + k * rhs_dilation] * rhs[o, c, k].
 
     x is lhs with lhs_dilation - 1 zeros between neighbours, then padded with zeros, or cut where
@@ -154,7 +136,7 @@ class ConvGeneralDilated(Bilinear):
         if lhs.dtype != rhs.dtype:
             raise DtypeError(f"{self.name}: operands must have equal dtypes; got {lhs}, {rhs}.")
         shape = result_shape(lhs, rhs, **params)
-        _, (dtype, weak) = product_dtype(self.name, lhs, rhs, preferred_element_type)
+        _, (dtype, weak) = dot.product_dtype(self.name, lhs, rhs, preferred_element_type)
         return [ShapedArray(shape, dtype, weak)]
 
     def lower(self, hlo, lhs, rhs, *, dimension_numbers, **params):
@@ -167,7 +149,7 @@ class ConvGeneralDilated(Bilinear):
             "feature_group_count": f"{params['feature_group_count']} : i64",
             "lhs_dilation": i64s(params["lhs_dilation"]),
             "padding": pairs(params["padding"]),
-            "precision_config": precision_config(params["precision"]),
+            "precision_config": dot.precision_config(params["precision"]),
             "rhs_dilation": i64s(params["rhs_dilation"]),
             "window_reversal": bools([False] * len(params["padding"])),
             "window_strides": i64s(params["window_strides"]),
@@ -190,18 +172,20 @@ class ConvGeneralDilated(Bilinear):
         side, x, other = (0, lhs, rhs) if isinstance(lhs, Linear) else (1, rhs, lhs)
         (ct,) = cts
         if 0 in (x.aval.size, typeof(other).size, typeof(ct).size):
-            g = zeros(x.aval)
+            g = layout.zeros(x.aval)
         else:
             solve = lhs_cotangent if side == 0 else rhs_cotangent
-            dtype, _ = common_dtype(self.name, typeof(other), typeof(ct))
-            g = solve(convert(ct, dtype), convert(other, dtype), x.aval.shape, **params)
-        g = convert(g, x.aval.dtype)
+            dtype, _ = dot.common_dtype(self.name, typeof(other), typeof(ct))
+            g = solve(
+                layout.convert(ct, dtype), layout.convert(other, dtype), x.aval.shape, **params
+            )
+        g = layout.convert(g, x.aval.dtype)
         return [g, None] if side == 0 else [None, g]
 
     def batch(self, axis, args, dims, **params):
         """A mapped axis of lhs joins its batches, of rhs its features; one of both is a group."""
         if axis.size == 0:
-            return [zeros(self.empty_type(args, dims, params))], [0]
+            return [layout.zeros(self.empty_type(args, dims, params))], [0]
         (lhs, rhs), (i, j), numbers = args, dims, params["dimension_numbers"]
         features, batches = params["feature_group_count"], params["batch_group_count"]
         if j is None:
@@ -337,7 +321,7 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
     groups = params["feature_group_count"] * batches
     o, i, *spatial = rhs_spec
     windows = [typeof(rhs).shape[a] for a in spatial]
-    rhs = rev(move_group(rhs, o, i, groups), spatial)
+    rhs = layout.rev(move_group(rhs, o, i, groups), spatial)
     rows = spatial_sizes(shape, typeof(ct).shape, windows, params)
     padding = [(k - 1 - low, n - m + low) for n, m, k, low in rows]
     params |= {
@@ -395,19 +379,19 @@ def move_group(x: Any, source: int, target: int, groups: int) -> Any:
     out = list(shape)
     out[source] //= groups
     out[target] *= groups
-    return reshape(transpose(reshape(x, parts), rest), out)
+    return layout.reshape(layout.transpose(layout.reshape(x, parts), rest), out)
 
 
 def merge_mapped(x: Any, mapped: int, into: int, groups: int = 1) -> Any:
     """`x` with its mapped axis joined to axis `into` of an element, within each of its groups."""
-    x = move_to_front(x, mapped)
+    x = layout.move_to_front(x, mapped)
     size, *shape = typeof(x).shape
     parts = (size, *shape[:into], groups, shape[into] // groups, *shape[into + 1 :])
     order = [*range(1, into + 2), 0, *range(into + 2, len(parts))]
     if groups == 1:
         parts, order = (size, *shape), [*range(1, into + 1), 0, *range(into + 1, len(shape) + 1)]
     shape[into] *= size
-    return reshape(transpose(reshape(x, parts), order), shape)
+    return layout.reshape(layout.transpose(layout.reshape(x, parts), order), shape)
 
 
 def split_mapped(x: Any, into: int, size: int, groups: int = 1) -> tuple[list, list]:
@@ -415,10 +399,10 @@ def split_mapped(x: Any, into: int, size: int, groups: int = 1) -> tuple[list, l
     shape = typeof(x).shape
     each = shape[into] // size
     if groups == 1:
-        return [reshape(x, (*shape[:into], size, each, *shape[into + 1 :]))], [into]
-    x = reshape(x, (*shape[:into], groups, size, each // groups, *shape[into + 1 :]))
-    x = move_to_front(x, into + 1)
-    return [reshape(x, (size, *shape[:into], each, *shape[into + 1 :]))], [0]
+        return [layout.reshape(x, (*shape[:into], size, each, *shape[into + 1 :]))], [into]
+    x = layout.reshape(x, (*shape[:into], groups, size, each // groups, *shape[into + 1 :]))
+    x = layout.move_to_front(x, into + 1)
+    return [layout.reshape(x, (size, *shape[:into], each, *shape[into + 1 :]))], [0]
 
 
 # --- what users call ------------------------------------------------------------------------
@@ -434,7 +418,7 @@ def conv_general_dilated(
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: PrecisionLike = None,
+    precision: dot.PrecisionLike = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
@@ -480,7 +464,7 @@ def conv_general_dilated(
         dimension_numbers=numbers,
         feature_group_count=operator.index(feature_group_count),
         batch_group_count=operator.index(batch_group_count),
-        precision=canonical_precision(op, precision),
+        precision=dot.canonical_precision(op, precision),
         preferred_element_type=preferred_element_type,
         out_sharding=None,
     )[0]
@@ -491,7 +475,7 @@ def conv(
     rhs: Any,
     window_strides: Sequence[int],
     padding: str,
-    precision: PrecisionLike = None,
+    precision: dot.PrecisionLike = None,
     preferred_element_type: Any = None,
 ) -> Any:
     """Convolution with axes (batch, feature, spatial) and kernel (output, input, spatial)."""
@@ -507,7 +491,7 @@ def conv_with_general_padding(
     padding: Padding,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
-    precision: PrecisionLike = None,
+    precision: dot.PrecisionLike = None,
     preferred_element_type: Any = None,
 ) -> Any:
     """`conv` with any padding, and dilations."""
@@ -533,7 +517,7 @@ def conv_transpose(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
-    precision: PrecisionLike = None,
+    precision: dot.PrecisionLike = None,
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
@@ -564,10 +548,10 @@ def conv_transpose(
         rows = zip(windows, strides, strict=True)
         padding = [transposed_padding(w, s, padding) for w, s in rows]
     if transpose_kernel:
-        rhs = rev(rhs, spatial)
+        rhs = layout.rev(rhs, spatial)
         order = list(range(k.ndim))
         order[o], order[i] = i, o
-        rhs = transpose(rhs, order)
+        rhs = layout.transpose(rhs, order)
     kinds = {"precision": precision, "preferred_element_type": preferred_element_type}
     ones = (1,) * len(spatial)
     return conv_general_dilated(lhs, rhs, ones, padding, strides, rhs_dilation, numbers, **kinds)
@@ -589,7 +573,7 @@ def conv_general_dilated_patches(
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
-    precision: PrecisionLike = None,
+    precision: dot.PrecisionLike = None,
     preferred_element_type: Any = None,
 ) -> Any:
     """What a kernel of `filter_shape` would see at each place, laid out along the feature axis.
@@ -602,13 +586,15 @@ def conv_general_dilated_patches(
     numbers = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
     channels = x.shape[numbers.lhs_spec[1]]
     size = math.prod(filter_shape)
-    one_hot = eq(*(broadcasted_iota("int32", (size, size), axis) for axis in (0, 1)))
-    kernels = broadcast_in_dim(convert(one_hot, x.dtype), (channels, size, size), (1, 2))
-    kernels = reshape(kernels, (channels * size, 1, *filter_shape))
+    one_hot = eq(*(layout.broadcasted_iota("int32", (size, size), axis) for axis in (0, 1)))
+    kernels = layout.broadcast_in_dim(
+        layout.convert(one_hot, x.dtype), (channels, size, size), (1, 2)
+    )
+    kernels = layout.reshape(kernels, (channels * size, 1, *filter_shape))
     place = sorted(range(x.ndim), key=lambda a: numbers.rhs_spec[a])
     kinds = {"precision": precision, "preferred_element_type": preferred_element_type}
     dilations = (lhs_dilation, rhs_dilation)
-    kernels = transpose(kernels, place)
+    kernels = layout.transpose(kernels, place)
     return conv_general_dilated(
         lhs, kernels, window_strides, padding, *dilations, numbers, channels, **kinds
     )
@@ -623,7 +609,7 @@ def conv_general_dilated_local(
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
-    precision: PrecisionLike = None,
+    precision: dot.PrecisionLike = None,
 ) -> Any:
     """Convolution with a kernel of its own at each place, also called locally connected.
 
@@ -635,10 +621,10 @@ def conv_general_dilated_local(
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
     )
     (n, c, *places), (_, i, *spatial) = numbers.out_spec, numbers.rhs_spec
-    out = dot_general(patches, rhs, (((c,), (i,)), (places, spatial)), precision)
+    out = dot.dot_general(patches, rhs, (((c,), (i,)), (places, spatial)), precision)
     ndim = len(numbers.out_spec)  # the axes of out: spatial, batch, feature
     where = {n: ndim - 2, c: ndim - 1, **{a: k for k, a in enumerate(places)}}
-    return transpose(out, [where[a] for a in range(ndim)])
+    return layout.transpose(out, [where[a] for a in range(ndim)])
 
 
 # --- shapes ---------------------------------------------------------------------------------

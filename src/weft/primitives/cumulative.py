@@ -17,31 +17,8 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
-from weft.primitives.elementwise import (
-    Costly,
-    add,
-    binary_op,
-    bitwise_or,
-    eq,
-    ge,
-    max,
-    max_p,
-    min,
-    min_p,
-    mul,
-    name_function,
-    real,
-    select,
-    sub,
-)
+from weft.primitives import elementwise, families
 from weft.primitives.expr import Expr, scalar
-from weft.primitives.families import (
-    AlongAxis,
-    ByCombination,
-    LinearPrimitive,
-    check_axes,
-    check_kind,
-)
 from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
@@ -49,7 +26,7 @@ from weft.primitives.transcendental import exp, log1p
 from weft.xla.lower import lower_jaxpr
 
 
-class Cumulative(ByCombination, AlongAxis):
+class Cumulative(families.ByCombination, families.AlongAxis):
     """A family: out[i] = x[0] * ... * x[i] along `axis`, by an associative *.
 
     If `reverse`, the run starts at the end.
@@ -64,8 +41,8 @@ class Cumulative(ByCombination, AlongAxis):
         self.step = step
 
     def abstract_eval(self, x, *, axis, reverse):
-        check_axes(self.name, (axis,), x.ndim)
-        check_kind(self.name, self.takes, x)
+        families.check_axes(self.name, (axis,), x.ndim)
+        families.check_kind(self.name, self.takes, x)
         return [x]
 
     def lower(self, hlo, x, *, axis, reverse):
@@ -91,10 +68,10 @@ class Cumulative(ByCombination, AlongAxis):
         return [out], [rev(dot, (axis,)) if reverse else dot]
 
 
-class CumulativeSum(Cumulative, LinearPrimitive):
+class CumulativeSum(Cumulative, families.LinearPrimitive):
     """The running sum, which is linear; its transpose runs the other way."""
 
-    jvp = LinearPrimitive.jvp
+    jvp = families.LinearPrimitive.jvp
 
     def transpose(self, cts, x, *, axis, reverse):
         return self.bind(cts[0], axis=axis, reverse=not reverse)
@@ -131,7 +108,7 @@ def interleave(x: Any, y: Any, axis: int) -> Any:
         config[axis] = (low, high, 1)
         return pad(z, zero, config)
 
-    join = bitwise_or if dtypes.is_bool(dtype) else add
+    join = elementwise.bitwise_or if dtypes.is_bool(dtype) else elementwise.add
     return join(spread(x, 0, int(n == m)), spread(y, 1, int(n > m)))
 
 
@@ -260,16 +237,18 @@ def derive_step(prim: Primitive) -> Callable:
 def log_of_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)), by the larger of the two; complex ones by their real parts."""
     if dtypes.is_complex(typeof(x).dtype):
-        larger = ge(real(x), real(y))
-        top, low = select(larger, x, y), select(larger, y, x)
+        larger = elementwise.ge(elementwise.real(x), elementwise.real(y))
+        top, low = elementwise.select(larger, x, y), elementwise.select(larger, y, x)
     else:
-        top, low = max(x, y), min(x, y)
-    return add(top, log1p(exp(subtract_infinities(low, top))))
+        top, low = elementwise.max(x, y), elementwise.min(x, y)
+    return elementwise.add(top, log1p(exp(subtract_infinities(low, top))))
 
 
 def subtract_infinities(x: Any, y: Any) -> Any:
     """x - y, which is 0 also for equal infinities."""
-    return select(eq(x, y), literal(0, typeof(x).dtype), sub(x, y))
+    return elementwise.select(
+        elementwise.eq(x, y), literal(0, typeof(x).dtype), elementwise.sub(x, y)
+    )
 
 
 def lower_log_of_sum(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
@@ -279,24 +258,29 @@ def lower_log_of_sum(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
 
 
 # A primitive, since max and min would lose the second derivative where x and y tie.
-logaddexp_p = Costly(
+logaddexp_p = elementwise.Costly(
     "logaddexp",
     lower_log_of_sum,
     [
-        lambda t, z, x, y: mul(t, exp(subtract_infinities(x, z))),
-        lambda t, z, x, y: mul(t, exp(subtract_infinities(y, z))),
+        lambda t, z, x, y: elementwise.mul(t, exp(subtract_infinities(x, z))),
+        lambda t, z, x, y: elementwise.mul(t, exp(subtract_infinities(y, z))),
     ],
     takes="inexact",
     doc="log(exp(x) + exp(y)), exact where exp overflows; infinities of one sign give themselves.",
 )
-logaddexp = binary_op(logaddexp_p)
+logaddexp = elementwise.binary_op(logaddexp_p)
 
 cumsum_p = CumulativeSum(
-    "cumsum", add, lambda dtype: 0, None, "number", "out[i] = x[0] + ... + x[i] along `axis`."
+    "cumsum",
+    elementwise.add,
+    lambda dtype: 0,
+    None,
+    "number",
+    "out[i] = x[0] + ... + x[i] along `axis`.",
 )
 cumprod_p = Cumulative(
     "cumprod",
-    mul,
+    elementwise.mul,
     lambda dtype: 1,
     multiply_pairs,
     "number",
@@ -304,17 +288,17 @@ cumprod_p = Cumulative(
 )
 cummax_p = Cumulative(
     "cummax",
-    max,
+    elementwise.max,
     lowest_value,
-    derive_step(max_p),
+    derive_step(elementwise.max_p),
     "number",
     "The maximum of x[0] ... x[i] along `axis`.",
 )
 cummin_p = Cumulative(
     "cummin",
-    min,
+    elementwise.min,
     highest_value,
-    derive_step(min_p),
+    derive_step(elementwise.min_p),
     "number",
     "The minimum of x[0] ... x[i] along `axis`.",
 )
@@ -335,7 +319,7 @@ def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
     def fun(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))[0]
 
-    return name_function(fun, prim)
+    return elementwise.name_function(fun, prim)
 
 
 cumsum, cumprod, cummax, cummin, cumlogsumexp = map(

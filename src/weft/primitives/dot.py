@@ -18,16 +18,9 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
+from weft.primitives import layout
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
 from weft.primitives.families import index_tuple, shift_axes
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    broadcasted_iota,
-    convert,
-    move_to_front,
-    transpose,
-    zeros,
-)
 from weft.util import inverse_permutation
 
 # --- precision ------------------------------------------------------------------------------
@@ -292,8 +285,8 @@ class DotGeneral(Bilinear):
             **params,
         )
         if permutation is not None:
-            g = transpose(g, permutation)
-        g = convert(g, x.aval.dtype)
+            g = layout.transpose(g, permutation)
+        g = layout.convert(g, x.aval.dtype)
         return [g, None] if left else [None, g]
 
     def batch(self, axis, args, dims, *, dimension_numbers, **params):
@@ -556,7 +549,7 @@ def ragged_dot_general(
     lc, lb = [a + 1 for a in lc], [a + 1 for a in lb]
     numbers = (((0, *lc), (*group, *rc)) if group else (lc, rc)), (lb, rb)
     out = dot_general(lhs, rhs, numbers, precision, preferred_element_type)
-    return out if group else move_to_front(out, len(lb))
+    return out if group else layout.move_to_front(out, len(lb))
 
 
 def split_groups(x: Any, sizes: Any, ragged: int, outer: Sequence[int]) -> Any:
@@ -565,18 +558,20 @@ def split_groups(x: Any, sizes: Any, ragged: int, outer: Sequence[int]) -> Any:
     `sizes` is (*outer, groups), its axes but the last being axes `outer` of `x`.
     """
     aval, groups = typeof(sizes), typeof(sizes).shape[-1]
-    before = le(*(broadcasted_iota(aval.dtype, (groups, groups), axis) for axis in (0, 1)))
+    before = le(*(layout.broadcasted_iota(aval.dtype, (groups, groups), axis) for axis in (0, 1)))
     ends = dot(
-        sizes, convert(before, aval.dtype), dimension_numbers=(((len(outer),), (0,)), ((), ()))
+        sizes,
+        layout.convert(before, aval.dtype),
+        dimension_numbers=(((len(outer),), (0,)), ((), ())),
     )
     shape = (groups, *typeof(x).shape)
     order = sorted(range(len(outer)), key=lambda k: outer[k])
 
     def spread(bounds: Any) -> Any:
-        bounds = transpose(bounds, (len(outer), *order))
-        return broadcast_in_dim(bounds, shape, (0, *(outer[k] + 1 for k in order)))
+        bounds = layout.transpose(bounds, (len(outer), *order))
+        return layout.broadcast_in_dim(bounds, shape, (0, *(outer[k] + 1 for k in order)))
 
-    place = broadcasted_iota(aval.dtype, shape, ragged + 1)
+    place = layout.broadcasted_iota(aval.dtype, shape, ragged + 1)
     mine = bitwise_and(le(spread(sub(ends, sizes)), place), lt(place, spread(ends)))
-    copies = broadcast_in_dim(x, shape, tuple(range(1, len(shape))))
-    return select(mine, copies, zeros(typeof(copies)))
+    copies = layout.broadcast_in_dim(x, shape, tuple(range(1, len(shape))))
+    return select(mine, copies, layout.zeros(typeof(copies)))

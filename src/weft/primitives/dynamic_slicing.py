@@ -16,41 +16,15 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
+from weft.primitives import families, indexing, layout
 from weft.primitives.elementwise import add, convert, lt, select
-from weft.primitives.families import (
-    LinearInFirst,
-    check_equal_dtypes,
-    index_tuple,
-    insert_item,
-    is_linear,
-    normalize_axis,
-    show_types,
-    zero_tangents,
-)
-from weft.primitives.indexing import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    gather_p,
-    scatter_p,
-)
-from weft.primitives.layout import (
-    _NUMBERS,
-    batched_at_front,
-    expand_dims,
-    full,
-    instantiate,
-    literal,
-    squeeze,
-    zeros,
-)
 from weft.primitives.slicing import stack, unstack
 from weft.xla.hlo import i64s
 
 
 def check_starts(op: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
     """Raise unless there is one scalar index for each axis, of one integer dtype."""
-    listed = show_types(starts)
+    listed = families.show_types(starts)
     if len(starts) != x.ndim or any(s.shape for s in starts):
         raise ShapeError(
             f"{op}: there must be one scalar index for each axis of x; got ({listed}) for {x}."
@@ -59,7 +33,7 @@ def check_starts(op: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None
         raise DtypeError(f"{op}: indices must be integers of equal dtypes; got ({listed}).")
 
 
-class DynamicSlice(LinearInFirst):
+class DynamicSlice(families.LinearInFirst):
     """out = the slice of x of shape slice_sizes that starts at `starts`, one scalar for each axis.
 
     A slice that would reach out of x is moved back inside. Dtypes: x any; starts integers.
@@ -82,20 +56,22 @@ class DynamicSlice(LinearInFirst):
         return hlo.op("stablehlo.dynamic_slice", [x, *starts], out, slice_sizes=sizes)
 
     def transpose(self, cts, x, *starts, slice_sizes):
-        placed = dynamic_update_slice_p.bind(zeros(x.aval), cts[0], *starts)
+        placed = dynamic_update_slice_p.bind(layout.zeros(x.aval), cts[0], *starts)
         return [*placed, *[None] * len(starts)]
 
     def batch(self, axis, args, dims, *, slice_sizes):
         (x, *starts), (d, *start_dims) = args, dims
         if all(s is None for s in start_dims):
-            starts = insert_item(starts, d, zero_like(starts))
-            return self.bind(x, *starts, slice_sizes=insert_item(slice_sizes, d, axis.size)), [d]
+            starts = families.insert_item(starts, d, zero_like(starts))
+            return self.bind(
+                x, *starts, slice_sizes=families.insert_item(slice_sizes, d, axis.size)
+            ), [d]
         axes = tuple(range(len(starts)))
-        nums = GatherDimensionNumbers(
+        nums = indexing.GatherDimensionNumbers(
             offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes
         )
         indices, index_dim = stack_starts(axis, starts, start_dims)
-        return gather_p.batch(
+        return indexing.gather_p.batch(
             axis,
             (x, indices),
             (d, index_dim),
@@ -103,7 +79,7 @@ class DynamicSlice(LinearInFirst):
             slice_sizes=slice_sizes,
             unique_indices=True,
             indices_are_sorted=True,
-            mode=GatherScatterMode.CLIP,
+            mode=indexing.GatherScatterMode.CLIP,
             fill_value=None,
         )
 
@@ -127,7 +103,7 @@ class DynamicUpdateSlice(Primitive):
 
     def abstract_eval(self, x, update, *starts):
         check_starts(self.name, x, starts)
-        check_equal_dtypes(self.name, x, update)
+        families.check_equal_dtypes(self.name, x, update)
         check_window(self.name, x, "update's shape", update.shape)
         return [x.strong()]
 
@@ -140,35 +116,39 @@ class DynamicUpdateSlice(Primitive):
         outs = self.bind(*primals)
         moved = tangents[:2]
         if all(type(t) is Zero for t in moved):
-            return outs, zero_tangents(outs)
-        return outs, self.bind(*map(instantiate, moved), *primals[2:])
+            return outs, families.zero_tangents(outs)
+        return outs, self.bind(*map(layout.instantiate, moved), *primals[2:])
 
     def transpose(self, cts, x, update, *starts):
         (ct,) = cts
         shape = typeof(update).shape
         dtype = typeof(ct).dtype
-        x_ct = self.bind(ct, full(shape, 0, dtype), *starts)[0] if is_linear(x) else None
+        x_ct = (
+            self.bind(ct, layout.full(shape, 0, dtype), *starts)[0]
+            if families.is_linear(x)
+            else None
+        )
         update_ct = None
-        if is_linear(update):
+        if families.is_linear(update):
             (update_ct,) = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
         return [x_ct, update_ct, *[None] * len(starts)]
 
     def batch(self, axis, args, dims):
         (x, update, *starts), (d, update_d, *start_dims) = args, dims
         if all(s is None for s in start_dims):
-            x = batched_at_front(x, d, axis.size)
-            update = batched_at_front(update, update_d, axis.size)
+            x = layout.batched_at_front(x, d, axis.size)
+            update = layout.batched_at_front(update, update_d, axis.size)
             return self.bind(x, update, zero_like(starts), *starts), [0]
         axes = tuple(range(len(starts)))
         indices, index_dim = stack_starts(axis, starts, start_dims)
-        return scatter_p.batch(
+        return indexing.scatter_p.batch(
             axis,
             (x, indices, update),
             (d, index_dim, update_d),
-            dimension_numbers=ScatterDimensionNumbers(axes, (), axes),
+            dimension_numbers=indexing.ScatterDimensionNumbers(axes, (), axes),
             indices_are_sorted=True,
             unique_indices=True,
-            mode=GatherScatterMode.CLIP,
+            mode=indexing.GatherScatterMode.CLIP,
             update_jaxpr=None,
             update_consts=(),
         )
@@ -194,19 +174,19 @@ def check_starts_inside(trace: Any, x: Any, starts: Sequence[Any], window: Seque
     """Under checkify, look whether the slice at `starts` reaches out of `x`."""
     if starts:
         dtype = next((typeof(i).dtype for i in starts if type(i) is not int), np.dtype(np.int32))
-        vector = stack([full((), i, dtype) if type(i) is int else i for i in starts], 0)
+        vector = stack([layout.full((), i, dtype) if type(i) is int else i for i in starts], 0)
         trace.check_indices(typeof(x).shape, vector, window, range(len(starts)))
 
 
 def stack_starts(axis: Any, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
     """The mapped scalars `starts` as vectors of indices, and the mapped axis."""
-    rows = [batched_at_front(i, d, axis.size) for i, d in zip(starts, dims, strict=True)]
+    rows = [layout.batched_at_front(i, d, axis.size) for i, d in zip(starts, dims, strict=True)]
     return stack(rows, 1), 0
 
 
 def zero_like(starts: Sequence[Any]) -> Any:
     """The index 0 in the dtype of the others."""
-    return literal(0, typeof(starts[0]).dtype) if starts else 0
+    return layout.literal(0, typeof(starts[0]).dtype) if starts else 0
 
 
 def normalize_starts(
@@ -228,7 +208,7 @@ def normalize_starts(
         for i, n, wrap in zip(starts, shape, allow_negative, strict=True)
     ]
     found = [typeof(i).dtype for i in starts if type(i) is not int]
-    return [literal(i, found[0]) if type(i) is int and found else i for i in starts]
+    return [layout.literal(i, found[0]) if type(i) is int and found else i for i in starts]
 
 
 def normalize_start(i: Any, size: int, wrap: bool) -> Any:
@@ -242,7 +222,7 @@ def normalize_start(i: Any, size: int, wrap: bool) -> Any:
         i, dtype = convert(i, np.dtype(np.int32)), np.dtype(np.int32)
     if not wrap or np.issubdtype(dtype, np.unsignedinteger):
         return i
-    return select(lt(i, literal(0, dtype)), add(i, literal(size, dtype)), i)
+    return select(lt(i, layout.literal(0, dtype)), add(i, layout.literal(size, dtype)), i)
 
 
 def dynamic_slice(
@@ -254,7 +234,7 @@ def dynamic_slice(
 ) -> Any:
     """A slice of static size at a place known when the program runs, kept inside `operand`."""
     starts = normalize_starts("dynamic_slice", operand, start_indices, allow_negative_indices)
-    sizes = index_tuple(slice_sizes)
+    sizes = families.index_tuple(slice_sizes)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)[0]
 
 
@@ -268,8 +248,8 @@ def dynamic_update_slice(
     """`operand` with a slice replaced, at a place known when the program runs, kept inside."""
     op = "dynamic_update_slice"
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
-    if type(update) in _NUMBERS:
-        update = literal(update, typeof(operand).dtype)
+    if type(update) in layout.NUMBERS:
+        update = layout.literal(update, typeof(operand).dtype)
     return dynamic_update_slice_p.bind(operand, update, *starts)[0]
 
 
@@ -283,7 +263,7 @@ def dynamic_slice_in_dim(
 ) -> Any:
     """`dynamic_slice` along one axis, the others whole."""
     shape = typeof(operand).shape
-    axis = normalize_axis("dynamic_slice_in_dim", axis, len(shape))
+    axis = families.normalize_axis("dynamic_slice_in_dim", axis, len(shape))
     starts, sizes = [0] * len(shape), list(shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
@@ -301,7 +281,7 @@ def dynamic_index_in_dim(
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
-    return out if keepdims else squeeze(out, (axis,))
+    return out if keepdims else layout.squeeze(out, (axis,))
 
 
 def dynamic_update_slice_in_dim(
@@ -310,7 +290,7 @@ def dynamic_update_slice_in_dim(
     """`dynamic_update_slice` along one axis, from the start of the others."""
     ndim = typeof(operand).ndim
     starts: list[Any] = [0] * ndim
-    starts[normalize_axis("dynamic_update_slice_in_dim", axis, ndim)] = start_index
+    starts[families.normalize_axis("dynamic_update_slice_in_dim", axis, ndim)] = start_index
     return dynamic_update_slice(
         operand, update, starts, allow_negative_indices=allow_negative_indices
     )
@@ -321,11 +301,11 @@ def dynamic_update_index_in_dim(
 ) -> Any:
     """`operand` with one position along an axis replaced; `update` may lack that axis."""
     ndim = typeof(operand).ndim
-    axis = normalize_axis("dynamic_update_index_in_dim", axis, ndim)
-    if type(update) in _NUMBERS:
-        update = literal(update, typeof(operand).dtype)
+    axis = families.normalize_axis("dynamic_update_index_in_dim", axis, ndim)
+    if type(update) in layout.NUMBERS:
+        update = layout.literal(update, typeof(operand).dtype)
     if typeof(update).ndim != ndim:
-        update = expand_dims(update, (axis,))
+        update = layout.expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
     )

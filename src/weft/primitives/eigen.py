@@ -16,30 +16,9 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import MissingRule, ShapeError
-from weft.primitives.elementwise import (
-    abs,
-    add,
-    bitwise_not,
-    complex,
-    div,
-    eq,
-    imag,
-    mul,
-    ne,
-    neg,
-    real,
-    select,
-    sub,
-)
+from weft.primitives import elementwise, layout
 from weft.primitives.expr import Expr
 from weft.primitives.factorizations import lu, lu_solve
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    broadcasted_iota,
-    convert,
-    full_like,
-    reduce_sum,
-)
 from weft.primitives.matrices import (
     MatrixPrimitive,
     adjoint,
@@ -107,8 +86,10 @@ def check_choice(op: str, choice: Any, kind: type, *known: Any) -> None:
 
 def invert_where(x: Any, kept: Any) -> Any:
     """1 / x where `kept`, else 0; safe to differentiate where x is 0 there."""
-    one = full_like(x, 1)
-    return select(kept, div(one, select(kept, x, one)), full_like(x, 0))
+    one = layout.full_like(x, 1)
+    return elementwise.select(
+        kept, elementwise.div(one, elementwise.select(kept, x, one)), layout.full_like(x, 0)
+    )
 
 
 # --- Hermitian ------------------------------------------------------------------------------
@@ -147,10 +128,12 @@ class Eigh(MatrixPrimitive):
         v, w = self.bind(x, subset_by_index=None, **params)
         inner = product(adjoint(v), t, v)
         dw = diagonal(inner)
-        gap = sub(*pair_elements(w))
-        gap = select(mask_diagonal(typeof(gap).shape), full_like(gap, np.inf), gap)
-        dv = product(v, div(inner, convert(gap, typeof(inner).dtype)))
-        dw = real(dw) if dtypes.is_complex(typeof(dw).dtype) else dw
+        gap = elementwise.sub(*pair_elements(w))
+        gap = elementwise.select(
+            mask_diagonal(typeof(gap).shape), layout.full_like(gap, np.inf), gap
+        )
+        dv = product(v, elementwise.div(inner, layout.convert(gap, typeof(inner).dtype)))
+        dw = elementwise.real(dw) if dtypes.is_complex(typeof(dw).dtype) else dw
         if subset_by_index is None:
             return [v, w], [dv, dw]
         v, w, dv, dw = (slice_in_dim(y, *subset_by_index, axis=-1) for y in (v, w, dv, dw))
@@ -299,7 +282,7 @@ class Eig(MatrixPrimitive):
         # Derivatives of derivatives of values are those of vectors, whose scale cancels.
         params = {**params, "enable_eigvec_derivs": True, "compute_right_eigenvectors": True}
         w, *vectors = self.bind(x, **params)
-        t = convert(t, typeof(w).dtype)
+        t = layout.convert(t, typeof(w).dtype)
         v = vectors[-1]
         inner = solve_general(v, product(t, v))
         dots = [diagonal(inner)]
@@ -319,18 +302,23 @@ def solve_general(a: Any, b: Any) -> Any:
 
 def vector_tangent(v: Any, w: Any, inner: Any) -> Any:
     """How eigenvectors of x move where `inner` is V^-1 dx V: of norm 1, largest component real."""
-    gap = sub(*pair_elements(w))
-    apart = bitwise_not(mask_diagonal(typeof(gap).shape))
-    dv = product(v, mul(inner, invert_where(gap, apart)))
+    gap = elementwise.sub(*pair_elements(w))
+    apart = elementwise.bitwise_not(mask_diagonal(typeof(gap).shape))
+    dv = product(v, elementwise.mul(inner, invert_where(gap, apart)))
     axis = typeof(v).ndim - 2
-    length = reduce_sum(real(mul(conjugate(v), dv)), (axis,))
-    place = argmax(abs(v), axis, np.int32)
-    numbers = broadcasted_iota(np.int32, typeof(v).shape, axis)
-    largest = eq(numbers, broadcast_in_dim(place, typeof(v).shape, (*range(axis), axis + 1)))
-    there, rate = (
-        reduce_sum(select(largest, y, full_like(y, 0)), (axis,)) for y in (real(v), imag(dv))
+    length = layout.reduce_sum(elementwise.real(elementwise.mul(conjugate(v), dv)), (axis,))
+    place = argmax(elementwise.abs(v), axis, np.int32)
+    numbers = layout.broadcasted_iota(np.int32, typeof(v).shape, axis)
+    largest = elementwise.eq(
+        numbers, layout.broadcast_in_dim(place, typeof(v).shape, (*range(axis), axis + 1))
     )
-    return sub(dv, scale_columns(v, complex(length, div(rate, there))))
+    there, rate = (
+        layout.reduce_sum(elementwise.select(largest, y, layout.full_like(y, 0)), (axis,))
+        for y in (elementwise.real(v), elementwise.imag(dv))
+    )
+    return elementwise.sub(
+        dv, scale_columns(v, elementwise.complex(length, elementwise.div(rate, there)))
+    )
 
 
 eig_p = Eig()
@@ -525,22 +513,24 @@ def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:
     u, v = slice_columns(u, 0, k), adjoint(slice_rows(vh, 0, k))
     right, left = product(t, v), product(adjoint(t), u)
     inner = product(adjoint(u), right)
-    ds = diagonal(real(inner) if dtypes.is_complex(kind) else inner)
+    ds = diagonal(elementwise.real(inner) if dtypes.is_complex(kind) else inner)
     # s[j]^2 - s[i]^2 as a product, which does not cancel
-    gap = mul(sub(*pair_elements(s)), add(*pair_elements(s)))
-    turn = convert(invert_where(gap, ne(gap, full_like(gap, 0))), kind)
-    scale = convert(s, kind)
-    inverse = convert(invert_where(s, ne(s, full_like(s, 0))), kind)
+    gap = elementwise.mul(elementwise.sub(*pair_elements(s)), elementwise.add(*pair_elements(s)))
+    turn = layout.convert(invert_where(gap, elementwise.ne(gap, layout.full_like(gap, 0))), kind)
+    scale = layout.convert(s, kind)
+    inverse = layout.convert(invert_where(s, elementwise.ne(s, layout.full_like(s, 0))), kind)
     by_columns, by_rows = scale_columns(inner, scale), scale_rows(scale, inner)
-    in_u = mul(turn, add(by_columns, adjoint(by_columns)))
-    in_v = mul(turn, add(by_rows, adjoint(by_rows)))
+    in_u = elementwise.mul(turn, elementwise.add(by_columns, adjoint(by_columns)))
+    in_v = elementwise.mul(turn, elementwise.add(by_rows, adjoint(by_rows)))
     if dtypes.is_complex(kind):  # the phase that both may turn by is given to U
-        in_u = add(in_u, scale_columns(imaginary_diagonal(inner), inverse))
+        in_u = elementwise.add(in_u, scale_columns(imaginary_diagonal(inner), inverse))
     du, dv = product(u, in_u), product(v, in_v)
     if typeof(u).shape[-2] > k:
-        du = add(du, scale_columns(sub(right, product(u, inner)), inverse))
+        du = elementwise.add(du, scale_columns(elementwise.sub(right, product(u, inner)), inverse))
     if typeof(v).shape[-2] > k:
-        dv = add(dv, scale_columns(sub(left, product(v, adjoint(inner))), inverse))
+        dv = elementwise.add(
+            dv, scale_columns(elementwise.sub(left, product(v, adjoint(inner))), inverse)
+        )
     du, dv = follow_columns(u, du, more_u), follow_columns(v, dv, more_v)
     return [ds, du, adjoint(dv)]
 
@@ -549,7 +539,7 @@ def follow_columns(u: Any, du: Any, more: Any) -> Any:
     """du, and how `more` columns of a unitary matrix move to stay orthogonal to u."""
     if not typeof(more).shape[-1]:
         return du
-    moved = neg(product(u, adjoint(du), more))
+    moved = elementwise.neg(product(u, adjoint(du), more))
     return concatenate([du, moved], typeof(u).ndim - 1)
 
 

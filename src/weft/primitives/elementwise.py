@@ -23,7 +23,7 @@ from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.expr import Expr
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import (
-    _NUMBERS,
+    NUMBERS,
     batched_at_front,
     broadcast_in_dim,
     convert,
@@ -230,13 +230,13 @@ def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
 
 def match_numbers(x: Any, y: Any) -> tuple[Any, Any]:
     """Where an operand is a Python number, give it the other's dtype; of two, the higher kind."""
-    if type(y) in _NUMBERS:
-        if type(x) not in _NUMBERS:
+    if type(y) in NUMBERS:
+        if type(x) not in NUMBERS:
             y = literal(y, typeof(x).dtype)
         elif type(x) is not type(y):
-            kind = builtins.max(type(x), type(y), key=_NUMBERS.index)
+            kind = builtins.max(type(x), type(y), key=NUMBERS.index)
             x, y = kind(x), kind(y)
-    elif type(x) in _NUMBERS:
+    elif type(x) in NUMBERS:
         x = literal(x, typeof(y).dtype)
     return x, y
 
@@ -254,7 +254,7 @@ def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
     """The function of a two-operand primitive; a Python number takes the other operand's dtype."""
 
     def fun(x: Any, y: Any) -> Any:
-        if type(x) in _NUMBERS or type(y) in _NUMBERS:
+        if type(x) in NUMBERS or type(y) in NUMBERS:
             x, y = match_numbers(x, y)
         return current.trace.process(prim, (x, y), {})[0]
 
@@ -741,7 +741,7 @@ for _prim in (
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """x * y; in `out_dtype`, which the operands are converted to first, where one is given."""
-    if type(x) in _NUMBERS or type(y) in _NUMBERS:
+    if type(x) in NUMBERS or type(y) in NUMBERS:
         x, y = match_numbers(x, y)
     if out_dtype is not None:
         dtype = dtypes.canonicalize(out_dtype)

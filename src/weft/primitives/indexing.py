@@ -20,44 +20,8 @@ from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive, Zero
 from weft.core.stage import stage
 from weft.errors import DtypeError, MissingRule, ShapeError
-from weft.primitives.elementwise import (
-    add,
-    add_p,
-    div,
-    eq,
-    eq_p,
-    lt,
-    max_p,
-    min_p,
-    mul,
-    mul_p,
-    neg,
-    rem,
-    select,
-    sub_p,
-)
-from weft.primitives.elementwise import max as maximum
+from weft.primitives import elementwise, families, layout
 from weft.primitives.expr import Expr, scalar
-from weft.primitives.families import (
-    check_equal_dtypes,
-    index_tuple,
-    insert_item,
-    is_linear,
-    shift_axes,
-    zero_tangents,
-)
-from weft.primitives.layout import (
-    _NUMBERS,
-    batched_at_front,
-    broadcast_in_dim,
-    broadcasted_iota,
-    full,
-    instantiate,
-    literal,
-    move_to_front,
-    reshape,
-    zeros,
-)
 from weft.primitives.slicing import stack
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
@@ -197,7 +161,7 @@ def clamp_indices(
 def lower_inside(hlo: Any, indices: Any, moved: Any) -> Expr:
     """Write which index vectors clamping left as they were: those in bounds."""
     aval = indices.aval
-    (same,) = eq_p.lower(hlo, indices, moved)
+    (same,) = elementwise.eq_p.lower(hlo, indices, moved)
     cell = ShapedArray((), bool)
     both = hlo.block([cell, cell], lambda a, b: hlo.like("and", a, b))
     out, dims = ShapedArray(aval.shape[:-1], bool), i64s([aval.ndim - 1])
@@ -275,31 +239,31 @@ class Gather(Primitive):
     def jvp(self, primals, tangents, **params):
         outs = self.bind(*primals, **params)
         if type(tangents[0]) is Zero:
-            return outs, zero_tangents(outs)
+            return outs, families.zero_tangents(outs)
         fill = None if params["fill_value"] is None else 0
         return outs, self.bind(tangents[0], primals[1], **{**params, "fill_value": fill})
 
     def transpose(self, cts, x, indices, *, dimension_numbers, slice_sizes, fill_value, **params):
         dims = ScatterDimensionNumbers(*dimension_numbers)
-        return [scatter_add(zeros(x.aval), indices, cts[0], dims, **params), None]
+        return [scatter_add(layout.zeros(x.aval), indices, cts[0], dims, **params), None]
 
     def batch(self, axis, args, dims, *, dimension_numbers, slice_sizes, **params):
         (x, indices), (d, index_d), nums = args, dims, dimension_numbers
         if index_d is None:
             return self.batch_operand(axis, x, indices, d, nums, slice_sizes, params)
-        indices = move_to_front(indices, index_d)
-        offsets = shift_axes(nums.offset_dims)
-        index_batching = shift_axes(nums.start_indices_batching_dims)
+        indices = layout.move_to_front(indices, index_d)
+        offsets = families.shift_axes(nums.offset_dims)
+        index_batching = families.shift_axes(nums.start_indices_batching_dims)
         if d is None:
             nums = nums._replace(offset_dims=offsets, start_indices_batching_dims=index_batching)
             params |= {"indices_are_sorted": False, "unique_indices": False}
         else:
-            x = move_to_front(x, d)
+            x = layout.move_to_front(x, d)
             nums = GatherDimensionNumbers(
                 offsets,
-                shift_axes(nums.collapsed_slice_dims),
-                shift_axes(nums.start_index_map),
-                (0, *shift_axes(nums.operand_batching_dims)),
+                families.shift_axes(nums.collapsed_slice_dims),
+                families.shift_axes(nums.start_index_map),
+                (0, *families.shift_axes(nums.operand_batching_dims)),
                 (0, *index_batching),
             )
             slice_sizes = (min(axis.size, 1), *slice_sizes)
@@ -315,12 +279,12 @@ class Gather(Primitive):
         rank = typeof(indices).ndim - 1 + len(windows)
         at = nums.offset_dims[before] if before < len(windows) else rank
         nums = nums._replace(
-            offset_dims=insert_item(shift_axes(nums.offset_dims, at), before, at),
-            collapsed_slice_dims=shift_axes(nums.collapsed_slice_dims, d),
-            start_index_map=shift_axes(nums.start_index_map, d),
-            operand_batching_dims=shift_axes(nums.operand_batching_dims, d),
+            offset_dims=families.insert_item(families.shift_axes(nums.offset_dims, at), before, at),
+            collapsed_slice_dims=families.shift_axes(nums.collapsed_slice_dims, d),
+            start_index_map=families.shift_axes(nums.start_index_map, d),
+            operand_batching_dims=families.shift_axes(nums.operand_batching_dims, d),
         )
-        sizes = insert_item(slice_sizes, d, axis.size)
+        sizes = families.insert_item(slice_sizes, d, axis.size)
         outs = self.bind(x, indices, dimension_numbers=nums, slice_sizes=sizes, **params)
         return outs, [at]
 
@@ -347,7 +311,9 @@ def fill_param(value: Any, dtype: np.dtype) -> Any:
     """A fill value as a parameter: a Python number, and -0.0, which equals 0.0, as text."""
     if value is None:
         return default_fill(dtype)
-    number = np.asarray(value).astype(dtype).item() if not isinstance(value, _NUMBERS) else value
+    number = (
+        np.asarray(value).astype(dtype).item() if not isinstance(value, layout.NUMBERS) else value
+    )
     if number != number and not isinstance(number, complex):
         return math.nan  # one object: NaN is not equal to itself
     return "-0.0" if str(number) == "-0.0" else number
@@ -371,7 +337,7 @@ def gather(
         operand,
         start_indices,
         dimension_numbers=GatherDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
-        slice_sizes=index_tuple(slice_sizes),
+        slice_sizes=families.index_tuple(slice_sizes),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
         mode=mode,
@@ -394,8 +360,8 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
 
 def wrap_index(index: Any, size: int) -> Any:
     """index modulo size."""
-    left = rem(index, size)
-    return select(lt(left, 0), add(left, size), left)
+    left = elementwise.rem(index, size)
+    return elementwise.select(elementwise.lt(left, 0), elementwise.add(left, size), left)
 
 
 # --- scatter ----------------------------------------------------------------------------------
@@ -416,7 +382,7 @@ class Scatter(Primitive):
 
     def abstract_eval(self, x, indices, updates, *, dimension_numbers, **params):
         dims = dimension_numbers
-        check_equal_dtypes(self.name, x, updates)
+        families.check_equal_dtypes(self.name, x, updates)
         check_dims(self.name, x, indices, dims, len(dims.update_window_dims))
         if self.combine is not None:
             self.combine.abstract_eval(x, x)
@@ -489,20 +455,20 @@ class Scatter(Primitive):
 
     def batch(self, axis, args, dims, *, dimension_numbers, **params):
         (x, indices, updates), (d, index_d, update_d), nums = args, dims, dimension_numbers
-        x = batched_at_front(x, d, axis.size)
-        updates = batched_at_front(updates, update_d, axis.size)
-        windows = shift_axes(nums.update_window_dims)
-        batching = shift_axes(nums.operand_batching_dims)
+        x = layout.batched_at_front(x, d, axis.size)
+        updates = layout.batched_at_front(updates, update_d, axis.size)
+        windows = families.shift_axes(nums.update_window_dims)
+        batching = families.shift_axes(nums.operand_batching_dims)
         index_batching = nums.scatter_indices_batching_dims
         if index_d is None:
             windows = (0, *windows)
         else:
-            indices = move_to_front(indices, index_d)
-            batching, index_batching = (0, *batching), (0, *shift_axes(index_batching))
+            indices = layout.move_to_front(indices, index_d)
+            batching, index_batching = (0, *batching), (0, *families.shift_axes(index_batching))
         nums = ScatterDimensionNumbers(
             windows,
-            shift_axes(nums.inserted_window_dims),
-            shift_axes(nums.scatter_dims_to_operand_dims),
+            families.shift_axes(nums.inserted_window_dims),
+            families.shift_axes(nums.scatter_dims_to_operand_dims),
             batching,
             index_batching,
         )
@@ -557,20 +523,25 @@ class ScatterPut(Scatter):
             raise self.missing("jvp")
         if type(t) is type(update_t) is Zero:
             outs = self.bind(*primals, **params)
-            return outs, zero_tangents(outs)
-        t, update_t = instantiate(t), instantiate(update_t)
+            return outs, families.zero_tangents(outs)
+        t, update_t = layout.instantiate(t), layout.instantiate(update_t)
         if has_one_writer(indices, params):
             return self.bind(*primals, **params), self.bind(t, indices, update_t, **params)
         # Which of the overlapping updates is left is open, so that is settled once, for ids; then
         # value and tangent both add up what stays of x and the updates that are left.
         ids = update_ids(indices, typeof(updates), params)
-        there = self.bind(full(typeof(x).shape, 0, ids.dtype), indices, ids, **params)[0]
-        stays = eq(there, literal(0, ids.dtype))
-        left = eq(ids, gather_windows(there, indices, typeof(updates), params))
+        there = self.bind(layout.full(typeof(x).shape, 0, ids.dtype), indices, ids, **params)[0]
+        stays = elementwise.eq(there, layout.literal(0, ids.dtype))
+        left = elementwise.eq(ids, gather_windows(there, indices, typeof(updates), params))
 
         def put(x: Any, updates: Any) -> Any:
-            zero = literal(0, typeof(x).dtype)
-            return add_at(select(stays, x, zero), indices, select(left, updates, zero), params)
+            zero = layout.literal(0, typeof(x).dtype)
+            return add_at(
+                elementwise.select(stays, x, zero),
+                indices,
+                elementwise.select(left, updates, zero),
+                params,
+            )
 
         return [put(x, updates)], [put(t, update_t)]
 
@@ -580,9 +551,9 @@ class ScatterPut(Scatter):
         if params["update_jaxpr"] is not None or not has_one_writer(indices, params):
             raise self.missing("transpose")
         x_ct = update_ct = None
-        if is_linear(x):
-            (x_ct,) = self.bind(ct, indices, zeros(aval), **params)
-        if is_linear(updates):
+        if families.is_linear(x):
+            (x_ct,) = self.bind(ct, indices, layout.zeros(aval), **params)
+        if families.is_linear(updates):
             update_ct = gather_windows(ct, indices, aval, params, mode=params["mode"], fill_value=0)
         return [x_ct, None, update_ct]
 
@@ -595,18 +566,18 @@ class ScatterSum(Scatter):
         t, _, update_t = tangents
         if type(update_t) is Zero:
             return outs, [t]
-        return outs, self.bind(instantiate(t), primals[1], update_t, **params)
+        return outs, self.bind(layout.instantiate(t), primals[1], update_t, **params)
 
     def transpose(self, cts, x, indices, updates, **params):
         (ct,) = cts
         update_ct = None
-        if is_linear(updates):
+        if families.is_linear(updates):
             update_ct = gather_windows(
                 ct, indices, updates.aval, params, mode=params["mode"], fill_value=0
             )
-            if self.combine is sub_p:
-                update_ct = neg(update_ct)
-        return [ct if is_linear(x) else None, None, update_ct]
+            if self.combine is elementwise.sub_p:
+                update_ct = elementwise.neg(update_ct)
+        return [ct if families.is_linear(x) else None, None, update_ct]
 
 
 class ScatterMul(Scatter):
@@ -626,10 +597,12 @@ class ScatterMul(Scatter):
                     f"{typeof(indices)} that may repeat. Hint: unique_indices=True"
                 )
             windows = gather_windows(x, indices, typeof(updates), params)
-            parts.append(add_at(zeros(typeof(x)), indices, mul(windows, update_t), params))
+            parts.append(
+                add_at(layout.zeros(typeof(x)), indices, elementwise.mul(windows, update_t), params)
+            )
         if not parts:
-            return outs, zero_tangents(outs)
-        return outs, [functools.reduce(add, parts)]
+            return outs, families.zero_tangents(outs)
+        return outs, [functools.reduce(elementwise.add, parts)]
 
     def transpose(self, cts, x, indices, updates, **params):
         return [*self.bind(cts[0], indices, updates, **params), None, None]
@@ -646,41 +619,43 @@ class ScatterExtremum(Scatter):
         (out,) = self.bind(*primals, **params)
         aval = typeof(out)
         if type(t) is type(update_t) is Zero:
-            return [out], zero_tangents([out])
-        zero, one = literal(0, aval.dtype), literal(1, aval.dtype)
-        stays = eq(x, out)
-        won = eq(updates, gather_windows(out, indices, typeof(updates), params))
-        ones = full(typeof(updates).shape, 1, aval.dtype)
+            return [out], families.zero_tangents([out])
+        zero, one = layout.literal(0, aval.dtype), layout.literal(1, aval.dtype)
+        stays = elementwise.eq(x, out)
+        won = elementwise.eq(updates, gather_windows(out, indices, typeof(updates), params))
+        ones = layout.full(typeof(updates).shape, 1, aval.dtype)
         winners = add_at(
-            select(stays, full(aval.shape, 1, aval.dtype), zero),
+            elementwise.select(stays, layout.full(aval.shape, 1, aval.dtype), zero),
             indices,
-            select(won, ones, zero),
+            elementwise.select(won, ones, zero),
             params,
         )
-        share = div(one, maximum(winners, one))  # none wins where out is NaN
-        dot = mul(select(stays, instantiate(t), zero), share)
+        share = elementwise.div(one, elementwise.max(winners, one))  # none wins where out is NaN
+        dot = elementwise.mul(elementwise.select(stays, layout.instantiate(t), zero), share)
         if type(update_t) is not Zero:
-            moved = add_at(zeros(aval), indices, select(won, update_t, zero), params)
-            dot = add(dot, mul(moved, share))
+            moved = add_at(
+                layout.zeros(aval), indices, elementwise.select(won, update_t, zero), params
+            )
+            dot = elementwise.add(dot, elementwise.mul(moved, share))
         return [out], [dot]
 
 
 scatter_p = ScatterPut("scatter")
-scatter_add_p = ScatterSum("scatter-add", add_p)
-scatter_sub_p = ScatterSum("scatter-sub", sub_p)
-scatter_mul_p = ScatterMul("scatter-mul", mul_p)
-scatter_min_p = ScatterExtremum("scatter-min", min_p)
-scatter_max_p = ScatterExtremum("scatter-max", max_p)
+scatter_add_p = ScatterSum("scatter-add", elementwise.add_p)
+scatter_sub_p = ScatterSum("scatter-sub", elementwise.sub_p)
+scatter_mul_p = ScatterMul("scatter-mul", elementwise.mul_p)
+scatter_min_p = ScatterExtremum("scatter-min", elementwise.min_p)
+scatter_max_p = ScatterExtremum("scatter-max", elementwise.max_p)
 
 
 def update_ids(indices: Any, updates: ShapedArray, params: dict) -> Any:
     """1, 2, ... for the windows of a scatter, in the shape of its updates."""
     batch = typeof(indices).shape[:-1]
     windows = params["dimension_numbers"].update_window_dims
-    count = broadcasted_iota(np.dtype(np.uint32), (math.prod(batch),), 0)
-    ids = reshape(add(count, literal(1, np.dtype(np.uint32))), batch)
+    count = layout.broadcasted_iota(np.dtype(np.uint32), (math.prod(batch),), 0)
+    ids = layout.reshape(elementwise.add(count, layout.literal(1, np.dtype(np.uint32))), batch)
     outer = tuple(d for d in range(updates.ndim) if d not in windows)
-    return broadcast_in_dim(ids, updates.shape, outer)
+    return layout.broadcast_in_dim(ids, updates.shape, outer)
 
 
 @functools.cache
@@ -704,8 +679,8 @@ def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
         mode: str | GatherScatterMode | None = None,
     ) -> Any:
         dtype = typeof(operand).dtype
-        if type(updates) in _NUMBERS:
-            updates = literal(updates, dtype)
+        if type(updates) in layout.NUMBERS:
+            updates = layout.literal(updates, dtype)
         program = None if prim.combine is None else stage_combiner(prim.combine, dtype)
         dims = ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers])
         return prim.bind(
@@ -763,7 +738,7 @@ def scatter_apply(
     return scatter_p.bind(
         operand,
         scatter_indices,
-        full(update_shape, 0, aval.dtype),
+        layout.full(update_shape, 0, aval.dtype),
         dimension_numbers=ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),

@@ -18,32 +18,21 @@ from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
-from weft.primitives.families import (
-    LinearByElement,
-    LinearPrimitive,
-    OverAxes,
-    check_axes,
-    check_shape,
-    drop_axes,
-    index_tuple,
-    normalize_axis,
-    shift_axes,
-    zero_tangents,
-)
+from weft.primitives import families
 from weft.pytrees import flatten, unflatten
 from weft.util import inverse_permutation
 from weft.xla.array import array_of_type, put
 from weft.xla.hlo import i64s
 
-_NUMBERS = (bool, int, float, complex)
+NUMBERS = (bool, int, float, complex)
 
 
 # The Python type of literals of a dtype in a program, without 64-bit types and with them.
 _LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(
-    {np.dtype(name): kind for name, kind in zip(names.split(), _NUMBERS, strict=True)}
+    {np.dtype(name): kind for name, kind in zip(names.split(), NUMBERS, strict=True)}
     for names in ("bool int32 float32 complex64", "bool int64 float64 complex128")
 )
-_RANK = {kind: rank for rank, kind in enumerate(_NUMBERS)}
+_RANK = {kind: rank for rank, kind in enumerate(NUMBERS)}
 
 
 def literal(x: Any, dtype: np.dtype) -> Any:
@@ -114,7 +103,7 @@ class LinearTogether(Primitive):
         return self.bind(*primals, **params), self.bind(*map(instantiate, tangents), **params)
 
 
-class BroadcastInDim(LinearPrimitive):
+class BroadcastInDim(families.LinearPrimitive):
     """out[i] = x[i[broadcast_dimensions]]: repeat `x` along new axes and axes of size 1.
 
     Shapes: x's axis k is axis broadcast_dimensions[k] of out, equal in size or 1. Dtypes: any.
@@ -131,8 +120,8 @@ class BroadcastInDim(LinearPrimitive):
                 f"{self.name}: broadcast_dimensions must be increasing, one for each axis of x; "
                 f"got {dims} for {x}."
             )
-        check_axes(self.name, dims, len(shape))
-        check_shape(self.name, shape)
+        families.check_axes(self.name, dims, len(shape))
+        families.check_shape(self.name, shape)
         if any(n not in (1, shape[d]) for n, d in zip(x.shape, dims, strict=True)):
             raise ShapeError(
                 f"{self.name}: each axis of x must be of size 1 or as in the result; "
@@ -180,7 +169,7 @@ def broadcast_in_dim(
 ) -> Any:
     """Repeat `operand` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
     shape = tuple(shape)
-    if type(operand) not in _NUMBERS and out_sharding is None and typeof(operand).shape == shape:
+    if type(operand) not in NUMBERS and out_sharding is None and typeof(operand).shape == shape:
         if len(broadcast_dimensions) != len(shape):
             raise ShapeError(
                 "broadcast_in_dim: broadcast_dimensions must have one entry for each axis of the "
@@ -218,7 +207,7 @@ def broadcast_like(x: Any, like: Any) -> Any:
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that these broadcast to, by NumPy's rule."""
     rank = max(map(len, shapes), default=0)
-    padded = [(1,) * (rank - len(s)) + index_tuple(s) for s in shapes]
+    padded = [(1,) * (rank - len(s)) + families.index_tuple(s) for s in shapes]
     out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
     if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
         raise ShapeError(
@@ -228,7 +217,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     return out
 
 
-class ConvertElementType(LinearByElement):
+class ConvertElementType(families.LinearByElement):
     """x in another dtype. Complex to real drops the imaginary part; to bool is x != 0.
 
     A float too large for an integer dtype becomes its nearest end, NaN becomes 0; integers wrap.
@@ -252,7 +241,7 @@ class ConvertElementType(LinearByElement):
     def jvp(self, primals, tangents, *, new_dtype, weak_type, sharding=None):
         outs = self.bind(*primals, new_dtype=new_dtype, weak_type=weak_type)
         if not dtypes.is_inexact(new_dtype):
-            return outs, zero_tangents(outs)
+            return outs, families.zero_tangents(outs)
         return outs, self.bind(*tangents, new_dtype=new_dtype, weak_type=weak_type)
 
     def transpose(self, cts, x, *, new_dtype, weak_type, sharding=None):
@@ -268,7 +257,7 @@ convert_element_type_p = ConvertElementType()
 def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     """x in `dtype`, itself where it has that type already."""
     aval = typeof(x)
-    if aval.dtype == dtype and aval.weak_type == weak_type and type(x) not in _NUMBERS:
+    if aval.dtype == dtype and aval.weak_type == weak_type and type(x) not in NUMBERS:
         return x
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)[0]
 
@@ -295,7 +284,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value).dtype):
         shape, of_words = (*shape, dtype.words), dtype.words_dtype
         return random_wrap_p.bind(full(shape, fill_value, of_words), dtype=dtype)[0]
-    if type(fill_value) in _NUMBERS and dtype is not None:
+    if type(fill_value) in NUMBERS and dtype is not None:
         fill_value = dtypes.canonicalize(dtype).type(fill_value)
     elif typeof(fill_value).shape:
         raise ShapeError(f"full: the fill value must be a scalar; got {typeof(fill_value)}.")
@@ -341,7 +330,7 @@ def instantiate(t: Any) -> Any:
     return zeros(t.aval) if isinstance(t, Zero) else t
 
 
-class ReduceSum(LinearPrimitive, OverAxes):
+class ReduceSum(families.LinearPrimitive, families.OverAxes):
     """out = the sum of x over `axes`, which are removed. Accumulates in x's dtype.
 
     Dtypes: numbers. The sum of nothing is 0. Source: StableHLO, reduce.
@@ -350,12 +339,12 @@ class ReduceSum(LinearPrimitive, OverAxes):
     name = "reduce_sum"
 
     def abstract_eval(self, x, *, axes):
-        check_axes(self.name, axes, x.ndim)
+        families.check_axes(self.name, axes, x.ndim)
         if dtypes.is_bool(x.dtype):
             raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
             )
-        return [ShapedArray(drop_axes(x.shape, axes), x.dtype, x.weak_type)]
+        return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, axes):
         (out,) = self.type_of((x.aval,), {"axes": axes})
@@ -379,7 +368,7 @@ def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
     return reduce_sum_p.bind(x, axes=tuple(axes))[0]
 
 
-class Reshape(LinearPrimitive):
+class Reshape(families.LinearPrimitive):
     """The same elements in row-major order under another shape of equal size.
 
     Source: StableHLO, reshape.
@@ -445,7 +434,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return reshape(operand, (*shape[:first], size, *shape[last:]))
 
 
-class Transpose(LinearPrimitive):
+class Transpose(families.LinearPrimitive):
     """out[i] = x with axis permutation[k] of x as axis k of out. Source: StableHLO, transpose."""
 
     name = "transpose"
@@ -468,7 +457,7 @@ class Transpose(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, permutation):
         d = dims[0]
-        return [transpose(args[0], (d, *shift_axes(permutation, d)))], [0]
+        return [transpose(args[0], (d, *families.shift_axes(permutation, d)))], [0]
 
 
 transpose_p = Transpose()
@@ -476,13 +465,13 @@ transpose_p = Transpose()
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute the axes: axis permutation[k] of `operand` becomes axis k."""
-    permutation = index_tuple(permutation)
+    permutation = families.index_tuple(permutation)
     if permutation == tuple(range(typeof(operand).ndim)):
         return operand
     return transpose_p.bind(operand, permutation=permutation)[0]
 
 
-class Squeeze(LinearPrimitive, OverAxes):
+class Squeeze(families.LinearPrimitive, families.OverAxes):
     """x without the axes `dimensions`, all of size 1."""
 
     name = "squeeze"
@@ -490,13 +479,13 @@ class Squeeze(LinearPrimitive, OverAxes):
     elements = "moved"
 
     def abstract_eval(self, x, *, dimensions):
-        check_axes(self.name, dimensions, x.ndim)
+        families.check_axes(self.name, dimensions, x.ndim)
         if any(x.shape[d] != 1 for d in dimensions):
             raise ShapeError(
                 f"{self.name}: each of dimensions must be an axis of size 1; "
                 f"got {tuple(dimensions)} for {x}."
             )
-        return [ShapedArray(drop_axes(x.shape, dimensions), x.dtype, x.weak_type)]
+        return [ShapedArray(families.drop_axes(x.shape, dimensions), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, dimensions):
         return hlo.op("stablehlo.reshape", [x], self.abstract_eval(x.aval, dimensions=dimensions))
@@ -510,7 +499,9 @@ squeeze_p = Squeeze()
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Remove axes of size 1; negative axes count from the end."""
-    dims = tuple(sorted(normalize_axis("squeeze", d, typeof(array).ndim) for d in dimensions))
+    dims = tuple(
+        sorted(families.normalize_axis("squeeze", d, typeof(array).ndim) for d in dimensions)
+    )
     return squeeze_p.bind(array, dimensions=dims)[0] if dims else array
 
 
@@ -518,8 +509,8 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """Insert axes of size 1 where `dimensions` says, counted in the result."""
     shape = typeof(array).shape
     ndim = len(shape) + len(dimensions)
-    new = [normalize_axis("expand_dims", d, ndim) for d in dimensions]
-    check_axes("expand_dims", new, ndim)
+    new = [families.normalize_axis("expand_dims", d, ndim) for d in dimensions]
+    families.check_axes("expand_dims", new, ndim)
     kept = tuple(i for i in range(ndim) if i not in new)
     out = [1] * ndim
     for i, n in zip(kept, shape, strict=True):
@@ -538,8 +529,8 @@ class Iota(Primitive):
     def abstract_eval(self, *, dtype, shape, dimension, sharding):
         if dtypes.is_bool(dtype):
             raise DtypeError(f"{self.name}: needs a numeric dtype; got {dtype.name}.")
-        check_shape(self.name, shape)
-        check_axes(self.name, (dimension,), len(shape))
+        families.check_shape(self.name, shape)
+        families.check_axes(self.name, (dimension,), len(shape))
         return [ShapedArray(shape, dtype)]
 
     def lower(self, hlo, *, dtype, shape, dimension, sharding):
@@ -569,14 +560,14 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (operator.index(size),), 0)
 
 
-class Rev(LinearPrimitive):
+class Rev(families.LinearPrimitive):
     """x with the order of elements along `dimensions` reversed. Source: StableHLO, reverse."""
 
     name = "rev"
     elements = "moved"
 
     def abstract_eval(self, x, *, dimensions):
-        check_axes(self.name, dimensions, x.ndim)
+        families.check_axes(self.name, dimensions, x.ndim)
         return [x]
 
     def lower(self, hlo, x, *, dimensions):
@@ -587,7 +578,7 @@ class Rev(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, dimensions):
         d = dims[0]
-        return [rev(args[0], shift_axes(dimensions, d))], [d]
+        return [rev(args[0], families.shift_axes(dimensions, d))], [d]
 
 
 rev_p = Rev()
@@ -598,7 +589,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     return rev_p.bind(operand, dimensions=tuple(dimensions))[0] if len(dimensions) else operand
 
 
-class Identity(LinearByElement):
+class Identity(families.LinearByElement):
     """A family: out = x. A member is told apart by its name and parameters alone."""
 
     elements = "chosen"

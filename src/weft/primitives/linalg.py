@@ -15,34 +15,12 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
+from weft.primitives import layout, matrices
 from weft.primitives.dot import Precision, dimension_text, precision_config
 from weft.primitives.elementwise import add, mul, subtract_tangents
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_equal_dtypes, zero_tangents
-from weft.primitives.layout import (
-    LeadingBatch,
-    expand_dims,
-    literal,
-    move_to_front,
-    reshape,
-    squeeze,
-    transpose,
-)
-from weft.primitives.matrices import (
-    MatrixPrimitive,
-    call_routine,
-    check_matrix,
-    conjugate,
-    lower_or_nan,
-    lower_part,
-    lower_swap,
-    lower_triangle,
-    product,
-    scale_rows,
-    swap,
-    symmetrize,
-    upper_part,
-)
+from weft.primitives.matrices import swap
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import bool_text
@@ -51,7 +29,7 @@ from weft.xla.lapack import LETTERS, call_lapack, char_option, kernel_name
 # --- cholesky -------------------------------------------------------------------------------
 
 
-class Cholesky(MatrixPrimitive):
+class Cholesky(matrices.MatrixPrimitive):
     """The lower triangular L, of positive diagonal, for which L L^H = x.
 
     Shapes: x (..., n, n). Dtypes: float32, float64, complex64, complex128. Reads the lower
@@ -63,7 +41,7 @@ class Cholesky(MatrixPrimitive):
     name = "cholesky"
 
     def abstract_eval(self, x):
-        check_matrix(self.name, x, square=True)
+        matrices.check_matrix(self.name, x, square=True)
         return [x]
 
     def write(self, hlo, outs, x):
@@ -72,24 +50,24 @@ class Cholesky(MatrixPrimitive):
             return [write_cholesky(hlo, x)]
         if hlo.platform not in ("cpu", *GPUS):
             y = hlo.op("stablehlo.cholesky", [x], [out], lower="true")[0]
-            return [lower_triangle(hlo, y, "GE")]
+            return [matrices.lower_triangle(hlo, y, "GE")]
         # The transpose, which costs nothing to pass, is U^H U of the same memory as L.
-        x = lower_swap(hlo, x)
-        (y,) = call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char_option("U"))
-        y = lower_swap(hlo, y)
-        return [lower_triangle(hlo, y, "GE")]
+        x = matrices.lower_swap(hlo, x)
+        (y,) = matrices.call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char_option("U"))
+        y = matrices.lower_swap(hlo, y)
+        return [matrices.lower_triangle(hlo, y, "GE")]
 
     def jvp(self, primals, tangents):
         (y,) = self.bind(*primals)
         (t,) = tangents
         inner = triangular_solve(y, t, left_side=True, lower=True)
         inner = triangular_solve(y, inner, lower=True, transpose_a=True, conjugate_a=True)
-        return [y], [product(y, halve_triangle(inner))]
+        return [y], [matrices.product(y, halve_triangle(inner))]
 
 
 def halve_triangle(x: Any) -> Any:
     """The lower triangle of x, half of its diagonal."""
-    return mul(add(lower_part(x), lower_part(x, -1)), 0.5)
+    return mul(add(matrices.lower_part(x), matrices.lower_part(x, -1)), 0.5)
 
 
 cholesky_p = Cholesky()
@@ -107,11 +85,11 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     [[2. 0.]
      [1. 2.]]
     """
-    check_matrix("cholesky", typeof(x, "cholesky"), square=True)
-    return cholesky_p.bind(symmetrize(x) if symmetrize_input else x)[0]
+    matrices.check_matrix("cholesky", typeof(x, "cholesky"), square=True)
+    return cholesky_p.bind(matrices.symmetrize(x) if symmetrize_input else x)[0]
 
 
-class CholeskyUpdate(MatrixPrimitive):
+class CholeskyUpdate(matrices.MatrixPrimitive):
     """The upper triangular S, of the sign of r's diagonal, for which S^T S = r^T r + w w^T.
 
     Shapes: r (..., n, n) upper triangular, w (..., n). Dtypes: real. By n Givens rotations, which
@@ -121,7 +99,7 @@ class CholeskyUpdate(MatrixPrimitive):
     name = "cholesky_update"
 
     def abstract_eval(self, r, w):
-        check_matrix(self.name, r, True, ("float32", "float64"))
+        matrices.check_matrix(self.name, r, True, ("float32", "float64"))
         check_equal_dtypes(self.name, r, w)
         if w.shape != r.shape[:-1]:
             raise ShapeError(
@@ -145,20 +123,20 @@ class CholeskyUpdate(MatrixPrimitive):
         (r, w), (dr, dw) = primals, tangents
         half = []
         if not isinstance(dr, Zero):
-            half.append(product(swap(r), upper_part(dr)))
+            half.append(matrices.product(swap(r), matrices.upper_part(dr)))
         if not isinstance(dw, Zero):
             half.append(outer_product(w, dw))
         moved = half[0] if len(half) == 1 else add(*half)
         inner = add(moved, swap(moved))
         inner = triangular_solve(y, inner, left_side=True, transpose_a=True)
         inner = triangular_solve(y, inner)
-        return [y], [product(swap(halve_triangle(swap(inner))), y)]
+        return [y], [matrices.product(swap(halve_triangle(swap(inner))), y)]
 
 
 def outer_product(x: Any, y: Any) -> Any:
     """x y^T for vectors."""
     n = typeof(x).ndim
-    return product(expand_dims(x, (n,)), expand_dims(y, (n - 1,)))
+    return matrices.product(layout.expand_dims(x, (n,)), layout.expand_dims(y, (n - 1,)))
 
 
 def rotate_row(i: Expr, r: Expr, w: Expr) -> list:
@@ -193,7 +171,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     return cholesky_update_p.bind(r_matrix, w_vector)[0]
 
 
-class SymmetricProduct(LeadingBatch):
+class SymmetricProduct(layout.LeadingBatch):
     """alpha x x^T + beta c. Shapes: x (..., m, n), c (..., m, m). Dtypes: real floats."""
 
     name = "symmetric_product"
@@ -229,7 +207,7 @@ class SymmetricProduct(LeadingBatch):
         (x, _), (dx, dc) = primals, tangents
         dots = []
         if not isinstance(dx, Zero) and alpha != 0:
-            half = product(x, swap(dx))
+            half = matrices.product(x, swap(dx))
             dots.append(mul(add(half, swap(half)), alpha))
         if not isinstance(dc, Zero) and beta != 0:
             dots.append(mul(dc, beta))
@@ -254,13 +232,13 @@ def symmetric_product(
     `symmetrize_output` gives both triangles of the result the values of the lower one.
     """
     y = symmetric_product_p.bind(a_matrix, c_matrix, alpha=float(alpha), beta=float(beta))[0]
-    return add(lower_part(y), swap(lower_part(y, -1))) if symmetrize_output else y
+    return add(matrices.lower_part(y), swap(matrices.lower_part(y, -1))) if symmetrize_output else y
 
 
 # --- triangular systems ---------------------------------------------------------------------
 
 
-class TriangularSolve(MatrixPrimitive):
+class TriangularSolve(matrices.MatrixPrimitive):
     """x for which op(a) x = b, or x op(a) = b unless `left_side`; op(a) is a, a^T, conj(a) or a^H.
 
     Shapes: a (..., n, n), b (..., n, k), or (..., k, n) for the right side. Dtypes: float, complex;
@@ -273,7 +251,7 @@ class TriangularSolve(MatrixPrimitive):
 
     def abstract_eval(self, a, b, *, left_side, **params):
         check_equal_dtypes(self.name, a, b)
-        check_matrix(self.name, a, True, (*LETTERS, "float16", "bfloat16"))
+        matrices.check_matrix(self.name, a, True, (*LETTERS, "float16", "bfloat16"))
         if b.shape[:-2] != a.shape[:-2] or b.ndim < 2 or b.shape[-1 - left_side] != a.shape[-1]:
             wanted = "(..., n, k)" if left_side else "(..., k, n)"
             raise ShapeError(
@@ -307,7 +285,7 @@ class TriangularSolve(MatrixPrimitive):
             return y
         # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
         # triangle is read.
-        a, b = lower_swap(hlo, a), lower_swap(hlo, b)
+        a, b = matrices.lower_swap(hlo, a), matrices.lower_swap(hlo, b)
         (y,) = call_lapack(
             hlo,
             kernel_name("trsm", b.aval.dtype),
@@ -320,7 +298,7 @@ class TriangularSolve(MatrixPrimitive):
             trans_x=char_option("N" if not transpose_a else "C" if conjugate_a else "T"),
             diag=char_option("U" if unit_diagonal else "N"),
         )
-        return lower_swap(hlo, y)
+        return matrices.lower_swap(hlo, y)
 
     def jvp(self, primals, tangents, **params):
         """op(a) dx = db - op(da) x, with the part of da that is read."""
@@ -330,10 +308,12 @@ class TriangularSolve(MatrixPrimitive):
         if not isinstance(da, Zero):
             left, below = params["left_side"], params["lower"]
             offset = params["unit_diagonal"]
-            da = lower_part(da, -offset) if below else upper_part(da, offset)
+            da = matrices.lower_part(da, -offset) if below else matrices.upper_part(da, offset)
             da = swap(da) if params["transpose_a"] else da
-            da = conjugate(da) if params["conjugate_a"] else da
-            moved = subtract_tangents(db, product(da, x) if left else product(x, da))
+            da = matrices.conjugate(da) if params["conjugate_a"] else da
+            moved = subtract_tangents(
+                db, matrices.product(da, x) if left else matrices.product(x, da)
+            )
         return [x], self.bind(a, moved, **params)
 
     def transpose(self, cts, a, b, *, transpose_a, **params):
@@ -347,14 +327,14 @@ class TriangularSolve(MatrixPrimitive):
         (a, b), (i, j) = args, dims
         if i is not None:
             return super().batch(axis, args, dims, left_side=left_side, **params)
-        b = move_to_front(b, j)
+        b = layout.move_to_front(b, j)
         shape = typeof(b).shape[1:]
         at = len(shape) - 1 if left_side else len(shape) - 2  # the axis of columns, or rows
         order = (*range(1, at + 1), 0, *range(at + 1, len(shape) + 1))
         merged = (*shape[:at], axis.size * shape[at], *shape[at + 1 :])
-        b = reshape(transpose(b, order), merged)
+        b = layout.reshape(layout.transpose(b, order), merged)
         (x,) = self.bind(a, b, left_side=left_side, **params)
-        return [reshape(x, (*shape[:at], axis.size, *shape[at:]))], [at]
+        return [layout.reshape(x, (*shape[:at], axis.size, *shape[at:]))], [at]
 
 
 triangular_solve_p = TriangularSolve()
@@ -383,7 +363,7 @@ def triangular_solve(
     """
     vector = typeof(b).ndim == typeof(a).ndim - 1
     if vector:
-        b = expand_dims(b, (typeof(b).ndim if left_side else typeof(b).ndim - 1,))
+        b = layout.expand_dims(b, (typeof(b).ndim if left_side else typeof(b).ndim - 1,))
     x = triangular_solve_p.bind(
         a,
         b,
@@ -393,13 +373,13 @@ def triangular_solve(
         conjugate_a=bool(conjugate_a),
         unit_diagonal=bool(unit_diagonal),
     )[0]
-    return squeeze(x, (-1 if left_side else -2,)) if vector else x
+    return layout.squeeze(x, (-1 if left_side else -2,)) if vector else x
 
 
 # --- tridiagonal systems --------------------------------------------------------------------
 
 
-class TridiagonalSolve(MatrixPrimitive):
+class TridiagonalSolve(matrices.MatrixPrimitive):
     """x for which t x = b; t has the diagonal d, dl[i] at (i, i - 1) and du[i] at (i, i + 1).
 
     Shapes: dl, d, du (..., n), b (..., n, k); dl[0] and du[n - 1] are not read. NaN where t is
@@ -410,7 +390,7 @@ class TridiagonalSolve(MatrixPrimitive):
 
     def abstract_eval(self, dl, d, du, b, *, perturb_singular):
         check_equal_dtypes(self.name, dl, d, du, b)
-        check_matrix(self.name, b)
+        matrices.check_matrix(self.name, b)
         if not dl.shape == d.shape == du.shape == b.shape[:-1]:
             raise ShapeError(
                 f"{self.name}: the diagonals must be of shape (..., n) for a right side of shape "
@@ -428,7 +408,7 @@ class TridiagonalSolve(MatrixPrimitive):
         avals = [dl.aval, d.aval, du.aval, out, info]
         aliases = {i: i for i in range(4)}
         *_, x, failed = call_lapack(hlo, name, [dl, d, du, b], avals, rank, aliases)
-        return lower_or_nan(hlo, failed, [x])
+        return matrices.lower_or_nan(hlo, failed, [x])
 
     def jvp(self, primals, tangents, **params):
         """t dx = db - dt x."""
@@ -437,7 +417,9 @@ class TridiagonalSolve(MatrixPrimitive):
         moved = tangents[3]
         for dot, shift in zip(tangents[:3], (-1, 0, 1), strict=True):
             if not isinstance(dot, Zero):
-                moved = subtract_tangents(moved, scale_rows(dot, shift_elements(x, shift, -2)))
+                moved = subtract_tangents(
+                    moved, matrices.scale_rows(dot, shift_elements(x, shift, -2))
+                )
         return [x], self.bind(*diagonals, moved, **params)
 
     def transpose(self, cts, dl, d, du, b, **params):
@@ -455,7 +437,7 @@ def shift_elements(x: Any, by: int, axis: int) -> Any:
         return x
     config = [(0, 0, 0)] * typeof(x).ndim
     config[axis] = (1, -1, 0) if by < 0 else (-1, 1, 0)
-    return pad(x, literal(0, typeof(x).dtype), config)
+    return pad(x, layout.literal(0, typeof(x).dtype), config)
 
 
 tridiagonal_solve_p = TridiagonalSolve()

@@ -14,27 +14,18 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, MissingRule, ShapeError
+from weft.primitives import layout
 from weft.primitives.dot import Precision, batch_matmul
 from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, select
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
-from weft.primitives.layout import (
-    LeadingBatch,
-    broadcast_in_dim,
-    broadcasted_iota,
-    convert,
-    expand_dims,
-    full_like,
-    reduce_sum,
-    transpose,
-)
 from weft.primitives.slicing import slice_in_dim
 from weft.xla.lapack import LETTERS, call_lapack, kernel_name
 
 # --- the family -----------------------------------------------------------------------------
 
 
-class MatrixPrimitive(LeadingBatch):
+class MatrixPrimitive(layout.LeadingBatch):
     """A family: an operation on the last axes of its operands; all axes before them are a batch.
 
     A member writes `write`, its lowering where no operand is empty, and `jvp` where it has one.
@@ -81,7 +72,7 @@ def type_like(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> Sha
 def swap(x: Any) -> Any:
     """The transposes of matrices."""
     n = typeof(x).ndim
-    return transpose(x, (*range(n - 2), n - 1, n - 2))
+    return layout.transpose(x, (*range(n - 2), n - 1, n - 2))
 
 
 def conjugate(x: Any) -> Any:
@@ -107,48 +98,48 @@ def product(x: Any, y: Any, *more: Any) -> Any:
 
 def mask_below(shape: Sequence[int], offset: int) -> Any:
     """Which elements of a matrix are at or below the diagonal `offset`, for each of a batch."""
-    rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
+    rows, columns = (layout.broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
     mask = ge(add(rows, offset), columns)
-    return broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
+    return layout.broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
 
 
 def lower_part(x: Any, offset: int = 0) -> Any:
     """x with zeros above the diagonal `offset`."""
-    return select(mask_below(typeof(x).shape, offset), x, full_like(x, 0))
+    return select(mask_below(typeof(x).shape, offset), x, layout.full_like(x, 0))
 
 
 def upper_part(x: Any, offset: int = 0) -> Any:
     """x with zeros below the diagonal `offset`."""
-    return select(mask_below(typeof(x).shape, offset - 1), full_like(x, 0), x)
+    return select(mask_below(typeof(x).shape, offset - 1), layout.full_like(x, 0), x)
 
 
 def mask_diagonal(shape: Sequence[int]) -> Any:
     """Which elements of a matrix are on the diagonal, for each of a batch."""
-    rows, columns = (broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
-    return broadcast_in_dim(eq(rows, columns), shape, (len(shape) - 2, len(shape) - 1))
+    rows, columns = (layout.broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
+    return layout.broadcast_in_dim(eq(rows, columns), shape, (len(shape) - 2, len(shape) - 1))
 
 
 def identity_like(x: Any) -> Any:
     """Identity matrices of the type of x."""
     aval = typeof(x)
-    return convert(mask_diagonal(aval.shape), aval.dtype, aval.weak_type)
+    return layout.convert(mask_diagonal(aval.shape), aval.dtype, aval.weak_type)
 
 
 def diagonal(x: Any) -> Any:
     """The diagonals of square matrices, as vectors."""
-    kept = select(mask_diagonal(typeof(x).shape), x, full_like(x, 0))
-    return reduce_sum(kept, (typeof(x).ndim - 1,))
+    kept = select(mask_diagonal(typeof(x).shape), x, layout.full_like(x, 0))
+    return layout.reduce_sum(kept, (typeof(x).ndim - 1,))
 
 
 def scale_rows(v: Any, x: Any) -> Any:
     """diag(v) x: each row of a matrix times an element of a vector."""
-    return mul(broadcast_in_dim(v, typeof(x).shape, range(typeof(v).ndim)), x)
+    return mul(layout.broadcast_in_dim(v, typeof(x).shape, range(typeof(v).ndim)), x)
 
 
 def scale_columns(x: Any, v: Any) -> Any:
     """x diag(v): each column of a matrix times an element of a vector."""
     n = typeof(x).ndim
-    return mul(x, broadcast_in_dim(v, typeof(x).shape, (*range(n - 2), n - 1)))
+    return mul(x, layout.broadcast_in_dim(v, typeof(x).shape, (*range(n - 2), n - 1)))
 
 
 def pair_elements(v: Any) -> tuple[Any, Any]:
@@ -156,13 +147,13 @@ def pair_elements(v: Any) -> tuple[Any, Any]:
     shape = typeof(v).shape
     n = len(shape)
     square = (*shape, shape[-1])
-    return tuple(broadcast_in_dim(v, square, (*range(n - 1), at)) for at in (n, n - 1))
+    return tuple(layout.broadcast_in_dim(v, square, (*range(n - 1), at)) for at in (n, n - 1))
 
 
 def imaginary_diagonal(x: Any) -> Any:
     """i times the imaginary part of the diagonal of square complex matrices, as matrices."""
     part = imag(x)
-    none = full_like(part, 0)
+    none = layout.full_like(part, 0)
     return complex(none, select(mask_diagonal(typeof(part).shape), part, none))
 
 
@@ -191,7 +182,7 @@ def take_rows(x: Any, order: Any) -> Any:
 
 def to_column(v: Any) -> Any:
     """Vectors as matrices of one column."""
-    return expand_dims(v, (typeof(v).ndim,))
+    return layout.expand_dims(v, (typeof(v).ndim,))
 
 
 def slice_rows(x: Any, start: int | None, stop: int | None) -> Any:

@@ -15,24 +15,10 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import ShapeError
+from weft.primitives import layout, matrices
 from weft.primitives.elementwise import abs, add, div, le, lt, mul, select, sub
 from weft.primitives.factorizations import qr
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    broadcasted_iota,
-    convert,
-    full_like,
-    reduce_sum,
-)
 from weft.primitives.linalg import cholesky, triangular_solve
-from weft.primitives.matrices import (
-    adjoint,
-    check_matrix,
-    identity_like,
-    product,
-    slice_rows,
-    symmetrize,
-)
 from weft.primitives.reduction import reduce_max
 from weft.primitives.slicing import concatenate
 from weft.primitives.transcendental import sqrt
@@ -61,10 +47,12 @@ def step_halley(u: Any, a: float, b: float, c: float) -> Any:
         stacked = concatenate([mul(u, math.sqrt(c)), identity_square(u)], typeof(u).ndim - 2)
         q, _ = qr(stacked, full_matrices=False)
         m = typeof(u).shape[-2]
-        turned = product(slice_rows(q, 0, m), adjoint(slice_rows(q, m, None)))
+        turned = matrices.product(
+            matrices.slice_rows(q, 0, m), matrices.adjoint(matrices.slice_rows(q, m, None))
+        )
         return add(mul(u, b / c), mul(turned, (a - b / c) / math.sqrt(c)))
-    gram = product(adjoint(u), u)
-    factor = cholesky(add(identity_like(gram), mul(gram, c)), symmetrize_input=False)
+    gram = matrices.product(matrices.adjoint(u), u)
+    factor = cholesky(add(matrices.identity_like(gram), mul(gram, c)), symmetrize_input=False)
     turned = triangular_solve(factor, u, lower=True, transpose_a=True, conjugate_a=True)
     turned = triangular_solve(factor, turned, lower=True)
     return add(mul(u, b / c), mul(turned, a - b / c))
@@ -73,19 +61,19 @@ def step_halley(u: Any, a: float, b: float, c: float) -> Any:
 def identity_square(u: Any) -> Any:
     """The identity of as many rows as u has columns."""
     shape = typeof(u).shape
-    return identity_like(full_like(u, 0, shape=(*shape[:-2], shape[-1], shape[-1])))
+    return matrices.identity_like(layout.full_like(u, 0, shape=(*shape[:-2], shape[-1], shape[-1])))
 
 
 def norm(x: Any, axis: int) -> Any:
     """The largest sum of sizes along rows (-1) or columns (-2)."""
-    sums = reduce_sum(abs(x), (typeof(x).ndim + axis,))
+    sums = layout.reduce_sum(abs(x), (typeof(x).ndim + axis,))
     return reduce_max(sums, (typeof(sums).ndim - 1,))
 
 
 def scale_matrices(x: Any, factor: Any) -> Any:
     """Matrices over a number each."""
-    kind = convert(factor, typeof(x).dtype)
-    return div(x, broadcast_in_dim(kind, typeof(x).shape, range(typeof(kind).ndim)))
+    kind = layout.convert(factor, typeof(x).dtype)
+    return div(x, layout.broadcast_in_dim(kind, typeof(x).shape, range(typeof(kind).ndim)))
 
 
 def qdwh(
@@ -113,7 +101,7 @@ def qdwh(
      [0. 2.]] True
     """
     aval = typeof(x, "qdwh")
-    check_matrix("qdwh", aval)
+    matrices.check_matrix("qdwh", aval)
     if aval.shape[-2] < aval.shape[-1]:
         raise ShapeError(
             f"qdwh: there must be at least as many rows as columns; got {aval}. "
@@ -121,22 +109,22 @@ def qdwh(
         )
     if dynamic_shape is not None:
         for size, axis in zip(dynamic_shape, (aval.ndim - 2, aval.ndim - 1), strict=True):
-            inside = lt(broadcasted_iota(np.int32, aval.shape, axis), size)
-            x = select(inside, x, full_like(x, 0))
+            inside = lt(layout.broadcasted_iota(np.int32, aval.shape, axis), size)
+            x = select(inside, x, layout.full_like(x, 0))
     tolerance = float(dtypes.finfo(aval.dtype).eps) if eps is None else float(eps)
     steps = list(weights(tolerance))
     count = (
         len(steps) if max_iterations is None else min(len(steps), operator.index(max_iterations))
     )
     size = sqrt(mul(norm(x, -1), norm(x, -2)))
-    one = full_like(size, 1)
-    u = scale_matrices(x, select(le(size, full_like(size, 0)), one, size))
+    one = layout.full_like(size, 1)
+    u = scale_matrices(x, select(le(size, layout.full_like(size, 0)), one, size))
     for a, b, c in steps[:count]:
         u = step_halley(u, a, b, c)
     # Where U is done, U U^H U is U; the last step squares the error.
-    cube = product(u, adjoint(u), u)
+    cube = matrices.product(u, matrices.adjoint(u), u)
     moved = norm(sub(cube, u), -1)
     furthest = reduce_max(moved, tuple(range(typeof(moved).ndim)))
     u = sub(mul(u, 1.5), mul(cube, 0.5))
-    h = symmetrize(product(adjoint(u), x))
+    h = matrices.symmetrize(matrices.product(matrices.adjoint(u), x))
     return u, h, np.int32(count), le(furthest, math.sqrt(tolerance))

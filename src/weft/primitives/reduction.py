@@ -21,6 +21,7 @@ from weft.core.primitive import Primitive, Zero, mark_moving, tangents_of
 from weft.core.stage import stage
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.primitives import families, layout
 from weft.primitives.elementwise import (
     add,
     add_p,
@@ -37,31 +38,6 @@ from weft.primitives.elementwise import (
     xor_p,
 )
 from weft.primitives.expr import Expr
-from weft.primitives.families import (
-    ByCombination,
-    Discrete,
-    LinearByElement,
-    OverAxes,
-    check_axes,
-    check_equal_shapes,
-    check_kind,
-    drop_axes,
-    index_tuple,
-    show_types,
-    zero_tangents,
-)
-from weft.primitives.layout import (
-    _NUMBERS,
-    batched_at_front,
-    broadcast_in_dim,
-    instantiate,
-    literal,
-    reduce_sum,
-    reduce_sum_p,
-    reshape,
-    transpose,
-    zeros,
-)
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.util import unzip2
@@ -72,7 +48,7 @@ from weft.xla.lower import lower_jaxpr
 
 def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
     """A result reduced over `axes`, repeated along them to `shape`."""
-    return broadcast_in_dim(y, shape, tuple(i for i in range(len(shape)) if i not in axes))
+    return layout.broadcast_in_dim(y, shape, tuple(i for i in range(len(shape)) if i not in axes))
 
 
 def lowest_value(dtype: np.dtype) -> Any:
@@ -105,7 +81,7 @@ def all_ones(dtype: np.dtype) -> Any:
     return -1 if dtypes.is_signed(dtype) else highest_value(dtype)
 
 
-class Reduction(ByCombination, OverAxes, Discrete):
+class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
     """A family: out = the elements of x along `axes`, which are removed, combined by `combine`.
 
     `combine` is the elementwise primitive, `identity(dtype)` the result for no elements.
@@ -113,9 +89,9 @@ class Reduction(ByCombination, OverAxes, Discrete):
     """
 
     def abstract_eval(self, x, *, axes):
-        check_axes(self.name, axes, x.ndim)
-        check_kind(self.name, self.takes, x)
-        return [ShapedArray(drop_axes(x.shape, axes), x.dtype, x.weak_type)]
+        families.check_axes(self.name, axes, x.ndim)
+        families.check_kind(self.name, self.takes, x)
+        return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, axes):
         cell = ShapedArray((), x.aval.dtype)
@@ -127,7 +103,7 @@ def lower_reduce(
     hlo: Any, xs: Sequence[Any], inits: Sequence[Any], axes: Sequence[int], combine: Callable
 ) -> list:
     """Write the reduction over `axes` of several arrays together; `combine` writes the body."""
-    outs = [ShapedArray(drop_axes(x.aval.shape, axes), x.aval.dtype) for x in xs]
+    outs = [ShapedArray(families.drop_axes(x.aval.shape, axes), x.aval.dtype) for x in xs]
     body = hlo.block([i.aval for i in (*inits, *inits)], combine)
     return hlo.op("stablehlo.reduce", [*xs, *inits], outs, [body], dimensions=i64s(axes))
 
@@ -142,7 +118,7 @@ class Extremum(Reduction):
         (out,) = self.bind(x, axes=axes)
         hit = eq(x, spread_back(out, typeof(x).shape, axes))
         share = convert(hit, typeof(t).dtype)
-        return [out], [div(reduce_sum(mul(t, share), axes), reduce_sum(share, axes))]
+        return [out], [div(layout.reduce_sum(mul(t, share), axes), layout.reduce_sum(share, axes))]
 
 
 class Product(Reduction):
@@ -153,9 +129,9 @@ class Product(Reduction):
         (out,) = self.bind(x, axes=axes)
         shape = typeof(out).shape
         if typeof(x).size == 0:
-            return [out], [zeros(typeof(out))]
+            return [out], [layout.zeros(typeof(out))]
         _, dot = reduce_in_pairs(multiply_pairs, join_axes(axes, x, t), 0)
-        return [out], [reshape(dot, shape)]
+        return [out], [layout.reshape(dot, shape)]
 
 
 def multiply_pairs(xs: Sequence[Any], ys: Sequence[Any]) -> list:
@@ -168,9 +144,9 @@ def join_axes(axes: Sequence[int], *arrays: Any) -> list:
     """Each array with `axes` made one axis, in front."""
     shape = typeof(arrays[0]).shape
     order = (*axes, *(i for i in range(len(shape)) if i not in axes))
-    rest = drop_axes(shape, axes)
+    rest = families.drop_axes(shape, axes)
     n = math.prod(shape[a] for a in axes)
-    return [reshape(transpose(x, order), (n, *rest)) for x in arrays]
+    return [layout.reshape(layout.transpose(x, order), (n, *rest)) for x in arrays]
 
 
 def reduce_in_pairs(combine: Callable, xs: Sequence[Any], axis: int) -> list:
@@ -204,7 +180,7 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.bind(x, axes=axes)[0]`."""
 
     def fun(operand: Any, axes: Sequence[int]) -> Any:
-        axes = index_tuple(axes)
+        axes = families.index_tuple(axes)
         return prim.bind(operand, axes=axes)[0] if axes else operand
 
     return name_function(fun, prim)
@@ -220,7 +196,7 @@ reduce_and, reduce_or, reduce_xor = map(define_reducer, (reduce_and_p, reduce_or
 _SHORT = 64  # along fewer elements, one reduction over pairs beats two over numbers
 
 
-class ArgExtremum(OverAxes, Discrete):
+class ArgExtremum(families.OverAxes, families.Discrete):
     """out = the index along `axes` (one axis) of the maximum or minimum; the first one on ties.
 
     A NaN counts as the extremum. Dtypes: real operands; the result is `index_dtype`.
@@ -233,17 +209,17 @@ class ArgExtremum(OverAxes, Discrete):
         self.better = better
 
     def abstract_eval(self, x, *, axes, index_dtype):
-        check_axes(self.name, axes, x.ndim)
+        families.check_axes(self.name, axes, x.ndim)
         if not dtypes.is_integer(index_dtype):
             raise DtypeError(
                 f"{self.name}: index_dtype must be an integer type; got {index_dtype}."
             )
-        check_kind(self.name, "real", x)
+        families.check_kind(self.name, "real", x)
         if len(axes) != 1 or x.shape[axes[0]] == 0:
             raise ShapeError(
                 f"{self.name}: needs one axis that has elements; got axes {axes} for {x}."
             )
-        return [ShapedArray(drop_axes(x.shape, axes), index_dtype)]
+        return [ShapedArray(families.drop_axes(x.shape, axes), index_dtype)]
 
     def lower(self, hlo, x, *, axes, index_dtype):
         aval = x.aval
@@ -329,9 +305,9 @@ class Reduce(HoldsProgram):
 
     def abstract_eval(self, *avals, jaxpr, dimensions):
         xs, _ = split_halves(avals)
-        check_equal_shapes(self.name, xs)
-        check_axes(self.name, dimensions, xs[0].ndim)
-        shape = drop_axes(xs[0].shape, dimensions)
+        families.check_equal_shapes(self.name, xs)
+        families.check_axes(self.name, dimensions, xs[0].ndim)
+        shape = families.drop_axes(xs[0].shape, dimensions)
         return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
 
     def lower(self, hlo, *args, jaxpr, dimensions):
@@ -347,28 +323,28 @@ class Reduce(HoldsProgram):
         dots, init_dots = split_halves(tangents)
         pairs = with_dots(xs, dots)
         shape = typeof(outs[0]).shape
-        total = [broadcast_in_dim(y, (1, *shape), ()) for y in with_dots(inits, init_dots)]
+        total = [layout.broadcast_in_dim(y, (1, *shape), ()) for y in with_dots(inits, init_dots)]
         if typeof(xs[0]).size:
             total = combine(total, reduce_in_pairs(combine, join_axes(dimensions, *pairs), 0))
         moved = [dtypes.is_inexact(typeof(y).dtype) for y in outs]
-        return outs, tangents_of(outs, [reshape(t, shape) for t in total[len(xs) :]], moved)
+        return outs, tangents_of(outs, [layout.reshape(t, shape) for t in total[len(xs) :]], moved)
 
     def batch(self, axis, args, dims, *, jaxpr, dimensions):
         (xs, inits), (x_dims, init_dims) = split_halves(args), split_halves(dims)
-        xs = [batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
+        xs = [layout.batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
         moved = tuple(a + 1 for a in dimensions)
         if all(d is None for d in init_dims):
             outs = self.bind(*xs, *inits, jaxpr=jaxpr, dimensions=moved)
             return outs, [0] * len(outs)
-        shape = drop_axes(typeof(xs[0]).shape, moved)
+        shape = families.drop_axes(typeof(xs[0]).shape, moved)
         outs = [
-            broadcast_in_dim(i, (1, *shape), () if d is None else (1,))
+            layout.broadcast_in_dim(i, (1, *shape), () if d is None else (1,))
             for i, d in zip(inits, init_dims, strict=True)
         ]
         if typeof(xs[0]).size:
             reduced = reduce_in_pairs(lambda a, b: jaxpr(*a, *b), join_axes(moved, *xs), 0)
             outs = jaxpr(*outs, *reduced)
-        return [reshape(y, shape) for y in outs], [0] * len(outs)
+        return [layout.reshape(y, shape) for y in outs], [0] * len(outs)
 
 
 def split_halves(xs: Sequence[Any]) -> tuple[list, list]:
@@ -386,7 +362,7 @@ def lift_to_tangents(jaxpr: Jaxpr, avals: Sequence[ShapedArray]) -> tuple[Callab
     moves = [dtypes.is_inexact(a.dtype) for a in avals]
 
     def listed(values: Sequence[Any], tangents: Sequence[Any]) -> list:
-        dots = [instantiate(t) for t, m in zip(tangents, moves, strict=True) if m]
+        dots = [layout.instantiate(t) for t, m in zip(tangents, moves, strict=True) if m]
         return [*values, *dots]
 
     def combine(lefts: Sequence[Any], rights: Sequence[Any]) -> list:
@@ -416,16 +392,16 @@ def push_forward(
             outs, out_dots = eqn.primitive.jvp(ins, dots, **eqn.params)
         else:
             outs = eqn.primitive.bind(*ins, **eqn.params)
-            out_dots = zero_tangents(outs)
+            out_dots = families.zero_tangents(outs)
         env.update(zip(eqn.outvars, zip(outs, out_dots, strict=True), strict=True))
     outs, dots = read(jaxpr.outvars)
-    outs = [broadcast_in_dim(y, shape, ()) if not typeof(y).shape else y for y in outs]
+    outs = [layout.broadcast_in_dim(y, shape, ()) if not typeof(y).shape else y for y in outs]
     dots = [
         Zero(typeof(y).to_tangent())
         if isinstance(t, Zero)
         else t
         if typeof(t).shape
-        else broadcast_in_dim(t, shape, ())
+        else layout.broadcast_in_dim(t, shape, ())
         for y, t in zip(outs, dots, strict=True)
     ]
     return outs, dots
@@ -444,7 +420,7 @@ class Monoid(NamedTuple):
 
 # What a function of one equation is recognized as.
 MONOIDS = (
-    Monoid(add_p, reduce_sum_p, lambda dtype: 0),
+    Monoid(add_p, layout.reduce_sum_p, lambda dtype: 0),
     *(
         Monoid(r.combine, r, r.identity)
         for r in (
@@ -483,7 +459,7 @@ def stage_reducer(op: str, computation: Callable, avals: Sequence[ShapedArray], 
     if [a.strong() for a in jaxpr.out_avals] != cells:
         raise DtypeError(
             f"{op}: the computation must return scalars of the operands' dtypes, "
-            f"{show_types(cells)}; got {show_types(jaxpr.out_avals)}."
+            f"{families.show_types(cells)}; got {families.show_types(jaxpr.out_avals)}."
         )
     return jaxpr
 
@@ -525,7 +501,7 @@ def starting_values(op: str, xs: Sequence[Any], init_values: Any, tree: Any) -> 
             f"got {init_tree} for {tree}."
         )
     inits = [
-        literal(i, typeof(x).dtype) if type(i) in _NUMBERS else i
+        layout.literal(i, typeof(x).dtype) if type(i) in layout.NUMBERS else i
         for i, x in zip(inits, xs, strict=True)
     ]
     for x, i in zip(xs, inits, strict=True):
@@ -559,7 +535,7 @@ def reduce(
     if not xs:
         raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
-    dimensions = index_tuple(dimensions)
+    dimensions = families.index_tuple(dimensions)
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:
@@ -576,7 +552,7 @@ def reduce(
 # --- rounding -------------------------------------------------------------------------------
 
 
-class ReducePrecision(LinearByElement):
+class ReducePrecision(families.LinearByElement):
     """x rounded to a float with the given numbers of exponent and mantissa bits.
 
     The tangent and the cotangent are rounded too. Source: StableHLO, reduce_precision.
@@ -586,7 +562,7 @@ class ReducePrecision(LinearByElement):
     elements = "chosen"
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
-        check_kind(self.name, "float", x)
+        families.check_kind(self.name, "float", x)
         if exponent_bits < 1 or mantissa_bits < 0:
             raise ShapeError(
                 f"{self.name}: exponent_bits must be at least 1 and mantissa_bits at least 0; "

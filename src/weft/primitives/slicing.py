@@ -15,35 +15,9 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import IndexingError, ShapeError
+from weft.primitives import families, layout
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr, concatenate_exprs
-from weft.primitives.families import (
-    AlongAxis,
-    LinearPrimitive,
-    check_axes,
-    check_equal_dtypes,
-    check_equal_shapes,
-    drop_axes,
-    index_tuple,
-    insert_item,
-    is_linear,
-    normalize_axis,
-    show_types,
-)
-from weft.primitives.layout import (
-    _NUMBERS,
-    LinearTogether,
-    batched_at_front,
-    broadcast_in_dim,
-    full,
-    instantiate,
-    literal,
-    move_to_front,
-    reduce_sum,
-    reshape,
-    squeeze,
-    zeros,
-)
 from weft.xla.hlo import i64s
 
 # --- static places --------------------------------------------------------------------------
@@ -63,7 +37,7 @@ def lower_slice(hlo: Any, x: Any, starts: Any, limits: Any, strides: Any, out: S
     )[0]
 
 
-class Slice(LinearPrimitive):
+class Slice(families.LinearPrimitive):
     """out[i] = x[start_indices + i * strides], up to limit_indices. strides None is all ones.
 
     Shapes: axis k has ceil((limit_k - start_k) / stride_k) elements; 0 <= start <= limit <= size.
@@ -106,15 +80,15 @@ class Slice(LinearPrimitive):
             step = 1 if strides is None else strides[k]
             end = a + (m - 1) * step + 1 if m else a
             config.append((a, n - end, step - 1))
-        return [pad(ct, literal(0, x.aval.dtype), config)]
+        return [pad(ct, layout.literal(0, x.aval.dtype), config)]
 
     def batch(self, axis, args, dims, *, start_indices, limit_indices, strides):
         (d,) = dims
         out = self.bind(
             args[0],
-            start_indices=insert_item(start_indices, d, 0),
-            limit_indices=insert_item(limit_indices, d, axis.size),
-            strides=None if strides is None else insert_item(strides, d, 1),
+            start_indices=families.insert_item(start_indices, d, 0),
+            limit_indices=families.insert_item(limit_indices, d, axis.size),
+            strides=None if strides is None else families.insert_item(strides, d, 1),
         )
         return out, [d]
 
@@ -131,9 +105,9 @@ def slice(
     """The part of `operand` from start_indices up to limit_indices in steps of `strides`."""
     return slice_p.bind(
         operand,
-        start_indices=index_tuple(start_indices),
-        limit_indices=index_tuple(limit_indices),
-        strides=None if strides is None else index_tuple(strides),
+        start_indices=families.index_tuple(start_indices),
+        limit_indices=families.index_tuple(limit_indices),
+        strides=None if strides is None else families.index_tuple(strides),
     )[0]
 
 
@@ -142,7 +116,7 @@ def slice_in_dim(
 ) -> Any:
     """`slice` along one axis; None is its end, and a negative bound counts from the end."""
     shape = typeof(operand).shape
-    axis = normalize_axis("slice_in_dim", axis, len(shape))
+    axis = families.normalize_axis("slice_in_dim", axis, len(shape))
     n = shape[axis]
     start = 0 if start_index is None else operator.index(start_index)
     limit = n if limit_index is None else operator.index(limit_index)
@@ -156,7 +130,7 @@ def slice_in_dim(
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """One position along an axis, static; the axis stays with size 1 if `keepdims`."""
     shape = typeof(operand).shape
-    axis = normalize_axis("index_in_dim", axis, len(shape))
+    axis = families.normalize_axis("index_in_dim", axis, len(shape))
     n, index = shape[axis], operator.index(index)
     if not -n <= index < n:
         raise IndexingError(
@@ -165,10 +139,10 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
         )
     index %= n
     out = slice_in_dim(operand, index, index + 1, 1, axis)
-    return out if keepdims else squeeze(out, (axis,))
+    return out if keepdims else layout.squeeze(out, (axis,))
 
 
-class Pad(LinearTogether):
+class Pad(layout.LinearTogether):
     """x with padding_value around (low, high) and between (interior) its elements, on each axis.
 
     Negative low or high cut away, after the interior padding. Shapes: padding_value is a scalar;
@@ -180,7 +154,7 @@ class Pad(LinearTogether):
     elements = "placed"
 
     def abstract_eval(self, x, padding_value, *, padding_config):
-        check_equal_dtypes(self.name, x, padding_value)
+        families.check_equal_dtypes(self.name, x, padding_value)
         if padding_value.shape or len(padding_config) != x.ndim:
             raise ShapeError(
                 f"{self.name}: padding_value must be a scalar and padding_config have one "
@@ -213,31 +187,31 @@ class Pad(LinearTogether):
 
     def transpose(self, cts, x, padding_value, *, padding_config):
         (ct,) = cts
-        zero = literal(0, typeof(ct).dtype)
+        zero = layout.literal(0, typeof(ct).dtype)
         x_ct = value_ct = None
-        if is_linear(x):
+        if families.is_linear(x):
             back = pad(ct, zero, [(-low, -high, 0) for low, high, _ in padding_config])
             steps = [interior + 1 for _, _, interior in padding_config]
             x_ct = take_strided(back, steps)
-        if is_linear(padding_value):
+        if families.is_linear(padding_value):
             # masked, not sum(ct) - sum(x_ct), which cancels
             padded = padding_mask(typeof(x), padding_config)
             shape = typeof(ct).shape
-            value_ct = reduce_sum(
-                select(padded, ct, full(shape, 0, typeof(ct).dtype)), range(len(shape))
+            value_ct = layout.reduce_sum(
+                select(padded, ct, layout.full(shape, 0, typeof(ct).dtype)), range(len(shape))
             )
         return [x_ct, value_ct]
 
     def batch(self, axis, args, dims, *, padding_config):
         (x, value), (d, value_d) = args, dims
         if value_d is None:
-            out = pad(x, value, insert_item(padding_config, d, (0, 0, 0)))
+            out = pad(x, value, families.insert_item(padding_config, d, (0, 0, 0)))
             return [out], [d]
-        x = batched_at_front(x, d, axis.size)
+        x = layout.batched_at_front(x, d, axis.size)
         aval = typeof(x)
         config = ((0, 0, 0), *padding_config)
-        out = pad(x, zeros(aval.update(shape=())), config)
-        value = broadcast_in_dim(value, typeof(out).shape, (0,))
+        out = pad(x, layout.zeros(aval.update(shape=())), config)
+        value = layout.broadcast_in_dim(value, typeof(out).shape, (0,))
         return [select(padding_mask(aval, config), value, out)], [0]
 
 
@@ -246,15 +220,15 @@ pad_p = Pad()
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
-    if type(padding_value) in _NUMBERS:
-        padding_value = literal(padding_value, typeof(operand).dtype)
-    config = tuple(index_tuple(row) for row in padding_config)
+    if type(padding_value) in layout.NUMBERS:
+        padding_value = layout.literal(padding_value, typeof(operand).dtype)
+    config = tuple(families.index_tuple(row) for row in padding_config)
     return pad_p.bind(operand, padding_value, padding_config=config)[0]
 
 
 def padding_mask(aval: ShapedArray, config: Sequence[tuple[int, int, int]]) -> Any:
     """Which elements of an array like `aval`, padded by `config`, are padding."""
-    return pad(full(aval.shape, False, np.dtype(bool)), True, config)
+    return pad(layout.full(aval.shape, False, np.dtype(bool)), True, config)
 
 
 def take_strided(x: Any, steps: Sequence[int]) -> Any:
@@ -268,7 +242,7 @@ def take_strided(x: Any, steps: Sequence[int]) -> Any:
 # --- putting together and taking apart --------------------------------------------------------
 
 
-class Concatenate(LinearTogether):
+class Concatenate(layout.LinearTogether):
     """The operands one after another along axis `dimension`.
 
     Shapes: equal but on that axis. Dtypes: any, equal. Source: StableHLO, concatenate.
@@ -278,14 +252,14 @@ class Concatenate(LinearTogether):
     elements = "moved"
 
     def abstract_eval(self, *avals, dimension):
-        check_equal_dtypes(self.name, *avals)
+        families.check_equal_dtypes(self.name, *avals)
         first = avals[0]
-        check_axes(self.name, (dimension,), first.ndim)
-        rest = {(a.ndim, *drop_axes(a.shape, (dimension,))) for a in avals}
+        families.check_axes(self.name, (dimension,), first.ndim)
+        rest = {(a.ndim, *families.drop_axes(a.shape, (dimension,))) for a in avals}
         if len(rest) > 1:
             raise ShapeError(
                 f"{self.name}: operands must have equal shapes but on axis {dimension}; "
-                f"got {show_types(avals)}."
+                f"got {families.show_types(avals)}."
             )
         shape = list(first.shape)
         shape[dimension] = sum(a.shape[dimension] for a in avals)
@@ -307,7 +281,7 @@ class Concatenate(LinearTogether):
         sizes = [typeof(x).shape[dimension] for x in xs]
         ends = np.cumsum(sizes).tolist()
         return [
-            slice_in_dim(ct, end - n, end, 1, dimension) if is_linear(x) else None
+            slice_in_dim(ct, end - n, end, 1, dimension) if families.is_linear(x) else None
             for x, n, end in zip(xs, sizes, ends, strict=True)
         ]
 
@@ -315,7 +289,7 @@ class Concatenate(LinearTogether):
         d = dims[0]
         if d is not None and all(other == d for other in dims):
             return self.bind(*args, dimension=dimension + (dimension >= d)), [d]
-        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        args = [layout.batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
         return self.bind(*args, dimension=dimension + 1), [0]
 
 
@@ -330,14 +304,14 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return concatenate_p.bind(*parts, dimension=operator.index(dimension))[0]
 
 
-class Split(AlongAxis, LinearPrimitive):
+class Split(families.AlongAxis, families.LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
     elements = "moved"
 
     def abstract_eval(self, x, *, sizes, axis):
-        check_axes(self.name, (axis,), x.ndim)
+        families.check_axes(self.name, (axis,), x.ndim)
         if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
             raise ShapeError(
                 f"{self.name}: sizes must be >= 0 and add up to the size of axis {axis}; "
@@ -351,7 +325,7 @@ class Split(AlongAxis, LinearPrimitive):
         return [whole.slice_axis(e - n, e, axis).value for n, e in zip(sizes, ends, strict=True)]
 
     def transpose(self, cts, x, *, sizes, axis):
-        return [concatenate([instantiate(ct) for ct in cts], axis)]
+        return [concatenate([layout.instantiate(ct) for ct in cts], axis)]
 
 
 split_p = Split()
@@ -359,34 +333,34 @@ split_p = Split()
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list:
     """Consecutive parts of `operand` along `axis`, of the given sizes."""
-    axis = normalize_axis("split", axis, typeof(operand).ndim)
-    return split_p.bind(operand, sizes=index_tuple(sizes), axis=axis)
+    axis = families.normalize_axis("split", axis, typeof(operand).ndim)
+    return split_p.bind(operand, sizes=families.index_tuple(sizes), axis=axis)
 
 
-class Stack(LinearTogether):
+class Stack(layout.LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
     elements = "moved"
 
     def abstract_eval(self, *avals, axis):
-        check_equal_dtypes(self.name, *avals)
-        check_equal_shapes(self.name, avals)
+        families.check_equal_dtypes(self.name, *avals)
+        families.check_equal_shapes(self.name, avals)
         shape = avals[0].shape
-        check_axes(self.name, (axis,), len(shape) + 1)
+        families.check_axes(self.name, (axis,), len(shape) + 1)
         weak = all(a.weak_type for a in avals)
-        return [ShapedArray(insert_item(shape, axis, len(avals)), avals[0].dtype, weak)]
+        return [ShapedArray(families.insert_item(shape, axis, len(avals)), avals[0].dtype, weak)]
 
     def lower(self, hlo, *xs, axis):
-        row = insert_item(xs[0].aval.shape, axis, 1)
+        row = families.insert_item(xs[0].aval.shape, axis, 1)
         return [concatenate_exprs([Expr(hlo, x).reshape(row) for x in xs], axis).value]
 
     def transpose(self, cts, *xs, axis):
         rows = unstack(cts[0], axis)
-        return [row if is_linear(x) else None for x, row in zip(xs, rows, strict=True)]
+        return [row if families.is_linear(x) else None for x, row in zip(xs, rows, strict=True)]
 
     def batch(self, mapped, args, dims, *, axis):
-        args = [batched_at_front(x, d, mapped.size) for x, d in zip(args, dims, strict=True)]
+        args = [layout.batched_at_front(x, d, mapped.size) for x, d in zip(args, dims, strict=True)]
         return self.bind(*args, axis=axis + 1), [0]
 
 
@@ -397,30 +371,30 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """The operands, of equal shapes, along a new axis."""
     operands = tuple(operands)
     ndim = typeof(operands[0]).ndim if operands else 0
-    return stack_p.bind(*operands, axis=normalize_axis("stack", axis, ndim + 1))[0]
+    return stack_p.bind(*operands, axis=families.normalize_axis("stack", axis, ndim + 1))[0]
 
 
-class Unstack(LinearPrimitive):
+class Unstack(families.LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
     elements = "moved"
 
     def abstract_eval(self, x, *, axis):
-        check_axes(self.name, (axis,), x.ndim)
-        row = ShapedArray(drop_axes(x.shape, (axis,)), x.dtype, x.weak_type)
+        families.check_axes(self.name, (axis,), x.ndim)
+        row = ShapedArray(families.drop_axes(x.shape, (axis,)), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
     def lower(self, hlo, x, *, axis):
-        whole, row = Expr(hlo, x), drop_axes(x.aval.shape, (axis,))
+        whole, row = Expr(hlo, x), families.drop_axes(x.aval.shape, (axis,))
         cuts = [whole.slice_axis(i, i + 1, axis) for i in range(x.aval.shape[axis])]
         return [y.reshape(row).value for y in cuts]
 
     def transpose(self, cts, x, *, axis):
-        return [stack([instantiate(ct) for ct in cts], axis)]
+        return [stack([layout.instantiate(ct) for ct in cts], axis)]
 
     def batch(self, mapped, args, dims, *, axis):
-        outs = self.bind(move_to_front(args[0], dims[0]), axis=axis + 1)
+        outs = self.bind(layout.move_to_front(args[0], dims[0]), axis=axis + 1)
         return outs, [0] * len(outs)
 
 
@@ -429,10 +403,10 @@ unstack_p = Unstack()
 
 def unstack(x: Any, axis: int = 0) -> tuple:
     """The elements of `x` along `axis`, each without it."""
-    return tuple(unstack_p.bind(x, axis=normalize_axis("unstack", axis, typeof(x).ndim)))
+    return tuple(unstack_p.bind(x, axis=families.normalize_axis("unstack", axis, typeof(x).ndim)))
 
 
-class Tile(LinearPrimitive):
+class Tile(families.LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
@@ -452,12 +426,12 @@ class Tile(LinearPrimitive):
         return [Expr(hlo, x).broadcast(tiled_shape(x.aval.shape, reps), dims).reshape(shape).value]
 
     def transpose(self, cts, x, *, reps):
-        wide = reshape(cts[0], tiled_shape(x.aval.shape, reps))
-        return [reduce_sum(wide, range(0, 2 * len(reps), 2))]
+        wide = layout.reshape(cts[0], tiled_shape(x.aval.shape, reps))
+        return [layout.reduce_sum(wide, range(0, 2 * len(reps), 2))]
 
     def batch(self, axis, args, dims, *, reps):
         (d,) = dims
-        return self.bind(args[0], reps=insert_item(reps, d, 1)), [d]
+        return self.bind(args[0], reps=families.insert_item(reps, d, 1)), [d]
 
 
 tile_p = Tile()
@@ -470,4 +444,4 @@ def tiled_shape(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """`operand` repeated reps[k] times along axis k."""
-    return tile_p.bind(operand, reps=index_tuple(reps))[0]
+    return tile_p.bind(operand, reps=families.index_tuple(reps))[0]

@@ -15,20 +15,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
+from weft.primitives import matrices
 from weft.primitives.elementwise import add, mul, rem, sub, subtract_tangents
 from weft.primitives.expr import Expr, concatenate_exprs
 from weft.primitives.families import check_equal_dtypes
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
-from weft.primitives.matrices import (
-    NAN,
-    MatrixPrimitive,
-    check_matrix,
-    product,
-    slice_columns,
-    slice_rows,
-    swap,
-    type_like,
-)
 from weft.primitives.slicing import concatenate
 
 LIMIT = 4  # the largest number of rows or columns that is written out
@@ -151,7 +142,7 @@ def write_cholesky(hlo: Any, x: Any) -> Any:
                 total = total - a[i][k] * a[j][k].conjugate()
             a[i][j] = total / a[j][j]
             a[j][i] = a[j][j].like(0)
-    nan = a[0][0].like(NAN[x.aval.dtype.kind])
+    nan = a[0][0].like(matrices.NAN[x.aval.dtype.kind])
     for i in range(n):
         a[i][: i + 1] = [good.select(c, nan) for c in a[i][: i + 1]]
     return join_elements(a)
@@ -194,7 +185,7 @@ def solve_triangle(e: list[list], b: list[Expr], lower: bool, unit: bool = False
 # --- solve and det --------------------------------------------------------------------------
 
 
-class SmallSolve(MatrixPrimitive):
+class SmallSolve(matrices.MatrixPrimitive):
     """x for which a x = b, by elimination with partial pivoting; inf or NaN where a is singular.
 
     Shapes: a (..., n, n) with n <= 4, b and x (..., n, k). Dtypes: as LAPACK has them. Source:
@@ -205,7 +196,7 @@ class SmallSolve(MatrixPrimitive):
 
     def abstract_eval(self, a, b):
         check_equal_dtypes(self.name, a, b)
-        check_matrix(self.name, a, square=True)
+        matrices.check_matrix(self.name, a, square=True)
         check_size(self.name, a)
         if b.ndim < 2 or b.shape[:-1] != a.shape[:-1]:
             raise ShapeError(
@@ -229,13 +220,13 @@ class SmallSolve(MatrixPrimitive):
         (x,) = self.bind(*primals)
         moved = db
         if not isinstance(da, Zero):
-            moved = subtract_tangents(db, product(da, x))
+            moved = subtract_tangents(db, matrices.product(da, x))
         return [x], self.bind(a, moved)
 
     def transpose(self, cts, a, b):
         if isinstance(a, Linear):
             raise not_linear(self.name, (a, b))
-        return [None, *self.bind(swap(a), cts[0])]
+        return [None, *self.bind(matrices.swap(a), cts[0])]
 
 
 def check_size(op: str, a: ShapedArray) -> None:
@@ -252,7 +243,7 @@ def solve_small(a: Any, b: Any) -> Any:
     return small_solve_p.bind(a, b)[0]
 
 
-class SmallDet(MatrixPrimitive):
+class SmallDet(matrices.MatrixPrimitive):
     """The determinant, by elimination with partial pivoting.
 
     Shapes: a (..., n, n) with n <= 4, out (...). Dtypes: as LAPACK has them. The derivative, by
@@ -262,9 +253,9 @@ class SmallDet(MatrixPrimitive):
     name = "small_det"
 
     def abstract_eval(self, a):
-        check_matrix(self.name, a, square=True)
+        matrices.check_matrix(self.name, a, square=True)
         check_size(self.name, a)
-        return [type_like(a, a.shape[:-2])]
+        return [matrices.type_like(a, a.shape[:-2])]
 
     def lower(self, hlo, a):
         (out,) = self.type_of((a.aval,), {})
@@ -307,7 +298,7 @@ def cofactors(a: Any) -> Any:
 
     def moved(i: int, j: int) -> Any:
         """a[(r + i) mod n, (c + j) mod n] at (r, c)."""
-        return slice_columns(slice_rows(around, i, i + n), j, j + n)
+        return matrices.slice_columns(matrices.slice_rows(around, i, i + n), j, j + n)
 
     if n == 2:
         out = moved(1, 1)

@@ -16,16 +16,9 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
+from weft.primitives import families
 from weft.primitives.elementwise import neg
 from weft.primitives.expr import Expr, count_along
-from weft.primitives.families import (
-    AlongAxis,
-    check_axes,
-    check_equal_shapes,
-    check_kind,
-    normalize_axis,
-    zero_tangents,
-)
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
 from weft.xla.hlo import bool_text, i64s
@@ -43,8 +36,8 @@ class Sort(Primitive):
     elements = "placed"
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
-        check_equal_shapes(self.name, avals)
-        check_axes(self.name, (dimension,), avals[0].ndim)
+        families.check_equal_shapes(self.name, avals)
+        families.check_axes(self.name, (dimension,), avals[0].ndim)
         if not 1 <= num_keys <= len(avals):
             raise ShapeError(
                 f"{self.name}: num_keys must be from 1 to the number of operands, {len(avals)}; "
@@ -189,7 +182,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     """Sort an array, or several together by the first `num_keys` of them, along an axis."""
     several = isinstance(operand, Sequence)
     xs = tuple(operand) if several else (operand,)
-    dimension = normalize_axis("sort", dimension, typeof(xs[0]).ndim if xs else 1)
+    dimension = families.normalize_axis("sort", dimension, typeof(xs[0]).ndim if xs else 1)
     outs = sort_p.bind(
         *xs, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys)
     )
@@ -207,7 +200,7 @@ def sort_key_val(
 # --- the largest ----------------------------------------------------------------------------
 
 
-class TopK(AlongAxis):
+class TopK(families.AlongAxis):
     """The k largest elements along `axis`, descending, and their indices (int32); first on ties.
 
     Floats in the order of IEEE 754's totalOrder: NaN first, -0.0 after 0.0, -NaN last.
@@ -218,8 +211,8 @@ class TopK(AlongAxis):
     elements = "chosen"
 
     def abstract_eval(self, x, *, k, axis):
-        check_axes(self.name, (axis,), x.ndim)
-        check_kind(self.name, "real", x)
+        families.check_axes(self.name, (axis,), x.ndim)
+        families.check_kind(self.name, "real", x)
         if not 0 <= k <= x.shape[axis]:
             raise ShapeError(
                 f"{self.name}: k must be from 0 to the size of the axis; "
@@ -241,7 +234,10 @@ class TopK(AlongAxis):
 
     def jvp(self, primals, tangents, *, k, axis):
         value, place = self.bind(*primals, k=k, axis=axis)
-        return [value, place], [take_along(*tangents, place, axis), *zero_tangents([place])]
+        return [value, place], [
+            take_along(*tangents, place, axis),
+            *families.zero_tangents([place]),
+        ]
 
 
 top_k_p = TopK()
@@ -249,7 +245,7 @@ top_k_p = TopK()
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The k largest elements along an axis, descending, and their indices."""
-    axis = normalize_axis("top_k", axis, typeof(operand).ndim)
+    axis = families.normalize_axis("top_k", axis, typeof(operand).ndim)
     value, place = top_k_p.bind(operand, k=operator.index(k), axis=axis)
     return value, place
 
@@ -265,7 +261,7 @@ def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., 
         reduction_input_size_override: int = -1,
         aggregate_to_topk: bool = True,
     ) -> tuple[Any, Any]:
-        check_kind(name, "float", typeof(operand))
+        families.check_kind(name, "float", typeof(operand))
         if not 0 < recall_target <= 1:
             raise ShapeError(f"{name}: recall_target must be in (0, 1]; got {recall_target}.")
         value, place = top_k(neg(operand) if negate else operand, k, axis=reduction_dimension)

@@ -36,7 +36,7 @@ from weft.primitives.elementwise import (
     unary_op,
 )
 from weft.primitives.expr import Expr
-from weft.primitives.layout import _NUMBERS, convert, literal
+from weft.primitives.layout import NUMBERS, convert, literal
 
 _LN2 = math.log(2)
 
@@ -234,10 +234,10 @@ def pow_growth(x: Any, z: Any) -> Any:
 def pow(x: Any, y: Any) -> Any:
     """x ** y; y may be of integer dtype."""
     if type(y) is int:
-        y = literal(y, dtypes.default_int()) if type(x) not in _NUMBERS else y
-    elif type(y) in _NUMBERS and type(x) not in _NUMBERS:
+        y = literal(y, dtypes.default_int()) if type(x) not in NUMBERS else y
+    elif type(y) in NUMBERS and type(x) not in NUMBERS:
         y = literal(y, typeof(x).dtype)
-    elif type(x) in _NUMBERS and dtypes.is_inexact(typeof(y).dtype):
+    elif type(x) in NUMBERS and dtypes.is_inexact(typeof(y).dtype):
         x = literal(x, typeof(y).dtype)
     return pow_p.bind(x, y)[0]
 

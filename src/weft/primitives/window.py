@@ -19,26 +19,9 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.elementwise import (
-    add,
-    add_p,
-    eq,
-    ge_p,
-    le_p,
-    max_p,
-    min_p,
-    name_function,
-    select,
-)
+from weft.primitives import elementwise, families
+from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
-from weft.primitives.families import (
-    ByCombination,
-    LinearInFirst,
-    LinearPrimitive,
-    check_equal_shapes,
-    check_kind,
-    show_types,
-)
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, full, literal
 from weft.primitives.reduction import (
     HoldsProgram,
@@ -213,7 +196,7 @@ class ReduceWindow(HoldsProgram):
 
     def abstract_eval(self, *avals, jaxpr, consts, **params):
         xs, _ = split_halves(avals)
-        check_equal_shapes(self.name, xs)
+        families.check_equal_shapes(self.name, xs)
         shape = window_shape(self.name, xs[0].shape, **params)
         return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
 
@@ -257,14 +240,14 @@ reduce_window_p = ReduceWindow()
 # --- sums, maxima, minima -------------------------------------------------------------------
 
 
-class WindowReduction(ByCombination):
+class WindowReduction(families.ByCombination):
     """A family: the elements of each window combined by an elementwise primitive, `combine`.
 
     Padding counts as `identity(dtype)`. Dtypes: as `takes`. Source: StableHLO, reduce_window.
     """
 
     def abstract_eval(self, x, **params):
-        check_kind(self.name, self.takes, x)
+        families.check_kind(self.name, self.takes, x)
         return [x.update(shape=window_shape(self.name, x.shape, **params))]
 
     def lower(self, hlo, x, **params):
@@ -277,7 +260,7 @@ class WindowReduction(ByCombination):
         return self.bind(x, **insert_window_axis(params, d)), [d]
 
 
-class WindowSum(WindowReduction, LinearPrimitive):
+class WindowSum(WindowReduction, families.LinearPrimitive):
     """The sum of each window. Its transpose sums windows of the cotangent, strides and base
     dilation exchanged.
     """
@@ -307,7 +290,7 @@ class WindowExtremum(WindowReduction):
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
         (out,) = self.bind(x, **params)
-        better = ge_p if self is reduce_window_max_p else le_p
+        better = elementwise.ge_p if self is reduce_window_max_p else elementwise.le_p
         if {*params["base_dilation"], *params["window_dilation"]} <= {1}:
             return [out], select_and_gather_add_p.bind(t, x, select_prim=better, **params)
 
@@ -320,9 +303,9 @@ class WindowExtremum(WindowReduction):
         return [out], fold_windows(choose, [x, t], inits, params)[1:]
 
 
-reduce_window_sum_p = WindowSum("reduce_window_sum", add_p, lambda dtype: 0, "number")
-reduce_window_max_p = WindowExtremum("reduce_window_max", max_p, lowest_value, "any")
-reduce_window_min_p = WindowExtremum("reduce_window_min", min_p, highest_value, "any")
+reduce_window_sum_p = WindowSum("reduce_window_sum", elementwise.add_p, lambda dtype: 0, "number")
+reduce_window_max_p = WindowExtremum("reduce_window_max", elementwise.max_p, lowest_value, "any")
+reduce_window_min_p = WindowExtremum("reduce_window_min", elementwise.min_p, highest_value, "any")
 
 
 # --- one element of each window -------------------------------------------------------------
@@ -330,10 +313,10 @@ reduce_window_min_p = WindowExtremum("reduce_window_min", min_p, highest_value, 
 
 def worst_value(select_prim: Primitive, dtype: np.dtype) -> Any:
     """The value that a selection by ge or le never takes before another."""
-    return lowest_value(dtype) if select_prim is ge_p else highest_value(dtype)
+    return lowest_value(dtype) if select_prim is elementwise.ge_p else highest_value(dtype)
 
 
-class SelectAndGatherAdd(LinearInFirst):
+class SelectAndGatherAdd(families.LinearInFirst):
     """Of each window, the element of `tangents` where `operand` has the element that is selected.
 
     `select_prim` is ge or le: the first maximum or minimum. Linear in `tangents`.
@@ -371,7 +354,7 @@ class SelectAndGatherAdd(LinearInFirst):
         return self.bind(*args, **insert_window_axis(params, 0)), [0]
 
 
-class SelectAndScatterAdd(LinearInFirst):
+class SelectAndScatterAdd(families.LinearInFirst):
     """Each element of `source` added where `operand` has the selected element of its window.
 
     The transpose of select_and_gather_add; linear in `source`. The rest is zero.
@@ -399,7 +382,7 @@ class SelectAndScatterAdd(LinearInFirst):
             hlo.constant(0, cell),
             hlo.constant(worst_value(select_prim, cell.dtype), cell),
             lambda x, y: select_prim.lower(hlo, x, y),
-            lambda x, y: add_p.lower(hlo, x, y),
+            lambda x, y: elementwise.add_p.lower(hlo, x, y),
             params,
         )
 
@@ -441,7 +424,7 @@ def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params:
             (i - low, n - (i - low) - dilated_size(m, stride), stride - 1)
             for i, n, m, stride, (low, _) in rows
         ]
-        total = add(total, pad(select(eq(chosen, k), source, 0), 0, config))
+        total = elementwise.add(total, pad(select(elementwise.eq(chosen, k), source, 0), 0, config))
     return total
 
 
@@ -615,7 +598,7 @@ def define_window_reducer(prim: WindowReduction) -> Callable[..., Any]:
         window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
         return prim.bind(operand, **window_params(prim.name, typeof(operand).shape, *window))[0]
 
-    return name_function(fun, prim)
+    return elementwise.name_function(fun, prim)
 
 
 reduce_window_sum = define_window_reducer(reduce_window_sum_p)
@@ -680,7 +663,7 @@ def select_and_scatter(
     if consts or chosen.out_avals != [ShapedArray((), np.bool_)]:
         raise DtypeError(
             "select_and_scatter: select must compare two scalars, using nothing else; "
-            f"got results {show_types(chosen.out_avals)}."
+            f"got results {families.show_types(chosen.out_avals)}."
         )
     leaves, tree = flatten(source)
     (init,) = starting_values("select_and_scatter", leaves, init_value, tree)

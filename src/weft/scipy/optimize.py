@@ -11,16 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft import numpy as jnp
-from weft.api.custom_root import custom_root
 from weft.api.functions import check_callable
 from weft.api.grad import grad, value_and_grad
-from weft.api.while_loop import fori_loop, while_loop
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import as_array, as_inexact
-from weft.primitives.dot import Precision
 from weft.scipy.sparse.linalg import cg
 from weft.util import list_public
 
@@ -114,7 +111,7 @@ def minimize(
 
     eps = float(dtypes.finfo(x0.dtype).eps)
     tangents = lambda hessian, y: cg(hessian, y, tol=10 * eps)[0]
-    x, result = custom_root(grad(value), x0, solve, tangents, has_aux=True)
+    x, result = lax.custom_root(grad(value), x0, solve, tangents, has_aux=True)
     return result._replace(x=x, fun=value(x))
 
 
@@ -166,7 +163,7 @@ def read_settings(method: Any, n: int, tol: Any, options: Mapping[str, Any] | No
 
 def product(x: Any, y: Any) -> Any:
     """The inner product, with full precision."""
-    return jnp.dot(x, y, precision=Precision.HIGHEST)
+    return jnp.dot(x, y, precision=lax.Precision.HIGHEST)
 
 
 def update_matrix(H: Any, s: Any, y: Any) -> Any:
@@ -212,10 +209,10 @@ def apply_memory(memory: Memory, g: Any) -> Any:
     def forth(i: Any, q: Any) -> Any:
         return q + steps[i] * (shares[i] - rho[i] * product(changes[i], q))
 
-    q, shares = fori_loop(0, count, back, (g, rho))
+    q, shares = lax.fori_loop(0, count, back, (g, rho))
     square = product(changes[-1], changes[-1])
     scale = jnp.where(rho[-1] > 0, curvature[-1] / jnp.where(square > 0, square, 1), 1)
-    return fori_loop(0, count, forth, scale * q)
+    return lax.fori_loop(0, count, forth, scale * q)
 
 
 # --- the line search --------------------------------------------------------------------------
@@ -274,7 +271,7 @@ def line_search(
         return Search(low, g, high, bracketed, a, done, s.k + 1)
 
     more = lambda s: ~s.done & (s.k < maxiter)
-    end = while_loop(more, body, Search(start, g, start, False, a, False, 0))
+    end = lax.while_loop(more, body, Search(start, g, start, False, a, False, 0))
     return end.low, end.g, end.k
 
 
@@ -359,7 +356,7 @@ def descend(fun: Callable, x: Any, options: Settings) -> OptimizeResults:
     f, g = fun(x)
     first = jnp.sqrt(product(g, g)) / 2
     start = Descent(x, f, g, model, first, find_status(f, g, options), 1, 0)
-    s = while_loop(more, body, start)
+    s = lax.while_loop(more, body, start)
     return OptimizeResults(
         x=s.x,
         success=s.status == CONVERGED,

@@ -23,7 +23,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.dot import Bilinear
 from weft.primitives.elementwise import Elementwise, div, mul
 from weft.primitives.families import LinearPrimitive
-from weft.primitives.layout import _NUMBERS, instantiate
+from weft.primitives.layout import NUMBERS, instantiate
 
 # Families whose members may give term k of their results: `series(k, xs, ys, **params)`, see there.
 TERM_FAMILIES = (Elementwise, LinearPrimitive, Bilinear)
@@ -120,7 +120,7 @@ class Application:
 
 def divide_term(x: Any, k: int) -> Any:
     """A term divided by a whole number."""
-    return x / k if type(x) in _NUMBERS else div(x, k)
+    return x / k if type(x) in NUMBERS else div(x, k)
 
 
 class JetTrace(Trace):
@@ -257,7 +257,7 @@ class JetTrace(Trace):
 
 def identify_operand(x: Any) -> Any:
     """What tells operands apart: the object, or the value of a Python number."""
-    return repr(x) if type(x) in _NUMBERS else id(x)
+    return repr(x) if type(x) in NUMBERS else id(x)
 
 
 def jet(

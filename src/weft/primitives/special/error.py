@@ -9,55 +9,41 @@ from __future__ import annotations
 import math
 
 from weft.primitives.expr import Expr
-from weft.primitives.special import tables
-from weft.primitives.special.formula import (
-    choose,
-    equal,
-    exp,
-    log,
-    log1p,
-    maximum,
-    polynomial,
-    series,
-    sign,
-    split_bits,
-    sqrt,
-    where,
-)
+from weft.primitives.special import formula, tables
 
 
 def exp_square(x: Expr, factor: float) -> Expr:
     """exp(factor x**2), factor 1, -1 or -1/2, without rounding the square."""
-    high, low = split_bits(x)
-    out = exp(high * high * factor)
+    high, low = formula.split_bits(x)
+    out = formula.exp(high * high * factor)
     rest = (x + high) * low * factor  # small; a product of two exp the compiler would make one
-    more = out * (rest * polynomial(rest, (1, 1 / 2, 1 / 6, 1 / 24)))
-    return out + where(out < math.inf, more, 0.0)
+    more = out * (rest * formula.polynomial(rest, (1, 1 / 2, 1 / 6, 1 / 24)))
+    return out + formula.where(out < math.inf, more, 0.0)
 
 
 def erfcx(x: Expr) -> Expr:
     """exp(x**2) erfc(x) for x >= 0."""
-    t = where(equal(x, math.inf), 1.0, (x - 2) / (x + 2))
-    return series(t, tables.ERFCX) / (1 + 2 * x)
+    t = formula.where(formula.equal(x, math.inf), 1.0, (x - 2) / (x + 2))
+    return formula.series(t, tables.ERFCX) / (1 + 2 * x)
 
 
 def scaled_erfc(x: Expr) -> Expr:
     """exp(x**2) erfc(x)."""
     up = erfcx(abs(x))
-    return where(x < 0, 2 * exp_square(bound_square(abs(x)), 1.0) - up, up)
+    return formula.where(x < 0, 2 * exp_square(bound_square(abs(x)), 1.0) - up, up)
 
 
 def bound_square(x: Expr) -> Expr:
     """x >= 0, cut where exp(-x**2) is long 0, so that the parts of a square are finite."""
-    return where(x > 100, 100.0, x)
+    return formula.where(x > 100, 100.0, x)
 
 
 def write_erfc(x: Expr) -> Expr:
     """1 - erf(x)."""
     y = abs(x)
     tail = exp_square(bound_square(y), -1.0) * erfcx(y)
-    near = 1 - x * series(x * x, tables.ERF)
-    return choose(tail, (x < 0, 2 - tail), (y < 0.5, near))
+    near = 1 - x * formula.series(x * x, tables.ERF)
+    return formula.choose(tail, (x < 0, 2 - tail), (y < 0.5, near))
 
 
 def normal_cdf(x: Expr) -> Expr:
@@ -65,8 +51,8 @@ def normal_cdf(x: Expr) -> Expr:
     y = abs(x)
     z = y * math.sqrt(0.5)
     tail = 0.5 * exp_square(bound_square(y), -0.5) * erfcx(z)
-    near = 0.5 + 0.5 * (x * math.sqrt(0.5)) * series(z * z, tables.ERF)
-    return choose(tail, (x > 0, 1 - tail), (z < 0.5, near))
+    near = 0.5 + 0.5 * (x * math.sqrt(0.5)) * formula.series(z * z, tables.ERF)
+    return formula.choose(tail, (x > 0, 1 - tail), (z < 0.5, near))
 
 
 def log_normal_cdf(x: Expr) -> Expr:
@@ -74,48 +60,48 @@ def log_normal_cdf(x: Expr) -> Expr:
     y = abs(x)
     z = y * math.sqrt(0.5)
     scaled = 0.5 * erfcx(z)
-    upper = log1p(-(exp_square(bound_square(y), -0.5) * scaled))
-    lower = log(scaled) - 0.5 * x * x
-    return where(x > 0, upper, where(equal(y, math.inf), -math.inf, lower))
+    upper = formula.log1p(-(exp_square(bound_square(y), -0.5) * scaled))
+    lower = formula.log(scaled) - 0.5 * x * x
+    return formula.where(x > 0, upper, formula.where(formula.equal(y, math.inf), -math.inf, lower))
 
 
 def inverse_tail(y: Expr) -> Expr:
     """The x whose erfc is y, for y in (0, 1/4]; inf at 0."""
-    r = sqrt(-log(y))
-    out = choose(
-        series(r, tables.ERFCINV_3),
-        (r < 7, series(r, tables.ERFCINV_2)),
-        (r < 2.5, series(r, tables.ERFCINV_1)),
+    r = formula.sqrt(-formula.log(y))
+    out = formula.choose(
+        formula.series(r, tables.ERFCINV_3),
+        (r < 7, formula.series(r, tables.ERFCINV_2)),
+        (r < 2.5, formula.series(r, tables.ERFCINV_1)),
     )
-    return where(equal(y, 0), math.inf, out)
+    return formula.where(formula.equal(y, 0), math.inf, out)
 
 
 def erf_inverse(x: Expr) -> Expr:
     """The y whose error function is x; NaN beyond 1."""
     y = abs(x)
-    near = x * series(x * x, tables.ERFINV)
-    tail = sign(x) * inverse_tail(where(y < 0.75, 0.25, 1 - y))
-    return choose(where(y < 0.75, near, tail), (~(y <= 1), math.nan))
+    near = x * formula.series(x * x, tables.ERFINV)
+    tail = formula.sign(x) * inverse_tail(formula.where(y < 0.75, 0.25, 1 - y))
+    return formula.choose(formula.where(y < 0.75, near, tail), (~(y <= 1), math.nan))
 
 
 def erfc_inverse(y: Expr) -> Expr:
     """The x whose erfc is y; NaN outside of [0, 2]."""
     other = 2 - y
     d = 1 - y
-    near = d * series(d * d, tables.ERFINV)
+    near = d * formula.series(d * d, tables.ERFINV)
     low, high = y < 0.25, other < 0.25
-    tail = inverse_tail(where(low, y, where(high, other, 0.25)))
-    return choose(near, (low, tail), (high, -tail), (~((y >= 0) & (y <= 2)), math.nan))
+    tail = inverse_tail(formula.where(low, y, formula.where(high, other, 0.25)))
+    return formula.choose(near, (low, tail), (high, -tail), (~((y >= 0) & (y <= 2)), math.nan))
 
 
 def normal_quantile(p: Expr) -> Expr:
     """The x whose normal distribution function is p; NaN outside of [0, 1]."""
     d = 2 * p - 1
     root2 = math.sqrt(2)
-    near = d * series(d * d, tables.ERFINV)
+    near = d * formula.series(d * d, tables.ERFINV)
     low, high = p < 0.125, p > 0.875
-    tail = inverse_tail(2 * where(low, p, where(high, 1 - p, 0.125)))
-    return choose(
+    tail = inverse_tail(2 * formula.where(low, p, formula.where(high, 1 - p, 0.125)))
+    return formula.choose(
         near * root2, (low, -tail * root2), (high, tail * root2), (~((p >= 0) & (p <= 1)), math.nan)
     )
 
@@ -123,7 +109,13 @@ def normal_quantile(p: Expr) -> Expr:
 def dawson(x: Expr) -> Expr:
     """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x."""
     y = abs(x)
-    inverse = 1 / maximum(y, 1.0)
-    far = series(inverse * inverse, tables.DAWSON_4) * inverse
-    up = choose(far, (y < 6, series(y, tables.DAWSON_3)), (y < 3, series(y, tables.DAWSON_2)))
-    return where(y < 1.224744, x * series(x * x, tables.DAWSON_1), sign(x) * up)
+    inverse = 1 / formula.maximum(y, 1.0)
+    far = formula.series(inverse * inverse, tables.DAWSON_4) * inverse
+    up = formula.choose(
+        far,
+        (y < 6, formula.series(y, tables.DAWSON_3)),
+        (y < 3, formula.series(y, tables.DAWSON_2)),
+    )
+    return formula.where(
+        y < 1.224744, x * formula.series(x * x, tables.DAWSON_1), formula.sign(x) * up
+    )

@@ -11,31 +11,11 @@ from weft.api.custom_rules import custom_jvp
 from weft.api.grad import jvp
 from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
-from weft.numpy import linalg
+from weft.numpy import linalg, systems
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
-from weft.numpy.systems import (
-    HALF_TOO,
-    broadcast_batches,
-    check_matrices,
-    check_right_side,
-    solve_operands,
-    solve_transposed,
-)
-from weft.primitives import eigen, factorizations
+from weft.primitives import eigen, factorizations, matrices
 from weft.primitives import linalg as triangular
-from weft.primitives.factorizations import householder_product, lu_pivots_to_permutation
-from weft.primitives.matrices import (
-    adjoint,
-    check_matrix,
-    identity_like,
-    lower_part,
-    product,
-    slice_columns,
-    slice_rows,
-    to_column,
-    upper_part,
-)
 from weft.scipy.linalg.functions import complex_matrices
 from weft.util import check_option
 
@@ -78,9 +58,9 @@ def solve(
     """
     check_option("solve", "assume_a", assume_a, "gen", "sym", "her", "pos")
     if assume_a != "pos":
-        return solve_operands("solve", a, b)
-    a, b, vector = check_right_side("solve", a, b)
-    c = triangular.cholesky(a if lower else adjoint(a), symmetrize_input=False)
+        return systems.solve_operands("solve", a, b)
+    a, b, vector = systems.check_right_side("solve", a, b)
+    c = triangular.cholesky(a if lower else matrices.adjoint(a), symmetrize_input=False)
     x = solve_factored("solve", c, True, b)
     return x[..., 0] if vector else x
 
@@ -110,9 +90,9 @@ def solve_triangular(
     """
     check_option("solve_triangular", "trans", trans, *TRANSPOSED)
     kind = TRANSPOSED[trans]
-    a, b, vector = check_right_side("solve_triangular", a, b, HALF_TOO)
+    a, b, vector = systems.check_right_side("solve_triangular", a, b, systems.HALF_TOO)
     x = triangular.triangular_solve(
-        *broadcast_batches("solve_triangular", a, b),
+        *systems.broadcast_batches("solve_triangular", a, b),
         left_side=True,
         lower=lower,
         transpose_a=kind > 0,
@@ -129,7 +109,7 @@ def cholesky_factor(a: Any, lower: bool) -> Any:
     """The lower Cholesky factor from the lower triangle, or the upper one from the upper."""
     if lower:
         return triangular.cholesky(a, symmetrize_input=False)
-    return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
+    return matrices.adjoint(triangular.cholesky(matrices.adjoint(a), symmetrize_input=False))
 
 
 @fused(static=STATIC)
@@ -141,7 +121,7 @@ def cholesky(
     For positive definite a (..., n, n); NaN where it is not. The triangle that is read is the one
     of the result.
     """
-    return cholesky_factor(check_matrices("cholesky", a, square=True), lower)
+    return cholesky_factor(systems.check_matrices("cholesky", a, square=True), lower)
 
 
 def cho_factor(
@@ -162,14 +142,14 @@ def cho_solve(
 @fused(static=STATIC, name="cho_solve")
 def cho_solve_arrays(c: Any, b: Any, lower: bool) -> Any:
     """`cho_solve`."""
-    c, b, vector = check_right_side("cho_solve", c, b, HALF_TOO)
+    c, b, vector = systems.check_right_side("cho_solve", c, b, systems.HALF_TOO)
     x = solve_factored("cho_solve", c, lower, b)
     return x[..., 0] if vector else x
 
 
 def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
     """x for which a x = b, from a Cholesky factor c of a and b (..., n, k)."""
-    c, b = broadcast_batches(op, c, b)
+    c, b = systems.broadcast_batches(op, c, b)
     first = {"transpose_a": not lower, "conjugate_a": not lower}
     last = {"transpose_a": lower, "conjugate_a": lower}
     y = triangular.triangular_solve(c, b, left_side=True, lower=lower, **first)
@@ -184,7 +164,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     """(lu, pivots), what `lu_solve` takes: L below the diagonal of one matrix, and U; row i was
     exchanged with row pivots[i].
     """
-    factors, pivots, _ = factorizations.lu(check_matrices("lu_factor", a))
+    factors, pivots, _ = factorizations.lu(systems.check_matrices("lu_factor", a))
     return factors, pivots
 
 
@@ -202,17 +182,17 @@ def lu_solve(
     """
     check_option("lu_solve", "trans", trans, 0, 1, 2)
     factors, pivots = lu_and_piv
-    factors, b, vector = check_right_side("lu_solve", factors, b)
+    factors, b, vector = systems.check_right_side("lu_solve", factors, b)
     pivots = as_array(pivots, "lu_solve")
     if pivots.shape[-1:] != factors.shape[-1:]:
         raise ShapeError(
             f"lu_solve: there must be a pivot for each row; got {pivots.aval} for {factors.aval}."
         )
-    order = lu_pivots_to_permutation(pivots, factors.shape[-1])
-    factors, b = broadcast_batches("lu_solve", factors, b)
+    order = factorizations.lu_pivots_to_permutation(pivots, factors.shape[-1])
+    factors, b = systems.broadcast_batches("lu_solve", factors, b)
     order = jnp.broadcast_to(order, b.shape[:-1])
     if trans:
-        x = solve_transposed(factors, order, b, conjugate=trans == 2)
+        x = systems.solve_transposed(factors, order, b, conjugate=trans == 2)
     else:
         x = factorizations.lu_solve(factors, order, b)
     return x[..., 0] if vector else x
@@ -226,14 +206,17 @@ def lu(
 
     For a (..., m, n), L has min(m, n) columns and U as many rows.
     """
-    x = check_matrices("lu", a)
+    x = systems.check_matrices("lu", a)
     m, k = x.shape[-2], min(x.shape[-2:])
     factors, _, order = factorizations.lu(x)
-    left = slice_columns(factors, 0, k)
-    left, right = lower_part(left, -1) + identity_like(left), upper_part(slice_rows(factors, 0, k))
+    left = matrices.slice_columns(factors, 0, k)
+    left, right = (
+        matrices.lower_part(left, -1) + matrices.identity_like(left),
+        matrices.upper_part(matrices.slice_rows(factors, 0, k)),
+    )
     p = jnp.arange(m)[:, None] == order[..., None, :]
     if permute_l:
-        return product(p.astype(left.dtype), left), right
+        return matrices.product(p.astype(left.dtype), left), right
     return p.astype(dtypes.real_dtype(x.dtype)), left, right
 
 
@@ -253,7 +236,7 @@ def qr(
 
     For a (..., m, n), Q has m columns, or min(m, n) for `mode` "economic".
     """
-    x = check_matrices("qr", a)
+    x = systems.check_matrices("qr", a)
     check_option("qr", "mode", mode, "full", "r", "economic")
     out = factorizations.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
     return out[1:] if mode == "r" else out
@@ -276,9 +259,9 @@ def qr_multiply(
     """
     check_option("qr_multiply", "mode", mode, "right", "left")
     a, c = promote_operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
-    check_matrix("qr_multiply", a.aval)
+    matrices.check_matrix("qr_multiply", a.aval)
     vector, left = c.ndim == 1, mode == "left"
-    c = (to_column(c) if left else c[None]) if vector else c
+    c = (matrices.to_column(c) if left else c[None]) if vector else c
     size = min(a.shape[-2:]) if left else a.shape[-2]
     if c.ndim < 2 or c.shape[-2 if left else -1] != size:
         wanted = "rows" if left else "columns"
@@ -287,8 +270,8 @@ def qr_multiply(
         )
     q, r, *order = factorizations.qr(a, pivoting=pivoting, full_matrices=False)
     q = jnp.conj(q) if conjugate else q
-    q, c = broadcast_batches("qr_multiply", q, c)
-    out = product(q, c) if left else product(c, q)
+    q, c = systems.broadcast_batches("qr_multiply", q, c)
+    out = matrices.product(q, c) if left else matrices.product(c, q)
     return out.reshape(out.size) if vector and a.ndim == 2 else out, r, *order
 
 
@@ -308,7 +291,7 @@ def svd(
     check_option("svd", "lapack_driver", lapack_driver, "gesdd", "gesvd")
     algorithm = eigen.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     return eigen.svd(
-        check_matrices("svd", a),
+        systems.check_matrices("svd", a),
         full_matrices=full_matrices,
         compute_uv=compute_uv,
         algorithm=algorithm,
@@ -340,26 +323,28 @@ def eigh(
     check_option("eigh", "type", type, 1, 2, 3)
     subset = None if eigvals is None else (eigvals[0], eigvals[1] + 1)
     if b is None:
-        v, w = eigen.eigh(check_matrices("eigh", a, square=True), subset_by_index=subset)
+        v, w = eigen.eigh(systems.check_matrices("eigh", a, square=True), subset_by_index=subset)
         return w if eigvals_only else (w, v)
     a, b = promote_operands("eigh", as_array(a), as_array(b), inexact=True, shaped=False)
     for x in (a, b):
-        check_matrix("eigh", x.aval, square=True)
+        matrices.check_matrix("eigh", x.aval, square=True)
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"eigh: a and b must be of one size; got {a.aval}, {b.aval}.")
-    a, b = broadcast_batches("eigh", (a + adjoint(a)) / 2, b)
+    a, b = systems.broadcast_batches("eigh", (a + matrices.adjoint(a)) / 2, b)
     root = triangular.cholesky(b)
     solved = {"left_side": True, "lower": True}
     if type == 1:
         half = triangular.triangular_solve(root, a, **solved)
-        inner = adjoint(triangular.triangular_solve(root, adjoint(half), **solved))
+        inner = matrices.adjoint(
+            triangular.triangular_solve(root, matrices.adjoint(half), **solved)
+        )
     else:
-        inner = product(adjoint(root), a, root)
+        inner = matrices.product(matrices.adjoint(root), a, root)
     v, w = eigen.eigh(inner, subset_by_index=subset)
     if eigvals_only:
         return w
     if type == 3:
-        return w, product(root, v)
+        return w, matrices.product(root, v)
     return w, triangular.triangular_solve(root, v, transpose_a=True, conjugate_a=True, **solved)
 
 
@@ -403,7 +388,9 @@ def eigh_tridiagonal(
 
 def tridiagonal_eigh(d: Any, e: Any, subset: tuple[int, int] | None) -> tuple[Any, Any]:
     """Eigenvectors and eigenvalues of a Hermitian tridiagonal matrix."""
-    a = check_matrices("eigh_tridiagonal", jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
+    a = systems.check_matrices(
+        "eigh_tridiagonal", jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
+    )
     return eigen.eigh(a, symmetrize_input=False, subset_by_index=subset)
 
 
@@ -414,7 +401,7 @@ def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
     Source: Barth, Martin and Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal
     matrix by the method of bisection" (1967).
     """
-    check_matrices("eigh_tridiagonal", d[None])
+    systems.check_matrices("eigh_tridiagonal", d[None])
     n, size = d.shape[0], jnp.abs(e)
     square = jnp.pad(size * size, (1, 0))
     reach = jnp.pad(size, (1, 0)) + jnp.pad(size, (0, 1))
@@ -457,7 +444,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     "complex".
     """
     check_option("schur", "output", output, "real", "complex")
-    as_matrices = complex_matrices if output == "complex" else check_matrices
+    as_matrices = complex_matrices if output == "complex" else systems.check_matrices
     t, z = eigen.schur(as_matrices("schur", a))
     return t, z
 
@@ -467,14 +454,16 @@ def hessenberg(
     a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """H with a = Q H Q^H and zeros below the subdiagonal; (H, Q) with `calc_q`."""
-    x = check_matrices("hessenberg", a, square=True)
+    x = systems.check_matrices("hessenberg", a, square=True)
     reduced, taus = eigen.hessenberg(x)
-    h, n = upper_part(reduced, -1), x.shape[-1]
+    h, n = matrices.upper_part(reduced, -1), x.shape[-1]
     if not calc_q:
         return h
     if n < 2:
-        return h, identity_like(x)
-    inner = householder_product(slice_columns(slice_rows(reduced, 1, n), 0, n - 1), taus)
+        return h, matrices.identity_like(x)
+    inner = factorizations.householder_product(
+        matrices.slice_columns(matrices.slice_rows(reduced, 1, n), 0, n - 1), taus
+    )
     edges = [(0, 0)] * (x.ndim - 2) + [(1, 0), (1, 0)]
     inner = jnp.pad(inner, edges)
     return h, jnp.where((jnp.arange(n) == 0) & (jnp.arange(n) == 0)[:, None], 1, inner)

@@ -9,14 +9,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft import numpy as jnp
-from weft.api.cond import cond
-from weft.api.custom_root import custom_linear_solve
 from weft.api.custom_rules import custom_jvp
 from weft.api.grad import jvp
-from weft.api.scan import scan
-from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
@@ -97,9 +93,9 @@ def square_repeatedly(x: Any, count: Any, most: int) -> Any:
 
     def step(x: Any, i: Any) -> tuple[Any, None]:
         again = lambda x: jnp.where((i < count)[..., None, None], product(x, x), x)
-        return cond(i < last, again, lambda x: x, x), None
+        return lax.cond(i < last, again, lambda x: x, x), None
 
-    return scan(step, x, jnp.arange(most, dtype=count.dtype))[0]
+    return lax.scan(step, x, jnp.arange(most, dtype=count.dtype))[0]
 
 
 @fused(static=("method", "compute_expm"))
@@ -138,7 +134,7 @@ def replace_columns(n: int, x: Any, column: Callable) -> Any:
     def step(j: Any, x: Any) -> Any:
         return jnp.where(jnp.arange(n) == j, column(j, x), x)
 
-    return fori_loop(0, n, step, x)
+    return lax.fori_loop(0, n, step, x)
 
 
 def embed_corner(x: Any, j: Any) -> Any:
@@ -281,7 +277,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 def solve_sylvester_arrays(a: Any, b: Any, c: Any, method: str, tol: float) -> Any:
     """`solve_sylvester` of arrays, with the derivative of the equation."""
     way = solve_by_schur if method == "schur" else solve_by_eigenvectors
-    return custom_linear_solve(
+    return lax.custom_linear_solve(
         lambda x: product(a, x) + product(x, b),
         c,
         lambda _, c: way(a, b, c, tol),
@@ -302,7 +298,7 @@ def solve_by_schur(a: Any, b: Any, c: Any, tol: float) -> Any:
         new = triangular_solve(left, new, left_side=True)
         return jnp.where(jnp.arange(n) == j, new, y)
 
-    y = fori_loop(0, n, step, jnp.zeros_like(f))
+    y = lax.fori_loop(0, n, step, jnp.zeros_like(f))
     x = product(u, y, adjoint(v))
     sums = jnp.diagonal(r, 0, -2, -1)[..., :, None] + jnp.diagonal(s, 0, -2, -1)[..., None, :]
     return mark_singular(x, sums, tol, c.dtype)
@@ -363,7 +359,7 @@ def rotate_blocks(t: Any, z: Any) -> tuple[Any, Any]:
         t = t.at[:, pair].set(product(t[:, pair], adjoint(g)))
         return t.at[m, m - 1].set(0), z.at[:, pair].set(product(z[:, pair], adjoint(g)))
 
-    t, z = fori_loop(0, n - 1, step, (t, z))
+    t, z = lax.fori_loop(0, n - 1, step, (t, z))
     return jnp.triu(t), z
 
 

@@ -5,18 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
-from weft.scipy.special import (
-    betainc,
-    expit,
-    gammainc,
-    gammaincc,
-    gammaln,
-    i0e,
-    log_ndtr,
-    logit,
-    ndtr,
-    ndtri,
-)
+from weft.scipy import special
 from weft.scipy.special.elementary import log1mexp
 from weft.scipy.stats.distribution import define_distribution, evaluate_inside, evaluate_quantile
 from weft.scipy.stats.kernels import (
@@ -35,12 +24,12 @@ norm = define_distribution(
     "norm",
     "the normal distribution: density exp(-x**2 / 2) / sqrt(2 pi).",
     logpdf=lambda x: -0.5 * (x * x + LOG_2PI),
-    cdf=lambda x: ndtr(x),
-    logcdf=lambda x: log_ndtr(x),
-    sf=lambda x: ndtr(-x),
-    logsf=lambda x: log_ndtr(-x),
-    ppf=lambda q: ndtri(q),
-    isf=lambda q: -ndtri(q),
+    cdf=lambda x: special.ndtr(x),
+    logcdf=lambda x: special.log_ndtr(x),
+    sf=lambda x: special.ndtr(-x),
+    logsf=lambda x: special.log_ndtr(-x),
+    ppf=lambda q: special.ndtri(q),
+    isf=lambda q: -special.ndtri(q),
 )
 
 laplace = define_distribution(
@@ -60,10 +49,10 @@ logistic = define_distribution(
     "logistic",
     "the logistic distribution: density exp(-x) / (1 + exp(-x))**2.",
     logpdf=logistic_logpdf,
-    cdf=lambda x: expit(x),
-    sf=lambda x: expit(-x),
-    ppf=lambda x: logit(x),
-    isf=lambda x: -logit(x),
+    cdf=lambda x: special.expit(x),
+    sf=lambda x: special.expit(-x),
+    ppf=lambda x: special.logit(x),
+    isf=lambda x: -special.logit(x),
 )
 
 gumbel_l = define_distribution(
@@ -122,8 +111,8 @@ gennorm = define_distribution(
     "the generalized normal distribution: density beta exp(-abs(x)**beta) / (2 gamma(1 / beta)).",
     proper=lambda beta: beta > 0,
     takes=(),
-    logpdf=lambda x, beta: jnp.log(beta / 2) - gammaln(1 / beta) - raise_size(x, beta),
-    cdf=lambda x, beta: split_tail(0.5 * gammaincc(1 / beta, raise_size(x, beta)), x),
+    logpdf=lambda x, beta: jnp.log(beta / 2) - special.gammaln(1 / beta) - raise_size(x, beta),
+    cdf=lambda x, beta: split_tail(0.5 * special.gammaincc(1 / beta, raise_size(x, beta)), x),
 )
 
 
@@ -189,7 +178,9 @@ vonmises = define_distribution(
     proper=lambda kappa: kappa > 0,
     takes=(),
     # cos(x) - 1 = -2 sin(x / 2)**2, which keeps what is small
-    logpdf=lambda x, kappa: -2 * kappa * jnp.sin(x / 2) ** 2 - LOG_2PI - jnp.log(i0e(kappa)),
+    logpdf=lambda x, kappa: (
+        -2 * kappa * jnp.sin(x / 2) ** 2 - LOG_2PI - jnp.log(special.i0e(kappa))
+    ),
 )
 
 
@@ -219,13 +210,13 @@ gamma = define_distribution(
     "the gamma distribution: density x**(a - 1) exp(-x) / gamma(a) for x >= 0.",
     proper=lambda a: a > 0,
     logpdf=lambda x, a: evaluate_inside(x >= 0, lambda x: log_poisson(a - 1, x), x, 1, -INF),
-    cdf=lambda x, a: evaluate_inside(x > 0, lambda x: gammainc(a, x), x, 1, 0),
+    cdf=lambda x, a: evaluate_inside(x > 0, lambda x: special.gammainc(a, x), x, 1, 0),
     logcdf=lambda x, a: evaluate_inside(
-        x > 0, lambda x: log_of_part(gammainc(a, x), gammaincc(a, x)), x, 1, -INF
+        x > 0, lambda x: log_of_part(special.gammainc(a, x), special.gammaincc(a, x)), x, 1, -INF
     ),
-    sf=lambda x, a: evaluate_inside(x > 0, lambda x: gammaincc(a, x), x, 1, 1),
+    sf=lambda x, a: evaluate_inside(x > 0, lambda x: special.gammaincc(a, x), x, 1, 1),
     logsf=lambda x, a: evaluate_inside(
-        x > 0, lambda x: log_of_part(gammaincc(a, x), gammainc(a, x)), x, 1, 0
+        x > 0, lambda x: log_of_part(special.gammaincc(a, x), special.gammainc(a, x)), x, 1, 0
     ),
 )
 
@@ -244,7 +235,7 @@ def beta_tail(x: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """Whether x is nearer to 1 than the mean, and the probability of its tail, which is exact."""
     upper = x > (a + 1) / (a + b + 2)
     swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
-    return upper, betainc(*swapped, jnp.where(upper, 1 - x, x))
+    return upper, special.betainc(*swapped, jnp.where(upper, 1 - x, x))
 
 
 def beta_probability(above: bool, log: bool) -> Callable:
@@ -270,7 +261,7 @@ beta = define_distribution(
         (x >= 0) & (x <= 1), lambda x: log_beta_density(x, a, b), x, 0.5, -INF
     ),
     cdf=lambda x, a, b: evaluate_inside(
-        (x > 0) & (x < 1), lambda x: betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0)
+        (x > 0) & (x < 1), lambda x: special.betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0)
     ),
     logcdf=beta_probability(above=False, log=True),
     sf=beta_probability(above=True, log=False),
@@ -289,10 +280,10 @@ def log_normal_mass(a: Any, b: Any) -> Any:
     tail = right | left
     near = jnp.where(tail, jnp.where(right, -a, b), -1)  # mirrored to the left tail
     far = jnp.where(tail, jnp.where(right, -b, a), -2)
-    top = log_ndtr(near)
-    in_tail = top + log1mexp(top - log_ndtr(far))
+    top = special.log_ndtr(near)
+    in_tail = top + log1mexp(top - special.log_ndtr(far))
     low, high = jnp.where(tail, -1, a), jnp.where(tail, 1, b)
-    across = jnp.log1p(-ndtr(low) - ndtr(-high))
+    across = jnp.log1p(-special.ndtr(low) - special.ndtr(-high))
     return jnp.where(apart, jnp.where(tail, in_tail, across), -INF)
 
 

@@ -16,16 +16,8 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError
+from weft.numpy import promotion
 from weft.numpy.fused import fused
-from weft.numpy.promotion import (
-    NUMBERS,
-    PromotionPlan,
-    as_array,
-    as_operand,
-    kind_of,
-    plan_promotion,
-    promote_operands,
-)
 from weft.numpy.reductions import widen_dtype
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import full
@@ -135,25 +127,27 @@ def exponentiate(log: Callable) -> Callable:
 
 def prepare_operands(
     op: str, args: Sequence[Any], shaped: bool = True
-) -> tuple[list, PromotionPlan]:
+) -> tuple[list, promotion.PromotionPlan]:
     """Operands to compute with, and the plan that says what the result is to be.
 
     They are of the float dtype that they promote to, or of float32 where that has fewer bits; and,
     with `shaped`, of one shape. Python numbers stay.
     """
-    args = [as_operand(op, x) for x in args]
-    plan = plan_promotion(op, tuple([kind_of(op, x) for x in args]), inexact=True, shaped=shaped)
+    args = [promotion.as_operand(op, x) for x in args]
+    plan = promotion.plan_promotion(
+        op, tuple([promotion.kind_of(op, x) for x in args]), inexact=True, shaped=shaped
+    )
     if dtypes.is_complex(plan.dtype):
         listed = ", ".join(str(typeof(x)) for x in args)
         raise DtypeError(f"{op}: operands must be real; got {listed}.")
     wide = widen_dtype(plan.dtype)
-    xs = promote_operands(op, *args, inexact=True, shaped=shaped)
-    return [x if type(x) in NUMBERS else convert(x, wide) for x in xs], plan
+    xs = promotion.promote_operands(op, *args, inexact=True, shaped=shaped)
+    return [x if type(x) in promotion.NUMBERS else convert(x, wide) for x in xs], plan
 
 
 def is_number(x: Any, value: int) -> bool:
     """Whether x is a Python number of this value, with which an operation changes nothing."""
-    return type(x) in NUMBERS and x == value
+    return type(x) in promotion.NUMBERS and x == value
 
 
 def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequence[str]) -> Callable:
@@ -178,8 +172,8 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
             args = bound.args
         xs, plan = prepare_operands(op, args)
         for i, x in enumerate(xs):
-            if type(x) not in NUMBERS:
-                xs[i] = as_array(x, op)
+            if type(x) not in promotion.NUMBERS:
+                xs[i] = promotion.as_array(x, op)
             elif i < count - len(more):  # a parameter; loc and scale stay as they are written
                 xs[i] = full((), x, widen_dtype(plan.dtype))
         return convert(general(*xs), plan.dtype, plan.weak)

@@ -9,12 +9,9 @@ import math
 from typing import Any, NamedTuple
 
 import weft.numpy as jnp
-from weft import dtypes
+from weft import dtypes, lax
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of
-from weft.primitives.cumulative import cummax, cummin
-from weft.primitives.layout import broadcasted_iota
-from weft.primitives.sort import sort_key_val
 from weft.util import check_option
 
 
@@ -44,7 +41,7 @@ def flatten_axis(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
 
 def find_runs(x: Any, axis: int) -> tuple[Any, Any]:
     """Of sorted x: each element's place, and whether it differs from the one before, NaN as one."""
-    place = broadcasted_iota(dtypes.default_int(), x.shape, axis)
+    place = lax.broadcasted_iota(dtypes.default_int(), x.shape, axis)
     before = jnp.roll(x, 1, axis)
     differs = (x != before) & ~((x != x) & (before != before))
     return place, differs | (place == 0)
@@ -71,7 +68,7 @@ def mode(
     else:
         x = jnp.sort(x, at)
         place, starts = find_runs(x, at)
-        length = place - cummax(jnp.where(starts, place, 0), axis=at) + 1
+        length = place - lax.cummax(jnp.where(starts, place, 0), axis=at) + 1
         best = jnp.argmax(length, at, keepdims=True)
         found = [jnp.take_along_axis(v, best, at) for v in (x, length)]
         out = ModeResult(*[v if keepdims else jnp.squeeze(v, at) for v in found])
@@ -103,19 +100,19 @@ def rankdata(
     n = x.shape[at]
     if n == 0:
         return jnp.zeros(x.shape, dtype)
-    order = broadcasted_iota(dtypes.default_int(), x.shape, at)
-    sorted_x, order = sort_key_val(x, order, dimension=at, is_stable=True)
+    order = lax.broadcasted_iota(dtypes.default_int(), x.shape, at)
+    sorted_x, order = lax.sort_key_val(x, order, dimension=at, is_stable=True)
     place, starts = find_runs(sorted_x, at)
     first = last = place
     if method in ("average", "min"):
-        first = cummax(jnp.where(starts, place, 0), axis=at)
+        first = lax.cummax(jnp.where(starts, place, 0), axis=at)
     if method in ("average", "max"):
         ends = jnp.roll(starts, -1, at)
-        last = cummin(jnp.where(ends, place, n - 1), axis=at, reverse=True)
+        last = lax.cummin(jnp.where(ends, place, n - 1), axis=at, reverse=True)
     ranks = {"average": 0.5 * (first + last) + 1, "max": last + 1}.get(method, first + 1)
     if method == "dense":
         ranks = jnp.cumsum(starts, at)
-    _, ranks = sort_key_val(order, ranks, dimension=at)
+    _, ranks = lax.sort_key_val(order, ranks, dimension=at)
     missing = jnp.any(x != x, at, keepdims=True)
     return jnp.where(missing, jnp.nan, ranks.astype(dtype))
 
