@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
 
@@ -22,10 +24,7 @@ def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[list, list]:
 
 def partition(mask: Sequence[bool], xs: Sequence[Any]) -> tuple[list, list]:
     """The elements of `xs` where `mask` is False, and those where it is True."""
-    out: tuple[list, list] = ([], [])
-    for m, x in zip(mask, xs, strict=True):
-        out[bool(m)].append(x)
-    return out
+    return list(compress(xs, map(not_, mask))), list(compress(xs, mask))
 
 
 def merge(mask: Sequence[bool], falses: Iterable[Any], trues: Iterable[Any]) -> list:

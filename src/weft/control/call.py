@@ -6,9 +6,8 @@ results besides, as spreading them over devices, it says by a few methods.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import (
@@ -33,8 +32,6 @@ from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
 from weft.xla.run import run_primitive
-
-_NO_SCOPE = contextlib.nullcontext()
 
 
 class Holder(Primitive):
@@ -71,19 +68,18 @@ class Call(Holder, SeriesRule):
 
     # What members may say.
 
-    def scope(self, params: dict) -> AbstractContextManager[None]:
-        """In which the program is transformed: with the named axes that it is for."""
-        return _NO_SCOPE
-
-    def entries(self, params: dict) -> tuple[Sequence, Sequence]:
-        """What the parameters have for each operand, and for each result."""
-        jaxpr = params[self.program]
-        return [True] * len(jaxpr.invars), [True] * len(jaxpr.outvars)
+    def transform(self, verb: Callable, params: dict, *how: Any) -> Any:
+        """What `verb`, as `jvp_jaxpr`, makes of the program, under the named axes it is for."""
+        return verb(params[self.program], *how)
 
     def rebuild(
-        self, params: dict, jaxpr: Jaxpr, ins: Sequence, outs: Sequence
+        self, params: dict, jaxpr: Jaxpr, arrange: Callable = lambda ins, outs: (ins, outs)
     ) -> tuple[Primitive, dict]:
-        """What calls another program, made of the one held; and with which parameters."""
+        """What calls another program, made of the one held; and with which parameters.
+
+        `arrange(ins, outs)` makes, of what the parameters have for each operand and for each result
+        of the program held, the same two lists for the other.
+        """
         return self, {**params, self.program: jaxpr}
 
     def pass_residuals(
@@ -93,65 +89,70 @@ class Call(Holder, SeriesRule):
         return early, late, [True] * sources.count(None)
 
     def finish_transpose(
-        self, back: Jaxpr, n_values: int, given: Sequence, made: Sequence, params: dict
+        self, back: Jaxpr, linear: Sequence, moved: Sequence, out_moved: Sequence, params: dict
     ) -> Jaxpr:
-        """The transposed program, given the entries of cotangents that come in and go out."""
+        """The transposed program, which is given the cotangents that are `moved`.
+
+        Of the operands that are `linear`, it gives the cotangents of those in `out_moved`.
+        """
         return back
 
     # Rules.
 
     def jvp(self, primals, tangents, **params):
         moved = mark_moving(tangents)
-        with self.scope(params):
-            both, out_moved = jvp_jaxpr(params[self.program], moved)
-        ins, outs = self.entries(params)
-        prim, params = self.rebuild(
-            params,
-            both,
-            [*ins, *select_masked(ins, moved)],
-            [*outs, *select_masked(outs, out_moved)],
-        )
+        both, out_moved = self.transform(jvp_jaxpr, params, moved)
+
+        def arrange(ins: Sequence, outs: Sequence) -> tuple[list, list]:
+            return [*ins, *select_masked(ins, moved)], [*outs, *select_masked(outs, out_moved)]
+
+        prim, params = self.rebuild(params, both, arrange)
         found = prim.bind(*primals, *[t for t in tangents if type(t) is not Zero], **params)
-        n = len(outs)
+        n = len(out_moved)
         return found[:n], tangents_of(found[:n], found[n:], out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
-        ins, outs = self.entries(params)
-        with self.scope(params):
-            early, late, out_unknown, sources = split_jaxpr(params[self.program], tuple(unknown))
-            known_outs, late_outs = partition(out_unknown, outs)
-            n = len(known_outs)
-            early, late, new = self.pass_residuals(early, late, n, sources, params)
-        (known_ins, held_ins), (known, held) = partition(unknown, ins), partition(unknown, args)
-        prim, early_params = self.rebuild(params, early, known_ins, [*known_outs, *new])
+        early, late, out_unknown, sources = self.transform(split_jaxpr, params, tuple(unknown))
+        n = len(out_unknown) - sum(out_unknown)
+        early, late, new = self.pass_residuals(early, late, n, sources, params)
+
+        def arrange_early(ins: Sequence, outs: Sequence) -> tuple[list, list]:
+            return partition(unknown, ins)[0], [*partition(out_unknown, outs)[0], *new]
+
+        def arrange_late(ins: Sequence, outs: Sequence) -> tuple[list, list]:
+            known_ins, held_ins = partition(unknown, ins)
+            late_ins = [*select_residuals(sources, known_ins, new), *held_ins]
+            return late_ins, select_masked(outs, out_unknown)
+
+        known, held = partition(unknown, args)
+        prim, early_params = self.rebuild(params, early, arrange_early)
         try:
             current.trace = trace.parent
             found = prim.bind(*known, **early_params)
         finally:
             current.trace = trace
         residuals = select_residuals(sources, known, found[n:])
-        late_ins = [*select_residuals(sources, known_ins, new), *held_ins]
-        prim, late_params = self.rebuild(params, late, late_ins, late_outs)
+        prim, late_params = self.rebuild(params, late, arrange_late)
         later = trace.later.process(prim, [*residuals, *held], late_params)
         return merge(out_unknown, found[:n], later)
 
     def transpose(self, cts, *args, **params):
         linear, moved = mark_linear(args), mark_moving(cts)
-        ins, outs = self.entries(params)
-        held, solved = partition(linear, ins)
-        with self.scope(params):
-            back, out_moved = backward_jaxpr(params[self.program], linear, moved)
-            given, made = select_masked(outs, moved), select_masked(solved, out_moved)
-            back = self.finish_transpose(back, len(held), given, made, params)
-        prim, params = self.rebuild(params, back, [*held, *given], made)
+        back, out_moved = self.transform(backward_jaxpr, params, linear, moved)
+        back = self.finish_transpose(back, linear, moved, out_moved, params)
+
+        def arrange(ins: Sequence, outs: Sequence) -> tuple[list, list]:
+            held, solved = partition(linear, ins)
+            return [*held, *select_masked(outs, moved)], select_masked(solved, out_moved)
+
+        prim, params = self.rebuild(params, back, arrange)
         values = [x for x in args if type(x) is not Linear]
         grads = prim.bind(*values, *[ct for ct in cts if type(ct) is not Zero], **params)
         return cotangents_of(args, grads, out_moved)
 
     def batch(self, axis, args, dims, **params):
-        with self.scope(params):
-            mapped, out_dims = batch_jaxpr(params[self.program], axis, tuple(dims))
-        prim, params = self.rebuild(params, mapped, *self.entries(params))
+        mapped, out_dims = self.transform(batch_jaxpr, params, axis, tuple(dims))
+        prim, params = self.rebuild(params, mapped)
         return prim.bind(*args, **params), out_dims
 
     def dce(self, eqn, live):
@@ -161,14 +162,14 @@ class Call(Holder, SeriesRule):
             return eqn
         if not jaxpr.eqns and not jaxpr.outvars:
             return None
-        ins, outs = self.entries(params)
-        _, params = self.rebuild(params, jaxpr, select_masked(ins, used), select_masked(outs, live))
-        invars, outvars = select_masked(eqn.invars, used), select_masked(eqn.outvars, live)
+        cut = lambda ins, outs: (select_masked(ins, used), select_masked(outs, live))
+        invars, outvars = cut(eqn.invars, eqn.outvars)
+        _, params = self.rebuild(params, jaxpr, cut)
         return eqn.replace(invars=invars, outvars=outvars, params=params)
 
     def checked(self, trace, args, params):
         program = checkify_jaxpr(params[self.program], trace.errors)
-        prim, params = self.rebuild(params, program.jaxpr, *self.entries(params))
+        prim, params = self.rebuild(params, program.jaxpr)
         return trace.absorb(program, prim.bind(*args, **params))
 
     def run_series(self, trace, args, params):

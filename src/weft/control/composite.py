@@ -24,7 +24,7 @@ class Composite(Call):
         (body,) = super().bodies(params)
         return [body._replace(label=params["name"])]
 
-    def rebuild(self, params, jaxpr, ins, outs):
+    def rebuild(self, params, jaxpr, arrange=None):
         return jit_p, {"jaxpr": jaxpr, "name": params["name"]}
 
     def lower(self, hlo, *args, attributes, jaxpr, name, version):

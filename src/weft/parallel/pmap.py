@@ -72,14 +72,15 @@ class Pmap(Call):
             axes=(*around, params["axis_name"]),
         )
 
-    def scope(self, params):
-        return in_scope([axis_of(params)])
+    def transform(self, verb, params, *how):
+        with in_scope([axis_of(params)]):
+            return super().transform(verb, params, *how)
 
-    def entries(self, params):
-        return params["mapped_invars"], [True] * len(params["call_jaxpr"].outvars)
-
-    def rebuild(self, params, jaxpr, ins, outs):
-        return self, {**params, "call_jaxpr": jaxpr, "mapped_invars": tuple(ins)}
+    def rebuild(self, params, jaxpr, arrange=None):
+        mapped = params["mapped_invars"]
+        if arrange is not None:
+            mapped, _ = arrange(mapped, [True] * len(params["call_jaxpr"].outvars))
+        return self, {**params, "call_jaxpr": jaxpr, "mapped_invars": tuple(mapped)}
 
     def transpose(self, cts, *args, **params):
         # of an operand that all devices have, each gives its part of the cotangent

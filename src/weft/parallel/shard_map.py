@@ -26,6 +26,7 @@ from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
 from weft.primitives.varying import Varying, axes_of_varying
 from weft.transforms.batch import batch_jaxpr, in_scope
+from weft.util import partition, select_masked
 from weft.xla.hlo import TOKEN
 from weft.xla.lower import lower_jaxpr
 
@@ -63,21 +64,27 @@ class ShardMap(Call):
         mesh, tracked, manual = params["mesh"], params["check_vma"], params["manual_axes"]
         return in_scope([Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in manual])
 
-    def entries(self, params):
-        return params["in_specs"], params["out_specs"]
+    def transform(self, verb, params, *how):
+        with self.scope(params):
+            return super().transform(verb, params, *how)
 
-    def rebuild(self, params, jaxpr, ins, outs):
-        return self, {**params, "jaxpr": jaxpr, "in_specs": tuple(ins), "out_specs": tuple(outs)}
+    def rebuild(self, params, jaxpr, arrange=lambda *specs: specs):
+        ins, outs = map(tuple, arrange(params["in_specs"], params["out_specs"]))
+        return self, {**params, "jaxpr": jaxpr, "in_specs": ins, "out_specs": outs}
 
     def pass_residuals(self, early, late, n_known, sources, params):
         axes, tracked = params["manual_axes"], params["check_vma"]
-        return pass_out_residuals(early, late, n_known, tuple(sources), axes, tracked)
+        with self.scope(params):
+            return pass_out_residuals(early, late, n_known, tuple(sources), axes, tracked)
 
-    def finish_transpose(self, back, n_values, given, made, params):
+    def finish_transpose(self, back, linear, moved, out_moved, params):
         if params["check_vma"]:
             return back
-        missing = find_absent_axes(given, params), find_absent_axes(made, params)
-        return sum_shared_cotangents(back, n_values, *missing, params["mesh"])
+        held, solved = partition(linear, params["in_specs"])
+        of = select_masked(params["out_specs"], moved), select_masked(solved, out_moved)
+        missing = [find_absent_axes(specs, params) for specs in of]
+        with self.scope(params):
+            return sum_shared_cotangents(back, len(held), *missing, params["mesh"])
 
     def batch(self, axis, args, dims, **params):
         over = axis.spmd if axis.spmd is None or type(axis.spmd) is tuple else (axis.spmd,)
@@ -86,14 +93,10 @@ class ShardMap(Call):
         if over:
             count = math.prod(mesh.shape[n] for n in over)
             axis = axis._replace(size=axis.size // count)
-        with self.scope(params):
-            mapped, out_dims = batch_jaxpr(params["jaxpr"], axis, tuple(dims))
+        mapped, out_dims = self.transform(batch_jaxpr, params, axis, tuple(dims))
         put_in = lambda s, d: s if d is None else insert_entry(s, d, over or None)
-        ins, outs = (
-            map(put_in, specs, of)
-            for specs, of in zip(self.entries(params), (dims, out_dims), strict=True)
-        )
-        return self.bind(*args, **self.rebuild(params, mapped, ins, outs)[1]), out_dims
+        arrange = lambda ins, outs: (map(put_in, ins, dims), map(put_in, outs, out_dims))
+        return self.bind(*args, **self.rebuild(params, mapped, arrange)[1]), out_dims
 
     def run_series(self, trace, args, params):
         return None
