@@ -57,7 +57,13 @@ OPTIONS = (
         "Precision of dot and conv where the call gives none.",
         traced=True,
     ),
-    Option("check_bounds", True, "Raise when an index known now is out of bounds.", traced=True),
+    Option(
+        "check_bounds",
+        True,
+        "Raise where a number is out of bounds as an index; 'all': also where computed ones are.",
+        (False, True, "all"),
+        traced=True,
+    ),
     Option("debug_nans", False, "Raise where an operation makes NaN.", traced=True),
     Option("debug_infs", False, "Raise where an operation makes an infinity.", traced=True),
     Option("debug_key_reuse", False, "Raise where a random key is used twice.", traced=True),
@@ -106,6 +112,8 @@ def _from_environment(option: Option) -> Any:
     for prefix in ("WEFT_", "JAX_"):
         text = os.environ.get(prefix + option.name.upper())
         if text is not None:
+            if option.choices is not None and text in option.choices:
+                return text
             if isinstance(option.default, bool):
                 return text.lower() not in _FALSE
             return int(text) if isinstance(option.default, int) else text
@@ -137,9 +145,13 @@ class Config:
         option = self._options[name]
         if option.choices is not None and value not in option.choices:
             raise ValueError(f"config: {name} must be one of {option.choices}; got {value!r}.")
-        if isinstance(option.default, bool) and not isinstance(value, bool | int):
+        if (
+            option.choices is None
+            and isinstance(option.default, bool)
+            and not isinstance(value, bool | int)
+        ):
             raise TypeError(f"config: {name} must be a bool; got {value!r}.")
-        return bool(value) if isinstance(option.default, bool) else value
+        return value if type(value) is str or not isinstance(option.default, bool) else bool(value)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self, self._find(name))

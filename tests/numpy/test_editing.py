@@ -41,6 +41,11 @@ def test_traced_places_to_insert_and_delete():
     for f in (lambda: jnp.insert(x, 9, 1.0), lambda: jnp.delete(x, 9)):
         with pytest.raises(IndexingError, match="got 9"):
             f()
+    with pytest.raises(IndexingError, match="got 9"):
+        jnp.delete(x, jnp.array([9]))
+    for run in (lambda f: f, weft.jit):  # computed places are clamped
+        assert run(jnp.insert)(x, jnp.array([-9, 9]), 7.0).tolist() == [7, 0, 1, 2, 3, 4, 7]
+        assert run(delete)(x, jnp.array([9, -9])).tolist() == [1, 2, 3]
 
 
 def test_trim_zeros():

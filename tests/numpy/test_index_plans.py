@@ -23,17 +23,60 @@ def test_known_places_out_of_bounds(index, place):
             attempt()
 
 
-def test_known_arrays_out_of_bounds():
-    x = jnp.zeros((4, 8))
-    for index in (jnp.array([0, 8]), np.array([-9, 0]), jnp.int32(8)):
-        with pytest.raises(IndexError, match=r"index must be in \[-8, 8\) on axis 1 of f32\[4,8\]"):
-            x[:, index]
-    with pytest.raises(IndexError, match="got 9"):
-        jnp.take(jnp.zeros(4), jnp.array([9]))
-    with pytest.raises(IndexError, match="got 9"):
-        jnp.take_along_axis(jnp.zeros(4), jnp.array([9]), 0)
-    with pytest.raises(IndexError):
-        jnp.zeros(0)[0]
+# What computed places out of bounds give, for x = [0, 1, 2, 3] and i = [1, 9, -9].
+COMPUTED = [
+    (lambda x, i: x[i], [1, 3, 0]),
+    (lambda x, i: x[None][:, i], [[1, 3, 0]]),
+    (lambda x, i: x[i[1]], 3),
+    (lambda x, i: x.at[i].get(), [1, 3, 0]),
+    (lambda x, i: x.at[i].set(7), [0, 7, 2, 3]),
+    (lambda x, i: x.at[i].add(x[1]), [0, 2, 2, 3]),
+    (lambda x, i: x.at[i[2]].mul(7), [0, 1, 2, 3]),
+    (lambda x, i: jnp.take(x, i), [1, np.nan, np.nan]),
+    (lambda x, i: jnp.take_along_axis(x, i, 0), [1, np.nan, np.nan]),
+    (lambda x, i: jnp.put(x, i, 7, inplace=False), [7, 7, 2, 7]),
+    (lambda x, i: jnp.put_along_axis(x, i, 7, 0, inplace=False), [0, 7, 2, 3]),
+]
+
+
+@pytest.mark.parametrize(("f", "expected"), COMPUTED)
+def test_computed_places_out_of_bounds(f, expected):
+    x, i = jnp.arange(4.0), jnp.array([1, 9, -9])
+    np.testing.assert_array_equal(f(x, i), expected)
+    np.testing.assert_array_equal(weft.jit(f)(x, i), expected)
+    if f not in (COMPUTED[2][0], COMPUTED[6][0]):  # elements of NumPy's arrays are numbers
+        np.testing.assert_array_equal(f(x, np.asarray(i)), expected)
+
+
+def test_reading_by_index_does_not_look_at_the_index(monkeypatch):
+    x, i = jnp.arange(4.0), jnp.array([1, 2])
+    monkeypatch.setattr(type(i), "_single_device_array_to_np_array_did_copy", None)
+    monkeypatch.setattr(type(i), "__array__", None)
+    for f in (lambda: x[i], lambda: x.at[i].set(1.0), lambda: jnp.take(x, i)):
+        f()
+
+
+@pytest.mark.parametrize(("f", "expected"), COMPUTED)
+def test_the_option_checks_computed_places(f, expected):
+    x, i = jnp.arange(4.0), jnp.array([1, 9, -9])
+    with weft.config.scope(check_bounds="all"):
+        f(x, jnp.array([1, 3, -4]))
+        for run in (f, weft.jit(f)):
+            with pytest.raises(IndexError, match=r"in \[-4, 4\) on axis . of f32.*; got (9|-9)\. "):
+                run(x, i)
+
+
+def test_the_option_lets_pass_what_is_meant():
+    x, i = jnp.arange(4.0), jnp.array([1, 9, -9])
+    with weft.config.scope(check_bounds="all"):
+        for run in (lambda f: f, weft.jit):
+            assert run(lambda x, i: x.at[i].get(mode="clip"))(x, i).tolist() == [1, 3, 0]
+            assert run(lambda x, i: x.at[i[1]].set(7, mode="clip"))(x, i).tolist() == [0, 1, 2, 7]
+            assert run(lambda x, i: x.at[i].set(7, mode="drop"))(x, i).tolist() == [0, 7, 2, 3]
+            assert run(lambda x, i: jnp.take(x, i, mode="wrap"))(x, i).tolist() == [1, 1, 3]
+            assert run(lambda x, i: x[i.astype("int8")])(jnp.arange(500), i).tolist() == [1, 9, 491]
+        with pytest.raises(IndexError, match=r"\[0, 4\)|got -1"):
+            x.at[-i[:1]].get(wrap_negative_indices=False)
 
 
 def test_slices_are_cut_off_as_in_python():

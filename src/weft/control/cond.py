@@ -23,11 +23,12 @@ from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
+from weft.primitives.checks import INT, Failure
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal, zeros
 from weft.transforms.batch import batch_jaxpr, check_repeatable
-from weft.transforms.check import INT, Checked, Failure, assign_slots, checkify_jaxpr
+from weft.transforms.check import Checked, assign_slots, checkify_jaxpr
 from weft.transforms.jet import SeriesRule, jet_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import SavingRule, saving_jaxpr, split_jaxpr

@@ -14,14 +14,15 @@ import numpy as np
 
 from weft.api.custom_rules import stop_gradient
 from weft.api.functions import check_callable
-from weft.control.checks import bind_failures, check_p
+from weft.control.checks import bind_failures
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError
 from weft.options import config
+from weft.primitives.checks import Failure, JaxRuntimeError, check_p, failure_message
 from weft.primitives.elementwise import bitwise_not
 from weft.pytrees import flatten, register_pytree_node, tree_map
-from weft.transforms.check import Failure, JaxRuntimeError, failure_message, run_checked
+from weft.transforms.check import run_checked
 from weft.util import list_public
 from weft.xla.array import HOST, put
 

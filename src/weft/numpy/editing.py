@@ -18,6 +18,8 @@ from weft.numpy.manipulation import moveaxis, require_int, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, shape_of
 from weft.numpy.searching import require_concrete
 from weft.numpy.sorting import search_by_halving
+from weft.options import config
+from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import literal
 from weft.xla.array import ArrayImpl, host_view
@@ -155,11 +157,18 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return take_places(both, order_insertion(where, n), axis)
 
 
-def find_places_along(op: str, obj: Any, n: int, last: int) -> Any:
-    """The places along an axis of size n that a number, slice or index vector names, from 0 on."""
+def find_places_along(op: str, obj: Any, n: int, last: int, exact: bool = False) -> Any:
+    """The places along an axis of size n that a number, slice or index vector names, from 0 on.
+
+    A number out of bounds raises; computed places do if `exact` and known, else they are clamped.
+    """
     if isinstance(obj, slice):
         return np.arange(n, dtype=np.int32)[obj]
     obj = check_integer_indices(op, obj)
+    text = f"{op}: places must be in [-{n}, {last}]; got {{}}."
+    exact = exact or isinstance(obj, int | np.integer)
+    if config.check_bounds == "all" or (exact and not isinstance(obj, Tracer)):
+        check_inside(text, obj, -n, last + 1)
     known = read_known(obj)
     if known is None:
         where = lax.reshape(obj, (obj.size,))
@@ -167,10 +176,7 @@ def find_places_along(op: str, obj: Any, n: int, last: int) -> Any:
         where = lax.select(lax.lt(where, zero), lax.add(where, size), where)
         return convert(lax.clamp(zero, where, literal(last, where.dtype)), INT32)
     where = np.ravel(known)
-    bad = where[(where < -n) | (where > last)]
-    if bad.size:
-        raise IndexingError(f"{op}: places must be in [-{n}, {last}]; got {bad[0]}.")
-    return np.where(where < 0, where + n, where).astype(np.int32)
+    return np.clip(np.where(where < 0, where + n, where), 0, last).astype(np.int32)
 
 
 def order_insertion(where: Any, n: int) -> Any:
@@ -205,7 +211,7 @@ def delete(
     n = arr.shape[axis]
     if not isinstance(obj, slice) and dtypes.is_bool(typeof(as_operand("delete", obj)).dtype):
         obj = find_mask_places(obj, n)
-    where = find_places_along("delete", obj, n, n - 1)
+    where = find_places_along("delete", obj, n, n - 1, not assume_unique_indices)
     if isinstance(where, np.ndarray):
         keep = np.delete(np.arange(n, dtype=np.int32), where)
         if len(keep) == n - 1:  # one place: two slices

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.control.checks import check_index
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import Tracer
 from weft.errors import (
@@ -27,7 +26,8 @@ from weft.errors import (
 )
 from weft.numpy.promotion import broadcast_shapes
 from weft.options import config
-from weft.xla.array import ArrayImpl, host_view
+from weft.primitives.checks import check_index, check_inside
+from weft.xla.array import ArrayImpl
 
 # Entries of a key: an int, None, Ellipsis, a slice as (start, stop, step), the type of an array.
 Key = tuple[Any, ...]
@@ -498,56 +498,31 @@ def make_windows(plan: IndexPlan) -> Windows:
 
 # --- bounds -----------------------------------------------------------------------------------
 
-# Above this size, or off the host, looking through an index costs more than it is worth.
-CHECKED_SIZE = 1 << 16
-
 
 def check_places(x: ShapedArray, plan: IndexPlan) -> None:
     """Raise where a number is out of bounds and the option does not forbid it."""
-    if not plan.inside:
-        for e in plan.entries:
-            if type(e) is Place and not 0 <= e.index < e.size:
-                if e.size == 0 or config.check_bounds:
-                    raise bounds_error(x, e.index - e.size if e.index < 0 else e.index, e)
-                check_index(x.shape, e.axis, e.index)
+    for e in plan.entries:
+        if type(e) is Place and not 0 <= e.index < e.size:
+            index = e.index - e.size if e.index < 0 else e.index
+            if e.size == 0 or config.check_bounds:
+                raise IndexingError(bounds_text(x, e).format(index))
+            check_index(x.shape, e.axis, e.index)
 
 
-def bounds_error(x: ShapedArray, index: int, e: Place | Lookup) -> IndexingError:
-    """The error for an index that is known to reach out of an axis."""
-    return IndexingError(
-        f"x[...]: index must be in [-{e.size}, {e.size}) on axis {e.axis} of {x}; got {index}. "
+def check_lookup(x: ShapedArray, e: Lookup, index: Any, wrap: bool = True) -> None:
+    """Raise where a number is out of bounds; with the option "all", where any index is.
+
+    One that is traced is checked when the program runs.
+    """
+    option = config.check_bounds
+    if option == "all" or (option and isinstance(index, int)):
+        check_inside(bounds_text(x, e), index, -e.size if wrap else 0, e.size)
+
+
+def bounds_text(x: ShapedArray, e: Place | Lookup) -> str:
+    """What to say of an index, `{}`, that reaches out of an axis."""
+    return (
+        f"x[...]: index must be in [-{e.size}, {e.size}) on axis {e.axis} of {x}; got {{}}. "
         "Hint: x.at[i].get(mode='fill'), or config.update('check_bounds', False) to clamp reads "
         "and drop writes."
     )
-
-
-def read_known_values(array: Any) -> np.ndarray | int | None:
-    """The content of an index, where looking at it is cheap."""
-    if type(array) is ArrayImpl:
-        if array.size > CHECKED_SIZE or array._sharding._device_assignment[0].platform != "cpu":
-            return None
-        return host_view(array)
-    return None if isinstance(array, Tracer) else array
-
-
-def check_lookups(x: ShapedArray, plan: IndexPlan, arrays: Sequence[Any]) -> list[bool]:
-    """Raise where an array is known to reach out of its axis; which are known not negative."""
-    if not config.check_bounds:
-        return [False] * len(plan.lookups)
-    return [check_values(x, e, arrays[e.array]) for e in plan.lookups]
-
-
-def check_values(x: ShapedArray, e: Lookup, array: Any) -> bool:
-    """Raise where an array is known to reach out of an axis; whether it is known not negative."""
-    values = read_known_values(array)
-    if values is None:
-        return False
-    if isinstance(values, int):
-        low = high = values
-    elif values.size:
-        low, high = int(values.min()), int(values.max())
-    else:
-        return True
-    if high >= e.size or low < -e.size:
-        raise bounds_error(x, high if high >= e.size else low, e)
-    return low >= 0

@@ -24,9 +24,8 @@ from weft.numpy.index_plans import (
     Key,
     Lookup,
     Windows,
-    check_lookups,
+    check_lookup,
     check_places,
-    check_values,
     plan_index,
     split_index,
     static_key,
@@ -39,9 +38,8 @@ from weft.numpy.promotion import (
     promote_operands,
     refuse_out,
 )
-from weft.options import config
 from weft.primitives import layout, slicing
-from weft.primitives.dynamic_slicing import dynamic_slice
+from weft.primitives.dynamic_slicing import slice_clamped
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
 from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
@@ -104,23 +102,26 @@ def fill_access(dtype: np.dtype) -> Access:
 # --- reading with a plan ----------------------------------------------------------------------
 
 
-def read(
-    x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access = PLAIN, known: Sequence[bool] = ()
-) -> Any:
-    """What a plan asks for of `x`. `known` says which lookups are known not to be negative."""
+def read(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access = PLAIN) -> Any:
+    """What a plan asks for of `x`."""
+    for e in plan.lookups:
+        if not e.size and 0 not in plan.shape:
+            raise IndexingError(
+                f"x[...]: an axis looked up must not be empty; got axis {e.axis} of {x.aval}."
+            )
     if plan.grown:
         x = layout.expand_dims(x, plan.grown)
     if plan.inside or how.clamps:
         if not plan.lookups:
             return read_slices(x, plan)
         if not plan.looked and not plan.grown and how.clamps:
-            return read_slices(slice_dynamically(x, plan, arrays, known), plan, cut=True)
+            return read_slices(slice_dynamically(x, plan, arrays, how), plan, cut=True)
     windows = plan.windows
     if 0 in windows.shape:  # a window of nothing need not fit x, which may be empty too
         return layout.full(plan.shape, 0, x.dtype)
     out = gather(
         x,
-        make_index_vectors(windows, arrays, how.wrap_negative_indices, known),
+        make_index_vectors(windows, arrays, how.wrap_negative_indices),
         GatherDimensionNumbers(
             windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
         ),
@@ -147,7 +148,7 @@ def read_slices(x: Any, plan: IndexPlan, cut: bool = False) -> Any:
     return layout.expand_dims(x, plan.new) if plan.new else x
 
 
-def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], known: Sequence[bool]) -> Any:
+def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access) -> Any:
     """The slice of `x` that a plan asks for whose lookups are scalars."""
     part = plan.slices
     if part.steps is not None:  # what is strided is known now
@@ -158,11 +159,10 @@ def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], known: Seq
     else:
         starts = list(part.starts)
     sizes = list(part.sizes)
-    for i, e in enumerate(plan.lookups):
-        never_negative = i < len(known) and known[i]
-        starts[e.axis] = wrap_positions(arrays[e.array], e.size, not never_negative)
+    for e in plan.lookups:
+        starts[e.axis] = wrap_positions(arrays[e.array], e.size, how.wrap_negative_indices)
         sizes[e.axis] = 1
-    return dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+    return slice_clamped(x, starts, sizes)
 
 
 # --- index vectors ----------------------------------------------------------------------------
@@ -188,15 +188,12 @@ def wrap_positions(i: Any, size: int, wrap: bool) -> Any:
     return select_where(lt(i, literal(0, target)), add(i, literal(size, target)), i)
 
 
-def make_index_vectors(
-    windows: Windows, arrays: Sequence[Any], wrap: bool, known: Sequence[bool] = ()
-) -> Any:
+def make_index_vectors(windows: Windows, arrays: Sequence[Any], wrap: bool) -> Any:
     """The index vectors of windows: an array of shape (*batch, number of columns)."""
     found = {}
     for c in windows.columns:
         if c.array is not None:
-            never_negative = c.array < len(known) and known[c.array]
-            found[c.array] = wrap_positions(arrays[c.array], c.size, wrap and not never_negative)
+            found[c.array] = wrap_positions(arrays[c.array], c.size, wrap)
     wide = any(typeof(i).dtype.itemsize == 8 for i in found.values() if not isinstance(i, int))
     dtype = np.dtype(np.int64 if wide else np.int32)
     columns = [
@@ -243,7 +240,7 @@ HOT = 16
 def getitem(x: Any, index: Any) -> Any:
     """x[index], with NumPy's meaning of all kinds of index.
 
-    An index known to be out of bounds raises IndexingError; a traced one is clamped.
+    A number out of bounds raises IndexingError; computed indices are clamped.
     """
     if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL:
         kind = type(index)
@@ -282,34 +279,32 @@ def getitem_with(x: Any, index: Any, how: Access) -> Any:
 
 def read_traced(x: Any, index: Any, how: Access) -> Any:
     """x[index] operation by operation."""
-    plan, arrays, known = plan_traced(x.aval, index, how)
-    return read(x, plan, arrays, how, known)
+    plan, arrays = plan_traced(x.aval, index, how)
+    return read(x, plan, arrays, how)
 
 
-def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[IndexPlan, Sequence, Sequence]:
-    """The plan for an index, the arrays in it, and which are known not to be negative."""
+def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[IndexPlan, Sequence]:
+    """The plan for an index, its bounds checked, and the arrays in it."""
     key = static_key(index) if how.wrap_negative_indices else None
     if key is not None:
         plan = plan_index(x, key)
         if not plan.inside and how.checked:
             check_places(x, plan)
-        return plan, (), ()
+        return plan, ()
     key, arrays = split_index(x, index)
     if not how.wrap_negative_indices:
         key, arrays = move_numbers(key, arrays)
-    plan, known = check_plan(x, key, arrays, how)
-    return plan, arrays, known
+    return check_plan(x, key, arrays, how), arrays
 
 
-def check_plan(
-    x: ShapedArray, key: Key, arrays: Sequence[Any], how: Access
-) -> tuple[IndexPlan, Sequence[bool]]:
-    """The plan for a key, its bounds checked, and which arrays are known not to be negative."""
+def check_plan(x: ShapedArray, key: Key, arrays: Sequence[Any], how: Access) -> IndexPlan:
+    """The plan for a key, its bounds checked: those of `arrays` if the option says so."""
     plan = plan_index(x, key)
-    if not how.checked:
-        return plan, ()
-    check_places(x, plan)
-    return plan, check_lookups(x, plan, arrays)
+    if how.checked:
+        check_places(x, plan)
+        for e in plan.lookups:
+            check_lookup(x, e, arrays[e.array], how.wrap_negative_indices)
+    return plan
 
 
 def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> Any:
@@ -326,7 +321,7 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
     if found is not None:
         return found
     key, arrays = move_numbers(*split_index(aval, index))
-    plan, _ = check_plan(aval, key, arrays, how)
+    plan = check_plan(aval, key, arrays, how)
     kernel = _KERNELS.get((aval, key, how))
     if kernel is None:
 
@@ -378,7 +373,7 @@ def read_slices_eagerly(x: Any, key: Key, plan: IndexPlan, name: tuple) -> Any:
             every: list[Any] = [0] * len(sizes)
             for i, start in zip(moving, starts, strict=True):
                 every[i] = start
-            window = dynamic_slice(x, every, sizes, allow_negative_indices=False)
+            window = slice_clamped(x, every, sizes)
             return read_slices(window, plan, cut=True)
 
         kernel = _KERNELS[shared] = kernel_for(getitem, "getitem")
@@ -436,8 +431,8 @@ def take(
     """Elements at `indices` along an axis, by default of the flattened array.
 
     `mode` says what a place out of bounds gives: None, like "fill", the `fill_value` (NaN, or the
-    lowest integer), but an error where it is known when written; "clip" the nearest element, also
-    for negative indices; "wrap" counts around.
+    lowest integer), but an error where it is a number; "clip" the nearest element, also for
+    negative indices; "wrap" counts around.
 
     Args:
       unique_indices: a promise that no index occurs twice.
@@ -453,7 +448,7 @@ def take(
     if mode == "raise":
         raise NotImplementedError(
             "take: mode must be None, 'fill', 'clip' or 'wrap'; got 'raise', which traced values "
-            "cannot do. Hint: mode=None raises where indices are known."
+            "cannot do. Hint: mode=None under config.update('check_bounds', 'all')."
         )
     indices = check_integer_indices("take", indices)
     if axis is None:
@@ -571,14 +566,13 @@ def take_along_axis(
     wrap = True if wrap_negative_indices is None else wrap_negative_indices
     how = read_keywords(arr.aval, mode or "fill", fill_value, wrap_negative_indices=wrap)
     if mode is None and arr.ndim == indices.ndim:
-        check_known(arr.aval, axis, indices)
+        check_along(arr, axis, indices)
     return take_planned(arr, indices, axis, how)
 
 
-def check_known(x: ShapedArray, axis: int, indices: Any) -> None:
-    """Raise where indices along one axis are known to be out of bounds."""
-    if config.check_bounds:
-        check_values(x, Lookup(axis, 0, indices.shape, x.shape[axis]), indices)
+def check_along(x: Any, axis: int, indices: Any) -> None:
+    """Raise where indices along one axis are out of bounds, if the option says so."""
+    check_lookup(x.aval, Lookup(axis, 0, (), x.shape[axis]), indices)
 
 
 def broadcast_last(x: Any, shape: tuple[int, ...]) -> Any:

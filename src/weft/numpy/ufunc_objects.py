@@ -16,18 +16,19 @@ from weft import dtypes
 from weft.api.make_jaxpr import eval_shape
 from weft.api.scan import scan
 from weft.api.while_loop import fori_loop
-from weft.errors import IndexingError, ShapeError
+from weft.errors import ShapeError
 from weft.numpy import choice, creation, functional, reductions, ufuncs
 from weft.numpy.choice import where
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
 from weft.numpy.promotion import as_array, axes_of, axis_of, is_nonzero, refuse_out
+from weft.options import config
 from weft.primitives import cumulative as running
 from weft.primitives import elementwise as ops
+from weft.primitives.checks import check_inside
 from weft.primitives.layout import expand_dims, reshape
 from weft.primitives.reduction import reduce as reduce_by
 from weft.util import fun_name
-from weft.xla.array import ArrayImpl, host_view
 
 # By name: functions that do at once what is otherwise done element by element.
 REDUCE = {
@@ -272,7 +273,10 @@ class ufunc(metaclass=UfuncType):
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
-        """Reductions of the slices from each index to the next; of one element if that is less."""
+        """Reductions of the slices from each index to the next; of one element if that is less.
+
+        What an index out of bounds gives is not defined; negative ones are out of bounds too.
+        """
         op = self.require("reduceat")
         refuse_out(op, out)
         x, starts = as_array(a, op), as_array(indices, op)
@@ -280,10 +284,8 @@ class ufunc(metaclass=UfuncType):
         n = x.shape[axis]
         if starts.ndim != 1 or not dtypes.is_integer(starts.dtype):
             raise ShapeError(f"{op}: indices must be a vector of integers; got {starts.aval}.")
-        if type(starts) is ArrayImpl:
-            host = host_view(starts)
-            if host.size and not (host.min() >= 0 and host.max() < n):
-                raise IndexingError(f"{op}: indices must be in [0, {n}); got {host.tolist()}.")
+        if config.check_bounds == "all":
+            check_inside(f"{op}: indices must be in [0, {n}); got {{}}.", starts, 0, n)
         rows = moveaxis(x if self.name in REDUCE else self.converted(x, dtype), axis, 0)
         dtype = dtype if self.name in REDUCE else rows.dtype
         ends = ufuncs.maximum(

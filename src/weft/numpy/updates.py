@@ -33,7 +33,7 @@ from weft.numpy.index_plans import (
     static_key,
 )
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
-from weft.primitives import layout, slicing
+from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
@@ -118,7 +118,6 @@ def write(
     arrays: Sequence[Any],
     values: Any,
     how: indexing.Access,
-    known: Sequence[bool] = (),
     func: Callable | None = None,
 ) -> Any:
     """`x` with the places that a plan asks for changed."""
@@ -130,7 +129,7 @@ def write(
     )
     if not plan.lookups and fits:
         return write_slice(x, op, plan, plan.slices.starts, values, func)
-    return write_windows(x, op, plan, arrays, values, how, known, func)
+    return write_windows(x, op, plan, arrays, values, how, func)
 
 
 def write_slice(
@@ -156,7 +155,8 @@ def write_slice(
         return replace_strided(x, new, part)
     if part.whole:
         return new
-    return lax.dynamic_update_slice(x, new, starts, allow_negative_indices=False)
+    starts = dynamic_slicing.normalize_starts("dynamic_update_slice", x, starts, False)
+    return lax.dynamic_update_slice_p.bind(x, new, *starts)[0]
 
 
 def shape_as_window(values: Any, part: Slices) -> Any:
@@ -172,7 +172,7 @@ def slice_at(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
     """A slice of `x`."""
     if all(type(i) is int for i in starts):
         return slicing.slice(x, starts, [i + n for i, n in zip(starts, sizes, strict=True)])
-    return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+    return dynamic_slicing.slice_clamped(x, starts, sizes)
 
 
 def replace_strided(x: Any, new: Any, part: Slices) -> Any:
@@ -193,7 +193,6 @@ def write_windows(
     arrays: Sequence[Any],
     values: Any,
     how: indexing.Access,
-    known: Sequence[bool],
     func: Callable | None,
 ) -> Any:
     """`x` with looked-up places changed, by scatter."""
@@ -204,7 +203,7 @@ def write_windows(
     dims = lax.ScatterDimensionNumbers(
         windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
     )
-    indices = indexing.make_index_vectors(windows, arrays, how.wrap_negative_indices, known)
+    indices = indexing.make_index_vectors(windows, arrays, how.wrap_negative_indices)
     flags = dict(
         indices_are_sorted=how.indices_are_sorted or not windows.batch,
         unique_indices=how.unique_indices or not windows.batch,
@@ -296,8 +295,8 @@ def update_places(
             raise
     if masked:
         return write_masked(x, op, index, values, func)
-    plan, arrays, known = indexing.plan_traced(x.aval, index, how)
-    return write(x, op, plan, arrays, values, how, known, func)
+    plan, arrays = indexing.plan_traced(x.aval, index, how)
+    return write(x, op, plan, arrays, values, how, func)
 
 
 def remember_kernel(key: tuple, fun: Callable) -> Callable:
@@ -319,7 +318,7 @@ def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Acces
         if plan.inside:
             return update_slice_eagerly(x, key, plan, op, values)
     key, arrays = indexing.move_numbers(*split_index(aval, index))
-    plan, _ = indexing.check_plan(aval, key, arrays, how)
+    plan = indexing.check_plan(aval, key, arrays, how)
     kernel = remember_kernel(
         (aval, op, key, how), lambda x, values, arrays: write(x, op, plan, arrays, values, how)
     )
@@ -376,9 +375,9 @@ class Places:
 
     Every method takes these keywords. `mode` says what becomes of places out of bounds: "drop" or
     "fill" ignores writes and reads `fill_value`, "clip" moves them inside, "promise_in_bounds" says
-    there are none; by default a place known to be out raises, and a traced one is ignored by writes
-    and clamped by reads. `indices_are_sorted` and `unique_indices` promise what they say.
-    `wrap_negative_indices=False` takes negative places to be out of bounds.
+    there are none; by default a number that is out raises, and computed indices that are out are
+    ignored by writes and clamped by reads. `indices_are_sorted` and `unique_indices` promise what
+    they say. `wrap_negative_indices=False` takes negative places to be out of bounds.
 
     >>> import weft.numpy as jnp
     >>> x = jnp.array([1.0, 2.0, 3.0])
@@ -488,25 +487,23 @@ def refuse_inplace(op: str, inplace: bool) -> None:
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
     """A copy of `a` with values put at places of the flattened array; needs inplace=False.
 
-    Values are repeated as often as needed. `mode` "clip" (also for traced indices by default) or
+    Values are repeated as often as needed. `mode` "clip" (also for computed indices by default) or
     "wrap".
     """
     refuse_inplace("put", inplace)
-    a, ind, v = (
-        as_array(a, "put"),
-        as_array(indexing.check_integer_indices("put", ind), "put"),
-        asarray(v),
-    )
+    a, ind, v = as_array(a, "put"), indexing.check_integer_indices("put", ind), asarray(v)
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"put: mode must be None, 'clip' or 'wrap'; got {mode!r}.")
+    flat = layout.reshape(a, (a.size,))
+    if mode is None:
+        indexing.check_along(flat, 0, ind)
+    ind = as_array(ind, "put")
     if not ind.size or not v.size:
         return a
-    flat, ind = layout.reshape(a, (a.size,)), layout.reshape(ind, (ind.size,))
+    ind = layout.reshape(ind, (ind.size,))
     v = repeat_vector(layout.reshape(v, (v.size,)), ind.size)
     if mode == "wrap":
         ind = indexing.wrap_around(ind, a.size)
-    elif mode is None:
-        indexing.check_known(flat.aval, 0, ind)
     how = indexing.read_keywords(flat.aval, "clip", wrap_negative_indices=mode is None)
     return layout.reshape(update_places(flat, ind, "set", v, how, None), a.shape)
 
@@ -544,7 +541,7 @@ def put_along_axis(
         n if i == axis else m for i, (m, n) in enumerate(zip(arr.shape, indices.shape, strict=True))
     )
     if mode is None:
-        indexing.check_known(arr.aval, axis, indices)
+        indexing.check_along(arr, axis, indices)
     return put_planned(
         arr,
         indexing.broadcast_last(indices, shape),

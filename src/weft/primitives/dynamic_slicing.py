@@ -16,7 +16,9 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
+from weft.options import config
 from weft.primitives import families, indexing, layout
+from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import add, convert, lt, select
 from weft.primitives.slicing import stack, unstack
 from weft.xla.hlo import i64s
@@ -225,6 +227,15 @@ def normalize_start(i: Any, size: int, wrap: bool) -> Any:
     return select(lt(i, layout.literal(0, dtype)), add(i, layout.literal(size, dtype)), i)
 
 
+def check_starts_option(op: str, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> None:
+    """Raise, now or when the program runs, where a slice reaches out of `x`."""
+    aval = typeof(x)
+    for d, (i, size) in enumerate(zip(starts, sizes, strict=False)):
+        last = aval.shape[d] - size
+        text = f"{op}: start must be in [0, {last}] on axis {d} of {aval}; got {{}}."
+        check_inside(text, i, 0, last + 1)
+
+
 def dynamic_slice(
     operand: Any,
     start_indices: Any,
@@ -232,10 +243,21 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """A slice of static size at a place known when the program runs, kept inside `operand`."""
-    starts = normalize_starts("dynamic_slice", operand, start_indices, allow_negative_indices)
-    sizes = families.index_tuple(slice_sizes)
+    """A slice of static size at a place known when the program runs, kept inside `operand`.
+
+    Under the option `check_bounds` "all" it raises where the slice would have to be moved.
+    """
+    op, sizes = "dynamic_slice", families.index_tuple(slice_sizes)
+    starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
+    if config.check_bounds == "all":
+        check_starts_option(op, operand, starts, sizes)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)[0]
+
+
+def slice_clamped(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """`dynamic_slice` at starts that are not negative, never checked."""
+    starts = normalize_starts("dynamic_slice", x, starts, False)
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(sizes))[0]
 
 
 def dynamic_update_slice(
@@ -245,11 +267,16 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """`operand` with a slice replaced, at a place known when the program runs, kept inside."""
+    """`operand` with a slice replaced, at a place known when the program runs, kept inside.
+
+    Under the option `check_bounds` "all" it raises where the slice would have to be moved.
+    """
     op = "dynamic_update_slice"
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
     if type(update) in layout.NUMBERS:
         update = layout.literal(update, typeof(operand).dtype)
+    if config.check_bounds == "all":
+        check_starts_option(op, operand, starts, typeof(update).shape)
     return dynamic_update_slice_p.bind(operand, update, *starts)[0]
 
 

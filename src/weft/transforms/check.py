@@ -16,47 +16,16 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
-from weft.core.source import source_line, source_text
 from weft.core.trace import Trace, current
 from weft.options import surroundings
+from weft.primitives.checks import INT, Failure, outside_text
 from weft.primitives.constant import stage_whole
 from weft.primitives.dynamic_slicing import dynamic_slice_p
 from weft.primitives.elementwise import add, bitwise_and, bitwise_or, eq, gt, lt, ne, rem, select
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, zeros
 from weft.primitives.reduction import argmax, reduce_or
-from weft.pytrees import unflatten
 
-INT = np.dtype(np.int32)
 NONE = INT.type(0)  # the code where nothing can fail
-
-
-class Failure(NamedTuple):
-    """One way in which a program may fail: the check that finds it, and what to say then.
-
-    `text` is formatted with the values in `slots`, or with the (args, kwargs) of structure `tree`
-    that they are the leaves of.
-    """
-
-    kind: str
-    text: str
-    source: Any
-    slots: tuple[int, ...] = ()
-    tree: Any = None
-
-
-class JaxRuntimeError(ValueError):
-    """A check has failed."""
-
-
-def failure_message(failure: Failure, slots: Sequence[Any]) -> str:
-    """What to say of a failure, given concrete values: what, with which values, and where."""
-    values = [np.asarray(slots[i])[()] for i in failure.slots]
-    args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
-    text = failure.text.format(*args, **kwargs) if values else failure.text
-    code = "`check` failed" if failure.kind == "user" else f"`{source_text(failure.source)}`"
-    place = source_line(failure.source)
-    where = " at ".join(x for x in (code, place) if x not in ("", "``"))
-    return f"{text} ({where})" if where else text
 
 
 class CheckTrace(Trace):
@@ -173,14 +142,6 @@ class CheckTrace(Trace):
             add(rem(place, len(axes)), 1) if len(axes) > 1 else 1,
             [reshape(value, ())],
         )
-
-
-def outside_text(shape: Sequence[int], axis: int, index: Any) -> str:
-    """What to say of an index that reaches out of an axis."""
-    return (
-        f"out-of-bounds indexing for array of shape {tuple(shape)}: index {index} is out of bounds "
-        f"for axis {axis} with size {shape[axis]}."
-    )
 
 
 def any_element(x: Any) -> Any:

@@ -1,0 +1,170 @@
+"""`check`: what must hold, as a primitive without results, and what to say where it does not.
+
+Users write checks by experimental/checkify.py; `check_inside` makes those of indices. Turning
+checks into values is transforms/check.py's, which finds more to look for by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.core.primitive import Body, Effect, Primitive
+from weft.core.source import source_line, source_text
+from weft.core.trace import Tracer, current
+from weft.errors import IndexingError
+from weft.primitives.elementwise import bitwise_or, ge, lt
+from weft.primitives.indexing import index_take
+from weft.primitives.layout import batched_at_front, literal, reshape
+from weft.primitives.reduction import argmax
+from weft.pytrees import unflatten
+
+INT = np.dtype(np.int32)
+
+
+class Failure(NamedTuple):
+    """One way in which a program may fail: the check that finds it, and what to say then.
+
+    `text` is formatted with the values in `slots`, or with the (args, kwargs) of structure `tree`
+    that they are the leaves of.
+    """
+
+    kind: str
+    text: str
+    source: Any
+    slots: tuple[int, ...] = ()
+    tree: Any = None
+
+
+class JaxRuntimeError(ValueError):
+    """A check has failed."""
+
+
+def failure_message(failure: Failure, slots: Sequence[Any]) -> str:
+    """What to say of a failure, given concrete values: what, with which values, and where."""
+    values = [np.asarray(slots[i])[()] for i in failure.slots]
+    args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
+    text = failure.text.format(*args, **kwargs) if values else failure.text
+    code = "`check` failed" if failure.kind == "user" else f"`{source_text(failure.source)}`"
+    place = source_line(failure.source)
+    where = " at ".join(x for x in (code, place) if x not in ("", "``"))
+    return f"{text} ({where})" if where else text
+
+
+class CheckEffect(Effect):
+    """Telling that something failed: not for what is not chosen."""
+
+    name = "Check"
+    repeatable = False
+
+
+CHECK = CheckEffect()
+
+
+class Check(Primitive):
+    """Fail with `failures[code - 1]` where `bad` holds; `values` are what its message shows.
+
+    It must run where values are known, or be turned into a value by checkify, which looks for
+    `kind`; with `debug` it is passed over elsewhere. Of the kind "bounds" it is of an index: any
+    program raises where it fails.
+    """
+
+    name = "check"
+    memoize_type = False
+    effect = CHECK
+
+    def bodies(self, params):
+        return [Body(None, runs="host")] if params["kind"] == "bounds" else []
+
+    def abstract_eval(self, bad, code, *values, **params):
+        return []
+
+    def impl(self, bad, code, *values, failures, debug, kind):
+        if not debug and bool(bad):
+            error = IndexingError if kind == "bounds" else JaxRuntimeError
+            raise error(failure_message(failures[int(code) - 1], values))
+        return []
+
+    def lower(self, hlo, bad, code, *values, failures, debug, kind):
+        if debug:
+            return []
+        if kind == "bounds":
+            run = functools.partial(self.impl, failures=failures, debug=False, kind=kind)
+            return hlo.host_call(run, [bad, code, *values], [], self.effect)
+        raise ValueError(
+            "checkify.check: a check in a compiled function must be made a value; got the check "
+            f"{failures[0].text!r} at {source_line(failures[0].source) or 'an unknown line'}. "
+            "Hint: err, out = checkify.checkify(f)(x); err.throw()"
+        )
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), []
+
+    def batch(self, axis, args, dims, **params):
+        args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        return self.bind(*take_first_failing(args), **params), []
+
+    def checked(self, trace, args, params):
+        bad, code, *values = args
+        if params["kind"] in trace.errors:
+            trace.fail(bad, params["failures"], code, values)
+        elif params["kind"] == "bounds":
+            return trace.apply(self, args, params)
+        return []
+
+    def pretty_params(self, params):
+        return {"debug": params["debug"]}
+
+
+check_p = Check()
+
+
+def take_first_failing(args: Sequence[Any]) -> list:
+    """Of (bad, code, *values) mapped along the front axis, those of the first that is bad."""
+    place = reshape(argmax(args[0], 0, INT), (1,))
+    return [reshape(index_take(x, [place], [0]), typeof(x).shape[1:]) for x in args]
+
+
+def outside_text(shape: Sequence[int], axis: int, index: Any) -> str:
+    """What to say of an index that reaches out of an axis."""
+    return (
+        f"out-of-bounds indexing for array of shape {tuple(shape)}: index {index} is out of bounds "
+        f"for axis {axis} with size {shape[axis]}."
+    )
+
+
+def check_inside(text: str, indices: Any, low: int, high: int) -> None:
+    """Raise, now or when the program runs, with the first of `indices` not in [low, high).
+
+    `text` is formatted with it.
+    """
+    if not isinstance(indices, Tracer):
+        values = np.asarray(indices)
+        bad = values[(values < low) | (values >= high)]
+        if bad.size:
+            raise IndexingError(text.format(bad[0]))
+        return
+    aval = typeof(indices)
+    limits = dtypes.iinfo(aval.dtype)
+    tests = []
+    if low > limits.min:
+        tests.append(lt(indices, literal(low, aval.dtype)))
+    if high <= limits.max:
+        tests.append(ge(indices, literal(high, aval.dtype)))
+    if tests and aval.size:
+        bad = reshape(functools.reduce(bitwise_or, tests), (aval.size,))
+        bad, value = take_first_failing([bad, reshape(indices, (aval.size,))])
+        failure = Failure("bounds", text, current.source or current.capture(), (0,))
+        check_p.bind(bad, INT.type(1), value, failures=(failure,), debug=False, kind="bounds")
+
+
+def check_index(shape: Sequence[int], axis: int, index: int) -> None:
+    """Let checkify know of an index that is out of bounds and known now."""
+    text = outside_text(shape, axis, index)
+    failure = Failure("index", text, current.source or current.capture())
+    check_p.bind(True, np.int32(1), failures=(failure,), debug=True, kind="index")
