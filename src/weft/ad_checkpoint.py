@@ -12,14 +12,6 @@ from weft.checkpoint_policies import Offloadable, Recompute, Saveable
 from weft.control.remat import name_p
 
 __all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "name_p",
-    "print_saved_residuals",
-    "remat",
-    "saved_residuals",
-]
+    "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "name_p", "print_saved_residuals", "remat", "saved_residuals",
+]  # fmt: skip

@@ -14,16 +14,7 @@ from weft.control.custom import custom_vjp_p as custom_vjp_call_p
 from weft.control.custom import remat_opt_p
 
 __all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "closure_convert",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_jvp_call_p",
-    "custom_vjp",
-    "custom_vjp_call_p",
-    "custom_vjp_primal_tree_values",
-    "linear_call",
-    "remat_opt_p",
-    "zero_from_primal",
-]
+    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
+    "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values",
+    "linear_call", "remat_opt_p", "zero_from_primal",
+]  # fmt: skip

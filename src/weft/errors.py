@@ -14,32 +14,14 @@ from jaxlib._jax import JaxRuntimeError
 from weft.util import list_public
 
 __all__ = [
-    "CheckError",
-    "ConcretizationTypeError",
-    "DeletedError",
-    "DtypeError",
-    "InconclusiveDimensionOperation",
-    "IndexingError",
-    "JAXIndexError",
-    "JAXTypeError",
-    "JaxRuntimeError",
-    "JaxprTypeError",
-    "KeyReuseError",
-    "LeakedTracerError",
-    "MissingRule",
-    "MutationError",
-    "NonConcreteBooleanIndexError",
-    "ProcessFailureError",
-    "PytreeError",
-    "ShapeError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerError",
-    "TracerIntegerConversionError",
-    "TypePromotionError",
-    "UnboundAxisError",
+    "CheckError", "ConcretizationTypeError", "DeletedError", "DtypeError",
+    "InconclusiveDimensionOperation", "IndexingError", "JAXIndexError", "JAXTypeError",
+    "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "LeakedTracerError", "MissingRule",
+    "MutationError", "NonConcreteBooleanIndexError", "ProcessFailureError", "PytreeError",
+    "ShapeError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerError",
+    "TracerIntegerConversionError", "TypePromotionError", "UnboundAxisError",
     "UnexpectedTracerError",
-]
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 

@@ -12,19 +12,9 @@ from weft.core.trace import Trace, Tracer, ensure_compile_time_eval, eval_contex
 from weft.util import list_public
 
 __all__ = [
-    "AbstractValue",
-    "Atom",
-    "ParamDict",
-    "ShapedArray",
-    "Trace",
-    "Tracer",
-    "Value",
-    "ensure_compile_time_eval",
-    "eval_context",
-    "eval_jaxpr",
-    "max_dim",
-    "min_dim",
-]
+    "AbstractValue", "Atom", "ParamDict", "ShapedArray", "Trace", "Tracer", "Value",
+    "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "max_dim", "min_dim",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 ParamDict = dict[str, Any]

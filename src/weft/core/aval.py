@@ -36,18 +36,9 @@ class ShapedArray(AbstractValue):
     """
 
     __slots__ = (
-        "__weakref__",
-        "_tangent",
-        "_text",
-        "dtype",
-        "hlo",
-        "ndim",
-        "physical",
-        "shape",
-        "size",
-        "varying",
-        "weak_type",
-    )
+        "__weakref__", "_tangent", "_text", "dtype", "hlo", "ndim", "physical", "shape", "size",
+        "varying", "weak_type",
+    )  # fmt: skip
 
     shape: tuple[int, ...]
     dtype: np.dtype

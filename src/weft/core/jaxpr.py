@@ -102,16 +102,9 @@ class Jaxpr(Program):
     """
 
     __slots__ = (
-        "__weakref__",
-        "constvars",
-        "eqns",
-        "in_avals",
-        "invars",
-        "memo",
-        "name",
-        "out_avals",
+        "__weakref__", "constvars", "eqns", "in_avals", "invars", "memo", "name", "out_avals",
         "outvars",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,

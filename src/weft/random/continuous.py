@@ -30,28 +30,10 @@ from weft.random.sampling import (
 )
 
 __all__ = [
-    "bernoulli",
-    "bits",
-    "cauchy",
-    "double_sided_maxwell",
-    "exponential",
-    "gumbel",
-    "laplace",
-    "logistic",
-    "lognormal",
-    "maxwell",
-    "multivariate_normal",
-    "normal",
-    "orthogonal",
-    "pareto",
-    "rademacher",
-    "rayleigh",
-    "triangular",
-    "truncated_normal",
-    "uniform",
-    "wald",
-    "weibull_min",
-]
+    "bernoulli", "bits", "cauchy", "double_sided_maxwell", "exponential", "gumbel", "laplace",
+    "logistic", "lognormal", "maxwell", "multivariate_normal", "normal", "orthogonal", "pareto",
+    "rademacher", "rayleigh", "triangular", "truncated_normal", "uniform", "wald", "weibull_min",
+]  # fmt: skip
 
 
 @sampler

@@ -29,16 +29,8 @@ from weft.random.sampling import (
 )
 
 __all__ = [
-    "ball",
-    "beta",
-    "chisquare",
-    "dirichlet",
-    "f",
-    "gamma",
-    "generalized_normal",
-    "loggamma",
-    "t",
-]
+    "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t",
+]  # fmt: skip
 
 
 def propose_cubes(key: Words, d: Any) -> tuple[Any, Any]:

@@ -33,16 +33,9 @@ from weft.primitives.random import (
 from weft.xla.array import Array, put
 
 __all__ = [
-    "PRNGKey",
-    "clone",
-    "fold_in",
-    "key",
-    "key_data",
-    "key_dtype",
-    "key_impl",
-    "split",
+    "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
     "wrap_key_data",
-]
+]  # fmt: skip
 
 
 class Generator(NamedTuple):

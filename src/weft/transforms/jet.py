@@ -345,12 +345,6 @@ def interleave_terms(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], 
 
 
 __all__ = [
-    "JetTrace",
-    "JetTracer",
-    "Series",
-    "SeriesRule",
-    "interleave_terms",
-    "jet",
-    "jet_jaxpr",
+    "JetTrace", "JetTracer", "Series", "SeriesRule", "interleave_terms", "jet", "jet_jaxpr",
     "jet_loop",
-]
+]  # fmt: skip

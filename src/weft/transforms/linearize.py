@@ -181,11 +181,6 @@ def saving_jaxpr(jaxpr: Jaxpr, policy: Callable) -> tuple[Jaxpr, Jaxpr, int]:
 
 
 __all__ = [
-    "PartialTrace",
-    "SavingRule",
-    "linearize",
-    "select_residuals",
-    "run_partial",
-    "saving_jaxpr",
+    "PartialTrace", "SavingRule", "linearize", "select_residuals", "run_partial", "saving_jaxpr",
     "split_jaxpr",
-]
+]  # fmt: skip

@@ -256,19 +256,9 @@ class Executable:
     """
 
     __slots__ = (
-        "buffer_avals",
-        "consts",
-        "handlers",
-        "host_calls",
-        "in_shardings",
-        "kept",
-        "loaded",
-        "makes_keys",
-        "out_avals",
-        "out_shardings",
-        "placement",
-        "waits",
-    )
+        "buffer_avals", "consts", "handlers", "host_calls", "in_shardings", "kept", "loaded",
+        "makes_keys", "out_avals", "out_shardings", "placement", "waits",
+    )  # fmt: skip
 
     def __init__(
         self,
