@@ -14,12 +14,7 @@ from typing import Any
 
 from weft.api.callbacks import pass_words
 from weft.api.functions import check_callable
-from weft.control.effects import (
-    debug_callback_p,
-    debug_print_p,
-    ordered_debug_callback_p,
-    ordered_debug_print_p,
-)
+from weft.control import effects
 from weft.core.aval import ShapedArray, is_valid_value
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.util import Logger, fun_name, insert_at, name_function
@@ -97,7 +92,7 @@ def _callback(
     ordered: bool, partitioned: bool, fun: Callable, /, *args: Any, **kwargs: Any
 ) -> None:
     check_callable("debug.callback", fun)
-    prim = ordered_debug_callback_p if ordered else debug_callback_p
+    prim = effects.ordered_debug_callback_p if ordered else effects.debug_callback_p
     bind_call(fun, args, kwargs, prim.bind, partitioned)
 
 
@@ -124,7 +119,7 @@ def define_writer(how: str, write: Callable, doc: str) -> Callable:
             )
         if not unchecked:
             Checker(f"debug.{how}", fmt).vformat(fmt, args, kwargs)
-        prim = ordered_debug_print_p if ordered else debug_print_p
+        prim = effects.ordered_debug_print_p if ordered else effects.debug_print_p
         bind_call(functools.partial(write, fmt), args, kwargs, prim.bind, partitioned)
 
     def say(
