@@ -1,16 +1,15 @@
-import doctest
-
 import ml_dtypes
 import numpy as np
 import pytest
 
 import weft
+from tests.docstrings import check_examples
 from weft import dlpack
 from weft.errors import DtypeError
 
 
 def test_doctests():
-    assert doctest.testmod(dlpack).failed == 0
+    check_examples(dlpack)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint16, np.complex64, bool])

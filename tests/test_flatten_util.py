@@ -1,10 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import flatten_util, grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.flatten_util import ravel_pytree
@@ -22,7 +21,7 @@ TREES = {
 
 
 def test_doctests():
-    assert doctest.testmod(flatten_util).failed == 0
+    check_examples(flatten_util)
 
 
 @pytest.mark.parametrize("name", TREES)

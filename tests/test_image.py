@@ -1,10 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, image, jacfwd, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.image import ResizeMethod, resize, scale_and_translate
@@ -37,7 +36,7 @@ def close(got, want, tol=1e-5):
 
 
 def test_doctests():
-    assert doctest.testmod(image).failed == 0
+    check_examples(image)
 
 
 @pytest.mark.parametrize("antialias", [True, False])

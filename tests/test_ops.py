@@ -1,10 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, jit, ops, vmap
 from weft.errors import DtypeError, ShapeError, TracerError
 
@@ -27,7 +26,7 @@ def reference(name, data, ids, count):
 
 
 def test_doctests():
-    assert doctest.testmod(ops).failed == 0
+    check_examples(ops)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int32, np.uint8, bool, jnp.bfloat16])

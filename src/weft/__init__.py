@@ -1,6 +1,7 @@
 """weft: composable transformations of Python and NumPy programs, compiled by XLA.
 
-`import weft`, `import weft.numpy as jnp`; `grad`, `jit`, `vmap` and their kin are here.
+`import weft`, `import weft.numpy as jnp`; `grad`, `jit`, `vmap` and their kin are here. Examples in
+docstrings take these two for granted, `from weft import lax, nn, random`, and `import numpy as np`.
 """
 
 import os as _os

@@ -31,7 +31,6 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     The elements are shared where the device and their layout allow it; with `copy=True`
     they never are.
 
-    >>> import numpy as np
     >>> print(from_dlpack(np.arange(3, dtype=np.float32)))
     [0. 1. 2.]
     """

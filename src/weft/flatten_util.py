@@ -31,7 +31,6 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     leaf its own back. Where all leaves are of one dtype it takes a vector of any other too, and
     keeps it.
 
-    >>> import weft
     >>> flat, unravel = ravel_pytree({"a": 1.0, "b": (2.0, 3.0)})
     >>> print(flat, weft.tree.map(float, unravel(flat * 2)))
     [1. 2. 3.] {'a': 2.0, 'b': (4.0, 6.0)}

@@ -169,7 +169,6 @@ def resize(
         pixel takes part.
       precision: that of the products with the weights.
 
-    >>> import weft.numpy as jnp
     >>> print(resize(jnp.array([0.0, 2.0, 4.0, 6.0]), (2,), "linear"))
     [1.4285715 4.5714293]
     """
@@ -241,7 +240,6 @@ def scale_and_translate(
       scale, translation: a number for each of `spatial_dims`, an array of them.
       method, antialias, precision: those of `resize`, without "nearest".
 
-    >>> import weft.numpy as jnp
     >>> image = jnp.array([1.0, 2.0, 3.0])
     >>> print(scale_and_translate(image, (4,), (0,), jnp.array([1.0]), jnp.array([1.0]), "linear"))
     [0. 1. 2. 3.]

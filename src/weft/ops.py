@@ -156,7 +156,6 @@ segment_sum = define_segment_reduction(
       mode: what becomes of numbers out of range, as in `x.at[...]`.
       out_sharding: of no consequence; the compiler lays the result out.
 
-    >>> import weft.numpy as jnp
     >>> print(segment_sum(jnp.array([1.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
     [3. 0. 4.]
     """,
@@ -165,7 +164,6 @@ segment_prod = define_segment_reduction(
     "segment_prod",
     """The product of the rows of `data` in each segment; 1 where there are none. See `segment_sum`.
 
-    >>> import weft.numpy as jnp
     >>> print(segment_prod(jnp.array([3.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
     [6. 1. 4.]
     """,
@@ -176,7 +174,6 @@ segment_max = define_segment_reduction(
 
     A segment without rows is the lowest of the dtype: -inf, for floats.
 
-    >>> import weft.numpy as jnp
     >>> print(segment_max(jnp.array([3, 2, 4]), jnp.array([0, 0, 1])))
     [3 4]
     """,
@@ -187,7 +184,6 @@ segment_min = define_segment_reduction(
 
     A segment without rows is the highest of the dtype: inf, for floats.
 
-    >>> import weft.numpy as jnp
     >>> print(segment_min(jnp.array([3, 2, 4]), jnp.array([0, 0, 1])))
     [2 4]
     """,

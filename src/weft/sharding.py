@@ -47,7 +47,6 @@ def auto_axes(
     Explicit axes behave as Auto ones here, so `axes` changes nothing. The sharding of the results
     (a pytree prefix) can be given at the call too.
 
-    >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> over_x = NamedSharding(mesh, PartitionSpec("x"))
     >>> weft.jit(auto_axes(jnp.sin, out_sharding=over_x))(jnp.zeros(2))
@@ -74,7 +73,6 @@ def explicit_axes(
     Explicit axes behave as Auto ones here, so `axes` changes nothing, and from there on the
     compiler decides. The sharding can be given at the call too.
 
-    >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> over_x = NamedSharding(mesh, PartitionSpec("x"))
     >>> weft.jit(explicit_axes(jnp.sin, in_sharding=over_x))(jnp.zeros(2))

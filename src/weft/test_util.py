@@ -107,7 +107,6 @@ def check_jvp(
       eps: the step of the difference; None for what fits the dtype.
       err_msg: what the error starts with.
 
-    >>> import weft.numpy as jnp
     >>> from functools import partial
     >>> from weft import jvp, test_util
     >>> test_util.check_jvp(jnp.sin, partial(jvp, jnp.sin), (1.0,), eps=None)
@@ -134,7 +133,6 @@ def check_vjp(
     `f_vjp(*args)` gives (f(*args), the function from cotangents of the output to those of the
     arguments); the other arguments are as in `check_jvp`.
 
-    >>> import weft.numpy as jnp
     >>> from functools import partial
     >>> from weft import test_util, vjp
     >>> test_util.check_vjp(jnp.sin, partial(vjp, jnp.sin), (1.0,), eps=None)
@@ -187,7 +185,6 @@ def check_grads(
       atol, rtol: tolerances; None for what fits the dtype.
       eps: the step of the differences; None for what fits the dtype.
 
-    >>> import weft.numpy as jnp
     >>> from weft import test_util
     >>> test_util.check_grads(jnp.sin, (1.0,), order=2)
     """

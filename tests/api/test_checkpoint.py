@@ -1,6 +1,5 @@
 """The public checkpoint: decorators, static arguments, policies, what is printed, and errors."""
 
-import doctest
 import functools
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import ad_checkpoint, checkpoint_policies, grad, jit, lax, remat
 from weft.ad_checkpoint import (
     Offloadable,
@@ -24,7 +24,7 @@ X = np.arange(3, dtype=np.float32)
 
 @pytest.mark.parametrize("module", [ad_checkpoint, checkpoint_policies])
 def test_examples(module):
-    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+    check_examples(module)
 
 
 def test_it_is_a_decorator_with_and_without_options():

@@ -1,6 +1,5 @@
 """Composites: what the compiler is shown, and that transformations see the decomposition."""
 
-import doctest
 import functools
 
 import ml_dtypes
@@ -9,6 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import lax, make_jaxpr
 from weft.api import composite as composites
 from weft.errors import DtypeError, ShapeError
@@ -199,4 +199,4 @@ def test_scaled_dot_needs():
 
 
 def test_doctests():
-    assert doctest.testmod(composites, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+    check_examples(composites)

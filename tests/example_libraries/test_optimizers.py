@@ -1,6 +1,5 @@
 """Optimizers: against JAX's numbers and papers' formulas, on pytrees, under jit and scan."""
 
-import doctest
 import re
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import lax, tree_util
 from weft.errors import PytreeError
 from weft.example_libraries import optimizers
@@ -300,4 +300,4 @@ def test_the_older_module():
 
 
 def test_doctests():
-    assert doctest.testmod(optimizers).failed == 0
+    check_examples(optimizers)

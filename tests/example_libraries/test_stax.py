@@ -1,12 +1,11 @@
 """Stax: shapes, parameters and outputs of layers, keys as JAX splits them, learning."""
 
-import doctest
-
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import nn, random, tree_util
 from weft.errors import ShapeError
 from weft.example_libraries import optimizers, stax
@@ -199,7 +198,7 @@ def test_the_older_module():
 
 
 def test_doctests():
-    assert doctest.testmod(stax).failed == 0
+    check_examples(stax)
 
 
 WRONG = [

@@ -1,6 +1,5 @@
 """weft.extend.random: Threefry of counts against JAX's values, and a generator of one's own."""
 
-import doctest
 import pickle
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import random
 from weft.errors import DtypeError, ShapeError
 from weft.extend import random as extend
@@ -76,4 +76,4 @@ def test_a_generator_of_ones_own_gives_what_its_parts_give():
 
 
 def test_examples():
-    assert doctest.testmod(extend).failed == 0
+    check_examples(extend)

@@ -1,6 +1,5 @@
 """Libraries written against JAX's names: primitives of their own, under every transformation."""
 
-import doctest
 import functools
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, hessian, jit, jvp, lax, linear_transpose, make_jaxpr, vjp, vmap
 from weft.core import ShapedArray
 from weft.errors import MissingRule
@@ -19,7 +19,7 @@ Y, Z = X + 2, X * X
 
 
 def test_examples():
-    assert doctest.testmod(defining).failed == 0
+    check_examples(defining)
 
 
 # --- JAX's tutorial "How JAX primitives work" ---------------------------------------------------

@@ -1,12 +1,11 @@
 """dtype, stage, shape_as_value: values and types as lax has them."""
 
-import doctest
-
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import lax
 from weft.errors import DtypeError
 from weft.lax import values
@@ -61,4 +60,4 @@ def test_shape_as_value():
 
 
 def test_doctests():
-    assert doctest.testmod(values).failed == 0
+    check_examples(values)

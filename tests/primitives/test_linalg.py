@@ -1,6 +1,5 @@
 """Functions of linalg.py, and what all linear algebra shares: empty matrices, failures, errors."""
 
-import doctest
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import pytest
 import scipy.linalg
 
 import weft
+from tests.docstrings import check_examples
 from tests.primitives.matrix_helpers import SIZES, close, random, t
 from weft import lax
 from weft.errors import DtypeError, MissingRule, ShapeError
@@ -284,6 +284,4 @@ def test_half_precision_triangles_are_solved_in_float32():
 
 @pytest.mark.parametrize("module", [eigen, factorizations, polar, solves])
 def test_doctests(module):
-    done = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert done.attempted
-    assert not done.failed
+    assert check_examples(module)

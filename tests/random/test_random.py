@@ -1,6 +1,5 @@
 """Keys and distributions: against SciPy in distribution, loops for vmap, differences for grad."""
 
-import doctest
 import importlib
 
 import numpy as np
@@ -9,6 +8,7 @@ import scipy.stats as stats
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import nn, random
 from weft.errors import DtypeError, ShapeError
 
@@ -224,7 +224,7 @@ def test_initializers():
 @pytest.mark.parametrize("name", ["keys", "continuous", "choices", "gammas", "counts"])
 def test_examples_of_the_documentation(name):
     module = importlib.import_module(f"weft.random.{name}")
-    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+    check_examples(module)
 
 
 def test_integers_of_a_whole_dtype_are_the_same_when_compiled():

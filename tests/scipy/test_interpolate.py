@@ -1,10 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 import scipy.interpolate
 
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.scipy import interpolate
@@ -14,7 +13,7 @@ GRID = (np.array([0.0, 1, 2.5, 4], np.float32), np.array([-1.0, 0, 3], np.float3
 
 
 def test_doctests():
-    assert doctest.testmod(interpolate).failed == 0
+    check_examples(interpolate)
 
 
 def close(got, want, tol=1e-5):

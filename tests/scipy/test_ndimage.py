@@ -1,10 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 import scipy.ndimage
 
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.scipy import ndimage
@@ -19,7 +18,7 @@ MODES = {
 
 
 def test_doctests():
-    assert doctest.testmod(ndimage).failed == 0
+    check_examples(ndimage)
 
 
 @pytest.mark.parametrize("order", [0, 1])

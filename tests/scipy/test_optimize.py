@@ -1,11 +1,10 @@
-import doctest
-
 import numpy as np
 import pytest
 import scipy.optimize
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, hessian, jacfwd, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.scipy import optimize
@@ -45,7 +44,7 @@ PROBLEMS = [
 
 
 def test_doctests():
-    assert doctest.testmod(optimize).failed == 0
+    check_examples(optimize)
 
 
 @pytest.mark.parametrize("method", METHODS)

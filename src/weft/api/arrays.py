@@ -86,7 +86,6 @@ def make_array_from_single_device_arrays(
       arrays: a list with an array for each of this process's devices, in any order.
       dtype: of the array; needed where this process holds none.
 
-    >>> import weft.numpy as jnp
     >>> x = jnp.arange(3)
     >>> make_array_from_single_device_arrays((3,), x.sharding, [x])
     Array([0, 1, 2], dtype=int32)

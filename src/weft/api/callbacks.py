@@ -108,7 +108,6 @@ def pure_callback(
         "expand_dims" once, with a leading axis of the mapped size, or of size 1 where an argument
         is not mapped; "broadcast_all" repeats the latter; None refuses.
 
-    >>> import numpy as np, weft
     >>> struct = weft.ShapeDtypeStruct((3,), np.float32)
     >>> f = weft.jit(lambda x: weft.pure_callback(np.sort, struct, x))
     >>> f(np.float32([3, 1, 2]))
@@ -144,7 +143,6 @@ def io_callback(
     with `ordered` are made in the order they are written in. `result_shape_dtypes` is None for a
     function that returns nothing; one without floating-point results may be called under `grad`.
 
-    >>> import weft
     >>> seen = []
     >>> @weft.jit
     ... def f(x):

@@ -53,7 +53,7 @@ def checkpoint(
       static_argnums, static_argnames: arguments that are Python values, hashable.
       concrete: must be False; accepted for compatibility with JAX.
 
-    >>> from weft import grad, numpy as jnp
+    >>> from weft import grad
     >>> print(grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
     1.0
     """
@@ -92,7 +92,7 @@ remat = checkpoint
 def checkpoint_name(x: Any, name: str) -> Any:
     """`x`, an array or a pytree of arrays, under a name that a policy may save it by.
 
-    >>> from weft import checkpoint_policies, grad, numpy as jnp
+    >>> from weft import checkpoint_policies, grad
     >>> policy = checkpoint_policies.save_only_these_names("angle")
     >>> f = checkpoint(lambda x: jnp.exp(checkpoint_name(jnp.sin(x), "angle")), policy=policy)
     >>> print(grad(f)(0.0))
@@ -140,7 +140,6 @@ def describe_origin(eqn: Eqn) -> str:
 def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
     """Print what the backward pass of `fun(*args, **kwargs)` keeps, a line for each array.
 
-    >>> from weft import numpy as jnp
     >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
     f32[3] from the argument x
     """

@@ -100,7 +100,6 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
     together hold each once, sums are within groups. Of a number or a NumPy array, which are the
     same in all copies, the result is known at once: `psum(1, "i")` is the size of the axis.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: x / weft.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.0))
     Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
     """
@@ -144,7 +143,6 @@ def reduce_positions(op: str, x: Any, where: CollectiveAxes, reduce: Callable) -
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
     """Average the leaves of `x` over a named axis, or in `axis_index_groups` of it; see `psum`.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: x - weft.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([-1.,  0.,  1.], dtype=float32)
     """
@@ -197,7 +195,6 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
 
     `axis_index_groups` are as there. It has a derivative: copies that tie for the maximum share it.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pmax(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([3, 3, 3], dtype=int32)
     """
@@ -209,7 +206,6 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
 
     `axis_index_groups` are as for `psum`.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([1, 1, 1], dtype=int32)
     """
@@ -233,7 +229,6 @@ def all_gather(
     In a shard_map that checks what varies, the result counts as varying along the axis, though all
     have the same; with `to="invarying"` it does not. `axis_index_groups` are as for `psum`.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
     Array([[0., 1.],
            [0., 1.]], dtype=float32)
@@ -279,7 +274,6 @@ def psum_scatter(
     Copy i keeps element i along `scatter_dimension`, which is removed; if `tiled`, part i of equal
     ones. As `psum` and then indexing, at less cost on devices. `axis_index_groups` are as there.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.psum_scatter(x, "i"), axis_name="i")(jnp.ones((3, 3)))
     Array([3., 3., 3.], dtype=float32)
     """
@@ -336,7 +330,6 @@ def all_to_all(
     that was split is gone. If `tiled`, the axis is split into equal parts, which are joined.
     `axis_index_groups` are as for `psum`.
 
-    >>> import weft, weft.numpy as jnp
     >>> x = jnp.arange(4.0).reshape(2, 2)
     >>> weft.vmap(lambda x: weft.lax.all_to_all(x, "i", 0, 0), axis_name="i")(x)
     Array([[0., 2.],
@@ -380,7 +373,6 @@ def pswapaxes(
 
     `axis_index_groups` are as for `psum`.
 
-    >>> import weft, weft.numpy as jnp
     >>> x = jnp.arange(4.0).reshape(2, 2)
     >>> weft.vmap(lambda x: weft.lax.pswapaxes(x, "i", 0), axis_name="i")(x)
     Array([[0., 2.],
@@ -394,7 +386,6 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 
     A copy that nothing is sent to gets zeros. No copy sends or gets twice.
 
-    >>> import weft, weft.numpy as jnp
     >>> shift = [(0, 1), (1, 2)]
     >>> weft.vmap(lambda x: weft.lax.ppermute(x, "i", shift), axis_name="i")(jnp.arange(1.0, 4.0))
     Array([0., 1., 2.], dtype=float32)
@@ -420,7 +411,6 @@ def permute_leaves(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[in
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     """Permute the copies: copy i gets the leaves of copy `perm[i]`.
 
-    >>> import weft, weft.numpy as jnp
     >>> x = jnp.array([10.0, 20.0, 30.0])
     >>> weft.vmap(lambda x: weft.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(x)
     Array([30., 10., 20.], dtype=float32)
@@ -438,7 +428,6 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
 def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     """The leaves of copy `source`, in all copies.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3.0))
     Array([1., 1., 1.], dtype=float32)
     """
@@ -465,7 +454,6 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     That is a matter of types in a shard_map that checks what varies; nothing is computed, and along
     axes of other kinds it does nothing.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pvary(x, "i"), axis_name="i")(jnp.arange(2.0))
     Array([0., 1.], dtype=float32)
     """
@@ -476,7 +464,6 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     """The leaves of `x`, as values that are `to="varying"` along axes of a mesh; see `pvary`.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: weft.lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.arange(2.0))
     Array([0., 1.], dtype=float32)
     """
@@ -492,7 +479,6 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
 def axis_index(axis_name: AxisName) -> Any:
     """Which copy this is along a named axis, from 0; along several, counted with the last fastest.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: x + 10 * weft.lax.axis_index("i"), axis_name="i")(jnp.arange(3))
     Array([ 0, 11, 22], dtype=int32)
     """
@@ -502,7 +488,6 @@ def axis_index(axis_name: AxisName) -> Any:
 def axis_size(axis_name: AxisName) -> int:
     """How many copies there are along a named axis, or along several together: a Python int.
 
-    >>> import weft, weft.numpy as jnp
     >>> weft.vmap(lambda x: x / weft.lax.axis_size("i"), axis_name="i")(jnp.ones(2))
     Array([0.5, 0.5], dtype=float32)
     """

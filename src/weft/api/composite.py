@@ -40,7 +40,6 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         these. An attribute of None is not shown to it.
       name: as "my_library.my_op".
 
-    >>> from weft import lax, numpy as jnp
     >>> tangent = lax.composite(lambda x: lax.sin(x) / lax.cos(x), name="my.tangent")
     >>> print(tangent(jnp.array([0.0, 1.0])))
     [0.        1.5574077]
@@ -112,8 +111,6 @@ def scaled_dot(
     bfloat16, and so are the products. Without `dimension_numbers` it is the product of matrices
     (m, k) and (k, n), or of stacks of them.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> x, scale = jnp.ones((2, 4), jnp.float8_e4m3fn), jnp.array([[1.0, 2.0], [3.0, 4.0]])
     >>> print(lax.scaled_dot(x, x.T, lhs_scale=scale))
     [[6 6]

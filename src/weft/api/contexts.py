@@ -14,7 +14,6 @@ from weft.options import config
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, if `new_val`, 64-bit types stay as they are and are the default.
 
-    >>> import weft.numpy as jnp
     >>> with enable_x64():
     ...     print(jnp.arange(3).dtype)
     int64
@@ -55,7 +54,6 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, if `new_val`, each random number is made from its place alone, as in JAX.
 
-    >>> from weft import random
     >>> with threefry_partitionable():
     ...     print(random.normal(random.PRNGKey(0), (3,)))
     [ 1.6226422   2.0252647  -0.43359444]
@@ -80,7 +78,6 @@ def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
     It costs a look at every result, and a second run, operation by operation, of a program with
     one.
 
-    >>> import weft.numpy as jnp
     >>> with debug_nans():
     ...     jnp.log(-1.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -101,7 +98,6 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
     The error names both uses. Functions are traced anew, and each call is looked through before it
     runs; docs/random.md says what is seen.
 
-    >>> from weft import random
     >>> with debug_key_reuse():
     ...     key = random.key(0)
     ...     x = random.normal(key)

@@ -55,7 +55,6 @@ def custom_linear_solve(
     Returns:
       x, or (x, aux).
 
-    >>> import weft.numpy as jnp
     >>> from weft import grad
     >>> def quotient(b, a):
     ...     return custom_linear_solve(lambda x: a * x, b, lambda f, b: b / a, symmetric=True)
@@ -135,7 +134,6 @@ def custom_root(
     Returns:
       x, or (x, aux).
 
-    >>> import weft.numpy as jnp
     >>> from weft import grad
     >>> def sqrt(a):
     ...     newton = lambda f, x: x - f(x) / (2 * x)

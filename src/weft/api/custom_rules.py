@@ -251,7 +251,6 @@ class custom_jvp(_CustomFunction):
     each other argument, and returns `(output, output tangent)`; it must be linear in the tangents.
     With `defvjp` too, as of `custom_vjp`, reverse mode uses that.
 
-    >>> import weft.numpy as jnp
     >>> from weft import grad
     >>> @custom_jvp
     ... def f(x):
@@ -310,7 +309,6 @@ class custom_vjp(_CustomFunction):
     for each other argument. Forward mode uses what `defjvp` was given, as of `custom_jvp`; without
     it, it is refused.
 
-    >>> import weft.numpy as jnp
     >>> from weft import grad
     >>> @custom_vjp
     ... def f(x):

@@ -36,7 +36,6 @@ class custom_vmap:
     with booleans which leaves are mapped. It returns `(out, out_batched)`, two pytrees like the
     function's result. Derivatives are those of the function and, where it is mapped, of the rule.
 
-    >>> import weft.numpy as jnp
     >>> from weft import vmap
     >>> @custom_vmap
     ... def f(x):
@@ -168,7 +167,6 @@ class FlatRule:
 def sequential_vmap(f: Callable) -> custom_vmap:
     """A function that `vmap` maps as a loop (`lax.map`), one element after another.
 
-    >>> import weft.numpy as jnp
     >>> from weft import vmap
     >>> print(vmap(sequential_vmap(lambda x: x + 1))(jnp.arange(3)))
     [1 2 3]

@@ -176,7 +176,6 @@ def jit(
     Returns:
       A function with `.trace`, `.lower`, `.eval_shape`, `.clear_cache` and `.__wrapped__`.
 
-    >>> import weft.numpy as jnp
     >>> jit(lambda x: x * 2 + 1)(jnp.arange(3))
     Array([1, 3, 5], dtype=int32)
     """

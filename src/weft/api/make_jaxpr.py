@@ -29,7 +29,6 @@ def make_jaxpr(
     in scope, as [("i", 4)]. With `return_shape`, gives also the pytree of the results'
     ShapeDtypeStructs.
 
-    >>> import weft.numpy as jnp
     >>> make_jaxpr(lambda x: jnp.sin(x) * 3.0)(jnp.ones(8))
     { lambda ; a:f32[8]. let b:f32[8] = sin a; c:f32[8] = mul b 3.0 in (c,) }
     """
@@ -57,7 +56,6 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
     Arguments may be ShapeDtypeStructs. Gives a pytree of ShapeDtypeStructs.
 
-    >>> import numpy as np
     >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((3, 3), np.float32))
     ShapeDtypeStruct(shape=(3, 3), dtype=float32)
     """

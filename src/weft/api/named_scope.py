@@ -23,7 +23,6 @@ def named_scope(name: str) -> contextlib._GeneratorContextManager[None]:
 
     Scopes nest as a path, in which transformations show: `jvp(loss)/layer`. Results are unchanged.
 
-    >>> import weft, weft.numpy as jnp
     >>> @weft.named_scope("activation")
     ... def act(x):
     ...     return jnp.tanh(x)
@@ -60,7 +59,6 @@ def _named_scope(name: str) -> Iterator[None]:
 def named_call(fun: Callable, *, name: str | None = None) -> Callable[..., Any]:
     """`fun`, whose operations have its name, or `name`, as a scope.
 
-    >>> import weft, weft.numpy as jnp
     >>> relu = weft.named_call(lambda x: jnp.maximum(x, 0.0), name="relu")
     >>> print(weft.make_jaxpr(relu)(1.0).eqns[0].source_info.name_stack)
     relu

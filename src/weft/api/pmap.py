@@ -73,8 +73,6 @@ def pmap(
       axis_size: the size of the axis, needed where no argument is mapped.
       donate_argnums: arguments whose buffers the results may take over.
 
-    >>> import weft, weft.numpy as jnp
-    >>> from weft import lax
     >>> weft.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
     Array([1.], dtype=float32)
     """

@@ -57,8 +57,6 @@ def scan(
       reverse: go from the last element to the first; ys stay in the order of xs.
       unroll: steps written out in each turn of the loop; True for all of them.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> total, sums = lax.scan(lambda c, x: (c + x, c + x), 0.0, jnp.arange(4.0))
     >>> print(total, sums)
     6.0 [0. 1. 3. 6.]
@@ -186,8 +184,6 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     It takes less memory than `vmap`, and more time; `batch_size` elements at a time are computed by
     `vmap`.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> print(lax.map(lambda x: x + 1, jnp.arange(3)))
     [1 2 3]
     """
@@ -241,8 +237,6 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     elementwise along the axis. The pairing is that of Blelloch, "Prefix sums and their
     applications" (1990), so work is O(n) and depth O(log n). With `reverse` it goes from the end.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> print(lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2, 4])))
     [1 3 3 4]
     """

@@ -57,8 +57,7 @@ def shard_map(
         says are the same are, and derivatives with respect to what all devices share are summed
         over them. Without it, a derivative taken within `f` is of the device's own part alone.
 
-    >>> import weft, weft.numpy as jnp
-    >>> from weft import lax, P
+    >>> from weft import P
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> total = weft.shard_map(
     ...     lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
@@ -259,7 +258,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     `shardings` is a pytree prefix of shardings, or of specs over the mesh in scope. The compiler
     plans the rest of the program, and the communication, around it. Cotangents get the same.
 
-    >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> s = weft.NamedSharding(mesh, weft.P("x"))
     >>> twice = weft.jit(lambda x: with_sharding_constraint(x * 2, s))
@@ -273,7 +271,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """A pytree of arrays with the shardings `out_shardings`; see with_sharding_constraint.
 
-    >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> reshard(jnp.arange(3.0), weft.NamedSharding(mesh, weft.P("x"))).sharding.spec
     P('x',)

@@ -42,7 +42,6 @@ def vmap(
       spmd_axis_name: the axis of a mesh, or a tuple of such, that sharding constraints and
         shard_maps within `fun` are to split the mapped axis over.
 
-    >>> import weft.numpy as jnp
     >>> vmap(lambda x, y: x @ y, in_axes=(0, None))(jnp.ones((3, 2)), jnp.ones(2))
     Array([2., 2., 2.], dtype=float32)
     """

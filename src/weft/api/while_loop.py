@@ -65,8 +65,6 @@ def while_loop(
         every state, and walks along the loop once more only.
       checkpoints: how many states reverse mode stores at a time.
 
-    >>> import weft
-    >>> from weft import lax
     >>> def root(x):  # Newton's method
     ...     step = lambda y: 0.5 * (y + x / y)
     ...     return lax.while_loop(lambda y: abs(y * y - x) > 1e-3, step, x)
@@ -220,7 +218,6 @@ def fori_loop(
     Where both bounds are Python or NumPy integers this is a `scan`, otherwise a `while_loop`; both
     modes of differentiation go through either. `unroll` is scan's, for bounds that are known.
 
-    >>> from weft import lax
     >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
     10
     """

@@ -117,7 +117,6 @@ class FoldTrace(Trace):
 def ensure_compile_time_eval() -> Iterator[None]:
     """Compute at once, while a function is traced, whatever depends on known values alone.
 
-    >>> import weft, weft.numpy as jnp
     >>> @weft.jit
     ... def f(x):
     ...     with weft.ensure_compile_time_eval():

@@ -28,7 +28,6 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> Non
 
     In a jitted function this happens once, when it is compiled, with what the compiler chose.
 
-    >>> import weft.numpy as jnp
     >>> inspect_array_sharding(jnp.ones(3), callback=print)
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
@@ -41,7 +40,6 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 
     In a jitted function it is printed once, when it is compiled.
 
-    >>> import weft.numpy as jnp
     >>> visualize_array_sharding(jnp.ones(8))
     ┌───────┐
     │ CPU 0 │

@@ -75,7 +75,6 @@ def callback(
 
     `callback(ordered=True)(fun, *args)` is another way to write it.
 
-    >>> import weft
     >>> @weft.jit
     ... def f(x):
     ...     weft.debug.callback(lambda v: builtins.print("x is", v), x)
@@ -183,7 +182,6 @@ print = define_writer(
     the arguments is checked at once, unless `skip_format_check`. When, how often and in what order
     it prints, and what `ordered` and `partitioned` say, see `debug.callback`.
 
-    >>> import weft
     >>> @weft.jit
     ... def f(x):
     ...     weft.debug.print("x is {}, twice that {y:.1f}", x, y=2 * x)

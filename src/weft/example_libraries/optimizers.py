@@ -66,7 +66,6 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
       opt_maker: returns `init(x) -> s`, `update(i, g, s) -> s` and `get_params(s) -> x`, where x
         and g are arrays, and s is any pytree. An update must keep the structure of s.
 
-    >>> import weft.numpy as jnp
     >>> @optimizer
     ... def sign_descent(step_size):
     ...     return lambda x: x, lambda i, g, x: x - step_size * jnp.sign(g), lambda x: x
@@ -186,7 +185,6 @@ def sgd(step_size: float | Schedule) -> Any:
 
     `step_size` is a number, or a function of the step, of this and of all optimizers.
 
-    >>> import weft.numpy as jnp
     >>> from weft import grad, jit
     >>> init, update, get_params = sgd(0.25)
     >>> step = jit(lambda i, s: update(i, grad(lambda x: x**2)(get_params(s)), s))

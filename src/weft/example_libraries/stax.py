@@ -41,7 +41,6 @@ Padding = str | Sequence[tuple[int, int]]
 def Dense(out_dim: int, W_init: Initializer = glorot(), b_init: Initializer = randn()) -> Layer:
     """`x W + b`: (..., n) to (..., out_dim); the parameters are W (n, out_dim) and b.
 
-    >>> from weft import random
     >>> init, apply = Dense(4)
     >>> shape, (W, b) = init(random.PRNGKey(0), (-1, 3))
     >>> shape, W.shape, b.shape
@@ -109,7 +108,6 @@ GeneralConv = _define_convolution(
 
     `W_init` and `b_init` make the filter and the bias, by default Glorot's and normal numbers.
 
-    >>> from weft import random
     >>> init, apply = GeneralConv(("NCHW", "OIHW", "NCHW"), 8, (3, 3), padding="SAME")
     >>> shape, (W, b) = init(random.PRNGKey(0), (-1, 1, 28, 28))
     >>> shape, W.shape, b.shape
@@ -304,7 +302,6 @@ def FanInConcat(axis: int = -1) -> Layer:
 def serial(*layers: Layer) -> Layer:
     """Layers one after another; the parameters are a list of theirs.
 
-    >>> from weft import random
     >>> init, apply = serial(Dense(8), Relu, Dense(2), LogSoftmax)
     >>> shape, params = init(random.PRNGKey(0), (-1, 4))
     >>> shape, apply(params, jnp.ones((3, 4))).shape
@@ -331,7 +328,6 @@ def serial(*layers: Layer) -> Layer:
 def parallel(*layers: Layer) -> Layer:
     """Layers side by side: each has its own of a sequence of inputs, and of outputs.
 
-    >>> from weft import random
     >>> init, apply = serial(FanOut(2), parallel(Dense(4), Identity), FanInConcat())
     >>> init(random.PRNGKey(0), (-1, 3))[0]
     (-1, 7)
@@ -362,7 +358,6 @@ def _keys(rng: Any, count: int) -> Sequence:
 def shape_dependent(make_layer: Callable[[Sequence[int]], Layer]) -> Layer:
     """The layer that `make_layer` makes for the shape of the inputs, once that is known.
 
-    >>> from weft import random
     >>> halved = shape_dependent(lambda shape: Dense(shape[-1] // 2))
     >>> halved[0](random.PRNGKey(0), (-1, 8))[0]
     (-1, 4)

@@ -95,7 +95,6 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
     `div_checks`, `index_checks`; `float_checks`, `automatic_checks` and `all_checks` are unions of
     these. The program runs to its end; the error is the first in it.
 
-    >>> import weft, weft.numpy as jnp
     >>> from weft.experimental import checkify
     >>> def f(x):
     ...     checkify.check(x > 0, "x must be positive, got {}", x)

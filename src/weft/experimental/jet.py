@@ -54,7 +54,6 @@ def jet(
     Returns:
       The value, and the same structure with a list of terms for each array.
 
-    >>> import weft.numpy as jnp
     >>> y, terms = jet(jnp.exp, (0.0,), ([1.0, 0.0, 0.0],))  # exp(s)
     >>> print(y, *terms)
     1.0 1.0 1.0 1.0

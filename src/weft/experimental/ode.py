@@ -99,7 +99,6 @@ def odeint(
     Returns:
       y at the times of `t`, of the structure of y0, each leaf with a leading axis of t's length.
 
-    >>> import weft, weft.numpy as jnp
     >>> def decay(y, t, rate):
     ...     return -rate * y
     >>> times = jnp.array([0.0, 1.0, 2.0])

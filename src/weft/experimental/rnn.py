@@ -66,7 +66,6 @@ def init_lstm_weight(
 ) -> Any:
     """Random weights, uniform between -1/sqrt(hidden_size) and 1/sqrt(hidden_size): a vector.
 
-    >>> from weft import random
     >>> init_lstm_weight(random.key(0), 2, 4, 1, False).shape
     (128,)
     """
@@ -81,7 +80,6 @@ def unpack_lstm_weights(
 ) -> tuple[dict, dict, dict, dict]:
     """A vector of weights as `(W_ih, W_hh, b_ih, b_hh)`, each a dict by pseudo-layer.
 
-    >>> import weft.numpy as jnp
     >>> W_ih, W_hh, b_ih, b_hh = unpack_lstm_weights(jnp.zeros(128), 2, 4, 1, False)
     >>> W_ih[0].shape, W_hh[0].shape, b_ih[0].shape
     ((16, 2), (16, 4), (16,))
@@ -110,7 +108,6 @@ def swap_lstm_gates(
 
     For weights of libraries whose gates are i, f, o, g.
 
-    >>> import weft.numpy as jnp
     >>> swap_lstm_gates(jnp.arange(16.0), 1, 1, 1, False)
     Array([ 0.,  1.,  3.,  2.,  4.,  5.,  7.,  6.,  8.,  9., 11., 10., 12.,
            13., 15., 14.], dtype=float32)
@@ -153,8 +150,6 @@ def lstm(
       y: the last layer's h, (batch, time, directions * hidden_size), zero after each one's end.
       h_n, c_n: the states at the ends, shaped as h_0; of backward layers, at the beginnings.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import random
     >>> weights = init_lstm_weight(random.key(0), 2, 4, 1, False)
     >>> x, state = jnp.ones((3, 5, 2)), jnp.zeros((1, 3, 4))
     >>> y, h, c = lstm(x, state, state, weights, jnp.array([5, 2, 0]), 2, 4, 1, 0.0, False)

@@ -25,7 +25,6 @@ def shard_map(
 
     `auto` names the axes of the mesh that the compiler splits over.
 
-    >>> import weft, weft.numpy as jnp
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> shard_map(lambda x: x * 2, mesh, weft.P("x"), weft.P("x"))(jnp.arange(3.0))
     Array([0., 2., 4.], dtype=float32)

@@ -52,8 +52,6 @@ def define_prng_impl(
       fold_in: of a key and an integer, the words of another key.
       name, tag: what it is called, and how its keys print: `key<tag>`.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import random
     >>> weak = define_prng_impl(
     ...     key_shape=(1,),
     ...     seed=lambda seed: jnp.array([seed], "uint32"),
@@ -85,7 +83,6 @@ def seed_with_impl(impl: Any, seed: Any) -> Array:
 def threefry_2x32(keypair: Any, count: Any) -> Any:
     """The words that Threefry-2x32 makes of counts, uint32 of any shape, paired by halves.
 
-    >>> import weft.numpy as jnp
     >>> print(threefry_2x32((1, 2), jnp.arange(2, dtype="uint32")))
     [ 629003988 1317161160]
     """

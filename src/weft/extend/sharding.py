@@ -33,7 +33,6 @@ def get_hlo_sharding_from_serialized_proto(sharding: bytes) -> Any:
 def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:
     """The bytes of the engine's HloSharding.
 
-    >>> import weft
     >>> whole = GSPMDSharding.get_replicated([weft.devices()[0]])._to_xla_hlo_sharding(1)
     >>> get_hlo_sharding_from_serialized_proto(get_serialized_proto_from_hlo_sharding(whole))
     {replicated}

@@ -17,7 +17,6 @@ from weft.xla.array import put
 def dtype(x: Any) -> Any:
     """The dtype that `x`, a value or a type, has here: with 32 bits unless `enable_x64`.
 
-    >>> from weft import lax
     >>> lax.dtype(3.0), lax.dtype(bool)
     (dtype('float32'), dtype('bool'))
     """
@@ -29,7 +28,6 @@ def dtype(x: Any) -> Any:
 def stage(x: Any, /) -> Any:
     """`x`, a number or an array, as an Array; traced values as they are.
 
-    >>> from weft import lax
     >>> lax.stage(3.0)
     Array(3., dtype=float32, weak_type=True)
     """
@@ -40,7 +38,6 @@ def stage(x: Any, /) -> Any:
 def shape_as_value(shape: Sequence[int]) -> Any:
     """A shape as an array of ints.
 
-    >>> from weft import lax
     >>> lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)
     """

@@ -40,7 +40,7 @@ relu = define_activation(
     lambda x: jnp.where(x <= 0, 0, x),
     """max(x, 0). Its derivative at 0 is 0.
 
-    >>> from weft import grad, nn
+    >>> from weft import grad
     >>> print(nn.relu(-2.0), nn.relu(3.0), grad(nn.relu)(0.0))
     0.0 3.0 0.0
     """,

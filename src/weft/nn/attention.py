@@ -55,8 +55,6 @@ def dot_product_attention(
     The dtype is that of query, key and value; weights are computed in float32 or wider. Where no
     pair counts, all count alike.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import nn
     >>> x = jnp.ones((1, 4, 2, 8))
     >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
     (1, 4, 2, 8)

@@ -79,7 +79,6 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal numbers of a standard deviation.
 
-    >>> from weft import random
     >>> from weft.nn import initializers
     >>> initializers.normal(0.1)(random.PRNGKey(0), (2, 3)).shape
     (2, 3)

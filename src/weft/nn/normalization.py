@@ -33,8 +33,6 @@ def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """exp(x) over its sum along `axis`: positive numbers of sum 1, 0 where `where` is False.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import nn
     >>> print(nn.softmax(jnp.array([0.0, 0.0, -jnp.inf])))
     [0.5 0.5 0. ]
     """
@@ -80,8 +78,6 @@ def standardize(
     With algorithm "fast" the variance is the mean of squares less the squared mean, which is off
     where that is large; "stable" takes a second pass.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import nn
     >>> print(nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0))
     [-1.  1.]
     """
@@ -104,8 +100,6 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
 
     An index that is not in [0, num_classes) gives zeros alone. The dtype is the default float.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import nn
     >>> print(nn.one_hot(jnp.array([0, 2]), 3))
     [[1. 0. 0.]
      [0. 0. 1.]]

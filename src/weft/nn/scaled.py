@@ -38,7 +38,6 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 
     `global_scale` (1,), by default 1, is what all scales of an "nvfp4" operand are multiplied by.
 
-    >>> from weft import nn
     >>> nn.get_scaled_dot_general_config("mxfp8").block_size
     32
     """
@@ -70,8 +69,6 @@ def scaled_matmul(
     `lhs_scales` (B, M, K / block) and `rhs_scales` (B, N, K / block) have one scale for each block
     of elements; the result is of the dtype `preferred_element_type`.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import nn
     >>> x, s = jnp.ones((1, 2, 64), jnp.float8_e4m3fn), jnp.full((1, 2, 2), 2.0)
     >>> print(nn.scaled_matmul(x, x, s, s)[0])
     [[256. 256.]
@@ -138,8 +135,6 @@ def scaled_dot_general(
     `dimension_numbers` and `preferred_element_type`, the dtype of the result, are those of
     `lax.dot_general`; `implementation` changes nothing.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import nn
     >>> x = jnp.ones((1, 32))
     >>> config = nn.get_scaled_dot_general_config("mxfp8")
     >>> print(nn.scaled_dot_general(x, x, (((1,), (1,)), ((), ())), configs=[config] * 3))

@@ -1,4 +1,4 @@
-"""NumPy's interface on weft's arrays: `import weft.numpy as jnp`.
+"""NumPy's interface on weft's arrays: `import weft.numpy as jnp`, as in all examples.
 
 The public names and the modules that define them are listed in names.py. Modules that few programs
 use are imported when one of their names is first used.

@@ -30,7 +30,6 @@ UNIONS = {
 class __array_namespace_info__:
     """What this namespace can do, its devices and dtypes, as the array API standard asks.
 
-    >>> import weft.numpy as jnp
     >>> jnp.__array_namespace_info__().default_dtypes()["real floating"]
     dtype('float32')
     """

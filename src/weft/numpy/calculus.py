@@ -41,7 +41,6 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
     `prepend` and `append`, arrays or numbers, are joined to the axis first.
 
-    >>> import weft.numpy as jnp
     >>> jnp.diff(jnp.array([1, 4, 9]), append=16)
     Array([3, 5, 7], dtype=int32)
     """
@@ -161,7 +160,6 @@ def find_end_slope(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of y along an axis by the trapezoidal rule; samples at `x`, or `dx` apart.
 
-    >>> import weft.numpy as jnp
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
     Array(2., dtype=float32)
     """
@@ -249,7 +247,6 @@ def interp(
     Outside of them the value is that of the nearest point, or `left` and `right`, which may also be
     "extrapolate". With a `period`, x and xp are angles of it, and xp need not ascend.
 
-    >>> import weft.numpy as jnp
     >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 0.0]))
     Array(1., dtype=float32)
     """

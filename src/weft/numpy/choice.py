@@ -257,7 +257,6 @@ def where(
     harmless operand first, jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), 0). `size` and
     `fill_value` are `nonzero`'s.
 
-    >>> import weft.numpy as jnp
     >>> jnp.where(jnp.arange(4) > 1, 10, 0)
     Array([ 0,  0, 10, 10], dtype=int32, weak_type=True)
     """
@@ -274,7 +273,6 @@ def where(
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
 
-    >>> import weft.numpy as jnp
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
@@ -320,7 +318,6 @@ def replace_where(x: Any, where: Any, value: Any) -> Any:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """For each place the choice of the first condition that holds there; else `default`.
 
-    >>> import weft.numpy as jnp
     >>> x = jnp.arange(4)
     >>> jnp.select([x < 1, x > 2], [x + 10, x - 10], 0)
     Array([10,  0,  0, -7], dtype=int32)

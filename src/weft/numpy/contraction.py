@@ -40,7 +40,6 @@ def einsum(
     `precision` and `preferred_element_type` are as in `dot`; `_dot_general` and `out_sharding` have
     no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
     """

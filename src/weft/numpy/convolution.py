@@ -93,7 +93,6 @@ def convolve(
     "same" as many as the longer has, the middle of "full". `precision` and `preferred_element_type`
     are as in `dot`.
 
-    >>> import weft.numpy as jnp
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
     Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
     """

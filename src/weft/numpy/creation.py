@@ -85,7 +85,6 @@ def array(
       device: a Device or a Sharding to put the array on.
       out_sharding: has no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
            [3, 4]], dtype=int32)
@@ -122,7 +121,6 @@ def asarray(
       device: a Device or a Sharding to put the array on.
       out_sharding: has no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
@@ -355,7 +353,6 @@ zeros = make_constant(
     0,
     """An array of zeros, float32 unless a dtype is given.
 
-    >>> import weft.numpy as jnp
     >>> jnp.zeros(3)
     Array([0., 0., 0.], dtype=float32)
     """,
@@ -494,7 +491,6 @@ def arange(
       device: a Device or a Sharding to put the array on.
       out_sharding: has no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)
     """
@@ -565,7 +561,6 @@ def linspace(
 ) -> Any:
     """`num` numbers from `start` to `stop` at equal steps; both may be arrays.
 
-    >>> import weft.numpy as jnp
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """

@@ -56,7 +56,6 @@ def repeat(
     Where `repeats` is traced, `total_repeat_length` gives the length of the result: what is beyond
     is cut off, what is missing filled with the last element. `out_sharding` has no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([1, 2, 2, 2], dtype=int32)
     """
@@ -131,7 +130,6 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
     With axis=None the array is flattened. `values` are cast to its dtype.
 
-    >>> import weft.numpy as jnp
     >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
     Array([1, 9, 2, 3], dtype=int32)
     """

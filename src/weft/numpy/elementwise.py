@@ -319,7 +319,6 @@ def lcm(x1: Any, x2: Any) -> Any:
 def power(x1: Any, x2: Any, /) -> Any:
     """x1 ** x2. A Python int x2 multiplies; of integers, x2 must not be negative.
 
-    >>> import weft.numpy as jnp
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
     Array([1. , 0.5], dtype=float32)
     """

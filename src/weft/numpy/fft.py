@@ -149,7 +149,6 @@ fft = make_transform(
     `norm` is "backward" (the forward transform unscaled, the inverse divided by n), "forward" (the
     other way round) or "ortho" (both by the root of n).
 
-    >>> import weft.numpy as jnp
     >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """,
@@ -277,7 +276,6 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
       dtype: that of the result, float32 by default.
       device: a Device or a Sharding to put it on.
 
-    >>> import weft.numpy as jnp
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """

@@ -31,7 +31,6 @@ def vectorize(
     over all axes before them. Arguments that `excluded` names by number or name are passed as they
     are. An axis named by a number has that size.
 
-    >>> import weft.numpy as jnp
     >>> f = jnp.vectorize(jnp.dot, signature="(n,m),(m)->(n)")
     >>> f(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
     (4, 2)
@@ -150,7 +149,6 @@ def map_results(f: Callable, outs: Any) -> Any:
 def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of vectors applied to every vector along an axis; its axes stand in that place.
 
-    >>> import weft.numpy as jnp
     >>> jnp.apply_along_axis(jnp.sum, 0, jnp.ones((2, 3)))
     Array([2., 2., 2.], dtype=float32)
     """

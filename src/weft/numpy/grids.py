@@ -55,7 +55,6 @@ def make_offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
 def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on the k-th diagonal of an N by M matrix, zeros elsewhere.
 
-    >>> import weft.numpy as jnp
     >>> jnp.eye(2)
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -236,7 +235,6 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     With `sparse`, each array has size 1 along the other axes. With indexing "xy" the first two axes
     change places.
 
-    >>> import weft.numpy as jnp
     >>> jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing="ij", sparse=True)
     [Array([[0],
            [1]], dtype=int32), Array([[0, 1, 2]], dtype=int32)]
@@ -407,7 +405,6 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
 
     Negative numbers count from the end; numbers out of bounds give the first or the last place.
 
-    >>> import weft.numpy as jnp
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
     """

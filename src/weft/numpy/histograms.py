@@ -75,7 +75,6 @@ def bincount(
     fixes it, and larger numbers are left out. Negative numbers count as 0. `out_sharding` has no
     effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.bincount(jnp.array([1, 3, 1]))
     Array([0, 2, 0, 1], dtype=int32)
     """
@@ -187,7 +186,6 @@ def histogram(
     A bin reaches from its lower edge to just below its upper one; the last one includes it. With
     `density` the integral over the bins is 1. `bins` as in histogram_bin_edges.
 
-    >>> import weft.numpy as jnp
     >>> jnp.histogram(jnp.array([1.0, 2.0, 1.0]), bins=2)
     (Array([2., 1.], dtype=float32), Array([1. , 1.5, 2. ], dtype=float32))
     """

@@ -439,7 +439,6 @@ def take(
       indices_are_sorted: a promise that indices ascend.
       fill_value: what places out of bounds give.
 
-    >>> import weft.numpy as jnp
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
     """
@@ -552,7 +551,6 @@ def take_along_axis(
       fill_value: what places out of bounds give, as in `take`.
       wrap_negative_indices: whether negative indices count from the end, as by default.
 
-    >>> import weft.numpy as jnp
     >>> x = jnp.array([[3, 1, 2]])
     >>> jnp.take_along_axis(x, jnp.array([[1, 2, 0]]), axis=1)
     Array([[1, 2, 3]], dtype=int32)

@@ -62,7 +62,6 @@ def solve(a: Any, b: Any) -> Any:
 
     Where a is singular the result is inf or NaN.
 
-    >>> import weft.numpy as jnp
     >>> print(jnp.linalg.solve(jnp.array([[2., 1.], [1., 3.]]), jnp.array([3., 4.])))
     [1. 1.]
     """
@@ -106,7 +105,6 @@ def lstsq(
     column; with `numpy_resid` there are none where a has not full column rank, or not more rows
     than columns, which needs concrete values. Differentiable where the rank does not change.
 
-    >>> import weft.numpy as jnp
     >>> x, residuals, rank, s = jnp.linalg.lstsq(jnp.ones((4, 1)), jnp.array([1., 2., 6., 7.]))
     >>> print(jnp.round(x), jnp.round(residuals), rank)
     [4.] [26.] 1
@@ -275,7 +273,6 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     For positive definite a (..., n, n); NaN where it is not. a is made Hermitian first, as
     (a + a^H) / 2, unless `symmetrize_input` says not to: then only its lower triangle is read.
 
-    >>> import weft.numpy as jnp
     >>> print(jnp.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]])))
     [[2. 0.]
      [1. 2.]]
@@ -314,7 +311,6 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     a is made Hermitian first, as (a + a^H) / 2, unless `symmetrize_input` says not to: then only
     its lower triangle is read, or the upper one where UPLO is "U".
 
-    >>> import weft.numpy as jnp
     >>> print(jnp.linalg.eigh(jnp.array([[2., 1.], [1., 2.]])).eigenvalues)
     [1. 3.]
     """
@@ -396,7 +392,6 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
     The first and the last may be vectors: a row and a column. `precision` is as in `jnp.dot`.
 
-    >>> import weft.numpy as jnp
     >>> jnp.linalg.multi_dot([jnp.ones((100, 2)), jnp.ones((2, 100)), jnp.ones(100)]).shape
     (100,)
     """
@@ -495,7 +490,6 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     -1, inf and -inf for the largest and smallest sums of |x| in columns, and in rows. Without
     `ord` and `axis`, x may have any number of axes.
 
-    >>> import weft.numpy as jnp
     >>> print(jnp.linalg.norm(jnp.array([3., 4.])), jnp.linalg.norm(jnp.eye(3), "nuc"))
     5.0 3.0
     """

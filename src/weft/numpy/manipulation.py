@@ -107,7 +107,6 @@ def reshape(
 
     `order` is "C" (row-major) or "F" (column-major). `out_sharding` has no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
@@ -297,7 +296,6 @@ def broadcast_arrays(*args: Any) -> list:
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Join arrays along an axis they have; with axis=None, all their elements in a row.
 
-    >>> import weft.numpy as jnp
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """

@@ -66,7 +66,6 @@ def pad(array: Any, pad_width: Any, mode: str | Callable = "constant", **kwargs:
     Modes and their keywords are NumPy's. A function as mode is called with each padded vector, its
     pair, its axis and kwargs, and returns the new vector.
 
-    >>> import weft.numpy as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), (2, 1), mode="reflect")
     Array([3, 2, 1, 2, 3, 2], dtype=int32)
     """

@@ -64,7 +64,6 @@ KEEPING = {
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials.
 
-    >>> import weft.numpy as jnp
     >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 0]))
     Array([1, 3, 3], dtype=int32)
     """
@@ -174,7 +173,6 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     `p` may have further axes, which broadcast against x. `unroll` is how many steps of the loop
     over coefficients are written out.
 
-    >>> import weft.numpy as jnp
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
     Array([ 3, 11], dtype=int32)
     """
@@ -246,7 +244,6 @@ def multiply_roots(zeros_: Any) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with the given roots and first coefficient 1; of a matrix, its own.
 
-    >>> import weft.numpy as jnp
     >>> jnp.poly(jnp.array([1.0, 2.0]))
     Array([ 1., -3.,  2.], dtype=float32)
     """

@@ -82,7 +82,6 @@ def dot(
       preferred_element_type: the dtype to add in and of the result; None is that of the operands.
       out_sharding: has no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.dot(jnp.arange(3), jnp.arange(3))
     Array(5, dtype=int32)
     """
@@ -106,7 +105,6 @@ def matmul(
 
     `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
 
-    >>> import weft.numpy as jnp
     >>> (jnp.ones((5, 2, 3)) @ jnp.ones((3, 4))).shape
     (5, 2, 4)
     """
@@ -225,7 +223,6 @@ def tensordot(
 
     `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
 
-    >>> import weft.numpy as jnp
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)
     """

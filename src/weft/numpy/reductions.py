@@ -164,7 +164,6 @@ sum = make_sum(
     Args:
       promote_integers: False adds integers in their own dtype.
 
-    >>> import weft.numpy as jnp
     >>> jnp.sum(jnp.arange(6).reshape(2, 3), axis=1)
     Array([ 3, 12], dtype=int32)
     """,
@@ -606,7 +605,6 @@ cumsum = make_running(
     None,
     """The sum of the elements so far along `axis`, or along the flattened array.
 
-    >>> import weft.numpy as jnp
     >>> jnp.cumsum(jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
     """,

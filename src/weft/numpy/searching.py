@@ -42,7 +42,6 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     With `size` there are that many: the first ones, or all, then `fill_value` (0, or a value for
     each axis). Needed under jit.
 
-    >>> import weft.numpy as jnp
     >>> jnp.nonzero(jnp.array([0, 5, 7]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """

@@ -50,7 +50,6 @@ def unique(
     With `size` there are that many: the smallest, or all, then `fill_value` (by default the
     smallest) with count 0. Needed under jit.
 
-    >>> import weft.numpy as jnp
     >>> jnp.unique(jnp.array([3, 1, 1]), size=3, fill_value=0)
     Array([1, 3, 0], dtype=int32)
     """

@@ -56,7 +56,6 @@ def sort(
 
     NaN is larger than all numbers; complex numbers go by real part, then imaginary part.
 
-    >>> import weft.numpy as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
     Array([3, 2, 1], dtype=int32)
     """
@@ -105,7 +104,6 @@ def sort_complex(a: Any) -> Any:
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """The indices that sort by several keys: by the last, ties by the one before it, and so on.
 
-    >>> import weft.numpy as jnp
     >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 1, 1])))
     Array([1, 2, 0], dtype=int32)
     """
@@ -160,7 +158,6 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[
     With mode "smallest" the smallest ones in ascending order. Of equal ones the first comes first;
     NaN counts as largest.
 
-    >>> import weft.numpy as jnp
     >>> jnp.top_k(jnp.array([3, 1, 4, 1]), 2)
     (Array([4, 3], dtype=int32), Array([2, 0], dtype=int32))
     """
@@ -207,7 +204,6 @@ def searchsorted(
     `side` says whether before ("left") or after ("right") equal elements; `sorter` are the indices
     that sort `a`. `method="compare_all"` compares all pairs, the others halve the range in turn.
 
-    >>> import weft.numpy as jnp
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]), side="right")
     Array([2, 2], dtype=int32)
     """

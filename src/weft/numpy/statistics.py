@@ -125,7 +125,6 @@ quantile = make_quantile(
     accuracy of their dtype, and beyond [0, 1] give the first or last element.
     It takes a few passes over the data where others sort: on a CPU 1e6 elements take 10 ms.
 
-    >>> import weft.numpy as jnp
     >>> jnp.quantile(jnp.array([3.0, 1.0, 2.0, 4.0]), 0.25)
     Array(1.75, dtype=float32)
     """,
@@ -433,7 +432,6 @@ def cov(
     Sums are divided by n - ddof, by default n - 1, or n with `bias`. `fweights` counts how often
     each observation is repeated, `aweights` how much it is worth.
 
-    >>> import weft.numpy as jnp
     >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)

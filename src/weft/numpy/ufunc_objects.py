@@ -66,7 +66,6 @@ class ufunc(metaclass=UfuncType):
     `identity` is the number that changes nothing: a reduction of no elements gives it. `call`,
     `reduce`, `accumulate`, `at` and `reduceat` are functions to do these with.
 
-    >>> import weft.numpy as jnp
     >>> jnp.add.reduce(jnp.arange(6).reshape(2, 3))
     Array([3, 5, 7], dtype=int32)
     """
@@ -322,7 +321,6 @@ class ufunc(metaclass=UfuncType):
 def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """A universal function of a function of `nin` numbers that gives `nout`.
 
-    >>> import weft.numpy as jnp
     >>> add = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
     >>> add.reduce(jnp.arange(4))
     Array(6, dtype=int32)

@@ -379,7 +379,6 @@ class Places:
     ignored by writes and clamped by reads. `indices_are_sorted` and `unique_indices` promise what
     they say. `wrap_negative_indices=False` takes negative places to be out of bounds.
 
-    >>> import weft.numpy as jnp
     >>> x = jnp.array([1.0, 2.0, 3.0])
     >>> x.at[0].set(9.0)
     Array([9., 2., 3.], dtype=float32)

@@ -111,7 +111,6 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
     The first of eight is the highest bit, or with bitorder "little" the lowest.
 
-    >>> import weft.numpy as jnp
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
     """

@@ -179,8 +179,6 @@ def eigh(
     then only its `lower` (or upper) triangle is read. `subset_by_index` asks for the eigenvalues
     from start to stop alone. NaN where it does not converge.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> v, w = lax.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]))
     >>> print(w)
     [1. 3.]
@@ -340,8 +338,6 @@ def eig(
     scale, need `enable_eigvec_derivs`. NaN where it does not converge. `use_magma` is the old name
     of an implementation for GPU.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> w, left, right = lax.linalg.eig(jnp.array([[0., 1.], [-1., 0.]]))
     >>> print(w)
     [0.+1.j 0.-1.j]
@@ -567,8 +563,6 @@ def svd(
     square with `full_matrices`. `subset_by_index` asks for the values from start to stop alone.
     NaN where it does not converge.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> u, s, vh = lax.linalg.svd(jnp.array([[3., 0.], [0., -2.]]))
     >>> print(s)
     [3. 2.]

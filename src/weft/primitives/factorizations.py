@@ -114,8 +114,6 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     For x (..., m, n), `lu` holds L below the diagonal, without the ones that are on it, and U. In
     step i rows i and pivots[i] were exchanged; x[permutation] is P x.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> factors, pivots, permutation = lax.linalg.lu(jnp.array([[1., 2.], [4., 6.]]))
     >>> print(factors, pivots, permutation)
     [[4.   6.  ]
@@ -421,8 +419,6 @@ def qr(
     For x (..., m, n), Q has min(m, n) columns, or m with `full_matrices`. With pivoting
     x[:, p] = Q R, and the diagonal of R descends in size. `use_magma` says something on GPU alone.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> q, r = lax.linalg.qr(jnp.array([[3., 1.], [4., 2.]]))
     >>> print(abs(q @ r - jnp.array([[3., 1.], [4., 2.]])).max() < 1e-6)
     True

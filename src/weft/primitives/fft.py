@@ -120,8 +120,6 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     `fft_type` is a FftType, or its name: "fft", "ifft", "rfft", "irfft". Integers are taken as
     floats, and real values as complex ones where those are needed.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> lax.fft(jnp.ones(4), "rfft", (4,))
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """

@@ -79,8 +79,6 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     x (..., n, n) is made Hermitian first, as (x + x^H) / 2, unless `symmetrize_input` says not to:
     then only its lower triangle is read. NaN where x is not positive definite.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> print(lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]])))
     [[2. 0.]
      [1. 2.]]
@@ -355,8 +353,6 @@ def triangular_solve(
     a (..., n, n); b (..., k, n), or (..., n, k) for the left side, or one vector less, (..., n).
     op(a) is a, its transpose, its conjugate or both; `lower` says which triangle is read.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> a = jnp.array([[2., 0.], [1., 4.]])
     >>> print(lax.linalg.triangular_solve(a, jnp.array([2., 9.]), left_side=True, lower=True))
     [1. 2.]
@@ -449,8 +445,6 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     dl, d and du, of shape (..., n), are the diagonals of t: dl[i] left of d[i] and du[i] right of
     it; dl[0] and du[n - 1] are not read. NaN where t is singular, unless `perturb_singular`.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> one, b = jnp.ones(3), jnp.array([[3.], [5.], [3.]])
     >>> print(lax.linalg.tridiagonal_solve(0 * one, one, one, b).ravel())
     [1. 2. 3.]

@@ -93,8 +93,6 @@ def qdwh(
     Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
     decomposition" (2010), equations 3.8 to 3.12, after which one step by Newton and Schulz.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import lax
     >>> u, h, _, converged = lax.linalg.qdwh(jnp.array([[0., -2.], [1., 0.]]))
     >>> print(abs(h).round(3), converged)
     [[1. 0.]

@@ -75,7 +75,6 @@ def draw_integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
     """Integers in [minval, maxval), all as likely; minval where that holds none.
 
-    >>> from weft import random
     >>> print(random.randint(random.PRNGKey(0), (5,), 0, 10))
     [8 1 3 8 8]
     """
@@ -128,7 +127,6 @@ def permutation(
 
     Where `independent`, each line along the axis has an order of its own.
 
-    >>> from weft import random
     >>> print(random.permutation(random.PRNGKey(0), 5))
     [1 0 4 3 2]
     """
@@ -174,7 +172,6 @@ def choice(
       axis: the axis of `a` that is drawn from.
       mode: of the Gumbel numbers behind draws with p that are not put back: "low" or "high".
 
-    >>> from weft import random
     >>> print(random.choice(random.PRNGKey(0), 5, (3,), replace=False))
     [1 0 4]
     """
@@ -243,8 +240,6 @@ def categorical(
     `shape` ends with the other axes of `logits`; without `replace` no index comes twice along the
     axes before those. Source: the maximum of Gumbel numbers.
 
-    >>> import weft.numpy as jnp
-    >>> from weft import random
     >>> print(random.categorical(random.PRNGKey(0), jnp.log(jnp.array([0.1, 0.9])), shape=(5,)))
     [1 1 1 1 1]
     """

@@ -40,7 +40,6 @@ __all__ = [
 def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Random bits, as unsigned integers of 8, 16, 32 or 64 bits.
 
-    >>> from weft import random
     >>> print(random.bits(random.PRNGKey(0), (2,)))
     [ 928981903 3453687069]
     """
@@ -57,7 +56,6 @@ def uniform(
 ) -> Any:
     """Floats in [minval, maxval), all as likely.
 
-    >>> from weft import random
     >>> print(random.uniform(random.PRNGKey(0), (2,)))
     [0.21629536 0.8041241 ]
     """
@@ -91,7 +89,6 @@ def draw_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard normal distribution; complex ones have variance 1 in all.
 
-    >>> from weft import random
     >>> print(random.normal(random.PRNGKey(0), (3,)))
     [ 1.8160863  -0.48262316  0.33988908]
     """
@@ -263,7 +260,6 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
 
     With mode "high" twice the bits are drawn, for small p to be as rare as they should be.
 
-    >>> from weft import random
     >>> print(random.bernoulli(random.PRNGKey(0), 0.5, (4,)))
     [False  True False  True]
     """

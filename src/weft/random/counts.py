@@ -164,7 +164,6 @@ def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many of n trials of probability p succeed, as floats; NaN where p is not in [0, 1].
 
-    >>> from weft import random
     >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2,)).shape
     (2,)
     """

@@ -242,7 +242,6 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 
     Without enable_x64 the lower 32 bits of the seed count.
 
-    >>> from weft import random
     >>> print(random.PRNGKey(42))
     [ 0 42]
     """
@@ -252,7 +251,6 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """A key from an integer, of shape () and a dtype that says what it is: no numbers by mistake.
 
-    >>> from weft import random
     >>> random.key(42).dtype
     key<fry>
     """
@@ -307,7 +305,6 @@ def split_keys(key: Any, shape: tuple[int, ...]) -> Any:
 def split(key: Any, num: Any = 2) -> Any:
     """New keys from one, which must not be used again: `num` of them, or of a shape.
 
-    >>> from weft import random
     >>> print(random.split(random.PRNGKey(0)))
     [[4146024105  967050713]
      [2718843009 1272950319]]
@@ -336,7 +333,6 @@ def fold_in_key(key: Any, data: Any) -> Any:
 def fold_in(key: Any, data: Any) -> Any:
     """A key made of a key and an integer of 32 bits: another for each integer.
 
-    >>> from weft import random
     >>> print(random.fold_in(random.PRNGKey(0), 1))
     [ 928981903 3453687069]
     """

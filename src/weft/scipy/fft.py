@@ -157,7 +157,6 @@ dct = define_transform(
     Unscaled for norm None or "backward", orthogonal for "ortho", divided by the period, 2 n (for
     type 1, 2 (n - 1)), for "forward".
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.fft import dct
     >>> dct(jnp.array([3.0, 3.0]), norm="forward")
     Array([3., 0.], dtype=float32)

@@ -35,7 +35,6 @@ class RegularGridInterpolator:
       bounds_error: must be False, for compiled code raises nothing.
       fill_value: the result outside of the grid; None extrapolates.
 
-    >>> import weft.numpy as jnp
     >>> x, y = jnp.array([0.0, 1.0, 3.0]), jnp.array([0.0, 2.0])
     >>> f = RegularGridInterpolator((x, y), x[:, None] + y)
     >>> print(f(jnp.array([[0.5, 1.0], [2.0, 2.0], [9.0, 0.0]])))

@@ -64,7 +64,6 @@ def map_coordinates(
         names, and "grid-mirror" for "reflect", are taken too.
       cval: the value beyond the edges for "constant".
 
-    >>> import weft.numpy as jnp
     >>> x = jnp.array([[0.0, 1.0], [2.0, 3.0]])
     >>> print(map_coordinates(x, [jnp.array([0.5, 1.0]), jnp.array([0.5, 2.0])], 1, "nearest"))
     [1.5 3. ]

@@ -82,7 +82,6 @@ def minimize(
         same; `maxcor` (10), how many vectors; `ftol` (0), a relative decrease that is enough;
         `maxfun` and `maxgrad`, how many evaluations at most.
 
-    >>> import weft.numpy as jnp
     >>> result = minimize(lambda x: jnp.sum((x - jnp.array([1.0, 2.0])) ** 2), jnp.zeros(2),
     ...                   method="BFGS")
     >>> print(result.x.round(4), result.success)

@@ -94,7 +94,6 @@ def convolve(
     whose error is relative to the largest result; "auto" does so where both are large. `precision`
     is that of the products, as in `lax.conv`.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy import signal
     >>> signal.convolve(jnp.array([[1.0, 2.0]]), jnp.array([[1.0], [3.0]]))
     Array([[1., 2.],
@@ -460,7 +459,6 @@ def welch(
 ) -> tuple[Any, Any]:
     """Frequencies, and the power spectral density of x there: `csd` of x and itself.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy import signal
     >>> frequencies, power = signal.welch(jnp.sin(jnp.arange(64.0) * jnp.pi / 4), nperseg=16)
     >>> frequencies[power.argmax()]

@@ -1,4 +1,3 @@
-import doctest
 import importlib
 
 import numpy as np
@@ -6,13 +5,14 @@ import pytest
 import scipy.cluster.vq
 
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.scipy.cluster.vq import vq
 
 
 def test_doctests():
-    assert doctest.testmod(importlib.import_module("weft.scipy.cluster.vq")).failed == 0
+    check_examples(importlib.import_module("weft.scipy.cluster.vq"))
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (7, 1), (7,), (0, 3)])

@@ -1,10 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, jacfwd, jit, vmap
 from weft.errors import PytreeError, ShapeError
 from weft.scipy.sparse import linalg
@@ -36,7 +35,7 @@ def close(got, want, tol=2e-5):
 
 
 def test_doctests():
-    assert doctest.testmod(linalg).failed == 0
+    check_examples(linalg)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])

@@ -1,11 +1,10 @@
-import doctest
-
 import numpy as np
 import pytest
 from scipy.spatial import transform as theirs
 
 import weft
 import weft.numpy as jnp
+from tests.docstrings import check_examples
 from weft import grad, jacfwd, jacrev, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.scipy.spatial import transform
@@ -37,7 +36,7 @@ def same_rotation(got, want, tol=2e-6):
 
 
 def test_doctests():
-    assert doctest.testmod(transform).failed == 0
+    check_examples(transform)
 
 
 FORMS = {

@@ -23,7 +23,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     differentiable, with derivative 0 where one is 0. `check_finite` is
     taken as in SciPy and changes nothing.
 
-    >>> import weft.numpy as jnp
     >>> codes, distances = vq(jnp.array([[0.0, 3.0], [4.0, 1.0]]), jnp.array([[0, 0], [4, 0]]))
     >>> print(codes, distances)
     [0 1] [3. 1.]

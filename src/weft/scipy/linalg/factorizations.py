@@ -84,7 +84,6 @@ def solve_triangular(
     `trans` is 0 or "N" for a, 1 or "T" for its transpose, 2 or "C" for its conjugate transpose.
     Only the upper triangle is read, or the `lower` one, without the diagonal if `unit_diagonal`.
 
-    >>> import weft.numpy as jnp
     >>> print(solve_triangular(jnp.array([[2., 1.], [0., 4.]]), jnp.array([4., 8.])))
     [1. 2.]
     """

@@ -55,7 +55,6 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     NaN where more than `max_squarings` would be needed: for a 1-norm above 2^16 or so.
     `upper_triangular` promises that A is. Source: Higham (2005).
 
-    >>> import weft.numpy as jnp
     >>> print(expm(jnp.zeros((2, 2))))
     [[1. 0.]
      [0. 1.]]
@@ -167,7 +166,6 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     `blocksize` is of no consequence. Source: Bjorck and Hammarling, "A Schur method for the square
     root of a matrix" (1983).
 
-    >>> import weft.numpy as jnp
     >>> print(sqrtm(jnp.array([[4., 0.], [0., 9.]])).real)
     [[2. 0.]
      [0. 3.]]
@@ -205,7 +203,6 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
     large where eigenvalues are close to each other. Source: Parlett's recurrence, Golub and Van
     Loan, "Matrix Computations", algorithm 9.1.1.
 
-    >>> import weft.numpy as jnp
     >>> print(funm(jnp.array([[4., 0.], [0., 9.]]), jnp.sqrt).real)
     [[2. 0.]
      [0. 3.]]
@@ -380,7 +377,6 @@ def polar(
     For a (..., m, n), U has orthonormal columns, or rows if m < n. Singular values compute it for
     either `method`, "qdwh" or "svd"; `eps` and `max_iterations` are of no consequence.
 
-    >>> import weft.numpy as jnp
     >>> u, p = polar(jnp.array([[0., -2.], [3., 0.]]))
     >>> print(jnp.round(u), jnp.round(p))
     [[ 0. -1.]

@@ -49,7 +49,6 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
     r[0] is not read.
 
-    >>> import weft.numpy as jnp
     >>> print(toeplitz(jnp.array([1, 2, 3])))
     [[1 2 3]
      [2 1 2]
@@ -157,7 +156,6 @@ def fiedler_companion(a: Any) -> Any:
 def block_diag(*arrs: Any) -> Any:
     """A matrix with the given ones on its diagonal, zeros elsewhere; vectors are rows.
 
-    >>> import weft.numpy as jnp
     >>> print(block_diag(jnp.ones((1, 2)), 3.0))
     [[1. 1. 0.]
      [0. 0. 3.]]

@@ -354,7 +354,6 @@ cg = define_solver(
     Returns:
       x, like b; and info: 0, or where it did not converge the number of steps, but at least 1.
 
-    >>> import weft.numpy as jnp
     >>> x, info = cg(jnp.array([[4.0, 1.0], [1.0, 3.0]]), jnp.array([6.0, 7.0]))
     >>> print(x.round(4), info)
     [1. 2.] 0
@@ -369,7 +368,6 @@ bicgstab = define_solver(
     Arguments, results and derivatives are those of `cg`. Reverse mode solves with the transpose of
     A; a preconditioner that is a function serves for both.
 
-    >>> import weft.numpy as jnp
     >>> x, info = bicgstab(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)
     [1. 2.] 0
@@ -400,7 +398,6 @@ def gmres(
       solve_method: "incremental" ends a cycle where the residual is small enough; "batched" goes
         through all of it, without a decision at every direction.
 
-    >>> import weft.numpy as jnp
     >>> x, info = gmres(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)
     [1. 2.] 0

@@ -172,7 +172,6 @@ class Rotation:
 
     Made by `from_quat`, `from_matrix` and others; `r * s` is the rotation s and then r. A pytree.
 
-    >>> import weft.numpy as jnp
     >>> r = Rotation.from_euler("z", 90, degrees=True)
     >>> print(r.apply(jnp.array([1.0, 0.0, 0.0])).round(6), r.magnitude())
     [0. 1. 0.] 1.5707964
@@ -383,7 +382,6 @@ class Slerp:
     Called with a time, or a vector of them, it gives the rotation at it; before the first and
     after the last of the given times motion goes on as next to it.
 
-    >>> import weft.numpy as jnp
     >>> ends = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
     >>> turn = Slerp.init(jnp.array([0.0, 1.0]), ends)
     >>> print(turn(0.5).as_euler("zyx", degrees=True).astype(int))

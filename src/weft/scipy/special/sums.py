@@ -42,7 +42,6 @@ def logsumexp(
     With `return_sign` a pair: the logarithm of the size of the sum, and its sign (for complex sums
     a number of size 1). Without it a negative sum gives NaN. Of no elements it is -inf.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy import special
     >>> special.logsumexp(jnp.array([1000.0, 1000.0]))
     Array(1000.6932, dtype=float32)

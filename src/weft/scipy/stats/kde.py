@@ -42,7 +42,6 @@ class gaussian_kde:
 
     It is a pytree: it goes into and out of transformed functions.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import gaussian_kde
     >>> density = gaussian_kde(jnp.array([0.0, 1.0, 2.0]))
     >>> print(density(1.0))

@@ -55,7 +55,6 @@ def mode(
 
     NaN counts as a value, the greatest. Of no elements the mode is NaN, and the count 0.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import mode
     >>> mode(jnp.array([3, 1, 3, 1, 2]))
     ModeResult(mode=Array(1, dtype=int32), count=Array(2, dtype=int32))
@@ -88,7 +87,6 @@ def rankdata(
     ranks count the different elements, and 'ordinal' numbers them in the order of their places.
     Where there is a NaN all ranks are NaN.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import rankdata
     >>> print(rankdata(jnp.array([30, 10, 30, 20])))
     [3.5 1.  3.5 2. ]
@@ -130,7 +128,6 @@ def sem(
 
     With `nan_policy="omit"`, of the elements that are not NaN.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import sem
     >>> print(sem(jnp.array([0.0, 2.0, 4.0, 6.0, 8.0])))
     1.4142135

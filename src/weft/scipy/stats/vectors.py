@@ -24,7 +24,6 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     not inside of the simplex (its sum may be off by 1e-6, or the spacing of the dtype), NaN where
     an alpha is not positive.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import dirichlet
     >>> print(dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.array([1.0, 1.0])))
     0.0
@@ -71,7 +70,6 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     n, of no axes or of those before the last of x, must be the sum of x; else the result is -inf.
     p must have the sum 1, which is not checked.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import multinomial
     >>> print(multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])))
     0.5
@@ -134,7 +132,6 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
     `cov` stands for that number times the identity; with a scalar `mean` too, the elements of x
     are numbers of their own. NaN where cov is not positive definite.
 
-    >>> import weft.numpy as jnp
     >>> from weft.scipy.stats import multivariate_normal
     >>> print(multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)))
     0.15915495

@@ -1,0 +1,11 @@
+"""The names that examples in docstrings use as they are: weft, jnp, lax, nn, random, np."""
+
+import pytest
+
+from tests.docstrings import NAMES
+
+
+@pytest.fixture(autouse=True, scope="session")
+def name_modules(doctest_namespace: dict) -> None:
+    """Give them to every example."""
+    doctest_namespace.update(NAMES)
