@@ -23,6 +23,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 ORDER = """
 util errors options pytrees dtypes core passes mesh watch xla primitives transforms control parallel
 api lax numpy random scipy nn top example_libraries debug experimental interpreters extend cache
+compat
 """.split()  # noqa: SIM905
 
 # Inside a function these may be imported: heavy, and needed by few programs.
@@ -41,7 +42,7 @@ def parsed(file: pathlib.Path) -> ast.Module:
 
 def folder(name: str) -> str:
     parts = name.split(".")
-    return parts[1] if parts[1] in ORDER else "top"
+    return parts[1] if parts[1:] and parts[1] in ORDER else "top"
 
 
 def imported(node: ast.AST) -> Iterator[str]:
@@ -67,8 +68,8 @@ def test_files_import_only_downward():
     wrong = []
     for file in FILES:
         mine = module_name(file)
-        if file.name == "__init__.py":
-            continue  # a folder's own list of names
+        if file.name in ("__init__.py", "__main__.py"):
+            continue  # a folder's own list of names; a program, which nothing imports
         for node in parsed(file).body:
             for name in imported(node):
                 if ORDER.index(folder(name)) > ORDER.index(folder(mine)):
@@ -132,7 +133,7 @@ def test_files_and_functions_are_short():
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 64200}
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 65200}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
@@ -223,10 +224,13 @@ def test_words_that_say_what_a_function_does():
 # --- what users see -----------------------------------------------------------------------------
 
 
+NOT_FOR_USERS = ("__main__", "util", "options", "pytrees")
+
+
 def public_modules() -> dict[str, types.ModuleType]:
     """The modules that users import: those beside the folders, and what is listed by those."""
     found: dict[str, types.ModuleType] = {}
-    files = [f.stem for f in ROOT.glob("*.py") if f.stem not in ("util", "options", "pytrees")]
+    files = [f.stem for f in ROOT.glob("*.py") if f.stem not in NOT_FOR_USERS]
     todo = [weft, *(importlib.import_module(f"weft.{f}") for f in files if f != "__init__")]
     while todo:
         module = todo.pop()
@@ -312,6 +316,12 @@ TESTED_IN = {
     "api/test_cond.py": "api/bodies.py",
     "api/test_custom_rules.py": "transforms/check.py",
     "api/test_jit.py": "api/functions.py xla/fastpath.py",
+    "compat/test_finder.py": (
+        "compat/absent.py compat/backend.py compat/hijax.py compat/lib.py compat/places.py "
+        "compat/private.py compat/pytest.py compat/serialization.py compat/top.py "
+        "compat/traceback_util.py compat/version.py"
+    ),
+    "compat/test_linear_util.py": "compat/api_util.py compat/source_info_util.py",
     "control/test_custom.py": "control/checks.py",
     "control/test_jit.py": "control/call.py",
     "control/test_loop.py": "control/loop_bodies.py",

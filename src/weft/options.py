@@ -108,7 +108,8 @@ OPTIONS = (
 _FALSE = ("0", "false", "off", "no", "")
 
 
-def _from_environment(option: Option) -> Any:
+def read_variable(option: Option) -> Any:
+    """What the environment says of an option: by WEFT_NAME or JAX_NAME, or its default."""
     for prefix in ("WEFT_", "JAX_"):
         text = os.environ.get(prefix + option.name.upper())
         if text is not None:
@@ -129,7 +130,7 @@ class Config:
 
     def __init__(self) -> None:
         self._options = {o.name: o for o in OPTIONS}
-        self._cells = {o.name: _cell(o.name, _from_environment(o), o.traced) for o in OPTIONS}
+        self._cells = {o.name: _cell(o.name, read_variable(o), o.traced) for o in OPTIONS}
         for name, cell in self._cells.items():
             object.__setattr__(self, "_" + name, cell)
 

@@ -27,12 +27,13 @@ from weft.util import list_public
 from weft.xla.array import HOST, put
 
 __all__ = [
-    "Error", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error",
-    "checkify", "debug_check", "div_checks", "float_checks", "index_checks", "nan_checks",
-    "user_checks",
+    "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
+    "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
+    "nan_checks", "user_checks",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
+ErrorCategory = str
 user_checks = frozenset(["user"])
 nan_checks = frozenset(["nan"])
 div_checks = frozenset(["division"])

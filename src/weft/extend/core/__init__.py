@@ -7,7 +7,9 @@ primitives are not here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft.core.aval import HOST_TYPES, ShapedArray
@@ -16,7 +18,7 @@ from weft.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var, jaxprs_in
 from weft.core.jaxpr import Eqn as JaxprEqn
 from weft.core.primitive import Effect
 from weft.core.stage import StageTrace, get_traceback
-from weft.core.trace import Trace, Tracer, current, current_trace
+from weft.core.trace import Trace, Tracer, current, current_trace, eval_context
 from weft.core.trace import use as set_current_trace
 from weft.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from weft.errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
@@ -32,10 +34,12 @@ from weft.xla.array import ArrayImpl
 
 __all__ = [
     "ClosedJaxpr", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr",
-    "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "Var", "array_types", "check_jaxpr",
-    "concrete_or_error", "find_top_trace", "gensym", "jaxpr_as_fun", "jaxprs_in_params",
+    "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types",
+    "check_jaxpr", "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state",
+    "jaxpr_as_fun", "jaxprs_in_params",
     "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace", "subjaxprs",
+    "take_current_trace",
     "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
     "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
@@ -88,6 +92,43 @@ def concrete_or_error(force: Callable | None, val: Any, context: str = "") -> An
 def find_top_trace(_: Any = None) -> Trace:
     """The trace in force."""
     return current_trace()
+
+
+class OpaqueTraceState:
+    """Which trace was in force: equal for two places where it was the same."""
+
+    __slots__ = ("trace",)
+
+    def __init__(self) -> None:
+        self.trace = weakref.ref(current.trace)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is OpaqueTraceState and self.trace == other.trace
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple:
+        return OpaqueTraceState, ()
+
+
+def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
+    """What to compare in order to know whether the trace in force is another one.
+
+    `convention` is taken so that calls carry over from JAX.
+    """
+    return OpaqueTraceState()
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """The trace in force, which is not in force in the block: there, values are computed."""
+    trace = current.trace
+    with eval_context():
+        yield trace
+
+
+class TraceTag:
+    """What tells values of one run of a transformation from those of another."""
 
 
 def _is_under(kind: type[Trace]) -> bool:

@@ -1,0 +1,48 @@
+"""Programs and libraries written for JAX, unchanged: `import jax` means weft.
+
+    python -m weft script.py args          also -m module, and -c code
+    import weft.compat; weft.compat.install()
+    %load_ext weft.compat                  the first cell of a notebook
+    pytest -p weft.compat.pytest
+
+Child processes inherit it by WEFT_AS_JAX=1 in the environment, which a file that is installed with
+weft reads (weft_as_jax.pth). finder.py says what a module of JAX is here, places.py what is absent.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from weft.compat.finder import Finder
+from weft.options import config
+from weft.util import list_public
+
+__all__ = ["install", "load_ipython_extension"]
+__dir__ = list_public(__name__)
+
+
+def install() -> None:
+    """Make `import jax` mean weft, in this process and in those that it starts.
+
+    What JAX does by default is then the default: random numbers as under
+    `config.threefry_partitionable`, and no check of bounds, unless the environment says otherwise.
+    Calling it again does nothing. Raises ImportError where JAX itself is imported already.
+    """
+    if any(isinstance(finder, Finder) for finder in sys.meta_path):
+        return
+    if "jax" in sys.modules:
+        raise ImportError(
+            "weft.compat.install: must be called before the first `import jax`; got JAX imported "
+            "already. Hint: call it at the top of the program, or run python -m weft script.py."
+        )
+    sys.meta_path.insert(0, Finder())
+    os.environ["WEFT_AS_JAX"] = "1"
+    config.update("threefry_partitionable", True)  # `import jax` reads the environment
+    config.update("check_bounds", False)
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """What `%load_ext weft.compat` calls."""
+    install()

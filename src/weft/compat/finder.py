@@ -1,0 +1,153 @@
+"""What `import jax.x` finds: the modules of weft, views of several of them, or what says why not.
+
+A module of JAX is the one of weft with the same name, so `jax.numpy is weft.numpy`; or it shows the
+names of several modules, by the table VIEWS of places.py; or it is out of scope, and imports but
+fails on use. JAX itself, should it be installed, is never looked for.
+"""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import importlib.abc
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import weft
+from weft.compat.absent import AbsentModule, explain_absence, find_reason
+from weft.compat.places import VIEWS
+from weft.compat.version import __version__
+from weft.options import OPTIONS, config, read_variable
+
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and loads `jax` and all below it, and says which version of JAX is installed."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """A spec for a module of JAX; ModuleNotFoundError where there is none here."""
+        if name.partition(".")[0] != "jax":
+            return None
+        if not (find_homes(name) or find_reason(name)):
+            raise ModuleNotFoundError(explain_absence(name), name=name)
+        return importlib.util.spec_from_loader(name, self, is_package=True)
+
+    def create_module(self, spec: Any) -> ModuleType:
+        """The module of weft, or a new one."""
+        homes = find_homes(spec.name)
+        if not homes:
+            return AbsentModule(spec.name)
+        if len(homes) > 1 and homes[0] != spec.name.replace("jax", "weft", 1):
+            return ModuleType(spec.name)
+        module = importlib.import_module(homes[0])
+        spec.loader_state = [module.__spec__]
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Make names that are absent say why."""
+        spec: Any = module.__spec__
+        homes = find_homes(spec.name)
+        if spec.loader_state is not None:
+            (module.__spec__,) = spec.loader_state
+        elif homes:
+            if spec.name == "jax":
+                read_environment()
+            vars(module).update(read_view(homes))
+        if homes and not hasattr(vars(module).get("__getattr__"), "jax_name"):
+            vars(module)["__getattr__"] = make_getattr(module, spec.name, homes)
+            for name, x in [*vars(module).items()]:  # those that weft itself has imported
+                if isinstance(x, ModuleType) and find_homes(f"{spec.name}.{name}"):
+                    importlib.import_module(f"{spec.name}.{name}")
+
+    def find_distributions(self, context: Any) -> Iterator[importlib.metadata.Distribution]:
+        """The distribution that `importlib.metadata.version("jax")` asks for."""
+        if context.name in (None, "jax"):
+            yield JaxDistribution()
+
+
+class JaxDistribution(importlib.metadata.Distribution):
+    """JAX as a package that is installed, in the version whose interface weft has."""
+
+    def read_text(self, filename: str) -> str | None:
+        """The text of a file of the package's metadata."""
+        text = f"Metadata-Version: 2.1\nName: jax\nVersion: {__version__}\n"
+        return text if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        """Where a file of the package would be: in none."""
+        raise FileNotFoundError(f"jax: stands for weft, and has no file {path}.")
+
+
+def read_environment() -> None:
+    """Set the options of which the environment says something now.
+
+    Programs set JAX_ENABLE_X64 and the like before `import jax`, and weft was imported earlier.
+    """
+    for option in OPTIONS:
+        if any(prefix + option.name.upper() in os.environ for prefix in ("WEFT_", "JAX_")):
+            config.update(option.name, read_variable(option))
+
+
+def find_homes(name: str) -> list[str]:
+    """The modules of weft that a module of JAX shows; none if it is not here."""
+    if name in VIEWS:
+        return VIEWS[name].split()
+    home = name.replace("jax", "weft", 1)
+    if home.split(".")[1] not in weft.__all__:
+        return []
+    try:
+        return [home] if home in sys.modules or importlib.util.find_spec(home) else []
+    except ModuleNotFoundError:
+        return []
+
+
+def read_view(homes: list[str]) -> dict[str, Any]:
+    """What a module that shows several others holds from the start."""
+    modules = [importlib.import_module(home) for home in homes]
+    public = {n: None for m in modules for n in getattr(m, "__all__", ())}
+    first = modules[0]
+    return {
+        "__all__": [n for n in public if not n.startswith("__")],
+        "__dir__": lambda: sorted([*public, *(f"__{n}__" for n in ("doc", "name", "version"))]),
+        "__doc__": first.__doc__,
+        "__file__": first.__file__,
+    }
+
+
+def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[str], Any]:
+    """`__getattr__` of a module under JAX's name: names, modules, or an error with advice."""
+    own = vars(module).get("__getattr__")
+
+    def get(attribute: str) -> Any:
+        full, text, found = f"{name}.{attribute}", "", None
+        for home in homes:
+            try:
+                if home != module.__name__:
+                    found = getattr(importlib.import_module(home), attribute)
+                elif own:
+                    found = own(attribute)
+            except AttributeError as error:
+                text = text or str(error)
+            if isinstance(found, ModuleType) and find_homes(full):
+                return importlib.import_module(full)
+            if found is not None:
+                vars(module)[attribute] = found
+                return found
+        if attribute.startswith("__"):
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        if full in VIEWS or find_reason(full):
+            return importlib.import_module(full)
+        # `from jax.x import y` replaces an AttributeError by an error without advice
+        caller = sys._getframe(1)
+        from_import = caller.f_code.co_code[caller.f_lasti] == _IMPORT_FROM
+        text = explain_absence(full, text)
+        raise ImportError(text, name=name) if from_import else AttributeError(text)
+
+    get.jax_name = name  # type: ignore[attr-defined]
+    return get

@@ -1,0 +1,97 @@
+"""The few names of `jax._src` that libraries import and which are nowhere in JAX's public modules.
+
+Each is here for a library: chex (fake devices), equinox (tokens, literals), flax (extended dtypes,
+the registry of pytrees), lineax (stop_gradient_p), orbax (the process's place among several),
+TensorFlow Probability (classes that are arrays).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.api.callbacks import effects_barrier as wait_for_tokens
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import current
+from weft.dtypes import complex_dtype as to_complex_dtype
+from weft.lax import stop_gradient_p
+from weft.mesh.client import _process_group
+from weft.pytrees import is_tree_node
+from weft.util import list_public
+
+__all__ = [
+    "AbstractRef", "TypedNdArray", "global_state", "stop_gradient_p", "to_complex_dtype",
+    "trace_state_clean", "wait_for_tokens",
+]  # fmt: skip
+__dir__ = list_public(__name__)
+
+
+class AbstractRef(ShapedArray):
+    """The type of a reference to an array that a program may change: none is made yet."""
+
+
+class TypedNdArray(np.ndarray):
+    """A NumPy array with a weak type, as JAX keeps constants; none is made here."""
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the buffer that holds an array."""
+    return aval.physical
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether a dtype has infinities."""
+    return bool(np.isinf(np.asarray(np.inf).astype(dtype)))
+
+
+DType = np.dtype
+
+# Libraries say here that a class of theirs is an array; weft asks the class for `__jax_array__`.
+canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: np.asarray}
+pytype_aval_mappings: dict[type, Any] = {np.ndarray: typeof}
+
+
+class ExtendedDType:
+    """A dtype whose elements are stored as those of another: random keys have one."""
+
+
+JaxException = Exception
+Out = Any
+
+
+class _Registry:
+    """The classes that are nodes of pytrees."""
+
+    def __contains__(self, nodetype: type) -> bool:
+        return is_tree_node(nodetype)
+
+
+_registry = _Registry()
+
+
+class _State:
+    """The place of this process among several; without them, number 0 of 1."""
+
+    @property
+    def client(self) -> Any:
+        """The connection to the coordinator; None without one."""
+        return next((group.client for group in _process_group), None)
+
+    @property
+    def process_id(self) -> int:
+        """The number of this process."""
+        return next((group.rank for group in _process_group), 0)
+
+    @property
+    def num_processes(self) -> int:
+        """How many processes there are."""
+        return next((group.size for group in _process_group), 1)
+
+
+global_state = _State()
+
+
+def trace_state_clean() -> bool:
+    """Whether no function is being traced."""
+    return current.trace.parent is None

@@ -1,0 +1,63 @@
+"""Functions of flat lists, as libraries make them of functions of pytrees."""
+
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.compat import api_util, source_info_util
+from weft.compat import linear_util as lu
+
+
+def test_transformations_go_around_a_function():
+    @lu.transformation
+    def scale(factor, *xs):
+        out = yield [factor * x for x in xs], {}
+        yield out + 1
+
+    @lu.transformation_with_aux
+    def count(*xs):
+        out = yield xs, {}
+        yield out, len(xs)
+
+    fun, aux = count(scale(lu.wrap_init(lambda x, y: x - y), 10))
+    with pytest.raises(lu.StoreException):
+        aux()
+    assert fun.call_wrapped(3, 1) == 21 and aux() == 2
+    other = count(lu.wrap_init(lambda: 0))[1]
+    assert lu.merge_linear_aux(aux, other) == (True, 2)
+    assert lu.merge_linear_aux(other, aux) == (False, 2)
+    assert lu.wrap_init(lambda x, y: x - y, dict(y=2)).call_wrapped(5) == 3
+
+
+def test_functions_of_pytrees_become_flat():
+    f = lambda x, *, y: {"sum": x["a"] + y, "x": x}
+    leaves, tree = weft.tree.flatten((({"a": 1},), {"y": 2}))
+    info = api_util.debug_info("jit", f, ({"a": 1},), {"y": 2})
+    flat, out_tree = api_util.flatten_fun(lu.wrap_init(f, debug_info=info), tree)
+    assert flat.call_wrapped(*leaves) == [3, 1]
+    assert weft.tree.unflatten(out_tree(), [3, 1]) == {"sum": 3, "x": {"a": 1}}
+    tree = weft.tree.structure(([1, 2],))
+    flat, out_tree = api_util.flatten_fun_nokwargs(lu.wrap_init(lambda x: x[0] - x[1]), tree)
+    assert flat.call_wrapped(5, 3) == [2]
+    fun, args = api_util.argnums_partial(
+        lu.wrap_init(lambda x, y, z: (x, y, z)), (0, -1), [1, 2, 3]
+    )
+    assert args == [1, 3] and fun.call_wrapped(7, 9) == (7, 2, 9)
+    assert api_util.flatten_axes("vmap", weft.tree.structure([1, (2, 3)]), [0, None]) == [
+        0,
+        None,
+        None,
+    ]
+    assert api_util.rebase_donate_argnums((0, 3), (1,)) == (0, 2)
+    with pytest.raises(ValueError):
+        api_util.safe_map(max, [1, 2], [3])
+
+
+def test_places_of_equations_have_names():
+    with weft.named_scope("outer"), source_info_util.extend_name_stack("inner"):
+        assert source_info_util.current_name_stack() == "outer/inner"
+        assert source_info_util.current().name_stack == "outer/inner"
+    assert "test_linear_util.py" in source_info_util.summarize(source_info_util.current())
+    with source_info_util.user_context(None):
+        assert source_info_util.summarize(source_info_util.new_source_info()) == ""
+    assert api_util.shaped_abstractify(jnp.ones(2)) is weft.typeof(jnp.ones(2))
