@@ -324,6 +324,8 @@ def is_inexact(dtype: Any) -> bool:
 
 def is_extended(dtype: Any) -> bool:
     """True for a dtype that NumPy does not know, and for the scalar types of such."""
+    if isinstance(dtype, np.dtype):
+        return False
     scalar = dtype if isinstance(dtype, type) else getattr(dtype, "type", None)
     return isinstance(scalar, type) and issubclass(scalar, extended)
 

@@ -24,9 +24,7 @@ from weft.util import fun_name, insert_at
 from weft.xla.array import ArrayImpl
 
 # Types that are values beyond doubt; the rest are looked at.
-_PLAIN = frozenset(
-    (ArrayImpl, StagedTracer, JVPTracer, BatchTracer, np.ndarray, float, int, bool, complex)
-)
+_PLAIN = frozenset((ArrayImpl, StagedTracer, JVPTracer, BatchTracer, float, int, bool, complex))
 
 
 class FlatFun:
@@ -72,11 +70,12 @@ class FlatFun:
             self.aux = tree_map(strip_tangent, aux)
         outs, self.out_tree = flatten(out)
         hidden = self.hidden = {}
-        for i, x in enumerate(outs):
-            if type(x) is np.ndarray and x.dtype == dtypes.float0 and self.float0 is not None:
-                hidden[i] = x
-            elif type(x) not in _PLAIN and not is_valid_value(x):
-                raise result_error(self.op, self.fun, out)
+        if not _PLAIN.issuperset(map(type, outs)):
+            for i, x in enumerate(outs):
+                if self.float0 is not None and getattr(x, "dtype", None) == dtypes.float0:
+                    hidden[i] = x
+                elif not is_valid_value(x):
+                    raise result_error(self.op, self.fun, out)
         return [x for i, x in enumerate(outs) if i not in hidden] if hidden else outs
 
     def result(self, outs: Sequence[Any]) -> Any:

@@ -119,7 +119,7 @@ class Program(NamedTuple):
 
     def select_visible(self, leaves: list) -> list:
         """The arguments that the jaxpr takes."""
-        return drop_positions(leaves, self.hidden)
+        return drop_positions(leaves, self.hidden) if self.hidden else leaves
 
     def argument_names(self) -> list[str]:
         """Where each argument that the jaxpr takes comes from, for errors."""

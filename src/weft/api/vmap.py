@@ -187,4 +187,6 @@ class MappedAxes:
 
 def is_axis(a: Any) -> bool:
     """Whether `a` is None or an integer."""
-    return a is None or (isinstance(a, int | np.integer) and not isinstance(a, bool))
+    if a is None or type(a) is int:
+        return True
+    return isinstance(a, int | np.integer) and not isinstance(a, bool)

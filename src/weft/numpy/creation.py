@@ -33,7 +33,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.layout import broadcast_in_dim, literal
 from weft.util import name_function
-from weft.xla.array import ArrayImpl, KeyArray, array_from_host, host_from_dlpack, put
+from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put
 from weft.xla.eager import EVAL
 
 # What the docstrings of functions that make arrays end with.
@@ -135,7 +135,7 @@ def asarray(
 
 def parse_value(x: Any, dtype: np.dtype | None) -> Any:
     """Whatever `array` takes as an Array or a tracer; in `dtype` where it costs nothing."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray):
+    if type(x) in ARRAYS or isinstance(x, Tracer):
         return x
     if hasattr(x, "__jax_array__"):
         return parse_value(x.__jax_array__(), dtype)
@@ -175,8 +175,7 @@ def parse_list(x: Sequence, dtype: np.dtype | None) -> Any:
     """Nested lists: NumPy reads them unless there are arrays in them, which are stacked."""
     types: dict[Any, Any] = {}
     collect_types(x, types)
-    arrays = (ArrayImpl, KeyArray, Tracer)
-    if any(issubclass(t, arrays) or hasattr(t, "__jax_array__") for t in types):
+    if any(issubclass(t, (*ARRAYS, Tracer)) or hasattr(t, "__jax_array__") for t in types):
         return stack_nested(x, find_list_dtype(types) if dtype is None else dtype)
     for kind in types:
         if kind is type(None) or issubclass(kind, str | bytes):
@@ -255,7 +254,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of what another library holds, by way of DLPack."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray):
+    if type(x) in ARRAYS or isinstance(x, Tracer):
         return array(x, copy=bool(copy), device=device)
     if not hasattr(x, "__dlpack__"):
         raise DtypeError(f"from_dlpack: needs an object with __dlpack__; got {x!r:.60}.")
@@ -326,23 +325,22 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
 def write_constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> Any:
     """An array of zeros or ones."""
     shape = shape_of(op, shape)
-    if dtypes.is_extended(dtype):
-        return put_on_device(layout.full(shape, value, dtype), device)
-    if is_written_by_host(shape):
+    of_numpy = isinstance(dtype, np.dtype)  # and no extended one
+    if of_numpy and is_written_by_host(shape):
         host = np.zeros(shape, dtype) if value == 0 else np.ones(shape, dtype)
-        return put_on_device(array_from_host(host, False), device)
-    if current.trace is EVAL:
-        return put_on_device(
-            fill_array(shape, np.zeros((), dtype) + dtype.type(value), None), device
-        )
-    return put_on_device(layout.full(shape, value, dtype), device)
+        x = array_from_host(host, False)
+    elif of_numpy and current.trace is EVAL:
+        x = fill_array(shape, np.zeros((), dtype) + dtype.type(value), None)
+    else:
+        x = layout.full(shape, value, dtype)
+    return x if device is None else device_put(x, device)
 
 
 def make_constant(name: str, value: int, doc: str) -> Callable:
     """`zeros`, `ones` or `empty`."""
 
     def fun(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-        dtype = choose_dtype(dtype, dtypes.default_float, name)
+        dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, name)
         return write_constant(name, shape, value, dtype, device)
 
     return name_function(fun, name, doc + DEVICE)
@@ -393,7 +391,7 @@ def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, 
 
 def choose_device(a: Any, shape: tuple[int, ...], device: Any) -> Any:
     """Where to put an array like `a`: on `device`, else as an array of its shape lies on a mesh."""
-    if device is None and isinstance(a, ArrayImpl | KeyArray) and a._committed and a.shape == shape:
+    if device is None and type(a) in ARRAYS and a._committed and a.shape == shape:
         return a._sharding
     return device
 

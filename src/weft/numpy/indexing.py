@@ -45,7 +45,7 @@ from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, fill_param, gather
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.xla.array import ArrayImpl, KeyArray, host_view, put, retype_array
+from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
 from weft.xla.eager import EVAL
 
 
@@ -242,7 +242,7 @@ def getitem(x: Any, index: Any) -> Any:
 
     A number out of bounds raises IndexingError; computed indices are clamped.
     """
-    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL:
+    if type(x) in ARRAYS and current.trace is EVAL:
         kind = type(index)
         name = None
         if kind is int:
@@ -265,14 +265,14 @@ def iterate(x: Any) -> Iterator:
     """The elements along the first axis: of a short array at once, by one program."""
     if not x.ndim:
         raise ShapeError(f"iter(): needs an array with an axis; got {x.aval}.")
-    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL and x.shape[0] <= 64:
+    if type(x) in ARRAYS and current.trace is EVAL and x.shape[0] <= 64:
         return iter(slicing.unstack(x))
     return (x[i] for i in range(x.shape[0]))
 
 
 def getitem_with(x: Any, index: Any, how: Access) -> Any:
     """x[index], read as `how` says."""
-    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL:
+    if type(x) in ARRAYS and current.trace is EVAL:
         return read_eagerly(x, index, how)
     return read_traced(x, index, how)
 

@@ -23,7 +23,7 @@ from weft.numpy.fused import fused
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
-from weft.xla.array import ArrayImpl, KeyArray, put
+from weft.xla.array import ARRAYS, put
 
 Axes = int | Sequence[int]
 
@@ -33,7 +33,7 @@ Axes = int | Sequence[int]
 
 def as_arrays(op: str, xs: Any) -> list:
     """A sequence of arguments as arrays; an array stands for its rows."""
-    if type(xs) is ArrayImpl or isinstance(xs, Tracer | KeyArray | np.ndarray):
+    if type(xs) in ARRAYS or isinstance(xs, Tracer | np.ndarray):
         return list(slicing.unstack(promotion.as_array(xs, op)))
     if not isinstance(xs, list | tuple):
         raise not_array_error(op, xs)

@@ -56,7 +56,7 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
             except Exception as error:
                 error.__traceback__ = trim_traceback(error.__traceback__)
                 raise
-        if type(other) in PLAIN or is_arraylike(other):
+        if type(other) in PLAIN or isinstance(other, Tracer) or is_arraylike(other):
             return fun(self, other)
         return apply_to_foreign(name, other, lambda array: fun(self, array))
 

@@ -22,7 +22,7 @@ from weft.options import config, trace_context
 from weft.primitives import layout
 from weft.primitives.elementwise import convert, ne
 from weft.primitives.layout import broadcast_in_dim
-from weft.xla.array import ArrayImpl, KeyArray, put
+from weft.xla.array import ARRAYS, put
 
 NUMBERS = frozenset((bool, int, float, complex))
 
@@ -55,7 +55,7 @@ def kind_of(op: str, x: Any) -> Any:
 
 def as_operand(op: str, x: Any) -> Any:
     """An operand as it is, or what its `__jax_array__` gives; an error for what is no array."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray) or type(x) in HOST_TYPES:
+    if type(x) in ARRAYS or isinstance(x, Tracer) or type(x) in HOST_TYPES:
         return x
     to_array = getattr(x, "__jax_array__", None)
     if to_array is not None:
@@ -200,16 +200,17 @@ def broadcast_operands(op: str, *xs: Any) -> list:
 def is_arraylike(x: Any) -> bool:
     """Whether `x` is an array, a tracer or a number, so that an operator may take it."""
     return (
-        type(x) is ArrayImpl
+        isinstance(x, Tracer)
+        or type(x) in ARRAYS
         or type(x) in HOST_TYPES
-        or isinstance(x, Tracer | np.ndarray | np.generic | KeyArray)
+        or isinstance(x, np.ndarray | np.generic)
     )
 
 
 def as_array(x: Any, op: str = "array") -> Any:
     """A number or a NumPy array as an Array; Arrays and tracers as they are."""
     x = as_operand(op, x)
-    return x if type(x) is ArrayImpl or isinstance(x, Tracer | KeyArray) else put(x)
+    return x if type(x) in ARRAYS or isinstance(x, Tracer) else put(x)
 
 
 def as_inexact(op: str, x: Any) -> Any:

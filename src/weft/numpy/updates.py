@@ -35,7 +35,7 @@ from weft.numpy.index_plans import (
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
-from weft.xla.array import ArrayImpl, KeyArray
+from weft.xla.array import ARRAYS, ArrayImpl
 from weft.xla.eager import EVAL
 
 # --- the operations ---------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def update_places(
     if type(index) is tuple and len(index) == 1:
         (index,) = index
     masked = fits_mask(x.aval, index, values)
-    if (type(x) is ArrayImpl or type(x) is KeyArray) and current.trace is EVAL and func is None:
+    if type(x) in ARRAYS and current.trace is EVAL and func is None:
         if masked:
             return remember_kernel(
                 ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)

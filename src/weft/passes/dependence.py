@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.core.jaxpr import Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr
+from weft.core.primitive import Primitive
 from weft.passes.dce import has_effects
 
 
@@ -17,7 +18,9 @@ def find_dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
     bits: dict[Var, int] = {v: 1 << i for i, v in enumerate(jaxpr.invars)}
     for eqn in jaxpr.eqns:
         found = -1 if through and has_effects(eqn) else 0
-        if through or not (held_jaxprs(eqn) or eqn.primitive.refers(eqn.params).uses):
+        prim = eqn.primitive
+        is_plain = through or (prim.memoize_type and type(prim).refers is Primitive.refers)
+        if is_plain or not (held_jaxprs(eqn) or prim.refers(eqn.params).uses):
             for a in eqn.invars:
                 if type(a) is not Literal:
                     found |= bits[a]  # type: ignore[index]

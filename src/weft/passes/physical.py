@@ -88,13 +88,12 @@ def has_extended(jaxpr: Jaxpr) -> bool:
     """Whether any value in a program, or in a program that it holds, is of an extended dtype."""
     found = jaxpr.memo.get("has_extended")
     if found is None:
-        found = False
-        for var in (*jaxpr.constvars, *jaxpr.invars):
-            found = found or var.aval.physical is not var.aval
-        for eqn in jaxpr.eqns:
+        found = any(map(is_extended, (*jaxpr.constvars, *jaxpr.invars)))
+        for eqn in () if found else jaxpr.eqns:
             for var in eqn.outvars:
-                found = found or var.aval.physical is not var.aval
-            if not (found or eqn.primitive.memoize_type):  # the latter holds no programs
+                if var.aval.physical is not var.aval:
+                    found = True
+            if not eqn.primitive.memoize_type and not found:  # else it holds no programs
                 found = any(map(has_extended, jaxprs_in_params(eqn.params)))
         jaxpr.memo["has_extended"] = found
     return found

@@ -394,14 +394,14 @@ def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
     """By repeated squaring: 2 log2(y) multiplications."""
     if y == 0:
         return hlo.constant(1, aval)
-    n, square_, out = builtins.abs(y), Expr(hlo, x), None
+    n, square_, out = builtins.abs(y), x, None
     while n:
         if n & 1:
-            out = square_ if out is None else out * square_
+            out = square_ if out is None else hlo.like("multiply", out, square_)[0]
         n >>= 1
         if n:
-            square_ = square_ * square_
-    return (1 / out if y < 0 else out).value
+            (square_,) = hlo.like("multiply", square_, square_)
+    return hlo.like("divide", hlo.constant(1, aval), out)[0] if y < 0 else out
 
 
 integer_pow_p = IntegerPow(
@@ -443,7 +443,11 @@ square_p = Elementwise(
 one_minus_square_p = Elementwise(
     "one_minus_square",
     # (1-x)(1+x), not 1-x*x: no cancellation where x is near 1
-    lambda hlo, aval, x: ((1 - Expr(hlo, x)) * (1 + Expr(hlo, x))).value,
+    lambda hlo, aval, x: hlo.like(
+        "multiply",
+        *hlo.like("subtract", hlo.constant(1, aval), x),
+        *hlo.like("add", hlo.constant(1, aval), x),
+    )[0],
     [lambda t, y, x: mul(t, mul(-2, x))],
     takes="inexact",
     doc="1 - x * x, exact to rounding.",

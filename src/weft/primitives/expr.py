@@ -21,7 +21,7 @@ def write_operator(op: str, swapped: bool = False) -> Callable[[Expr, Any], Any]
     """The method of `Expr` that writes an operation of two operands."""
 
     def method(self: Expr, other: Any) -> Any:
-        if not isinstance(other, Expr | Number):
+        if type(other) is not Expr and not isinstance(other, Number):
             return NotImplemented
         return self.like(other).apply(op, self) if swapped else self.apply(op, other)
 
@@ -79,8 +79,11 @@ class Expr:
     def apply(self, op: str, *others: Any) -> Expr:
         """An operation on values of one dtype, which the result has too."""
         operands = [self, *map(self.like, others)]
-        shape = max((x.shape for x in operands), key=len)
-        return self.new(self.hlo.like(op, *[x.broadcast(shape).value for x in operands])[0])
+        shapes = [x.value.aval.shape for x in operands]
+        if shapes.count(shapes[0]) < len(shapes):
+            shape = max(shapes, key=len)
+            operands = [x.broadcast(shape) for x in operands]
+        return self.new(self.hlo.like(op, *[x.value for x in operands])[0])
 
     __add__, __mul__ = write_operator("add"), write_operator("multiply")
     __radd__, __rmul__ = __add__, __mul__

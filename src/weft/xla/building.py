@@ -54,7 +54,7 @@ class LoweredProgram(NamedTuple):
         calls = len(module.host_calls)
         if not placement.partitioned:
             loaded = compile_text(module.text, placement, settings, calls)
-            return Executable(loaded, jaxpr.out_avals, placement, *passed)
+            return Executable(loaded, jaxpr, placement, *passed)
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
@@ -74,7 +74,7 @@ class LoweredProgram(NamedTuple):
             choose(module.parameters, taken[len(before) :], jaxpr.in_avals),
             choose(module.results, made[: len(jaxpr.outvars)], jaxpr.out_avals),
         )
-        return Executable(loaded, jaxpr.out_avals, placement, *passed, shardings)
+        return Executable(loaded, jaxpr, placement, *passed, shardings)
 
 
 def lower_program(

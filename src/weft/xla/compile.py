@@ -14,12 +14,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax
 
-from weft.core.aval import ShapedArray, words_of
+from weft.core.aval import words_of
+from weft.core.jaxpr import Jaxpr
 from weft.errors import JaxRuntimeError
 from weft.mesh.client import device_list, has_few_threads, platform_of
 from weft.mesh.plugins import find_cuda_tools
@@ -27,7 +29,7 @@ from weft.options import config
 from weft.pytrees import call_tree
 from weft.util import Logger
 from weft.watch import events
-from weft.xla.array import KeyArray, array_of_type, put
+from weft.xla.array import array_of_type, put
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import (
     DiskCache,
@@ -257,13 +259,13 @@ class Executable:
 
     __slots__ = (
         "buffer_avals", "consts", "handlers", "host_calls", "in_shardings", "kept", "loaded",
-        "makes_keys", "out_avals", "out_shardings", "placement", "waits",
+        "makes_keys", "out_avals", "out_shardings", "placement", "takes_keys", "waits",
     )  # fmt: skip
 
     def __init__(
         self,
         loaded: Any,
-        out_avals: Sequence[ShapedArray],
+        jaxpr: Jaxpr,
         placement: Placement,
         consts: Sequence[Any] = (),
         kept: list[bool] | None = None,
@@ -272,8 +274,8 @@ class Executable:
     ):
         """`shardings`: of the parameters and the results of a program over a mesh, in order."""
         self.loaded = loaded
-        self.out_avals = list(out_avals)
-        self.buffer_avals = [a.physical for a in out_avals]
+        self.out_avals = jaxpr.out_avals
+        self.buffer_avals = [a.physical for a in self.out_avals]
         self.placement = placement
         self.kept = kept
         self.host_calls = host_calls
@@ -289,17 +291,19 @@ class Executable:
             for a, s in zip(self.buffer_avals, self.out_shardings, strict=True)
         ]
         self.makes_keys = self.buffer_avals != self.out_avals
+        self.takes_keys = any(a.physical is not a for a in jaxpr.in_avals)
         self.waits = shardings is not None and must_wait(loaded)
 
     def __call__(self, *args: Any) -> list:
-        taken = [x.words if type(x) is KeyArray else x for x in args]
         if self.kept is not None:
-            taken = [x for x, k in zip(taken, self.kept, strict=True) if k]
+            args = tuple(compress(args, self.kept))
+        if self.takes_keys:
+            args = tuple(map(words_of, args))
         whole = self.placement.whole
         if self.in_shardings is None:
-            buffers = [put(x, whole) for x in (*self.consts, *taken)]
+            buffers = [put(x, whole) for x in (*self.consts, *args)]
         else:
-            every = (*self.consts, *taken)
+            every = (*self.consts, *args)
             buffers = [put(x, s) for x, s in zip(every, self.in_shardings, strict=True)]
         if self.host_calls:
             outs = execute_with_callbacks(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, held_jaxprs
+from weft.core.primitive import Primitive
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.xla.array import ArrayImpl, KeyArray
@@ -67,9 +68,11 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
     if found is None:
         every = {}
         for eqn in jaxpr.eqns:
-            own = eqn.primitive.refers(eqn.params).places()
-            every.update(dict.fromkeys(own))
-            if not (own or eqn.primitive.memoize_type):  # the latter holds no programs
+            prim, own = eqn.primitive, None
+            if type(prim).refers is not Primitive.refers:
+                own = prim.refers(eqn.params).places()
+                every.update(dict.fromkeys(own))
+            if not prim.memoize_type and not own:  # else it holds no programs
                 for held in held_jaxprs(eqn):
                     every.update(dict.fromkeys(shardings_in(held)))
         found = jaxpr.memo["shardings"] = tuple(every)

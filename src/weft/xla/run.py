@@ -21,6 +21,8 @@ from weft.xla.building import JitSpec, LoweredProgram, lower_program
 from weft.xla.compile import Executable, FastPath
 from weft.xla.placement import Placement, on_device, placement_of, shardings_in, wide_sharding
 
+_ARRAYS = frozenset((ArrayImpl,))
+
 
 def run_program(
     jaxpr: Jaxpr,
@@ -42,9 +44,10 @@ def run_program(
       names: gives the names of the arguments, for errors.
       inner: whether the lines of equations are the user's; else they are weft's.
     """
-    for x in (*consts, *args):
-        if isinstance(x, Tracer):
-            raise UnexpectedTracerError(leak_message(x))
+    if not _ARRAYS.issuperset(map(type, (*consts, *args))):
+        for x in (*consts, *args):
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(leak_message(x))
     if placement is None:
         placement = place_program(jaxpr, consts, args, spec)
     observer = find_observer()
