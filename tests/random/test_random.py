@@ -11,6 +11,8 @@ import weft.numpy as jnp
 from tests.docstrings import check_examples
 from weft import nn, random
 from weft.errors import DtypeError, ShapeError
+from weft.random import rejection
+from weft.random.keys import read_one_key
 
 KEY = random.PRNGKey(7)
 N = 20000
@@ -232,3 +234,60 @@ def test_integers_of_a_whole_dtype_are_the_same_when_compiled():
     got = weft.jit(draw)(KEY)  # a remainder by a constant zero stopped the process
     np.testing.assert_array_equal(got, draw(KEY))
     assert got.dtype == jnp.uint32 and len(set(got.tolist())) == 7
+
+
+INF, NAN = np.inf, np.nan
+LARGEST = float(np.finfo(np.float32).max)
+EXTREME = np.float32([NAN, INF, 0, -1, 1e-40, LARGEST, 3])  # the last is ordinary
+
+
+@pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize(
+    ("name", "pairs", "results"),
+    [
+        ("gamma", (), [NAN, INF, 0, NAN, 0, LARGEST]),
+        ("loggamma", (), [NAN, INF, -INF, NAN, -INF, np.log(LARGEST)]),
+        ("chisquare", (), [NAN, INF, 0, NAN, 0, LARGEST]),
+        ("t", (), [NAN, "finite", NAN, NAN, NAN, "finite"]),
+        ("f", (2,), [NAN, "finite", NAN, NAN, NAN, "finite"]),
+        ("beta", (2,), [NAN, 1, 0, NAN, 0, 1]),
+        ("dirichlet", (2,), [NAN, 1, 0, NAN, 0, 1]),
+        ("poisson", (), [-1, 2**31 - 1, 0, -1, 0, 2**31 - 1]),
+        ("binomial", (0.5,), [NAN, INF, 0, NAN, 0, LARGEST / 2]),
+        ("wald", (), [NAN, "finite", NAN, NAN, NAN, "finite"]),
+        ("generalized_normal", (), [NAN, NAN, INF, NAN, INF, 0]),
+    ],
+)
+def test_extreme_parameters_end_and_leave_the_others_alone(name, pairs, results):
+    """A row that cannot be drawn once kept a compiled loop going for ever, which nothing stops."""
+    a = jnp.asarray(EXTREME)
+    if name == "dirichlet":
+        found = random.dirichlet(KEY, jnp.stack([a, jnp.full_like(a, 2)], -1))[..., 0]
+    else:
+        found = getattr(random, name)(KEY, a, *pairs, shape=a.shape)
+    *found, ordinary = np.asarray(found, np.float64)
+    assert np.isfinite(ordinary)
+    for x, wanted in zip(found, results, strict=True):
+        if isinstance(wanted, str):
+            assert np.isfinite(x)
+        else:
+            np.testing.assert_allclose(abs(x) if wanted == INF else x, wanted, rtol=1e-6)
+
+
+def test_what_is_never_taken_is_nan():
+    draw = lambda key, x: (x, x > 0)
+    for size in (2, 2048):  # in place, and gathered
+        x = jnp.where(jnp.arange(size) == 1, -1.0, 2.0)
+        found = rejection.draw_until_taken(read_one_key("test", KEY), draw, x)
+        assert np.isnan(found[1]) and np.nansum(found) == 2 * (size - 1)
+
+
+def test_the_derivative_of_gamma_samples_of_many():
+    """They are near a + z sqrt(a), of derivative 1 + z / (2 sqrt(a)), where a is large."""
+    a = jnp.array([1e5, 1e8, 1e12, LARGEST])
+    draw = lambda a: random.gamma(KEY, a)
+    x, slope = weft.jvp(draw, (a,), (jnp.ones_like(a),))
+    np.testing.assert_allclose(slope, 1 + (x / a - 1) / 2, rtol=2e-5)
+    log_slope = weft.grad(lambda a: random.loggamma(KEY, a).sum())(a)
+    np.testing.assert_allclose((log_slope * a)[:3], 1, rtol=1e-2)
+    assert weft.grad(draw)(INF) == 1

@@ -307,7 +307,11 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
     root = jnp.sqrt(4 * mean * y + jnp.square(mean) * jnp.square(y))
     # mean (1 + m y / 2 - root / 2) without the cancellation of its terms
     x = 2 * mean / (2 + mean * y + root)
-    return jnp.where(u <= mean / (mean + x), x, jnp.square(mean) / x)
+    info = dtypes.finfo(dtype)
+    far = mean > min(float(info.eps) ** -2, float(info.max) ** 0.5 / 16)  # its square is too large
+    inverse = 1 / jnp.where(far, mean, 1)
+    x = jnp.where(far, 2 / (2 * inverse + y + jnp.sqrt(y * (y + 4 * inverse))), x)
+    return jnp.where(far | (u <= mean / (mean + x)), x, jnp.square(mean) / x)
 
 
 @sampler

@@ -123,6 +123,8 @@ def propose_binomial(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Counts of events of which `lam` are expected; -1 where that is negative or NaN.
 
+    What the dtype does not hold, as of an infinite `lam`, is its largest number.
+
     Source: Hormann, Insurance: Mathematics and Economics 12 (1993), algorithm PTRS.
     """
     key, dtype = read_one_key("poisson", key), choose_int_dtype("poisson", dtype)
@@ -135,7 +137,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
     few = count_by_sums(first, jnp.exp(-small), lambda k: small / k)
     flat = draw_until_taken(second, propose_poisson, large.ravel(), done=~many.ravel())
     counts = jnp.where(many, flat.reshape(shape), few)
-    return jnp.where(valid, counts, -1).astype(dtype)
+    return jnp.where(valid, jnp.where(lam == jnp.inf, lam, counts), -1).astype(dtype)
 
 
 def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
@@ -186,7 +188,7 @@ def multinomial(
     n, p = convert_params("multinomial", dtype, n, p)
     shape = choose_shape("multinomial", shape, p, n[..., None], more="p and n")
     rest = jnp.flip(jnp.cumsum(jnp.flip(p, -1), -1), -1)
-    share = jnp.clip(jnp.where(rest > 0, p / jnp.where(rest > 0, rest, 1), 0), 0, 1)
+    share = jnp.clip(jnp.where(rest <= 0, 0, p / jnp.where(rest <= 0, 1, rest)), 0, 1)
     left, counts = jnp.broadcast_to(n, shape[:-1]), []
     for i in range(shape[-1] - 1):
         sub = Words(fold_words(key, jnp.asarray(i, np.uint32)), key.dtype)

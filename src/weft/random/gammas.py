@@ -49,6 +49,12 @@ def propose_cubes(key: Words, d: Any) -> tuple[Any, Any]:
     return cube, positive & (jnp.log1p(-u) < bound)
 
 
+def is_huge(a: Any) -> Any:
+    """Where gamma samples are their parameter but for rounding; infinity is among them."""
+    info = dtypes.finfo(a.dtype)
+    return a > literal(min(float(info.eps) ** -3, float(info.max)), a.dtype)
+
+
 @functools.partial(custom_jvp, nondiff_argnums=(0, 2))
 def draw_log_gamma(impl: Any, words_and_a: tuple, shape: tuple) -> Any:
     """Logs of gamma samples; differentiable in the shape parameter."""
@@ -64,7 +70,8 @@ def draw_logs(key: Words, a: Any, shape: tuple) -> Any:
     dtype = a.dtype
     work = np.dtype(np.float32) if dtypes.itemsize_bits(dtype) < 32 else dtype
     a = jnp.broadcast_to(a, shape).astype(work).ravel()
-    valid = a > 0
+    huge = is_huge(a)
+    valid = (a > 0) & ~huge
     safe = jnp.where(valid, a, 1)
     small = safe < 1
     d = jnp.where(small, safe + 1, safe) - literal(1 / 3, work)
@@ -72,18 +79,25 @@ def draw_logs(key: Words, a: Any, shape: tuple) -> Any:
     v = draw_until_taken(first, propose_cubes, d)
     boost = jnp.log(draw_uniform("gamma", second, a.shape, work, smallest_normal(work), 1.0)) / safe
     logs = jnp.log(d) + jnp.log(v) + jnp.where(small, boost, 0)
-    edge = jnp.where(a == 0, literal(-np.inf, work), literal(np.nan, work))
+    edge = jnp.where((a == 0) | huge, jnp.log(a), literal(np.nan, work))
     return jnp.where(valid, logs, edge).reshape(shape).astype(dtype)
 
 
 @draw_log_gamma.defjvp
 def draw_log_gamma_jvp(impl: Any, shape: tuple, primals: tuple, tangents: tuple) -> tuple:
-    """d log x = dx / x, where x moves with its shape parameter at a fixed quantile."""
+    """d log x = dx / x, where x moves with its shape parameter at a fixed quantile.
+
+    Above 1e5 by the Wilson-Hilferty approximation, which is nearer there than the series.
+    """
     ((data, a),), ((_, t),) = primals, tangents
     logs = draw_log_gamma(impl, (data, a), shape)
     wide = jnp.broadcast_to(a, shape)
+    many, huge = wide > 1e5, is_huge(wide)
     x = jnp.maximum(jnp.exp(logs), literal(smallest_normal(a.dtype), a.dtype))
-    slope = div(random_gamma_grad(wide, x), x)
+    root = jnp.where(huge | ~many, 1, jnp.cbrt(x / wide))
+    far = (1 + 3 / root * (1 / (18 * wide) - (root - 1) / 2)) / wide
+    x = jnp.where(many, 1, x)
+    slope = jnp.where(many, far, div(random_gamma_grad(jnp.where(many, 1, wide), x), x))
     return logs, mul(slope, jnp.broadcast_to(t, shape))
 
 
@@ -92,6 +106,13 @@ def sample_log_gamma(op: str, key: Words, a: Any, shape: tuple) -> Any:
     if not math.prod(shape):
         return jnp.zeros(shape, a.dtype)
     return draw_log_gamma(key.dtype, (key.data, a), shape)
+
+
+def draw_gamma(op: str, key: Words, a: Any, shape: tuple) -> tuple[Any, Any]:
+    """Gamma samples, and 1 in place of those that are their parameter but for rounding."""
+    huge = is_huge(a)
+    logs = jnp.where(huge, 0, sample_log_gamma(op, key, a, shape))
+    return jnp.where(huge, a, jnp.exp(logs)), jnp.exp(logs)
 
 
 @sampler(positive=("a",))
@@ -112,7 +133,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     key, dtype = read_one_key("gamma", key), choose_float_dtype("gamma", dtype)
     shape = choose_shape("gamma", shape, a)
     (a,) = convert_params("gamma", dtype, a)
-    return jnp.exp(sample_log_gamma("gamma", key, a, shape))
+    return draw_gamma("gamma", key, a, shape)[0]
 
 
 @sampler(positive=("a", "b"))
@@ -126,6 +147,8 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
         sample_log_gamma("beta", first, a, shape),
         sample_log_gamma("beta", second, b, shape),
     )
+    largest = dtypes.finfo(dtype).max
+    log_x, log_y = jnp.minimum(log_x, largest), jnp.minimum(log_y, largest)
     most = jnp.maximum(log_x, log_y)
     x, y = jnp.exp(log_x - most), jnp.exp(log_y - most)
     return x / (x + y)
@@ -141,13 +164,9 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
     lead = jnp.zeros(alpha.shape[:-1])
     shape = choose_shape("dirichlet", shape, lead, more="axes of alpha before the last")
     logs = sample_log_gamma("dirichlet", key, alpha, (*shape, alpha.shape[-1]))
+    logs = jnp.minimum(logs, dtypes.finfo(dtype).max)  # those infinite share alike
     x = jnp.exp(logs - jnp.max(logs, -1, keepdims=True, initial=-jnp.inf))
     return x / jnp.sum(x, -1, keepdims=True)
-
-
-def draw_chisquare(key: Words, df: Any, shape: tuple) -> Any:
-    """Numbers of the chi-square distribution."""
-    return 2 * jnp.exp(sample_log_gamma("chisquare", key, df / 2, shape))
 
 
 @sampler(positive=("df",))
@@ -155,7 +174,8 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Sums of squares of `df` standard normal numbers."""
     key, dtype = read_one_key("chisquare", key), choose_float_dtype("chisquare", dtype)
     shape = choose_shape("chisquare", shape, df)
-    return draw_chisquare(key, *convert_params("chisquare", dtype, df), shape)
+    (df,) = convert_params("chisquare", dtype, df)
+    return 2 * draw_gamma("chisquare", key, df / 2, shape)[0]
 
 
 @sampler(positive=("dfnum", "dfden"))
@@ -165,9 +185,11 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
     shape = choose_shape("f", shape, dfnum, dfden)
     above, below = convert_params("f", dtype, dfnum, dfden)
     first, second = split_pair(key)
-    return (draw_chisquare(first, above, shape) / above) / (
-        draw_chisquare(second, below, shape) / below
+    above, below = (
+        2 * draw_gamma("f", sub, df / 2, shape)[1] / jnp.where(is_huge(df / 2), 2, df)
+        for sub, df in ((first, above), (second, below))
     )
+    return above / below
 
 
 @sampler(positive=("df",))
@@ -178,9 +200,8 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     (df,) = convert_params("t", dtype, df)
     first, second = split_pair(key)
     half = df / 2
-    return draw_normal(first, shape, dtype) * jnp.sqrt(
-        half / jnp.exp(sample_log_gamma("t", second, half, shape))
-    )
+    ratio = jnp.where(is_huge(half), 1, half) / draw_gamma("t", second, half, shape)[1]
+    return draw_normal(first, shape, dtype) * jnp.sqrt(ratio)
 
 
 def draw_generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:

@@ -13,12 +13,15 @@ from weft.random.keys import Words, fold_words, split_pair
 
 __all__ = []
 
+TURNS = 1000  # of a distribution that rejects one in two, 60 leave one number of 2**60
+
 
 def draw_until_taken(key: Words, draw: Callable, *xs: Any, done: Any = None) -> Any:
     """For each row of the parameters `xs`, of shape (n,), a number that is taken.
 
     `draw(key, *xs)` gives numbers and whether they are; where `done` holds any will do. What is
-    rejected at first is gathered and drawn again in an array a quarter as large.
+    rejected at first is gathered and drawn again in an array a quarter as large. Compiled code
+    cannot be interrupted: what is not taken in TURNS turns, as of a NaN, is NaN.
     """
     size = xs[0].size
     some = size if size < 1024 else size // 4
@@ -40,4 +43,6 @@ def draw_until_taken(key: Words, draw: Callable, *xs: Any, done: Any = None) -> 
         return turn + 1, values, taken.at[places].set(True, mode="drop")
 
     start = (jnp.zeros((), np.uint32), values, taken)
-    return while_loop(lambda carry: ~jnp.all(carry[2]), again, start)[1]
+    more = lambda carry: ~jnp.all(carry[2]) & (carry[0] < TURNS)
+    _, values, taken = while_loop(more, again, start)
+    return jnp.where(taken, values, jnp.nan)
