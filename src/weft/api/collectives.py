@@ -165,29 +165,18 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = N
     return tree_map(mean, x)
 
 
-def make_extremum(prim: Any, reduce: Callable) -> Callable:
+def reduce_extremum(prim: Any, reduce: Callable, x: Any, axis_name: Any, groups: Any) -> Any:
     """What `pmax` and `pmin` do with a pytree."""
+    where = resolve_axes(prim.name, axis_name, groups, reduces=True)
 
-    def apply(x: Any, axis_name: AxisName, groups: AxisIndexGroups) -> Any:
-        where = resolve_axes(prim.name, axis_name, groups, reduces=True)
+    def one(leaf: Any) -> Any:
+        typeof(leaf, prim.name)
+        y = reduce_positions(prim.name, leaf, where, reduce)
+        if not where.names:
+            return y
+        return prim.bind(where.vary(y), axes=where.names, axis_index_groups=where.groups)[0]
 
-        def one(leaf: Any) -> Any:
-            typeof(leaf, prim.name)
-            y = reduce_positions(prim.name, leaf, where, reduce)
-            if not where.names:
-                return y
-            y = where.vary(y)
-            return prim.bind(y, axes=where.names, axis_index_groups=where.groups)[0]
-
-        return tree_map(one, x)
-
-    return apply
-
-
-_pmax, _pmin = (
-    make_extremum(collective.pmax_p, reduce_max),
-    make_extremum(collective.pmin_p, reduce_min),
-)
+    return tree_map(one, x)
 
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
@@ -198,7 +187,7 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
     >>> weft.vmap(lambda x: weft.lax.pmax(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([3, 3, 3], dtype=int32)
     """
-    return _pmax(x, axis_name, axis_index_groups)
+    return reduce_extremum(collective.pmax_p, reduce_max, x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
@@ -209,7 +198,7 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
     >>> weft.vmap(lambda x: weft.lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([1, 1, 1], dtype=int32)
     """
-    return _pmin(x, axis_name, axis_index_groups)
+    return reduce_extremum(collective.pmin_p, reduce_min, x, axis_name, axis_index_groups)
 
 
 # --- gathering and scattering -------------------------------------------------------------------

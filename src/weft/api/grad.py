@@ -177,13 +177,9 @@ def match_type(x: Any, aval: ShapedArray) -> Any:
     """A (co)tangent as an array of exactly the type `aval`."""
     got = typeof(x)
     if type(x) in (float, int, complex) or isinstance(x, np.generic):
-        return full(aval.shape, x, aval.dtype) if not aval.weak_type else make_weak_full(x, aval)
+        made = full(aval.shape, x, aval.dtype)
+        return convert(made, aval.dtype, True) if aval.weak_type else made
     return x if got is aval else convert(x, aval.dtype, aval.weak_type)
-
-
-def make_weak_full(x: Any, aval: ShapedArray) -> Any:
-    """A number as a weakly typed array."""
-    return convert(full(aval.shape, x, aval.dtype), aval.dtype, True)
 
 
 def check_inputs(

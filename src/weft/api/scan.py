@@ -208,7 +208,10 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     count, rest = divmod(length, size)
     done: list = []
     if count or not rest:
-        chunks = [split_chunks(x, count, size) for x in leaves]
+        chunks = [
+            reshape(slice_in_dim(x, 0, count * size), (count, size, *typeof(x).shape[1:]))
+            for x in leaves
+        ]
         batched, _ = batch_jaxpr(jaxpr, Axis(size), dims, True)
         done = [collapse(y, 0, 2) for y in scan_without_carry(batched, consts, chunks, count)]
     if rest:
@@ -222,11 +225,6 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
 def scan_without_carry(jaxpr: Jaxpr, consts: Sequence[Any], xs: Sequence[Any], length: int) -> list:
     """A scan that carries nothing."""
     return bind_scan(jaxpr, consts, [], xs, {"length": length, "reverse": False, "unroll": 1})
-
-
-def split_chunks(x: Any, count: int, size: int) -> Any:
-    """The first `count * size` elements of `x` in chunks of `size`."""
-    return reshape(slice_in_dim(x, 0, count * size), (count, size, *typeof(x).shape[1:]))
 
 
 @boundary

@@ -354,7 +354,11 @@ class CustomLinear(Primitive):
     def impl(self, *args, **params):
         n = params["num_residuals"]
         if params["jvp"] is None:
-            raise forward_error(params["name"])
+            name = params["name"]
+            raise TypeError(
+                f"jvp: a custom_vjp function has no forward-mode derivative; got {name}. "
+                f"Hint: give it one with {name}.defjvp(rule), or use reverse mode (grad, vjp)."
+            )
         return params["jvp"](args[:n], args[n:])
 
     def lower(self, hlo, *values, **params):
@@ -401,14 +405,6 @@ class CustomLinear(Primitive):
 
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if v is not None}
-
-
-def forward_error(name: str) -> TypeError:
-    """The error for forward mode through a function that has only a pullback."""
-    return TypeError(
-        f"jvp: a custom_vjp function has no forward-mode derivative; got {name}. "
-        f"Hint: give it one with {name}.defjvp(rule), or use reverse mode (grad, vjp)."
-    )
 
 
 class RematOpt(CustomVJP):

@@ -95,16 +95,6 @@ def _callback(
     bind_call(fun, args, kwargs, prim.bind, partitioned)
 
 
-def print_format(fmt: str, *args: Any, **kwargs: Any) -> None:
-    """Print a format filled with values."""
-    builtins.print(fmt.format(*args, **kwargs))
-
-
-def log_format(fmt: str, *args: Any, **kwargs: Any) -> None:
-    """Log a format filled with values."""
-    logger.info("%s", fmt.format(*args, **kwargs))
-
-
 def define_writer(how: str, write: Callable, doc: str) -> Callable:
     """`print` or `log`: `write` is called with the format and the values of its fields."""
 
@@ -175,7 +165,7 @@ class Checker(string.Formatter):
 
 print = define_writer(
     "print",
-    print_format,
+    lambda fmt, *args, **kwargs: builtins.print(fmt.format(*args, **kwargs)),
     """Print values, also in a compiled program: `debug.print("x is {} and y {y:.3f}", x, y=y)`.
 
     `fmt` is a format of `str.format`, not an f-string, whose values would be tracers; that it fits
@@ -191,5 +181,7 @@ print = define_writer(
     """,
 )
 log = define_writer(
-    "log", log_format, "As `debug.print`, to the logger `weft.debug` at level INFO."
+    "log",
+    lambda fmt, *args, **kwargs: logger.info("%s", fmt.format(*args, **kwargs)),
+    "As `debug.print`, to the logger `weft.debug` at level INFO.",
 )

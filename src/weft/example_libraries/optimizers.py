@@ -8,7 +8,7 @@ Parameters and gradients are real; x is a parameter, g its gradient, i the step 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import weft.numpy as jnp
@@ -315,7 +315,8 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
     """
 
     def slots(x: Any) -> tuple:
-        return jnp.zeros_like(x), [jnp.zeros(n, jnp.result_type(x)) for n in _covers(x)]
+        sizes = jnp.shape(x) or [()]  # a scalar has a bound of its own
+        return jnp.zeros_like(x), [jnp.zeros(n, jnp.result_type(x)) for n in sizes]
 
     def update(size: Any, i: Any, g: Any, x: Any, m: Any, bounds: Any) -> tuple:
         axes = range(jnp.ndim(g))
@@ -329,11 +330,6 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
         return x - size * m, m, bounds
 
     return _make_triple(step_size, slots, update)
-
-
-def _covers(x: Any) -> Sequence[Any]:
-    """The shapes of what bounds the squares of x, by axis; a scalar has a bound of its own."""
-    return jnp.shape(x) or [()]
 
 
 # --- step sizes ---------------------------------------------------------------------------------

@@ -496,16 +496,8 @@ def initial_step_size(
     return jnp.minimum(100.0 * h0, h1)
 
 
-def optimal_step_size(
-    last_step: Any,
-    mean_error_ratio: Any,
-    safety: float = 0.9,
-    ifactor: float = 10.0,
-    dfactor: float = 0.2,
-    order: float = 5.0,
-) -> Any:
+def optimal_step_size(last_step: Any, ratio: Any) -> Any:
     """The length of the step to try next. An error that is not finite shortens it most."""
-    wanted = safety * jnp.maximum(mean_error_ratio, 1e-10) ** (-1.0 / order)
-    most = jnp.where(mean_error_ratio <= 1.0, ifactor, 1.0)
-    factor = jnp.clip(jnp.where(jnp.isfinite(wanted), wanted, dfactor), dfactor, most)
-    return last_step * factor
+    wanted = 0.9 * jnp.maximum(ratio, 1e-10) ** (-1.0 / 5.0)
+    factor = jnp.where(jnp.isfinite(wanted), wanted, 0.2)
+    return last_step * jnp.clip(factor, 0.2, jnp.where(ratio <= 1.0, 10.0, 1.0))

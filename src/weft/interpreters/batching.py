@@ -14,7 +14,8 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.primitive import Axis, Primitive
 from weft.interpreters.defining import Rules, list_pair, unlist_pair
-from weft.primitives.layout import batched_at_front, broadcast_in_dim, transpose
+from weft.primitives.layout import batched_at_front as bdim_at_front
+from weft.primitives.layout import broadcast_in_dim, transpose
 from weft.transforms.batch import BatchTrace, BatchTracer
 from weft.util import list_public
 
@@ -68,7 +69,7 @@ def bind_broadcast(
 ) -> tuple[Any, Any]:
     """Apply an elementwise primitive with the mapped axis of every operand in front."""
     size = mapped_size(args, dims)
-    args = [batched_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    args = [bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
     return _same_dim(prim, prim.bind(*args, **params), 0)
 
 
@@ -105,8 +106,3 @@ def broadcast(x: Any, sz: int, axis: int = 0) -> Any:
     shape = typeof(x).shape
     kept = [i for i in range(len(shape) + 1) if i != axis]
     return broadcast_in_dim(x, (*shape[:axis], sz, *shape[axis:]), kept)
-
-
-def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
-    """`x` with the mapped axis in front, repeated along one if it is not mapped."""
-    return batched_at_front(x, bdim, size)

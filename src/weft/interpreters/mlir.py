@@ -20,7 +20,8 @@ from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.primitives.constant import stage_whole
 from weft.util import list_public
-from weft.xla.hlo import Builder, Value, array_text, i64s
+from weft.xla.hlo import Builder, Value, array_text
+from weft.xla.hlo import i64s as dense_int_array
 from weft.xla.lower import lower_jaxpr
 
 __all__ = [
@@ -146,11 +147,6 @@ def i32_attr(i: int) -> str:
 def i64_attr(i: int) -> str:
     """The text of a 64-bit integer attribute."""
     return f"{int(i)} : i64"
-
-
-def dense_int_array(xs: Sequence[int]) -> str:
-    """The text of an array attribute of 64-bit integers."""
-    return i64s(xs)
 
 
 def dense_int_elements(xs: Any) -> str:

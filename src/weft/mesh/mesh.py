@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -82,41 +83,20 @@ class BaseMesh:
         """Whether this is the mesh of no devices, which means that there is no mesh."""
         return not self.axis_names
 
-    @property
-    def auto_axes(self) -> tuple:
-        """The names of the axes of type Auto."""
-        return self._of_type(AxisType.Auto)
-
-    @property
-    def explicit_axes(self) -> tuple:
-        """The names of the axes of type Explicit."""
-        return self._of_type(AxisType.Explicit)
-
-    @property
-    def manual_axes(self) -> tuple:
-        """The names of the axes of type Manual."""
-        return self._of_type(AxisType.Manual)
-
-    def _of_type(self, kind: AxisType) -> tuple:
+    def _axes_of(self, kind: AxisType) -> tuple:
         return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
 
-    def _all_of_type(self, kind: AxisType) -> bool:
+    def _are_all(self, kind: AxisType) -> bool:
         return {*self.axis_types} == {kind}
 
-    @property
-    def are_all_axes_auto(self) -> bool:
-        """Whether every axis is of type Auto."""
-        return self._all_of_type(AxisType.Auto)
-
-    @property
-    def are_all_axes_explicit(self) -> bool:
-        """Whether every axis is of type Explicit."""
-        return self._all_of_type(AxisType.Explicit)
-
-    @property
-    def are_all_axes_manual(self) -> bool:
-        """Whether every axis is of type Manual."""
-        return self._all_of_type(AxisType.Manual)
+    auto_axes, explicit_axes, manual_axes = (
+        property(operator.methodcaller("_axes_of", kind), doc=f"The names of the {kind} axes.")
+        for kind in AxisType
+    )
+    are_all_axes_auto, are_all_axes_explicit, are_all_axes_manual = (
+        property(operator.methodcaller("_are_all", kind), doc=f"Whether every axis is {kind}.")
+        for kind in AxisType
+    )
 
     def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
         """The declaration of the mesh in a program for `devices`, by default its own in order.

@@ -80,10 +80,7 @@ def array(
 
     Python numbers in lists become 32-bit unless enable_x64 is on; a lone one stays weakly typed.
     The array never shares memory that can be written to.
-
-    Args:
-      device: a Device or a Sharding to put the array on.
-      out_sharding: has no effect.
+    `device` is as in `zeros`, and `out_sharding` has no effect.
 
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
@@ -116,10 +113,7 @@ def asarray(
     out_sharding: Any = None,
 ) -> Any:
     """As `array`, but an array of the right dtype is given back as it is.
-
-    Args:
-      device: a Device or a Sharding to put the array on.
-      out_sharding: has no effect.
+    `device` is as in `zeros`, and `out_sharding` has no effect.
 
     >>> jnp.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -484,10 +478,7 @@ def arange(
     """Numbers from `start` (0 unless given) up to but without `stop`, `step` apart.
 
     The arguments must be known now: their values decide the shape.
-
-    Args:
-      device: a Device or a Sharding to put the array on.
-      out_sharding: has no effect.
+    `device` is as in `zeros`, and `out_sharding` has no effect.
 
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)

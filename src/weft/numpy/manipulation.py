@@ -162,10 +162,7 @@ def matrix_transpose(x: Any, /) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Exchange two axes."""
     a = promotion.as_array(a, "swapaxes")
-    i, j = (
-        promotion.axis_of("swapaxes", axis1, a.ndim),
-        promotion.axis_of("swapaxes", axis2, a.ndim),
-    )
+    i, j = (promotion.axis_of("swapaxes", axis, a.ndim) for axis in (axis1, axis2))
     order = list(range(a.ndim))
     order[i], order[j] = j, i
     return layout.transpose(a, order)

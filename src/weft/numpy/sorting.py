@@ -235,20 +235,15 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
     n = a.size
     dtype = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
     count = lax.full(v.shape, 0, dtype)
+    dims = lax.GatherDimensionNumbers((), (0,), (0,))
     for bit in reversed(range(n.bit_length())):
         more = ops.add(count, literal(1 << bit, dtype))
         place = ops.min(ops.sub(more, literal(1, dtype)), literal(n - 1, dtype))
-        element = gather_elements(x, place)
+        element = lax.gather(x, lax.expand_dims(place, (place.ndim,)), dims, (1,))
         fits = ops.le(more, literal(n, dtype))
         before = comes_before(element, y, side == "right")
         count = ops.select(ops.bitwise_and(fits, before), more, count)
     return count
-
-
-def gather_elements(x: Any, i: Any) -> Any:
-    """The elements of a vector at places that are inside it."""
-    dims = lax.GatherDimensionNumbers((), (0,), (0,))
-    return lax.gather(x, lax.expand_dims(i, (i.ndim,)), dims, (1,))
 
 
 @fused(static=("right", "method"))

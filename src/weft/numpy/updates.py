@@ -41,14 +41,9 @@ from weft.xla.eager import EVAL
 # --- the operations ---------------------------------------------------------------------------
 
 
-def take_new(old: Any, new: Any) -> Any:
-    """The new value."""
-    return new
-
-
 # What each method makes of old elements and values, and the scatter that does it.
 OPERATIONS: dict[str, tuple[Callable, Callable | None]] = {
-    "set": (take_new, lax.scatter),
+    "set": (lambda old, new: new, lax.scatter),
     "add": (ufuncs.add, lax.scatter_add),
     "subtract": (ufuncs.subtract, lax.scatter_sub),
     "multiply": (ufuncs.multiply, lax.scatter_mul),

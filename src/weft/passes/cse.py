@@ -25,7 +25,12 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
         invars = [new.get(a, a) if type(a) is not Literal else a for a in old]  # type: ignore
         if not has_effects(eqn):
             atoms = (exact_value(a.val, a.aval) if type(a) is Literal else a for a in invars)
-            key = (eqn.primitive, *atoms, None, *exact_params(eqn.params))
+            key = (
+                eqn.primitive,
+                *atoms,
+                None,
+                *((k, exact_value(v)) for k, v in eqn.params.items()),
+            )
             earlier = first.setdefault(key, eqn.outvars)
             if earlier is not eqn.outvars:
                 new.update(zip(eqn.outvars, earlier, strict=True))
@@ -44,7 +49,3 @@ def exact_value(x: Any, kind: Any = None) -> Any:
     if isinstance(x, NUMBERS):
         return type(x), kind, repr(x)
     return x
-
-
-def exact_params(params: dict[str, Any]) -> list:
-    return [(k, exact_value(v)) for k, v in params.items()]

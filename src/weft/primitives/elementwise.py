@@ -33,11 +33,6 @@ from weft.primitives.layout import (
 )
 
 
-def same_dtype(dtype: np.dtype) -> np.dtype:
-    """The result has the operands' dtype."""
-    return dtype
-
-
 def to_bool(dtype: np.dtype) -> np.dtype:
     """The result is a truth value."""
     return np.dtype(bool)
@@ -63,7 +58,7 @@ class Elementwise(Primitive):
         derivs: Sequence[Callable | None] = (None,),
         adjoints: Sequence[Callable | None] = (),
         takes: str = "number",
-        result: Callable[[np.dtype], np.dtype] = same_dtype,
+        result: Callable[[np.dtype], np.dtype] = lambda dtype: dtype,
         doc: str = "",
     ):
         self.name = name

@@ -186,9 +186,10 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     return name_function(fun, prim)
 
 
-reduce_max, reduce_min = define_reducer(reduce_max_p), define_reducer(reduce_min_p)
-reduce_prod = define_reducer(reduce_prod_p)
-reduce_and, reduce_or, reduce_xor = map(define_reducer, (reduce_and_p, reduce_or_p, reduce_xor_p))
+REDUCTIONS = (reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p, reduce_or_p, reduce_xor_p)
+reduce_max, reduce_min, reduce_prod, reduce_and, reduce_or, reduce_xor = map(
+    define_reducer, REDUCTIONS
+)
 
 
 # --- the place of an extremum ---------------------------------------------------------------
@@ -421,17 +422,7 @@ class Monoid(NamedTuple):
 # What a function of one equation is recognized as.
 MONOIDS = (
     Monoid(add_p, layout.reduce_sum_p, lambda dtype: 0),
-    *(
-        Monoid(r.combine, r, r.identity)
-        for r in (
-            reduce_max_p,
-            reduce_min_p,
-            reduce_prod_p,
-            reduce_and_p,
-            reduce_or_p,
-            reduce_xor_p,
-        )
-    ),
+    *(Monoid(r.combine, r, r.identity) for r in REDUCTIONS),
 )
 
 

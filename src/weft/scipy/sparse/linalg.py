@@ -113,17 +113,8 @@ def stabilized_gradients(
         t = A(direction)
         omega = divide_safely(dot(t, r), dot(t, t))
         omega = jnp.where(norm_squared(r) <= limit**2, 0, omega)  # half a step was enough
-        return (
-            add_scaled(x, omega, direction),
-            add_scaled(r, -omega, t),
-            shadow,
-            p,
-            v,
-            rho,
-            alpha,
-            omega,
-            k + 1,
-        )
+        x, r = add_scaled(x, omega, direction), add_scaled(r, -omega, t)
+        return x, r, shadow, p, v, rho, alpha, omega, k + 1
 
     def more(state: tuple) -> Any:
         return (norm_squared(state[1]) > limit**2) & (state[-1] < maxiter)
