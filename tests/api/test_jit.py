@@ -414,6 +414,17 @@ def test_compiler_options():
         jit(lambda x: x * 2, compiler_options={"xla_nonsense": True})(1.0)
 
 
+@pytest.mark.parametrize(
+    "transform", [weft.grad, weft.vmap, lambda f: lambda x: weft.jvp(f, *[(x,)] * 2)]
+)
+def test_compiler_options_outlive_transformations(transform):
+    twice = jit(lambda x: x * 2, compiler_options={"xla_nonsense": True})
+    with pytest.raises(weft.errors.JaxRuntimeError, match="xla_nonsense"):
+        transform(twice)(jnp.float32(1) if transform is not weft.vmap else jnp.ones(2))
+    with pytest.raises(ValueError, match="compiler_options must be given to the outermost jit"):
+        jit(transform(twice))(jnp.float32(1) if transform is not weft.vmap else jnp.ones(2))
+
+
 def test_ensure_compile_time_eval_computes_what_is_known():
     @jit
     def f(x):

@@ -14,7 +14,7 @@ from typing import Any
 from weft.api.arguments import Marked, find_donated, fix_static, mark_arguments, unhashable_error
 from weft.api.cache_misses import Call, explain_call
 from weft.api.functions import avals_of, check_callable
-from weft.api.programs import Program, forget_programs, is_live, programs_of, stage_program
+from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
 from weft.control.jit import jit_p
@@ -50,6 +50,8 @@ class JitFunction:
 
     def __post_init__(self) -> None:
         self.programs = programs_of(self.fun)
+        flags = self.spec.compiler_options  # which calls in traced functions keep
+        self.options = {"compiler_options": flags} if flags else {}
 
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
@@ -60,7 +62,8 @@ class JitFunction:
         spec = program.spec
         if current.trace is not EVAL:
             leaves = constrain_values(leaves, spec.in_shardings)
-            outs = jit_p.bind(*program.consts, *leaves, name=spec.name, jaxpr=program.jaxpr)
+            given = (*program.consts, *leaves)
+            outs = jit_p.bind(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
             return program.result(constrain_values(outs, spec.out_shardings)), None, False
         if spec.in_shardings:
             self.shardings.check_bound(leaves, spec.in_shardings)
@@ -69,7 +72,7 @@ class JitFunction:
 
     def find_program(
         self, args: tuple, kwargs: dict, structs: bool = False
-    ) -> tuple[Program, list]:
+    ) -> tuple[StagedProgram, list]:
         """The staged program for a call, and the leaves to pass it.
 
         With `structs`, what has a shape and a dtype is taken as an array.
@@ -167,7 +170,8 @@ def jit(
       keep_unused: pass arguments to the compiled program even where it does not use them.
       device: where to run, instead of where the arguments are.
       inline: in a traced function, write the operations there, not a call.
-      compiler_options: XLA flags for this function.
+      compiler_options: XLA flags for this function, and its derivatives; it must not be called in
+        another that is jitted.
       in_shardings: the shardings of the positional arguments: a pytree prefix of them, of
         shardings, or specs over the mesh that `set_mesh` put into scope. None leaves it to the
         arguments: what they are bound to is where the function runs, over all devices of a mesh.

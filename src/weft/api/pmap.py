@@ -15,7 +15,7 @@ from weft.api.arrays import make_array_from_process_local_data, make_array_from_
 from weft.api.devices import local_devices, process_count
 from weft.api.functions import FlatFun, argument_origins, check_callable
 from weft.api.jit import JitFunction
-from weft.api.programs import Program
+from weft.api.programs import StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.vmap import MappedAxes
 from weft.core.aval import typeof
@@ -230,7 +230,7 @@ class MappedFunction:
     def check_bound(self, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
         """Nothing: arguments that are bound elsewhere are moved."""
 
-    def find_shardings(self, program: Program) -> tuple[tuple, tuple]:
+    def find_shardings(self, program: StagedProgram) -> tuple[tuple, tuple]:
         """Each mapped argument along its axis, the others whole on each device."""
         structs = map(ShapeDtypeStruct.of, program.in_avals)
         args, kwargs = unflatten(program.in_tree, structs)

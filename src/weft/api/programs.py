@@ -87,7 +87,7 @@ def is_live(x: Any) -> bool:
     return not isinstance(x, Tracer) or x.owner.live
 
 
-class Program(NamedTuple):
+class StagedProgram(NamedTuple):
     """A function staged at given types.
 
     float0 values hold nothing, so the jaxpr neither takes nor gives them; by flat position,
@@ -156,7 +156,7 @@ def stage_program(
     spec: JitSpec,
     op: str = "jit",
     shardings: Any = None,
-) -> Program:
+) -> StagedProgram:
     """Run a function on tracers. `shardings` are those requested, if any."""
     start = time.perf_counter()
     hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
@@ -174,7 +174,7 @@ def stage_program(
     if donated:
         gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
         spec = spec._replace(donated=tuple(gone))
-    program = Program(
+    program = StagedProgram(
         fun, in_tree, avals, donated, hidden, jaxpr, closed, consts, flat.out_tree, flat.hidden,
         spec,
     )  # fmt: skip

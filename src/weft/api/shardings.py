@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft.api.functions import argument_origins, leaf_names
-from weft.api.programs import Program
+from weft.api.programs import StagedProgram
 from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
 from weft.mesh.mesh import get_mesh
@@ -45,7 +45,7 @@ class RequestedShardings(NamedTuple):
     arguments: Prefix
     results: Prefix
 
-    def find_shardings(self, program: Program) -> tuple[tuple, tuple]:
+    def find_shardings(self, program: StagedProgram) -> tuple[tuple, tuple]:
         """Those of all arguments and all results of a program, flat; () for none."""
         in_tree, out_tree = program.in_tree, program.out_tree
         tree = flatten(unflatten(in_tree, range(in_tree.num_leaves))[0])[1]

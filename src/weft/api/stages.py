@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from weft.api.functions import avals_of
-from weft.api.programs import Program
+from weft.api.programs import StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import HasAval, ShapedArray
 from weft.core.jaxpr import ClosedJaxpr
@@ -57,7 +57,7 @@ class ArgInfo(HasAval, Record):
 class _Stage:
     """What every stage knows of the call it is made for."""
 
-    def __init__(self, program: Program, placement: Placement):
+    def __init__(self, program: StagedProgram, placement: Placement):
         self._program = program
         self._placement = placement
         self.in_tree = program.in_tree
@@ -120,7 +120,7 @@ class Traced(_Stage):
 class Lowered(_Stage):
     """A program in StableHLO: `.as_text()`, `.compile()`."""
 
-    def __init__(self, program: Program, placement: Placement, lowered: LoweredProgram):
+    def __init__(self, program: StagedProgram, placement: Placement, lowered: LoweredProgram):
         super().__init__(program, placement)
         self._lowered = lowered
 
@@ -159,7 +159,7 @@ class Lowered(_Stage):
 class Compiled(_Stage):
     """A compiled program: call it, or read what the compiler made of it."""
 
-    def __init__(self, program: Program, run: Executable):
+    def __init__(self, program: StagedProgram, run: Executable):
         super().__init__(program, run.placement)
         self._run = run
 

@@ -13,7 +13,11 @@ from weft.xla.run import run_jaxpr
 
 
 class Jit(Call, SavingRule):
-    """Call `jaxpr`, compiled as one unit, which profiles and errors know by `name`."""
+    """Call `jaxpr`, compiled as one unit, which profiles and errors know by `name`.
+
+    `compiler_options` are pairs of an XLA flag and its value, for a program that is no part of
+    another.
+    """
 
     name = "pjit"
 
@@ -22,11 +26,16 @@ class Jit(Call, SavingRule):
         operands = range(len(jaxpr.invars))
         return [Body(jaxpr, "jaxpr", "once", operands, label=label, names_flow_in=True)]
 
-    def lower(self, hlo, *args, jaxpr, name):
+    def lower(self, hlo, *args, jaxpr, name, compiler_options=()):
+        if compiler_options:
+            raise ValueError(
+                "jit: compiler_options must be given to the outermost jit, which compiles it all; "
+                f"got {dict(compiler_options)} for {name} within another."
+            )
         return lower_call(hlo, jaxpr, args, name)
 
-    def impl(self, *args, jaxpr, name):
-        return run_jaxpr(jaxpr, args, name)
+    def impl(self, *args, jaxpr, name, compiler_options=()):
+        return run_jaxpr(jaxpr, args, name, compiler_options)
 
     def save(self, params, policy):
         early, late, saved = saving_jaxpr(params["jaxpr"], policy)

@@ -4,7 +4,7 @@ The rules, all optional but the first two, have one calling convention (docs/des
 
     abstract_eval(*avals, **params)          -> [aval]           the type rule; raises ShapeError
     lower(hlo, *values, **params)            -> [Value]          write StableHLO
-    jvp(primals, tangents, **params)         -> outs, tangents   a tangent may be Zero, in and out
+    jvp(primals, tangents, **params)         -> outs, tangents   each may be Zero; in, not all are
     transpose(cts, *args, **params)          -> [ct or None]     args: values, Linear where asked
     batch(axis, args, dims, **params)        -> outs, dims       dims: int or None
     impl(*args, **params)                    -> outs             run instead of compile

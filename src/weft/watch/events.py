@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from weft.util import name_function
+
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -66,52 +68,43 @@ def record_work(event: str, seconds: float, **details: str | int) -> None:
         record_event_time_span(event, now - seconds, now, **details)
 
 
-def register_event_listener(callback: Listener) -> None:
-    """Call `callback(event, **details)` for each event."""
-    _events.append(callback)
+def make_registration(
+    listeners: list[Listener], kind: str, call: str, unit: str = ""
+) -> tuple[Callable[[Listener], None], Callable[[Listener], None]]:
+    """`register_KIND_listener` and `unregister_KIND_listener`, for the listeners on one list."""
+
+    def register(callback: Listener) -> None:
+        listeners.append(callback)
+
+    def unregister(callback: Listener) -> None:
+        if callback not in listeners:
+            raise ValueError(
+                f"unregister_{kind}_listener: the callback must be registered; got {callback!r}."
+            )
+        listeners.remove(callback)
+
+    return (
+        name_function(register, f"register_{kind}{unit}_listener", f"Call `callback({call}."),
+        name_function(
+            unregister,
+            f"unregister_{kind}_listener",
+            f"Stop calling `callback({call}; ValueError where it is not registered.",
+        ),
+    )
 
 
-def register_event_duration_secs_listener(callback: Listener) -> None:
-    """Call `callback(event, seconds, **details)` for each duration."""
-    _durations.append(callback)
-
-
-def register_event_time_span_listener(callback: Listener) -> None:
-    """Call `callback(event, start, end, **details)` for each time span."""
-    _spans.append(callback)
-
-
-def register_scalar_listener(callback: Listener) -> None:
-    """Call `callback(event, value, **details)` for each number."""
-    _scalars.append(callback)
-
-
-def _unregister(listeners: list[Listener], kind: str, callback: Listener) -> None:
-    if callback not in listeners:
-        raise ValueError(
-            f"unregister_{kind}_listener: the callback must be registered; got {callback!r}."
-        )
-    listeners.remove(callback)
-
-
-def unregister_event_listener(callback: Listener) -> None:
-    """Stop calling a listener of events."""
-    _unregister(_events, "event", callback)
-
-
-def unregister_event_duration_listener(callback: Listener) -> None:
-    """Stop calling a listener of durations."""
-    _unregister(_durations, "event_duration", callback)
-
-
-def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Stop calling a listener of time spans."""
-    _unregister(_spans, "event_time_span", callback)
-
-
-def unregister_scalar_listener(callback: Listener) -> None:
-    """Stop calling a listener of numbers."""
-    _unregister(_scalars, "scalar", callback)
+register_event_listener, unregister_event_listener = make_registration(
+    _events, "event", "event, **details)` for each event"
+)
+register_event_duration_secs_listener, unregister_event_duration_listener = make_registration(
+    _durations, "event_duration", "event, seconds, **details)` for each duration", "_secs"
+)
+register_event_time_span_listener, unregister_event_time_span_listener = make_registration(
+    _spans, "event_time_span", "event, start, end, **details)` for each time span"
+)
+register_scalar_listener, unregister_scalar_listener = make_registration(
+    _scalars, "scalar", "event, value, **details)` for each number"
+)
 
 
 def clear_event_listeners() -> None:

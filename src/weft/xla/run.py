@@ -101,11 +101,12 @@ def place_program(
     return found._replace(arguments=tuple([next(rest) if s is None else s for s in places]))
 
 
-def run_jaxpr(jaxpr: Jaxpr, args: Sequence[Any], name: str) -> list:
+def run_jaxpr(jaxpr: Jaxpr, args: Sequence[Any], name: str, compiler_options: tuple = ()) -> list:
     """Apply a closed jaxpr to concrete values, as one compiled program."""
-    spec = jaxpr.memo.get(("spec", name))
+    spec = jaxpr.memo.get(("spec", name, compiler_options))
     if spec is None:
-        spec = jaxpr.memo["spec", name] = JitSpec(name)
+        spec = JitSpec(name, compiler_options=compiler_options)
+        jaxpr.memo["spec", name, compiler_options] = spec
     placement = placement_of(args, shardings_in(jaxpr))
     return run_program(jaxpr, (), args, spec, placement=placement)[0]
 
