@@ -7,6 +7,7 @@ import scipy.special
 import weft.numpy as jnp
 from weft import enable_x64, grad, jit, nn, vmap
 from weft.errors import DtypeError, ShapeError, TracerError
+from weft.scipy import special
 from weft.test_util import check_grads
 
 X = np.array([[1.0, 2.0, -3.0, 80.0], [0.5, -200.0, 0.25, 0.75]], np.float32)
@@ -36,7 +37,9 @@ def test_softmax_of_odd_things():
     assert nn.softmax(jnp.arange(3)).dtype == np.float32
     assert nn.softmax(jnp.zeros((2, 0))).shape == (2, 0)
     assert nn.softmax(jnp.array([1e30, -1e30, -np.inf])).tolist() == [1, 0, 0]
-    assert np.isnan(nn.softmax(jnp.full(3, -np.inf))).all()
+    for odd in ([-np.inf] * 3, [np.inf, 1, 2], [np.inf, -np.inf, np.inf]):
+        for softmax in (nn.softmax, nn.log_softmax, special.softmax, special.log_softmax):
+            assert np.isnan(softmax(jnp.array(odd))).all()
     assert nn.softmax(X.astype(jnp.bfloat16)).dtype == jnp.bfloat16
 
 

@@ -214,6 +214,20 @@ def test_spaced(endpoint):
     agree("geomspace", -1, -8, 4, endpoint=endpoint, rtol=1e-5)
 
 
+def test_geomspace_has_its_ends():
+    for ends in ((1, 100), (-1, -1000), (2 + 1j, -3), (1e-30, 1e30)):
+        got = np.asarray(jnp.geomspace(*ends, 4))
+        assert (got[[0, -1]] == np.array(ends, got.dtype)).all()
+        np.testing.assert_allclose(got, np.geomspace(*ends, 4), rtol=2e-5)
+    start = np.array([1, 8.0, 3])
+    for axis in (0, 1, -1):
+        got = jnp.geomspace(start, 64, 4, axis=axis)
+        np.testing.assert_allclose(got, np.geomspace(start, 64, 4, axis=axis), rtol=1e-5)
+    for ends in ((0, 1), (1, 0), (0, 0), (-1, 100)):
+        assert np.isnan(jnp.geomspace(*ends, 3)).all()
+    assert jnp.geomspace(1, 1000, 4, dtype=int).tolist() == [1, 10, 100, 1000]
+
+
 def test_linspace_in_full():
     x, step = jnp.linspace(0, 1, 3, retstep=True)
     assert step == 0.5 and x[-1] == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from weft import grad, hessian, jit, lax, make_jaxpr, vmap
+from weft import dtypes, grad, hessian, jit, lax, make_jaxpr, vmap
 from weft.errors import DtypeError
 
 NAN, INF = np.nan, np.inf
@@ -119,3 +119,17 @@ def test_gcd_and_lcm_take_truth_values_with_integers():
     assert jnp.gcd(jnp.array([4, 3], np.uint8), x).tolist() == [1, 3]
     with pytest.raises(DtypeError, match="gcd: operands must be integers"):
         jnp.gcd(x, x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+def test_spacing_down_to_subnormals(dtype):
+    """In bits: a processor that takes subnormals for 0 cannot count them."""
+    dtype = dtypes.canonicalize(dtype)
+    limits = dtypes.finfo(dtype)
+    tiny, least = np.array([limits.tiny, limits.smallest_subnormal], dtype)
+    x = np.array([0, -0.0, least, -3 * least, tiny, 2 * tiny, 1, -1.5, limits.max], dtype)
+    want = [least, least, least, -least, least, 2 * least, limits.eps, -limits.eps]
+    largest = np.float64(limits.max) - np.float64(np.nextafter(limits.max, dtype.type(0)))
+    got = np.asarray(jnp.spacing(x))
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, np.array([*want, largest], dtype))

@@ -50,6 +50,15 @@ def test_narrow_floats_add_up_in_float32(dtype, shape):
     np.testing.assert_array_equal(np.asarray(got), want)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_sums_of_negative_zeros_are_such(dtype):
+    for n in (2, 5, 300):
+        x = np.full((n,), -np.zeros((), dtype))
+        for reverse in (False, True):
+            got = np.asarray(cum.cumsum(x, 0, reverse))
+            assert np.signbit(got.view(np.float32)).all()
+
+
 def test_sums_of_a_padded_element():
     """XLA:CPU adds wrongly here where the sum is a reduction over windows."""
     x = np.array([[0.75]], np.float32)

@@ -358,7 +358,10 @@ def test_spherical_harmonics():
     got = weft.jit(lambda *xs: special.sph_harm_y(*xs, n_max=4))(n, m, theta, phi)
     assert got.dtype == np.complex64
     np.testing.assert_allclose(got, want, 1e-4, 1e-6)
-    assert special.sph_harm_y(np.array([2]), np.array([1]), theta, phi).shape == theta.shape
+    theta = np.linspace(-7, 7, 29)  # beyond [0, pi] too
+    for order in (-3, -1, 1, 3):
+        got = special.sph_harm_y(np.array([3]), np.array([order]), theta, theta)
+        np.testing.assert_allclose(got, reference.sph_harm_y(3, order, theta, theta), 1e-4, 1e-6)
     with pytest.raises(TypeError, match=r"sph_harm_y: n_max must be given"):
         weft.jit(special.sph_harm_y)(n, m, theta, phi)
 

@@ -564,14 +564,8 @@ def space_evenly(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
 ) -> Any:
     """`linspace`, and with `retstep` its step."""
-    start, stop = promote_operands(
-        "linspace", as_operand("linspace", start), as_operand("linspace", stop), inexact=True
-    )
-    start, stop = broadcast_operands("linspace", as_array(start), as_array(stop))
-    shape, computed = np.broadcast_shapes(start.shape, stop.shape), start.dtype
-    start, stop = (
-        broadcast_in_dim(ops.convert(x, computed), shape, range(x.ndim)) for x in (start, stop)
-    )
+    start, stop = promote_ends("linspace", start, stop)
+    computed = start.dtype
     parts = num - 1 if endpoint else num
     step = ops.sub(stop, start)
     if parts > 0:
@@ -583,10 +577,25 @@ def space_evenly(
         if dtypes.is_integer(dtype) and dtypes.is_float(computed):
             out = ops.floor(out)
         out = ops.convert(out, dtype)
-    order = list(range(1, out.ndim))
-    order.insert(axis + out.ndim if axis < 0 else axis, 0)
-    out = layout.transpose(out, order)
+    out = place_axis(out, axis)
     return (out, step) if retstep else out
+
+
+def promote_ends(op: str, start: Any, stop: Any) -> list:
+    """Two ends as arrays of one inexact dtype and one shape."""
+    ends = promote_operands(op, as_operand(op, start), as_operand(op, stop), inexact=True)
+    start, stop = broadcast_operands(op, *map(as_array, ends))
+    shape = start.shape or stop.shape
+    return [
+        broadcast_in_dim(ops.convert(x, start.dtype), shape, range(x.ndim)) for x in (start, stop)
+    ]
+
+
+def place_axis(x: Any, axis: int) -> Any:
+    """x with its first axis at `axis`."""
+    order = list(range(1, x.ndim))
+    order.insert(axis + x.ndim if axis < 0 else axis, 0)
+    return layout.transpose(x, order)
 
 
 def interpolate_ends(start: Any, stop: Any, num: int, parts: int) -> Any:
@@ -638,7 +647,10 @@ def space_logarithms(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+
+    NaN where an end is 0, for which NumPy raises an error, or their signs differ.
+    """
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "geomspace")
     return space_ratios(
         start, stop, check_count("geomspace", num), bool(endpoint), found, operator.index(axis)
@@ -647,18 +659,21 @@ def geomspace(
 
 @fused(static=("num", "endpoint", "dtype", "axis"), name="geomspace")
 def space_ratios(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    """`geomspace`: exp of equal steps between logarithms; of real numbers, with start's sign."""
-    start, stop = promote_operands(
-        "geomspace", as_operand("geomspace", start), as_operand("geomspace", stop), inexact=True
-    )
-    start, stop = as_array(start), as_array(stop)
-    sign = None if dtypes.is_complex(start.dtype) else ops.sign(start)
-    ends = (x if sign is None else ops.mul(x, sign) for x in (start, stop))
-    x = space_evenly(*map(transcendental.log, ends), num, endpoint, False, None, axis)
-    out = transcendental.exp(x)
-    if sign is not None:
-        place = [i for i in range(out.ndim) if i != axis % out.ndim] if sign.ndim else []
-        out = ops.mul(out, broadcast_in_dim(sign, out.shape, place))
-    if dtype is None:
-        return out
-    return ops.convert(ops.round(out, 1) if dtypes.is_integer(dtype) else out, dtype)
+    """`geomspace`: exp of equal steps between logarithms, times the sign of `start`."""
+    start, stop = promote_ends("geomspace", start, stop)
+    sign, nan = ops.sign(start), literal(float("nan"), start.dtype)
+    low, high = (transcendental.log(ops.div(x, sign)) for x in (start, stop))
+    high = ops.select(ops.eq(stop, literal(0, stop.dtype)), nan, high)
+    both = ops.add(low, high)
+    exists = ops.eq(both, both)
+    out = transcendental.exp(space_evenly(low, high, num, endpoint, False, None, 0))
+    rows = range(1, out.ndim)
+    out = ops.mul(out, broadcast_in_dim(sign, out.shape, rows))
+    if num > 1:  # the ends as they are
+        start, stop = (ops.select(exists, x, nan) for x in (start, stop))
+        first, last = (broadcast_in_dim(x, (1, *x.shape), rows) for x in (start, stop))
+        inner = slicing.slice_in_dim(out, 1, num - 1 if endpoint else num)
+        out = slicing.concatenate([first, inner, last][: 3 if endpoint else 2], 0)
+    if dtype is not None:
+        out = ops.convert(ops.round(out, 1) if dtypes.is_integer(dtype) else out, dtype)
+    return place_axis(out, axis)

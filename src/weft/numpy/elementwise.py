@@ -319,12 +319,31 @@ def lcm(x1: Any, x2: Any) -> Any:
 def power(x1: Any, x2: Any, /) -> Any:
     """x1 ** x2. A Python int x2 multiplies; of integers, x2 must not be negative.
 
+    Of integers that are computed, a negative power is not looked for, and gives 0.
+
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
     Array([1. , 0.5], dtype=float32)
     """
     if type(x2) is int and hasattr(x1, "aval"):
         return power_by_integer(x1, x2)
+    if isinstance(x2, HOST_INTEGERS):
+        refuse_negative_power(x1, np.asarray(x2))
     return power_of_operands(x1, x2)
+
+
+HOST_INTEGERS = int, np.integer, np.ndarray
+
+
+def refuse_negative_power(x: Any, y: np.ndarray) -> None:
+    """Raise where integers are to be raised to negative integers that are known now."""
+    if y.dtype.kind == "i" and y.size and y.min() < 0:
+        aval = typeof(as_operand("power", x), "power")
+        if not dtypes.is_inexact(aval.dtype):
+            shown = y if y.ndim else y.item()
+            raise DtypeError(
+                f"power: integers must not be raised to negative powers; got {aval}, {shown}. "
+                f"Hint: x.astype(float) ** {shown}."
+            )
 
 
 @fused(static=("n",), name="integer_pow")
@@ -332,11 +351,8 @@ def power_by_integer(x: Any, n: int) -> Any:
     """x ** n for a Python integer n."""
     if dtypes.is_bool(x.dtype):
         x = ops.convert(x, dtypes.default_int())
-    if n < 0 and dtypes.is_integer(x.dtype):
-        raise DtypeError(
-            f"power: integers must not be raised to negative powers; got {x.aval}, {n}. "
-            f"Hint: x.astype(float) ** {n}."
-        )
+    if n < 0:
+        refuse_negative_power(x, np.asarray(n))
     return ops.integer_pow(x, n)
 
 
@@ -519,11 +535,18 @@ def spacing(x: Any, /) -> Any:
     """The distance from x to the next number away from 0, with the sign of x."""
     x = as_inexact("spacing", x)
     check_real("spacing", x)
-    size = ops.abs(x)
-    inf = full(x.shape, np.inf, x.dtype)
-    gap = ops.sub(bits.nextafter_p.bind(size, inf)[0], size)
+    word, mantissa, _ = describe_float(x.dtype)
+    # in bits, since the processor may take a subnormal for 0
+    pattern, shift = bits.bitcast_convert_type(x, word), full(x.shape, mantissa, word)
+    zero, one = literal(0, word), full(x.shape, 1, word)
+    size = ops.bitwise_and(pattern, literal(int(np.iinfo(word).max), word))
+    field = bits.shift_right_arithmetic_p.bind(size, shift)[0]
+    normal = bits.shift_left_p.bind(ops.sub(field, shift), shift)[0]
+    tiny = bits.shift_left_p.bind(one, ops.max(ops.sub(field, one), zero))[0]
+    gap = bits.bitcast_convert_type(ops.select(ops.gt(field, shift), normal, tiny), x.dtype)
     gap = ops.select(ops.is_finite(x), gap, literal_like(np.nan, x))
-    return ops.select(ops.lt(x, literal_like(0, x)), ops.neg(gap), gap)
+    below = ops.bitwise_and(ops.lt(pattern, zero), ops.gt(size, zero))
+    return ops.select(below, ops.neg(gap), gap)
 
 
 @fused(static=("out",))

@@ -98,10 +98,17 @@ def reduce_running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) ->
     return [interleave(*each) for each in zip(even, odd, axes, strict=True)]
 
 
+def no_addend(dtype: np.dtype) -> Any:
+    """What added to x gives x, also for x = -0.0."""
+    return dtype.type(
+        complex(-0.0, -0.0) if dtypes.is_complex(dtype) else -0.0 if dtypes.is_inexact(dtype) else 0
+    )
+
+
 def interleave(x: Any, y: Any, axis: int) -> Any:
     """The elements of x and y in turn along an axis; x has as many as y, or one more."""
     n, m, dtype = typeof(x).shape[axis], typeof(y).shape[axis], typeof(x).dtype
-    zero = dtype.type(-0.0 if dtypes.is_inexact(dtype) else 0)  # -0 + x is x, also for x = -0
+    zero = no_addend(dtype)
 
     def spread(z: Any, low: int, high: int) -> Any:
         config = [(0, 0, 0)] * typeof(z).ndim
@@ -271,12 +278,7 @@ logaddexp_p = elementwise.Costly(
 logaddexp = elementwise.binary_op(logaddexp_p)
 
 cumsum_p = CumulativeSum(
-    "cumsum",
-    elementwise.add,
-    lambda dtype: 0,
-    None,
-    "number",
-    "out[i] = x[0] + ... + x[i] along `axis`.",
+    "cumsum", elementwise.add, no_addend, None, "number", "out[i] = x[0] + ... + x[i] along `axis`."
 )
 cumprod_p = Cumulative(
     "cumprod",

@@ -132,7 +132,8 @@ def evaluate_harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     shape = np.broadcast_shapes(n.shape, m.shape, theta.shape, phi.shape)
     n, m, theta, phi = (broadcast_to(v, shape) for v in (n, m, theta, phi))
     order = ops.abs(m)
-    values = recur_degrees(size, cos(theta), sin(theta), True)
+    # |sin|: Legendre functions are of cos(theta), and even in theta, as SciPy's
+    values = recur_degrees(size, cos(theta), ops.abs(sin(theta)), True)
     out = theta * 0
     for i in range(size + 1):
         for j in range(i, size + 1):

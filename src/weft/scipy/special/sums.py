@@ -22,9 +22,8 @@ def real_part(x: Any) -> Any:
 
 
 def largest_real(x: Any, axis: Any) -> Any:
-    """The largest real part along `axis`, a constant; 0 where it is not finite."""
+    """The largest real part along `axis`, a constant."""
     top = reductions.max(real_part(x), axis=axis, keepdims=True, initial=-INF)
-    top = where_(ops.is_finite(top), top, 0)
     return ops.stop_gradient_p.bind(top)[0]
 
 
@@ -56,6 +55,7 @@ def logsumexp(
     if where is not None:  # what is left out has no exponential to overflow
         x = where_(reductions.check_mask("logsumexp", where), x, -INF)
     top = largest_real(x, axis)
+    top = where_(ops.is_finite(top), top, 0)
     terms = transcendental.exp(x - top)
     if weight is not None:
         terms = where_(weight == 0, 0, weight * terms)
