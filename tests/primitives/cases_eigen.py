@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
-from tests.primitives.cases import Case
+from tests.primitives.cases import FLAT, Case
 from tests.primitives.matrix_helpers import DTYPES, positive, t
+from weft.numpy import triu
 from weft.primitives import eigen
 from weft.primitives.matrices import adjoint, product, scale_columns, slice_columns, slice_rows
 
@@ -79,7 +81,57 @@ def eig_parts(x: Any, vectors: bool) -> list:
     )
 
 
+def tridiagonal_parts(x: Any) -> list:
+    """The diagonal, and the one beside it but for its signs, which no choice changes."""
+    _, d, e, _ = eigen.tridiagonal_p.bind(product(x, adjoint(x)), lower=True)
+    return [d, abs(e)]
+
+
+def tridiagonal_reference(x: np.ndarray) -> list:
+    h = np.stack([scipy.linalg.hessenberg(a) for a in x @ t(x)])
+    return [np.diagonal(h, 0, 1, 2).real, abs(np.diagonal(h, -1, 1, 2))]
+
+
+def real_schur(x: Any) -> list:
+    """Z T Z^H, and T of a matrix whose eigenvalues are real."""
+    z = {"compute_schur_vectors": True, "sort_eig_vals": False, "select_callable": None}
+    form, vectors = eigen.schur_p.bind(product(x, adjoint(x)), **z)
+    return [product(product(vectors, form), adjoint(vectors))]
+
+
+# what leads to the parts of others has no derivative
+REDUCED = [
+    Case(
+        eigen.hessenberg_p,
+        [(2, 4, 4)],
+        lambda x: np.stack([np.triu(scipy.linalg.hessenberg(a), -1) for a in x]),
+        fun=lambda x: [triu(eigen.hessenberg_p.bind(x)[0], -1)],
+        dtypes="f32 c64",
+        tol=200,
+        skip=FLAT,
+    ),
+    Case(
+        eigen.tridiagonal_p,
+        [(2, 4, 4)],
+        tridiagonal_reference,
+        fun=tridiagonal_parts,
+        dtypes="f32 c64",
+        tol=200,
+        skip=FLAT,
+    ),
+    Case(
+        eigen.schur_p,
+        [(2, 4, 4)],
+        lambda x: x @ t(x),
+        fun=real_schur,
+        dtypes="f32 c64",
+        tol=200,
+        skip=FLAT,
+    ),
+]
+
 CASES = [
+    *REDUCED,
     *(
         Case(
             eigen.eigh_p,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from tests.primitives.cases import Arg, Case
+from tests.primitives.cases import FLAT, Arg, Case
 from tests.primitives.matrix_helpers import DTYPES, of_rows, t
 from weft.primitives import factorizations
 from weft.primitives.matrices import adjoint, product
@@ -54,7 +54,45 @@ def qr_case(shape: Any, pivoting: bool, full: bool, **more: Any) -> Case:
     )
 
 
+def packed_qr(x: Any) -> list:
+    """LAPACK's own, by NumPy: its "raw" mode has the matrix transposed."""
+    parts = [np.linalg.qr(a, mode="raw") for a in x]
+    return [np.stack([h.T for h, _ in parts]), np.stack([taus for _, taus in parts])]
+
+
+def orthogonal(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
+    """The product of reflections, one after another; all of its columns."""
+    q = np.broadcast_to(np.eye(a.shape[-2]), (len(a), a.shape[-2], a.shape[-2]))
+    for i in range(taus.shape[-1]):
+        v = np.tril(a, -1)[..., i : i + 1] + np.eye(a.shape[-2])[:, i : i + 1]
+        q = q - taus[..., i, None, None] * (q @ v) @ t(v)
+    return q
+
+
+# what has reflections for operands or results has no derivative
+REFLECTIONS = [
+    Case(factorizations.geqrf_p, [(2, 4, 3)], packed_qr, dtypes="f32 c64", tol=200, skip=FLAT),
+    Case(
+        factorizations.householder_product_p,
+        [(2, 4, 3), (2, 3)],
+        lambda a, taus: orthogonal(a, taus)[..., :3],
+        dtypes="f32 c64",
+        tol=200,
+        skip=FLAT,
+    ),
+    Case(
+        factorizations.ormqr_p,
+        [(2, 4, 3), (2, 3), (2, 4, 2)],
+        lambda a, taus, c: orthogonal(a, taus) @ c,
+        {"left": True, "transpose": False},
+        dtypes="f32 c64",
+        tol=200,
+        skip=FLAT,
+    ),
+]
+
 CASES = [
+    *REFLECTIONS,
     *(
         Case(
             factorizations.lu_p,

@@ -10,7 +10,10 @@ one, and every shape at every dtype.
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import pkgutil
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +26,7 @@ from tests.conftest import ALL
 from tests.primitives.cases import CHECKS, SHORT, Case, all_cases, random_array
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Axis, Linear, Zero
+from weft.core.primitive import Axis, Linear, Primitive, Zero
 from weft.core.stage import stage
 from weft.options import config
 from weft.primitives.layout import instantiate
@@ -124,6 +127,59 @@ def inner(xs: Any, ys: Any) -> tuple[float, float]:
     pairs = [(x, y) for x, y in pairs if not isinstance(y, Zero | None)]
     terms = [np.real(np.asarray(x) * np.asarray(y)).ravel() for x, y in pairs]
     return float(sum(map(np.sum, terms))), float(sum(np.abs(t).sum() for t in terms))
+
+
+# Primitives without a row, by the file of their class or by their name, and why.
+HOLD_PROGRAMS = "of the programs they hold: tests/control, tests/transforms/test_compose.py"
+DEVICES = "what they do shows over several devices: tests/parallel/on8"
+NO_ROW = {
+    "control.*": HOLD_PROGRAMS,
+    "parallel.*": DEVICES,
+    "primitives.random": "numbers that NumPy cannot foretell: tests/random",
+    "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
+    "Member of scipy/special": "tests/scipy/test_special.py, against SciPy and mpmath",
+    "all_gather_invariant pvary psum_invariant": DEVICES,
+    "check": "raises, and has no result: tests/primitives/test_checks.py",
+    "constant": "has no operand; small arrays that programs close over: tests/api/test_jit.py",
+    "dce_sink": "has no result: tests/primitives/test_sink.py",
+    "random_wrap random_unwrap": "to and from keys: tests/random/test_keys.py",
+    "select_and_scatter": "takes two functions: tests/primitives/test_window.py",
+    "stop_gradient": "its derivative is not the limit of differences",
+}
+
+
+def all_primitives() -> dict[str, Any]:
+    """Every primitive that a module of the package defines, by name."""
+    for module in pkgutil.walk_packages(weft.__path__, "weft."):
+        if "__main__" not in module.name and "compat" not in module.name:
+            importlib.import_module(module.name)
+    modules = [m for name, m in sys.modules.items() if name.startswith("weft.")]
+    values = [x for m in modules for x in vars(m).values()]
+    return {x.name: x for x in values if isinstance(x, Primitive)}
+
+
+def reason_for_no_row(prim: Primitive, special: set[str]) -> str | None:
+    file = type(prim).__module__.removeprefix("weft.")
+    for key, reason in NO_ROW.items():
+        if prim.name in key.split() or file == key or file.startswith(key.replace("*", "")):
+            return reason
+    return NO_ROW["Member of scipy/special"] if prim.name in special else None
+
+
+def test_every_primitive_has_a_row_or_a_reason():
+    covered = {c.prim.name for c in CASES}
+    primitives = all_primitives()
+    special = {
+        x.name
+        for name, m in sys.modules.items()
+        if name.startswith("weft.scipy.special")
+        for x in vars(m).values()
+        if isinstance(x, Primitive)
+    }
+    missing = [
+        n for n, p in primitives.items() if n not in covered and not reason_for_no_row(p, special)
+    ]
+    assert not missing, f"no row in cases_*.py: {', '.join(sorted(missing))}"
 
 
 @rows("value")
