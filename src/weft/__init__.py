@@ -25,8 +25,9 @@ HOMES = {
     "weft.api.checkpoint": "checkpoint remat",
     "weft.api.contexts": (
         "check_tracer_leaks checking_leaks debug_infs debug_key_reuse debug_nans default_device "
-        "default_matmul_precision default_prng_impl disable_jit enable_checks enable_x64 "
-        "explain_cache_misses log_compiles numpy_dtype_promotion numpy_rank_promotion "
+        "default_matmul_precision default_prng_impl disable_jit enable_checks enable_custom_prng "
+        "enable_x64 explain_cache_misses legacy_prng_key log_compiles numpy_dtype_promotion "
+        "numpy_rank_promotion "
         "threefry_partitionable"
     ),
     "weft.api.custom_gradient": "closure_convert custom_gradient",

@@ -109,8 +109,14 @@ _INEXACT = {
     for dtype, python_type in _PYTHON_TYPE.items()
 }
 
-_WIDE = _dtypes("int64 uint64 float64 complex128")
-_TO_32 = dict(zip(_WIDE, _dtypes("int32 uint32 float32 complex64"), strict=True))
+_TO_32 = dict(
+    zip(
+        _dtypes("int64 uint64 float64 complex128"),
+        _dtypes("int32 uint32 float32 complex64"),
+        strict=True,
+    )
+)
+WIDE = frozenset(_TO_32)  # what there is only with enable_x64
 _SPELLINGS: dict[Any, np.dtype] = {
     **{spelling: dtype for dtype in _KIND_OF for spelling in (dtype, dtype.type, dtype.name)},
     **_PYTHON_DTYPE,
@@ -225,12 +231,12 @@ def check_user_dtype(dtype: Any, where: str) -> np.dtype:
             'Hint: weft.config.update("enable_x64", True), or ask for '
             f'"{canonical}".',
             UserWarning,
-            stacklevel=_stacklevel_of_user(),
+            stacklevel=stacklevel_of_user(),
         )
     return canonical
 
 
-def _stacklevel_of_user() -> int:
+def stacklevel_of_user() -> int:
     """The `stacklevel` that makes a warning of our caller point at the line that called weft."""
     package = os.path.dirname(os.path.abspath(__file__)) + os.sep
     frame, level = sys._getframe(1), 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -34,6 +35,13 @@ class Option(NamedTuple):
     traced: bool = False  # True: part of every cache key, since it changes programs
 
 
+_PRECISIONS = (
+    *(None, "default", "fastest", "bfloat16", "high", "bfloat16_3x", "tensorfloat32", "highest"),
+    *("float32", "DEFAULT", "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM"),
+    *("ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32"),
+    *("BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6"),
+    *("BF16_BF16_F32_X9", "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"),
+)
 OPTIONS = (
     Option("enable_x64", False, "Use 64-bit types; off, they become 32-bit.", traced=True),
     Option("disable_jit", False, "Run jitted functions operation by operation.", traced=True),
@@ -54,7 +62,8 @@ OPTIONS = (
     Option(
         "default_matmul_precision",
         None,
-        "Precision of dot and conv where the call gives none.",
+        "Precision of dot and conv where the call gives none, by name.",
+        _PRECISIONS,
         traced=True,
     ),
     Option(
@@ -91,6 +100,14 @@ OPTIONS = (
         ("threefry2x32", "rbg", "unsafe_rbg"),
         traced=True,
     ),
+    Option(
+        "legacy_prng_key",
+        "allow",
+        "What to do where a function of random is given raw words, not keys of a key dtype.",
+        ("allow", "warn", "error"),
+        traced=True,
+    ),
+    Option("enable_custom_prng", False, "Have PRNGKey make keys of a key dtype.", traced=True),
     Option("platforms", None, "The platforms to use, as in 'cuda,cpu'; the first is the default."),
     Option("platform_name", "", "The default platform among those in use."),
     Option("cuda_visible_devices", "all", "The numbers of the GPUs to use, as in '0,1'."),
@@ -105,6 +122,21 @@ OPTIONS = (
     Option("enable_compilation_cache", True, "Keep executables on disk."),
 )
 
+# Settings of JAX's that ask for what weft does anyway, or for nothing it needs: taken, and without
+# effect. All that is compiled is kept on disk, and Shardy is the only partitioner.
+WITHOUT_EFFECT = frozenset(
+    (
+        "captured_constants_warn_bytes",
+        "cpu_enable_async_dispatch",
+        "include_full_tracebacks_in_locations",
+        "persistent_cache_enable_xla_caches",
+        "persistent_cache_min_compile_time_secs",
+        "persistent_cache_min_entry_size_bytes",
+        "raise_persistent_cache_errors",
+        "use_shardy_partitioner",
+    )
+)
+
 _FALSE = ("0", "false", "off", "no", "")
 
 
@@ -113,12 +145,20 @@ def read_variable(option: Option) -> Any:
     for prefix in ("WEFT_", "JAX_"):
         text = os.environ.get(prefix + option.name.upper())
         if text is not None:
-            if option.choices is not None and text in option.choices:
-                return text
-            if isinstance(option.default, bool):
-                return text.lower() not in _FALSE
-            return int(text) if isinstance(option.default, int) else text
+            return _read_text(option, text)
     return option.default
+
+
+def _read_text(option: Option, text: str) -> Any:
+    if option.choices is not None and text in option.choices:
+        return text
+    if isinstance(option.default, bool):
+        return text.lower() not in _FALSE
+    return int(text) if isinstance(option.default, int) else text
+
+
+def _bare(name: str) -> str:
+    return str(name).removeprefix("jax_").removeprefix("weft_")
 
 
 class Config:
@@ -135,8 +175,7 @@ class Config:
             object.__setattr__(self, "_" + name, cell)
 
     def _find(self, name: str) -> str:
-        for prefix in ("jax_", "weft_"):
-            name = name.removeprefix(prefix)
+        name = _bare(name)
         if name not in self._options:
             known = ", ".join(sorted(self._options))
             raise AttributeError(f"config: an option must be one of {known}; got {name!r}.")
@@ -146,13 +185,14 @@ class Config:
         option = self._options[name]
         if option.choices is not None and value not in option.choices:
             raise ValueError(f"config: {name} must be one of {option.choices}; got {value!r}.")
-        if (
-            option.choices is None
-            and isinstance(option.default, bool)
-            and not isinstance(value, bool | int)
-        ):
-            raise TypeError(f"config: {name} must be a bool; got {value!r}.")
-        return value if type(value) is str or not isinstance(option.default, bool) else bool(value)
+        default = option.default
+        kind = bool | int if isinstance(default, bool) else type(default)
+        if option.choices is None and default is not None and not isinstance(value, kind):
+            raise TypeError(
+                f"config: {name} must be a{'n' * (kind is int)} {type(default).__name__}; "
+                f"got {value!r}."
+            )
+        return value if type(value) is str or not isinstance(default, bool) else bool(value)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self, self._find(name))
@@ -170,8 +210,38 @@ class Config:
         """The value of an option in this thread."""
         return getattr(self, name)
 
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether 64-bit types are in use, as `enable_x64` says."""
+        return self.enable_x64
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The options by the names that JAX gives them, `jax_enable_x64` and so on."""
+        return {f"jax_{name}": self.read(name) for name in self._options}
+
+    def parse_flags_with_absl(self) -> None:
+        """Set what flags on the command line say, as `--jax_enable_x64`, and take them off it.
+
+        absl is not needed: what is left in `sys.argv` is for whatever parses that.
+        """
+        left = []
+        for i, arg in enumerate(sys.argv):
+            flag, given, text = arg.lstrip("-").partition("=")
+            positive = flag.removeprefix("no") if flag.startswith("nojax_") else flag
+            option = self._options.get(_bare(positive))
+            if not i or arg[:1] != "-" or positive[:4] != "jax_" or option is None:
+                left.append(arg)
+            else:
+                self.update(option.name, _read_text(option, text) if given else flag == positive)
+        sys.argv[:] = left
+
+    config_with_absl = parse_flags_with_absl
+
     def update(self, name: str, value: Any) -> None:
         """Set an option for all threads."""
+        if _bare(name) in WITHOUT_EFFECT:
+            return
         name = self._find(name)
         self._cells[name].set_global(self._checked(name, value))
 
@@ -207,6 +277,13 @@ surroundings = _jax.config.Config(
 )
 named_axes = _cell("named_axes", (), True)
 mesh_in_scope = _cell("mesh_in_scope", None, True)  # (Mesh, AbstractMesh), or None
+
+
+def x64_as(value: bool) -> contextlib.AbstractContextManager[None]:
+    """Until the block ends, `enable_x64` as it was: for rules of a call that run after it."""
+    same = x64_cell.value is value
+    return contextlib.nullcontext() if same else config.scope(enable_x64=value)
+
 
 _jax.jax_jit.set_enable_x64_state(x64_cell)
 # Calls see `disable_jit` in Python: the engine's own way fails on kernels, which have no function.

@@ -1,6 +1,8 @@
 """Options for a while: each holds in its block, in its thread, and is restored after a failure."""
 
 import logging
+import pickle
+import sys
 import threading
 
 import numpy as np
@@ -8,6 +10,9 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from weft import lax
+from weft.options import OPTIONS, WITHOUT_EFFECT
+from weft.primitives.dot import _PRECISIONS, _PRESETS
 
 
 @pytest.mark.parametrize(
@@ -85,3 +90,203 @@ def test_matmul_precision():
     with weft.default_matmul_precision("highest"):
         text = weft.jit(lambda x: weft.lax.dot(x, x)).lower(x).as_text()
     assert "HIGHEST" in text
+
+
+# --- enable_x64 inside, outside and across ------------------------------------------------------
+
+
+@weft.custom_jvp
+def ruled(x):
+    return jnp.sin(x) * 2.0
+
+
+@ruled.defjvp
+def ruled_jvp(primals, tangents):
+    return ruled(*primals), jnp.cos(primals[0]) * 2.0 * tangents[0]
+
+
+@weft.custom_vjp
+def pulled(x):
+    return jnp.sin(x) * 2.0
+
+
+pulled.defvjp(lambda x: (pulled(x), x), lambda x, ct: (ct * jnp.cos(x) * 2.0,))
+
+BODIES = {
+    "sin": lambda x: jnp.sin(x) * 2.0 + 1,
+    "pow": lambda x: x**3 + x**2.5,
+    "constant": lambda x: x * np.arange(1.0, 4.0) + np.float64(2.0),
+    "index": lambda x: x[1] * x[jnp.array([0, 2])],
+    "at": lambda x: x.at[1].multiply(3.0) * x,
+    "prod": lambda x: jnp.prod(x) * jnp.cumprod(x),
+    "cumsum": lambda x: jnp.cumsum(x) * jnp.max(x),
+    "where": lambda x: jnp.where(x > 0.5, x * x, 0.0),
+    "fft": lambda x: jnp.abs(jnp.fft.rfft(x)) ** 2,
+    "convolve": lambda x: jnp.convolve(x, x),
+    "solve": lambda x: jnp.linalg.solve(jnp.outer(x, x) + 2 * jnp.eye(3), x),
+    "scan": lambda x: lax.scan(lambda c, v: (c * v + 1.0, c * 2.0), 1.0 + 0 * x[0], x)[1],
+    "while_loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c * x + 1.0, x),
+    "cond": lambda x: lax.cond(x[0] < 1.0, lambda v: v * v * 2.0, lambda v: v + 1.0, x),
+    "custom_jvp": ruled,
+    "custom_vjp": pulled,
+    "checkpoint": weft.checkpoint(lambda x: jnp.sin(jnp.sin(x) * 2.0) * 3.0),
+    "jit": weft.jit(lambda x: jnp.sin(x) * 2.0 + x**3),
+    "grad": weft.grad(lambda x: jnp.sum(x**3 * 2.0)),
+}
+
+
+def inside(body):
+    def fun(x):
+        with weft.enable_x64():
+            return jnp.sum(body(x.astype("float64")) * 1.5)
+
+    return fun
+
+
+def narrow(body):
+    def fun(x):
+        with weft.enable_x64():
+            return jnp.sum(body(x) * 1.5)
+
+    return fun
+
+
+def in_parts(body):
+    def fun(x):
+        with weft.enable_x64():
+            y = body(x.astype("float64"))
+        y = y * 3.0
+        with weft.enable_x64():
+            return jnp.sum(y.astype("float64")) * 0.5
+
+    return fun
+
+
+def push_later(f, x):
+    with weft.enable_x64():
+        pushforward = weft.linearize(f, x)[1]
+    return weft.vmap(pushforward)(np.eye(3, dtype=np.float32))
+
+
+def pull_later(f, x):
+    with weft.enable_x64():
+        y, pullback = weft.vjp(f, x)
+        one = jnp.ones_like(y)
+    return pullback(one)[0]
+
+
+USES = {
+    "grad": lambda f, x: weft.grad(f)(x),
+    "jit(grad)": lambda f, x: weft.jit(weft.grad(f))(x),
+    "grad(jit)": lambda f, x: weft.grad(weft.jit(f))(x),
+    "vmap(grad)": lambda f, x: weft.vmap(weft.grad(f))(x[None])[0],
+    "grad(vmap)": lambda f, x: weft.grad(lambda x: weft.vmap(f)(x)[0])(x[None])[0],
+    "grad(checkpoint)": lambda f, x: weft.grad(weft.checkpoint(f))(x),
+    "grad(scan)": lambda f, x: weft.grad(lambda x: lax.map(f, x)[0])(x[None])[0],
+    "grad(cond)": lambda f, x: weft.grad(lambda x: lax.cond(x[0] < 9, f, lambda x: f(-x), x))(x),
+    "pull later": pull_later,
+}
+
+
+@pytest.mark.sample(one_in=40)
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("place", [inside, narrow, in_parts])
+@pytest.mark.parametrize("body", BODIES)
+def test_enable_x64_within_transformed_functions(body, place, use):
+    x = np.array([0.3, 0.8, 1.7])
+    got = np.asarray(USES[use](place(BODIES[body]), jnp.asarray(x, np.float32)))
+    with weft.enable_x64():
+        fun = lambda x: float(jnp.sum(BODIES[body](jnp.asarray(x)) * 1.5))
+        steps = np.eye(3) * 1e-5
+        want = [(fun(x + h) - fun(x - h)) / 2e-5 for h in steps]
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+
+
+def test_numbers_keep_the_types_that_they_had_where_a_transformation_began():
+    def f(x):
+        with weft.enable_x64():
+            return jnp.sin(x) * 2.0
+
+    assert weft.grad(f)(1.0).dtype == weft.grad(weft.grad(f))(1.0).dtype == np.float32
+    assert float(weft.jvp(lambda x: f(x + x), (1.0,), (1.0,))[1]) == pytest.approx(4 * np.cos(2))
+    np.testing.assert_allclose(
+        weft.hessian(inside(jnp.sin))(np.zeros(3, np.float32)), np.zeros((3, 3))
+    )
+
+
+def test_programs_made_with_x64_run_without_and_the_other_way_round():
+    f = lambda x: jnp.sin(x) * 2 + np.arange(3.0)
+    with weft.enable_x64():
+        x, wide = jnp.ones(3), weft.make_jaxpr(f)(np.ones(3))
+        compiled = weft.jit(f).lower(x).compile()
+    want = np.sin(1) * 2 + np.arange(3)
+    for y in (*weft.core.eval_jaxpr(wide.jaxpr, wide.consts, x), compiled(x)):
+        assert y.dtype == np.float64
+        np.testing.assert_allclose(y, want, rtol=1e-14)
+    slope = weft.linearize(lambda x: jnp.sin(x) * 2, 1.0)[1]
+    assert slope(1.0).dtype == np.float32
+    with weft.enable_x64():
+        assert slope(np.float32(1)).dtype == np.float32
+    np.testing.assert_allclose(
+        push_later(narrow(jnp.sin), np.ones(3, np.float32)), np.full(3, 1.5 * np.cos(1))
+    )
+
+
+def test_a_pickled_number_of_64_bits_is_read_without_x64():
+    with weft.enable_x64():
+        data = pickle.dumps(jnp.float64(1 / 3))
+    assert float(pickle.loads(data)) == 1 / 3
+
+
+def test_custom_vmap_rules_run_with_the_x64_of_the_call():
+    f = weft.custom_batching.custom_vmap(lambda x: x * 2.0)
+    f.def_vmap(lambda size, batched, x: (x * 2.0, True))
+
+    def g(x):
+        with weft.enable_x64():
+            return f(x.astype("float64"))
+
+    assert weft.vmap(weft.jit(g))(np.ones(2, np.float32)).dtype == np.float64
+
+
+# --- options by the names that users of JAX write -------------------------------------------------
+
+
+def test_options_by_the_names_that_users_of_jax_write(monkeypatch):
+    config = weft.config
+    monkeypatch.setattr("sys.argv", ["p", "--jax_enable_x64", "--nojax_debug_nans", "-v", "--lr=1"])
+    try:
+        config.parse_flags_with_absl()
+        assert sys.argv == ["p", "-v", "--lr=1"]
+        assert config.x64_enabled and config.jax_enable_x64 and config.values["jax_enable_x64"]
+        monkeypatch.setattr("sys.argv", ["p", "--jax_enable_x64=False"])
+        config.config_with_absl()
+        assert not config.x64_enabled and sys.argv == ["p"]
+    finally:
+        config.update("jax_enable_x64", False)
+    assert config.jax_numpy_rank_promotion == "allow"
+    for name in WITHOUT_EFFECT:
+        config.update("jax_" + name, 0)
+
+
+def test_the_names_of_precisions_are_those_that_products_take():
+    names = next(o.choices for o in OPTIONS if o.name == "default_matmul_precision")
+    assert set(names) == {*_PRECISIONS, *_PRESETS}
+    with pytest.raises(ValueError, match="config: default_matmul_precision must be one of"):
+        weft.config.update("default_matmul_precision", "most")
+    with pytest.raises(TypeError, match="config: num_cpu_devices must be an int; got 'two'"):
+        weft.config.update("jax_num_cpu_devices", "two")
+
+
+def test_raw_words_for_keys_may_be_refused_and_custom_keys_be_the_default():
+    words, key = weft.random.PRNGKey(0), weft.random.key(0)
+    with weft.legacy_prng_key("error"):
+        weft.random.split(key)
+        with pytest.raises(ValueError, match="split: key must be of a key dtype under legacy_prng"):
+            weft.random.split(words)
+    with weft.legacy_prng_key("warn"), pytest.warns(UserWarning, match="Hint: random.key") as seen:
+        weft.random.normal(words)
+    assert seen[0].filename == __file__
+    with weft.enable_custom_prng():
+        assert weft.random.PRNGKey(0).dtype == key.dtype

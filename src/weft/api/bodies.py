@@ -154,7 +154,7 @@ def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
     def fun(*args: Any) -> list:
         nonlocal found
         env = dict(zip(jaxpr.invars, args, strict=True))
-        read = lambda a: a.val if type(a) is Literal else env[a]
+        read = lambda a: a.read() if type(a) is Literal else env[a]
         around = current.source
         try:
             for eqn in jaxpr.eqns:

@@ -51,6 +51,16 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
     return config.scope(default_prng_impl=new_val)
 
 
+def legacy_prng_key(new_val: str) -> AbstractContextManager[None]:
+    """Within the block, raw words given for keys are as `new_val`: 'allow', 'warn' or 'error'."""
+    return config.scope(legacy_prng_key=new_val)
+
+
+def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, if `new_val`, `random.PRNGKey` makes keys of a key dtype, as `key` does."""
+    return config.scope(enable_custom_prng=new_val)
+
+
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, if `new_val`, each random number is made from its place alone, as in JAX.
 

@@ -19,6 +19,7 @@ from weft.core.primitive import Zero
 from weft.core.source import boundary
 from weft.core.trace import current
 from weft.errors import PytreeError, ShapeError
+from weft.options import x64_as, x64_cell
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, zeros
 from weft.primitives.varying import psum_invariant_p
@@ -345,6 +346,7 @@ class _Call:
         given = self.call_chosen if self.nondiff else owner.fun
         self.in_avals = avals_of(self.name, leaves, in_tree, given)
         self.flat = FlatFun(given, in_tree, self.name)
+        self.x64 = x64_cell.value
         self.out_tree: PyTreeDef | None = None
         self.out_avals: Sequence[ShapedArray] | None = None  # known once the function ran
 
@@ -402,7 +404,8 @@ class _Call:
 
         if not symbolic:
             tangents = [zeros(t.aval) if type(t) is Zero else t for t in tangents]
-        return substitute(rule, self.closed, primals[:n], primals[n:])
+        with x64_as(self.x64):
+            return substitute(rule, self.closed, primals[:n], primals[n:])
 
     def fwd(self, primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
         """Results, residuals and the pullback by the rules of reverse mode."""
@@ -427,11 +430,13 @@ class _Call:
                 grads = self.owner.bwd(*self.nondiff.values(), residuals, ct)  # type: ignore[misc]
                 return self.check_bwd(grads)
 
-            grads = substitute(back, self.closed, held[:n], held[n:])
+            with x64_as(self.x64):
+                grads = substitute(back, self.closed, held[:n], held[n:])
             return [*[Zero(typeof(x).to_tangent()) for x in held[:n]], *grads]
 
         closed = list(primals[:n])
-        outs, residuals = substitute(rule, self.closed, closed, primals[n:])
+        with x64_as(self.x64):
+            outs, residuals = substitute(rule, self.closed, closed, primals[n:])
         return outs, [*closed, *residuals], pull
 
     def show_cts(self, cts: Sequence) -> list:

@@ -20,6 +20,7 @@ from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Var
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError
+from weft.options import x64_as, x64_cell
 from weft.primitives.constant import Held
 from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
@@ -86,6 +87,7 @@ class custom_vmap:
             tuple(call.out_avals),
             n,
             Held(tracers) if tracers else None,
+            x64_cell.value,
         )
         if tracers:  # operands that the function itself does not use
             unused = [Var(x.aval) for x in tracers]
@@ -105,6 +107,7 @@ class FlatRule:
     out_avals: tuple[ShapedArray, ...]
     num_consts: int
     held: Held | None  # the tracers that the rule closes over
+    x64: bool  # `enable_x64` where the call was
 
     @property
     def __name__(self) -> str:
@@ -124,7 +127,8 @@ class FlatRule:
             pair = self.rule(size, flags, *unflatten(self.args_tree, leaves))
             return self.check_results(pair, size)
 
-        outs, batched = substitute(run, tracers, operands[self.num_consts : n], operands[n:])
+        with x64_as(self.x64):
+            outs, batched = substitute(run, tracers, operands[self.num_consts : n], operands[n:])
         return outs, batched
 
     def check_results(self, pair: Any, size: int) -> tuple[list, list]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.shape_struct import ShapeDtypeStruct
-from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.core.aval import ShapedArray, is_masked, is_valid_value, typeof
 from weft.core.stage import StagedTracer
 from weft.core.trace import current
 from weft.errors import DtypeError
@@ -105,7 +105,9 @@ def strip_tangent(x: Any) -> Any:
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
     """The error for a leaf that is no array or number."""
-    if isinstance(x, np.ndarray):
+    if is_masked(x):
+        hint = "x.filled(0), which is without a mask."
+    elif isinstance(x, np.ndarray):
         hint = f"convert dtype {x.dtype} to a numeric one first."
     elif kind == "results":
         hint = "return arrays, numbers and pytrees of them."

@@ -19,7 +19,7 @@ from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, ShapeError
-from weft.primitives.layout import convert, full, instantiate, literal
+from weft.primitives.layout import convert, fill, instantiate, literal
 from weft.pytrees import Partial, PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat
@@ -177,7 +177,7 @@ def match_type(x: Any, aval: ShapedArray) -> Any:
     """A (co)tangent as an array of exactly the type `aval`."""
     got = typeof(x)
     if type(x) in (float, int, complex) or isinstance(x, np.generic):
-        made = full(aval.shape, x, aval.dtype)
+        made = fill(aval.shape, x, aval.dtype)
         return convert(made, aval.dtype, True) if aval.weak_type else made
     return x if got is aval else convert(x, aval.dtype, aval.weak_type)
 

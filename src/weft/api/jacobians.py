@@ -19,7 +19,15 @@ from weft.core.primitive import Axis, Zero
 from weft.core.source import boundary
 from weft.errors import DtypeError
 from weft.primitives.elementwise import eq, sub
-from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, transpose, zeros
+from weft.primitives.layout import (
+    broadcasted_iota,
+    convert,
+    host_constant,
+    literal,
+    reshape,
+    transpose,
+    zeros,
+)
 from weft.primitives.slicing import slice_in_dim
 from weft.transforms.batch import batch_to_front
 from weft.transforms.jvp import jvp as jvp_flat
@@ -43,7 +51,7 @@ def identity_columns(total: int, start: int, count: int, dtype: np.dtype) -> Any
     Small ones are a constant; large ones are computed, or a program would hold and read them.
     """
     if total * count <= 1024:
-        return np.eye(total, count, -start, dtype)
+        return host_constant(np.eye(total, count, -start), dtype)
     rows, places = (broadcasted_iota(np.int32, (total, count), axis) for axis in (0, 1))
     return convert(eq(sub(rows, literal(start, rows.dtype)), places), dtype)
 

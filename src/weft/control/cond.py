@@ -278,7 +278,7 @@ def guarded_jaxpr(branch: Jaxpr, shared: tuple[bool, ...], mapped: tuple[bool, .
             ]
 
         env = dict(zip(branch.invars, args, strict=True))
-        read = lambda a: a.val if type(a) is Literal else env[a]
+        read = lambda a: a.read() if type(a) is Literal else env[a]
         around = current.source
         try:
             for eqn, marks in zip(branch.eqns, find_meetings(branch, shared, mapped), strict=True):

@@ -15,7 +15,7 @@ import numpy as np
 from weft.core.aval import typeof
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from weft.primitives.elementwise import add, clamp, div, eq, gt, lt, min, mul, sub
-from weft.primitives.layout import convert, full
+from weft.primitives.layout import convert, fill
 
 SLOTS = 64  # states kept where the user says nothing: up to 2,145 steps are walked along twice more
 INT = np.dtype(np.int32)
@@ -46,9 +46,9 @@ class Sweep(NamedTuple):
             undo = lambda i, *ys: [sub(i, ONE), *self.pull(*ys)]
             return self.loop(lambda i, *_: gt(i, ZERO), undo, [count, *ys])[1:]
         n = len(xs)
-        steps = full((self.slots + 1,), 0, INT)
+        steps = fill((self.slots + 1,), 0, INT)
         stack = [
-            store(full((self.slots + 1, *x.shape), 0, x.dtype), x, 0) for x in map(give_shape, xs)
+            store(fill((self.slots + 1, *x.shape), 0, x.dtype), x, 0) for x in map(give_shape, xs)
         ]
 
         def down_and_up(end: Any, top: Any, steps: Any, *rest: Any) -> list:

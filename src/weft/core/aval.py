@@ -195,6 +195,18 @@ def python_scalar_aval(x: Any) -> ShapedArray:
     return (_X64 if x64_cell.value else _X32)[type(x)]
 
 
+def keeps_type(x: Any, aval: ShapedArray) -> bool:
+    """Whether a value of type `aval` is still of that type: numbers change with enable_x64."""
+    aval_now = (_X64 if x64_cell.value else _X32).get(type(x))
+    if aval_now is not None:
+        return aval_now is aval or aval_now.dtype == aval.dtype
+    return (
+        x64_cell.value
+        or aval.dtype not in dtypes.WIDE
+        or not isinstance(x, np.generic | np.ndarray)
+    )
+
+
 def numpy_aval(x: Any) -> ShapedArray:
     """The type a NumPy array or scalar has here (64 bits become 32 unless x64 is on)."""
     return ShapedArray(x.shape, dtypes.canonicalize(x.dtype))
@@ -225,15 +237,20 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
     aval = getattr(x, "aval", None)
     if type(aval) is ShapedArray:
         return aval
-    if type(x).__name__ == "MaskedArray":
+    if is_masked(x):
         raise DtypeError(
-            f"{op}: must not be a masked array: the mask would be lost; got {x!r}. "
-            "Hint: x.filled(0)."
+            f"{op}: must not be a masked array, whose mask would be lost; got {x.dtype}"
+            f"[{','.join(map(str, x.shape))}]. Hint: x.filled(0)."
         )
     for base in type(x).__mro__[1:]:  # a subclass of a number or of an ndarray
         if base in HOST_TYPES:
             return numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))
     raise not_array_error(op, x)
+
+
+def is_masked(x: Any) -> bool:
+    """Whether `x` is a masked array of NumPy's; asked by name, for that module is loaded late."""
+    return any(c.__name__ == "MaskedArray" for c in type(x).__mro__)
 
 
 def not_array_error(op: str, x: Any) -> DtypeError:

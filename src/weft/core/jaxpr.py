@@ -13,7 +13,7 @@ from typing import Any
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Body, Primitive, Program, programs_in
 from weft.core.source import SourceInfo, inner_source
-from weft.core.trace import current
+from weft.core.trace import current, typed_value
 from weft.errors import ShapeError
 
 
@@ -50,6 +50,10 @@ class Literal:
     def __init__(self, val: Any, aval: ShapedArray | None = None):
         self.val = val
         self.aval = typeof(val) if aval is None else aval
+
+    def read(self) -> Any:
+        """The value, of the literal's type also where `enable_x64` has changed since."""
+        return typed_value(self.val, self.aval)
 
     def __repr__(self) -> str:
         return f"Literal({self.val}:{self.aval})"
@@ -207,12 +211,14 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
             f"eval_jaxpr: there must be one argument for each invar; got {len(args)} "
             f"for {len(jaxpr.invars)}."
         )
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env: dict[Var, Any] = {
+        v: typed_value(x, v.aval) for v, x in zip(jaxpr.constvars, consts, strict=True)
+    }
     env.update(zip(jaxpr.invars, args, strict=True))
     around = current.source
     try:
         for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-            ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
+            ins = [a.read() if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
             current.source = inner_source(eqn.source)
             outs = current.trace.process(eqn.primitive, ins, eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
@@ -220,7 +226,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
                 del env[v]
     finally:
         current.source = around
-    return [a.val if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore
+    return [a.read() if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore
 
 
 def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:

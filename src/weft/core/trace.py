@@ -16,7 +16,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft import errors
-from weft.core.aval import HasAval, ShapedArray
+from weft.core.aval import HasAval, ShapedArray, keeps_type, typeof
 
 get_traceback = _jax.Traceback.get_traceback
 
@@ -55,6 +55,20 @@ current = _Current()
 def install_bottom(trace: Trace) -> None:
     """Make `trace` the one every thread starts in."""
     _Current.trace = trace
+
+
+def typed_value(x: Any, aval: ShapedArray) -> Any:
+    """`x`; as an array of type `aval` where it is a number or NumPy's whose type is another now.
+
+    So it is where `enable_x64` is not what it was when the value was given its type.
+    """
+    return x if keeps_type(x, aval) else _Current.trace.make_constant(x, aval)
+
+
+def pin_type(x: Any) -> Any:
+    """`x`; as an array, whose type `enable_x64` does not change, where it is a number."""
+    is_number = isinstance(x, int | float | complex | np.generic)
+    return _Current.trace.make_constant(x, typeof(x)) if is_number else x
 
 
 def current_trace() -> Trace:

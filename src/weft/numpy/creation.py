@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.devices import device_put
-from weft.core.aval import HOST_TYPES, not_array_error, typeof
+from weft.core.aval import HOST_TYPES, is_masked, not_array_error, typeof
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
@@ -137,6 +137,8 @@ def parse_value(x: Any, dtype: np.dtype | None) -> Any:
         return put(x if dtype is None else convert_on_host(x, dtype))
     if isinstance(x, list | tuple):
         return parse_list(x, dtype)
+    if is_masked(x):
+        typeof(x, "array")  # raises
     if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
         return from_dlpack(x)
     if x is None or isinstance(x, str | bytes):

@@ -14,8 +14,8 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
-from weft.core.stage import stage
 from weft.primitives import slicing
+from weft.primitives.constant import stage_whole
 from weft.primitives.dot import dot_general
 from weft.primitives.elementwise import add, is_finite, mul
 from weft.primitives.layout import (
@@ -73,7 +73,7 @@ def lower_channelwise(
         return None
     if results <= FEW_RESULTS and (results == 1 or results * x.size <= FEW_PRODUCTS):
         return lower_staged(hlo, convolve_each_result, lhs, rhs, out, params)
-    jaxpr, _ = stage(lambda x, k: [all_finite(x, k)], [x, k])
+    jaxpr = stage_whole(lambda x, k: [all_finite(x, k)], [x, k])
     (finite,) = lower_jaxpr(hlo, jaxpr, [lhs, rhs])
 
     def blocks() -> list:
@@ -97,7 +97,7 @@ def lower_staged(
             x = slicing.pad(x, literal(0, x.dtype), config)
         return [fun(x, k, out.shape, params)]
 
-    jaxpr, _ = stage(convolution, [lhs.aval, rhs.aval])
+    jaxpr = stage_whole(convolution, [lhs.aval, rhs.aval])
     return lower_jaxpr(hlo, jaxpr, [lhs, rhs])
 
 

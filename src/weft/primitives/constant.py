@@ -16,7 +16,9 @@ from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
 from weft.core.trace import Tracer
+from weft.dtypes import WIDE
 from weft.errors import UnexpectedTracerError
+from weft.xla.array import put
 
 
 class Held:
@@ -25,7 +27,7 @@ class Held:
     __slots__ = ("value",)
 
     def __init__(self, value: Any):
-        self.value = value
+        self.value = put(value) if getattr(value, "dtype", None) in WIDE else value
 
     def __repr__(self) -> str:
         return str(typeof(self.value))

@@ -16,8 +16,8 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
-from weft.core.stage import stage
 from weft.primitives import elementwise, families
+from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
@@ -108,7 +108,7 @@ def no_addend(dtype: np.dtype) -> Any:
 def interleave(x: Any, y: Any, axis: int) -> Any:
     """The elements of x and y in turn along an axis; x has as many as y, or one more."""
     n, m, dtype = typeof(x).shape[axis], typeof(y).shape[axis], typeof(x).dtype
-    zero = no_addend(dtype)
+    zero = literal(no_addend(dtype), dtype)
 
     def spread(z: Any, low: int, high: int) -> Any:
         config = [(0, 0, 0)] * typeof(z).ndim
@@ -214,7 +214,7 @@ class RunningLoops:
 
     def combine_values(self, x: Expr, y: Expr) -> Expr:
         """Write `combine`."""
-        jaxpr, _ = stage(lambda x, y: [self.combine(x, y)], [x.aval, y.aval])
+        jaxpr = stage_whole(lambda x, y: [self.combine(x, y)], [x.aval, y.aval])
         return Expr(self.hlo, lower_jaxpr(self.hlo, jaxpr, [x.value, y.value])[0])
 
     def shift(self, x: Expr, distance: int) -> Expr:
@@ -260,7 +260,7 @@ def subtract_infinities(x: Any, y: Any) -> Any:
 
 def lower_log_of_sum(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
     """Write `log_of_sum`."""
-    jaxpr, _ = stage(lambda x, y: [log_of_sum(x, y)], [aval, aval])
+    jaxpr = stage_whole(lambda x, y: [log_of_sum(x, y)], [aval, aval])
     return lower_jaxpr(hlo, jaxpr, [x, y])[0]
 
 

@@ -126,7 +126,7 @@ class DynamicUpdateSlice(Primitive):
         shape = typeof(update).shape
         dtype = typeof(ct).dtype
         x_ct = (
-            self.bind(ct, layout.full(shape, 0, dtype), *starts)[0]
+            self.bind(ct, layout.fill(shape, 0, dtype), *starts)[0]
             if families.is_linear(x)
             else None
         )
@@ -176,7 +176,7 @@ def check_starts_inside(trace: Any, x: Any, starts: Sequence[Any], window: Seque
     """Under checkify, look whether the slice at `starts` reaches out of `x`."""
     if starts:
         dtype = next((typeof(i).dtype for i in starts if type(i) is not int), np.dtype(np.int32))
-        vector = stack([layout.full((), i, dtype) if type(i) is int else i for i in starts], 0)
+        vector = stack([layout.fill((), i, dtype) if type(i) is int else i for i in starts], 0)
         trace.check_indices(typeof(x).shape, vector, window, range(len(starts)))
 
 

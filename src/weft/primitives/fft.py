@@ -17,7 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import conj, mul
 from weft.primitives.families import LinearPrimitive, index_tuple
-from weft.primitives.layout import broadcast_in_dim, convert, move_to_front
+from weft.primitives.layout import broadcast_in_dim, convert, host_constant, move_to_front
 from weft.xla.hlo import i64s
 
 
@@ -108,7 +108,9 @@ def occurrences(n: int, dtype: np.dtype) -> np.ndarray:
 def scale_last(x: Any, factors: np.ndarray) -> Any:
     """x, complex, times real factors along its last axis."""
     aval = typeof(x)
-    return mul(x, broadcast_in_dim(factors.astype(aval.dtype), aval.shape, (aval.ndim - 1,)))
+    return mul(
+        x, broadcast_in_dim(host_constant(factors, aval.dtype), aval.shape, (aval.ndim - 1,))
+    )
 
 
 fft_p = FFT()

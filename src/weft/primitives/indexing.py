@@ -21,6 +21,7 @@ from weft.core.primitive import Primitive, Zero
 from weft.core.stage import stage
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import elementwise, families, layout
+from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.slicing import stack
 from weft.xla.hlo import bool_text, i64s
@@ -530,7 +531,7 @@ class ScatterPut(Scatter):
         # Which of the overlapping updates is left is open, so that is settled once, for ids; then
         # value and tangent both add up what stays of x and the updates that are left.
         ids = update_ids(indices, typeof(updates), params)
-        there = self.bind(layout.full(typeof(x).shape, 0, ids.dtype), indices, ids, **params)[0]
+        there = self.bind(layout.fill(typeof(x).shape, 0, ids.dtype), indices, ids, **params)[0]
         stays = elementwise.eq(there, layout.literal(0, ids.dtype))
         left = elementwise.eq(ids, gather_windows(there, indices, typeof(updates), params))
 
@@ -623,9 +624,9 @@ class ScatterExtremum(Scatter):
         zero, one = layout.literal(0, aval.dtype), layout.literal(1, aval.dtype)
         stays = elementwise.eq(x, out)
         won = elementwise.eq(updates, gather_windows(out, indices, typeof(updates), params))
-        ones = layout.full(typeof(updates).shape, 1, aval.dtype)
+        ones = layout.fill(typeof(updates).shape, 1, aval.dtype)
         winners = add_at(
-            elementwise.select(stays, layout.full(aval.shape, 1, aval.dtype), zero),
+            elementwise.select(stays, layout.fill(aval.shape, 1, aval.dtype), zero),
             indices,
             elementwise.select(won, ones, zero),
             params,
@@ -662,7 +663,7 @@ def update_ids(indices: Any, updates: ShapedArray, params: dict) -> Any:
 def stage_combiner(combine: Primitive, dtype: np.dtype) -> Jaxpr:
     """The program of one element that a scatter's parameters show."""
     cell = ShapedArray((), dtype)
-    return stage(lambda a, b: combine.bind(a, b), [cell, cell])[0]
+    return stage_whole(lambda a, b: combine.bind(a, b), [cell, cell])
 
 
 def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
@@ -738,7 +739,7 @@ def scatter_apply(
     return scatter_p.bind(
         operand,
         scatter_indices,
-        layout.full(update_shape, 0, aval.dtype),
+        layout.fill(update_shape, 0, aval.dtype),
         dimension_numbers=ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),

@@ -16,6 +16,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.primitive import Primitive, Zero
+from weft.core.trace import typed_value
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
 from weft.primitives import families
@@ -39,7 +40,8 @@ def literal(x: Any, dtype: np.dtype) -> Any:
     """A number as a literal of `dtype`: a Python number where that is its type, else NumPy's.
 
     Raises DtypeError where the dtype is of a lower kind (1.5 as an int32), OverflowError where it
-    is an integer dtype that cannot hold the number.
+    is an integer dtype that cannot hold the number. A 64-bit one while `enable_x64` is off is an
+    array, since NumPy's numbers are then taken for 32-bit ones.
     """
     kind = _LITERAL_TYPES[x64_cell.value].get(dtype)
     if type(x) is float:
@@ -57,7 +59,7 @@ def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
     """`literal`, but for the commonest cases; `kind` is the Python type of its literals."""
     rank = _RANK.get(type(x))
     if rank is None:  # a NumPy scalar
-        return np.asarray(x).astype(dtype)[()]
+        return typed_value(np.asarray(x).astype(dtype)[()], ShapedArray((), dtype))
     if rank > _RANK[dtypes.scalar_type_of(dtype)]:
         raise DtypeError(
             f"literal: a number must be of the dtype's kind; got {x!r} for {dtype.name}."
@@ -69,7 +71,14 @@ def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
                 f"literal: {dtype.name} must hold the number; got {x!r}, outside "
                 f"[{limits.min}, {limits.max}]."
             )
-    return dtype.type(x) if kind is None else kind(x)
+    if kind is not None:
+        return kind(x)
+    return typed_value(dtype.type(x), ShapedArray((), dtype, dtype in _LITERAL_TYPES[True]))
+
+
+def host_constant(x: np.ndarray, dtype: np.dtype) -> Any:
+    """A NumPy array in `dtype`: 64-bit too where `enable_x64` is off."""
+    return typed_value(x.astype(dtype), ShapedArray(x.shape, dtype))
 
 
 def move_to_front(x: Any, dim: int | None) -> Any:
@@ -281,15 +290,21 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 
     A random key filled with a number is one whose words are that number.
     """
+    dtype = None if dtype is None else dtypes.canonicalize(dtype)
+    return fill(shape, fill_value, dtype, sharding)
+
+
+def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any = None) -> Any:
+    """`full`, of the very dtype of an array: 64-bit too where `enable_x64` is off."""
     if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value).dtype):
         shape, of_words = (*shape, dtype.words), dtype.words_dtype
-        return random_wrap_p.bind(full(shape, fill_value, of_words), dtype=dtype)[0]
+        return random_wrap_p.bind(fill(shape, fill_value, of_words), dtype=dtype)[0]
     if type(fill_value) in NUMBERS and dtype is not None:
-        fill_value = dtypes.canonicalize(dtype).type(fill_value)
+        fill_value = typed_value(dtype.type(fill_value), ShapedArray((), dtype))
     elif typeof(fill_value).shape:
         raise ShapeError(f"full: the fill value must be a scalar; got {typeof(fill_value)}.")
     elif dtype is not None:
-        fill_value = convert(fill_value, dtypes.canonicalize(dtype))
+        fill_value = convert(fill_value, dtype)
     return broadcast_in_dim_p.bind(
         fill_value, shape=tuple(shape), broadcast_dimensions=(), sharding=sharding
     )[0]
@@ -306,9 +321,11 @@ def full_like(
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
     if dtype is None and getattr(like, "weak_type", False):
         fill_value = convert(fill_value, like.dtype, True)
-    elif dtype is None:
+    elif dtype is not None or not hasattr(x, "aval"):
+        dtype = dtypes.canonicalize(like.dtype if dtype is None else dtype)
+    else:
         dtype = like.dtype
-    return full(like.shape if shape is None else shape, fill_value, dtype, sharding=sharding)
+    return fill(like.shape if shape is None else shape, fill_value, dtype, sharding)
 
 
 def empty(shape: Sequence[int], dtype: Any = None) -> Any:
@@ -321,8 +338,8 @@ def zeros(aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     if not aval.shape and aval.physical is aval:
-        return literal(0, aval.dtype) if aval.weak_type else aval.dtype.type(0)
-    return full(aval.shape, 0, aval.dtype)
+        return literal(0, aval.dtype) if aval.weak_type else typed_value(aval.dtype.type(0), aval)
+    return fill(aval.shape, 0, aval.dtype)
 
 
 def instantiate(t: Any) -> Any:

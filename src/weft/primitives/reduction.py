@@ -384,7 +384,7 @@ def push_forward(
 
     def read(atoms: Sequence[Any]) -> tuple[list, list]:
         return unzip2(
-            (a.val, Zero(a.aval.to_tangent())) if type(a) is Literal else env[a] for a in atoms
+            (a.read(), Zero(a.aval.to_tangent())) if type(a) is Literal else env[a] for a in atoms
         )
 
     for eqn in jaxpr.eqns:

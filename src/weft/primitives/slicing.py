@@ -198,7 +198,7 @@ class Pad(layout.LinearTogether):
             padded = padding_mask(typeof(x), padding_config)
             shape = typeof(ct).shape
             value_ct = layout.reduce_sum(
-                select(padded, ct, layout.full(shape, 0, typeof(ct).dtype)), range(len(shape))
+                select(padded, ct, layout.fill(shape, 0, typeof(ct).dtype)), range(len(shape))
             )
         return [x_ct, value_ct]
 
@@ -228,7 +228,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 def padding_mask(aval: ShapedArray, config: Sequence[tuple[int, int, int]]) -> Any:
     """Which elements of an array like `aval`, padded by `config`, are padding."""
-    return pad(layout.full(aval.shape, False, np.dtype(bool)), True, config)
+    return pad(layout.fill(aval.shape, False, np.dtype(bool)), True, config)
 
 
 def take_strided(x: Any, steps: Sequence[int]) -> Any:

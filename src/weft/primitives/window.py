@@ -20,9 +20,10 @@ from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import elementwise, families
+from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
-from weft.primitives.layout import batched_at_front, broadcast_in_dim, full, literal
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal
 from weft.primitives.reduction import (
     HoldsProgram,
     find_monoid,
@@ -372,7 +373,7 @@ class SelectAndScatterAdd(families.LinearInFirst):
     def lower(self, hlo, source, operand, *, select_prim, **params):
         if hlo.platform == "cpu" and math.prod(params["window_dimensions"]) <= _FEW:
             avals = [source.aval.strong(), operand.aval.strong()]
-            jaxpr, _ = stage(lambda s, x: [scatter_by_places(s, x, select_prim, params)], avals)
+            jaxpr = stage_whole(lambda s, x: [scatter_by_places(s, x, select_prim, params)], avals)
             return lower_jaxpr(hlo, jaxpr, [source, operand])
         cell = ShapedArray((), operand.aval.dtype)
         return lower_scatter(
@@ -406,11 +407,11 @@ def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params:
     undilated = {"base_dilation": ones, "window_dilation": ones, **params}
     fill = literal(worst_value(select_prim, dtype), dtype)
     best, *rest = window_elements(operand, fill, undilated)
-    chosen = full(typeof(best).shape, 0, np.dtype(np.int32))
+    chosen = fill(typeof(best).shape, 0, np.dtype(np.int32))
     for k, x in enumerate(rest, 1):
         (keep,) = select_prim.bind(best, x)
         best, chosen = select(keep, best, x), select(keep, chosen, k)
-    total = full(typeof(operand).shape, 0, dtype)
+    total = fill(typeof(operand).shape, 0, dtype)
     for k, place in enumerate(itertools.product(*map(range, params["window_dimensions"]))):
         rows = zip(
             place,

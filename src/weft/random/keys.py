@@ -8,6 +8,7 @@ distributions are in the other files.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -127,6 +128,15 @@ def read_words(op: str, keys: Any) -> Words:
             f"{op}: key must be a random key, {dtype} or its words u32[{dtype.words}]; got {aval}."
             + (hint_generator(aval) or " Hint: random.key(0), or random.PRNGKey(0).")
         )
+    if config.legacy_prng_key != "allow":
+        text = (
+            f"{op}: key must be of a key dtype under legacy_prng_key="
+            f"{config.legacy_prng_key!r}; got its words {aval}. Hint: random.key(seed), or "
+            "random.wrap_key_data(words)."
+        )
+        if config.legacy_prng_key == "error":
+            raise ValueError(text)
+        warnings.warn(text, UserWarning, stacklevel=dtypes.stacklevel_of_user())
     return Words(as_array(keys, op), dtype)
 
 
@@ -240,11 +250,14 @@ def seed_key(op: str, seed: Any, dtype: KeyDtype) -> Any:
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """A key from an integer, as raw words: uint32[2], or [4] of the generators other than Threefry.
 
-    Without enable_x64 the lower 32 bits of the seed count.
+    Without enable_x64 the lower 32 bits of the seed count. With `config.enable_custom_prng` it is
+    as `key`.
 
     >>> print(random.PRNGKey(42))
     [ 0 42]
     """
+    if config.enable_custom_prng:
+        return key(seed, impl=impl)
     return seed_key("PRNGKey", seed, find_dtype(impl))
 
 

@@ -14,8 +14,8 @@ from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import JVP, describe_maker
 from weft.core.stage import StagedTracer, has_tracked_axes
-from weft.core.trace import Trace, Tracer, current, run_once
-from weft.options import config
+from weft.core.trace import Trace, Tracer, current, pin_type, run_once, typed_value
+from weft.options import config, x64_cell
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
 from weft.watch.leaks import check_leaks
@@ -56,12 +56,13 @@ class JVPTracer(Tracer):
 class JVPTrace(Trace):
     """Carries each value together with its directional derivative."""
 
-    __slots__ = ("tracked",)
+    __slots__ = ("tracked", "x64")
 
     def __init__(self, parent: Trace):
         self.parent = parent
         self.live = True
         self.tracked = has_tracked_axes()
+        self.x64 = x64_cell.value
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         primals = []
@@ -83,8 +84,15 @@ class JVPTrace(Trace):
             for i, t in enumerate(tangents):
                 if t is None:
                     tangents[i] = tangent_zero(primals[i])
+            switched = x64_cell.value is not self.x64
+            if switched:
+                avals = [x.aval if isinstance(x, JVPTracer) else typeof(x) for x in args]
+                primals = list(map(typed_value, primals, avals))
+                tangents = [typed_value(t, a.to_tangent()) for t, a in zip(tangents, avals)]
             source = current.source = around or current.capture()  # one for all the rule writes
             outs, dots = prim.jvp(primals, tangents, **params)
+            if switched:
+                outs, dots = list(map(pin_type, outs)), list(map(pin_type, dots))
             if self.tracked:
                 dots = [vary_tangent(x, t) for x, t in zip(outs, dots, strict=True)]
         finally:

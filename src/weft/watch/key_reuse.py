@@ -145,7 +145,7 @@ class Walk:
         env = dict(zip(jaxpr.invars, args, strict=True))
 
         def read(atom: Any) -> Origin:
-            return origin_of(atom.val) if type(atom) is Literal else env[atom]
+            return origin_of(atom.read()) if type(atom) is Literal else env[atom]
 
         for eqn in jaxpr.eqns:
             env.update(zip(eqn.outvars, self.step(eqn, [*map(read, eqn.invars)]), strict=True))

@@ -131,7 +131,7 @@ def find_origin(found: Watch, jaxpr: Jaxpr, args: Sequence[Any]) -> Made | int |
     maker: dict[Any, Eqn] = {}
 
     def read(atom: Any) -> Any:
-        return atom.val if type(atom) is Literal else env[atom]
+        return atom.read() if type(atom) is Literal else env[atom]
 
     around = current.source
     try:

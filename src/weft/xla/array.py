@@ -9,6 +9,7 @@ and read is shards.py's.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,12 +17,13 @@ import numpy as np
 from jaxlib import _jax
 
 from weft import dtypes
-from weft.core.aval import HasAval, ShapedArray, is_valid_value, typeof
+from weft.core.aval import HasAval, ShapedArray, is_masked, is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.mesh.spec import PartitionSpec
+from weft.options import x64_as
 from weft.pytrees import register_call_node
 from weft.xla.shards import (
     COPY_NOW,
@@ -38,6 +40,7 @@ ArrayImpl = _jax.ArrayImpl
 # What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
 SMALL = 1 << 14  # bytes
+_AS_IT_IS: Any = contextlib.nullcontext()
 
 
 # --- making, moving -------------------------------------------------------------------------
@@ -85,6 +88,8 @@ def copy_writable(x: Any) -> Any:
     """`x`, or a copy where its memory is NumPy's and can be written to."""
     if not isinstance(x, np.ndarray):
         return x
+    if type(x) is not np.ndarray and is_masked(x):
+        typeof(x)  # raises: NumPy's copy would be without the mask
     # an Array costs more to make than a small copy, and a second copy less than a large one
     return put(x) if x.nbytes > SMALL and is_valid_value(x) else np.array(x, order="C")
 
@@ -93,7 +98,9 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     """An array that takes over the memory of `host`, which nobody else may write to."""
     aval = ShapedArray(host.shape, host.dtype, weak_type)
     sharding = sharding_on(default_device())
-    return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
+    wide = not host.shape and host.dtype in dtypes.WIDE
+    with x64_as(True) if wide else _AS_IT_IS:  # C++ narrows what has no axes
+        return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
 
 
 def host_from_dlpack(x: Any) -> np.ndarray:

@@ -10,12 +10,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.core.aval import typeof
+import numpy as np
+
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
 from weft.core.trace import Trace, install_bottom
 from weft.pytrees import flatten
+from weft.xla.array import array_from_host
 from weft.xla.building import JitSpec
 from weft.xla.fastpath import compiled_call
 from weft.xla.run import eqn_jaxpr, run_program
@@ -41,6 +44,10 @@ class EvalTrace(Trace):
         except Exception as error:
             error.__traceback__ = trim_traceback(error.__traceback__)
             raise
+
+    def make_constant(self, x: Any, aval: ShapedArray) -> Any:
+        """A number or NumPy's array as an array of type `aval`, whatever `enable_x64` is."""
+        return array_from_host(np.array(x, aval.dtype), aval.weak_type)
 
 
 def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
