@@ -98,8 +98,8 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     """An array that takes over the memory of `host`, which nobody else may write to."""
     aval = ShapedArray(host.shape, host.dtype, weak_type)
     sharding = sharding_on(default_device())
-    wide = not host.shape and host.dtype in dtypes.WIDE
-    with x64_as(True) if wide else _AS_IT_IS:  # C++ narrows what has no axes
+    wide = host.dtype in dtypes.WIDE
+    with x64_as(True) if wide else _AS_IT_IS:  # C++ narrows without
         return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
 
 
