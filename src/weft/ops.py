@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
+from weft.api.functions import check_integer
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError, TracerError
 from weft.numpy import elementwise, reductions
@@ -56,7 +56,7 @@ def define_segment_reduction(op: str, doc: str) -> Callable:
         data, ids = as_array(data, op), as_array(segment_ids, op)
         check_segments(op, data, ids)
         count = count_segments(op, num_segments, ids)
-        bucket = None if bucket_size is None else check_natural(op, "bucket_size", bucket_size, 1)
+        bucket = None if bucket_size is None else check_integer(op, "bucket_size", bucket_size, 1)
         sorted_ids, unique_ids = bool(indices_are_sorted), bool(unique_indices)
         return reduce_segments(data, ids, op, count, bucket, sorted_ids, unique_ids, mode or "drop")
 
@@ -87,24 +87,10 @@ def check_segments(op: str, data: Any, ids: Any) -> None:
         )
 
 
-def check_natural(op: str, name: str, n: Any, least: int) -> int:
-    """An integer that is known now and not less than `least`."""
-    try:
-        n = operator.index(n)
-    except (TypeError, TracerError):
-        raise TypeError(
-            f"{op}: {name} must be an integer known now; got {n!r}. "
-            f"Hint: mark it static in jit (static_argnames={name!r})."
-        ) from None
-    if n < least:
-        raise ValueError(f"{op}: {name} must be at least {least}; got {n}.")
-    return n
-
-
 def count_segments(op: str, num_segments: Any, ids: Any) -> int:
     """How many segments there are: as many as is said, or one more than the largest number."""
     if num_segments is not None:
-        return check_natural(op, "num_segments", num_segments, 0)
+        return check_integer(op, "num_segments", num_segments, 0)
     try:
         return int(reductions.max(ids, initial=-1)) + 1 if ids.size else 0
     except TracerError:

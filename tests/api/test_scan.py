@@ -146,7 +146,7 @@ ERRORS = [
     (
         lambda: scan(step, 0.0, None, length=-1),
         ValueError,
-        "scan: length must not be negative; got -1.",
+        "scan: length must be at least 0; got -1.",
     ),
     (
         lambda: scan(step, 0.0, XS[0], unroll=-1),

@@ -217,7 +217,7 @@ def test_initializers():
     np.testing.assert_allclose(d[1, 1] @ d[1, 1].T, np.eye(2), atol=1e-5)
     assert init.constant(3.0)(KEY, (2,)).tolist() == [3, 3]
     assert init.lecun_normal(dtype=jnp.bfloat16)(KEY, (4, 3)).dtype == jnp.bfloat16
-    with pytest.raises(ValueError, match="mode must be one of"):
+    with pytest.raises(ValueError, match="mode must be .fan_in., .fan_out."):
         init.variance_scaling(1.0, "fan", "normal")
     with pytest.raises(ShapeError, match="an axis of inputs and one of outputs"):
         init.he_normal()(KEY, (3,))

@@ -306,7 +306,7 @@ MISTAKES = [
     (lambda: linalg.convolution_matrix(E[0], 2, "x"), ValueError, r"mode must be 'full', 'valid'"),
     (lambda: linalg.dft(3, "x"), ValueError, r"dft: scale must be None, 'sqrtn' or 'n'; got 'x'"),
     (lambda: linalg.hadamard(3), ShapeError, r"hadamard: n must be a positive power of 2; got 3"),
-    (lambda: linalg.hilbert(-1), ShapeError, r"hilbert: n must not be negative; got -1"),
+    (lambda: linalg.hilbert(-1), ShapeError, r"hilbert: n must be at least 0; got -1"),
     (lambda: linalg.pascal(3, "x"), ValueError, r"pascal: kind must be 'symmetric'"),
 ]
 

@@ -17,7 +17,7 @@ from weft.control.effects import VMAP_METHODS, io_callback_p, ordered_io_callbac
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.primitives.layout import random_unwrap_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
-from weft.util import fun_name
+from weft.util import check_option, fun_name
 from weft.xla.array import array_of_type, put
 
 
@@ -113,11 +113,7 @@ def pure_callback(
     >>> f(np.float32([3, 1, 2]))
     Array([1., 2., 3.], dtype=float32)
     """
-    if vmap_method not in (None, *VMAP_METHODS):
-        raise ValueError(
-            f"pure_callback: vmap_method must be one of {', '.join(VMAP_METHODS)} or None; "
-            f"got {vmap_method!r}."
-        )
+    check_option("pure_callback", "vmap_method", vmap_method, *VMAP_METHODS, None)
     return call_flat(
         "pure_callback",
         callback,

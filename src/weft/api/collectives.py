@@ -23,6 +23,7 @@ from weft.primitives.families import normalize_axis
 from weft.primitives.reduction import reduce_max, reduce_min
 from weft.primitives.varying import pvary as mark_varying
 from weft.pytrees import tree_map
+from weft.util import check_option
 
 AxisName = Hashable
 AxisIndexGroups = Sequence[Sequence[int]] | None
@@ -226,8 +227,7 @@ def all_gather(
     collective.check_even("all_gather", where.groups)
     prim = collective.all_gather_p
     params: dict[str, Any] = {"axis_index_groups": where.groups}
-    if to not in ("varying", "invarying"):
-        raise ValueError(f"all_gather: to must be 'varying' or 'invarying'; got {to!r}.")
+    check_option("all_gather", "to", to, "varying", "invarying")
     if to == "invarying" and where.tracked:
         if where.groups is not None or where.tracked != where.names:
             raise ValueError(

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api import bodies
-from weft.api.functions import avals_of, check_callable, leaf_names
+from weft.api.functions import avals_of, check_callable, check_integer, leaf_names
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Axis
 from weft.core.source import boundary
-from weft.errors import PytreeError, ShapeError, TracerError
+from weft.errors import PytreeError, ShapeError
 from weft.options import config
 from weft.primitives.cumulative import reduce_running
 from weft.primitives.families import normalize_axis
@@ -110,12 +110,7 @@ def scan_length(op: str, avals: Sequence[ShapedArray], tree: PyTreeDef, length: 
                 "Hint: close over what is the same in every step."
             )
     if length is not None:
-        try:
-            length = operator.index(length)
-        except (TypeError, TracerError):
-            raise TypeError(f"{op}: length must be an integer known now; got {length!r}.") from None
-        if length < 0:
-            raise ValueError(f"{op}: length must not be negative; got {length}.")
+        length = check_integer(op, "length", length, 0)
     elif not avals:
         if op == "map":
             raise ValueError(

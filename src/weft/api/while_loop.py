@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api import bodies
-from weft.api.functions import avals_of, check_callable
+from weft.api.functions import avals_of, check_callable, check_integer
 from weft.api.scan import steps_per_turn
 from weft.control.loop import bind_while
 from weft.control.loop_bodies import COUNT, TRUTH, add_step_counter
@@ -73,8 +73,10 @@ def while_loop(
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
-    bound = check_count("max_steps", max_steps, 0)
-    slots = check_count("checkpoints", checkpoints, 1)
+    bound, slots = (
+        None if n is None else check_integer("while_loop", name, n, least)
+        for name, n, least in (("max_steps", max_steps, 0), ("checkpoints", checkpoints, 1))
+    )
     if config.disable_jit:
         try:
             return while_in_python(cond_fun, body_fun, init_val, bound)
@@ -122,19 +124,6 @@ def vary_loop(
         body = bodies.cast_results(body, tuple(carry))
     own = [bodies.cast_values(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
     return [*others, body], own, carry
-
-
-def check_count(name: str, n: Any, least: int) -> int | None:
-    """An integer that is known now and not less than `least`, or None."""
-    if n is None:
-        return None
-    try:
-        n = operator.index(n)
-    except (TypeError, TracerError):
-        raise TypeError(f"while_loop: {name} must be an integer known now; got {n!r}.") from None
-    if n < least:
-        raise ValueError(f"while_loop: {name} must be at least {least}; got {n}.")
-    return n
 
 
 def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int | None) -> Any:

@@ -17,7 +17,7 @@ import weft.numpy as jnp
 from weft import dtypes, random
 from weft.errors import ShapeError
 from weft.numpy.promotion import axes_of
-from weft.util import list_public
+from weft.util import check_option, list_public
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -135,11 +135,8 @@ def variance_scaling(
         "fan_avg": lambda a, b: (a + b) / 2,
         "fan_geo_avg": lambda a, b: math.sqrt(a * b),
     }
-    for name, value, known in (("mode", mode, modes), ("distribution", distribution, kinds)):
-        if value not in known:
-            raise ValueError(
-                f"variance_scaling: {name} must be one of {', '.join(known)}; got {value!r}."
-            )
+    check_option("variance_scaling", "mode", mode, *modes)
+    check_option("variance_scaling", "distribution", distribution, *kinds)
 
     def draw(key: Any, shape: tuple, dtype: np.dtype) -> Any:
         count = modes[mode](*count_fans(shape, in_axis, out_axis, batch_axis))

@@ -20,16 +20,10 @@ from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
-from weft.util import name_function
+from weft.util import check_option, name_function
 
 MODES = ("full", "same", "valid")
 STATIC = ("mode", "precision", "preferred_element_type")
-
-
-def check_mode(op: str, mode: Any) -> None:
-    """Raise unless `mode` says what part of a convolution is wanted."""
-    if mode not in MODES:
-        raise ValueError(f"{op}: mode must be 'full', 'same' or 'valid'; got {mode!r}.")
 
 
 def check_operands(op: str, a: Any, v: Any, ndim: int | None = None) -> list:
@@ -96,7 +90,7 @@ def convolve(
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
     Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
     """
-    check_mode("convolve", mode)
+    check_option("convolve", "mode", mode, *MODES)
     x, k = check_operands("convolve", a, v, 1)
     if k.size > x.size:
         x, k = k, x
@@ -119,7 +113,7 @@ def correlate(
 
     `mode` is as in `convolve`. `precision` and `preferred_element_type` are as in `dot`.
     """
-    check_mode("correlate", mode)
+    check_option("correlate", "mode", mode, *MODES)
     x, k = check_operands("correlate", a, v, 1)
     k = conj(k)
     swapped = k.size > x.size

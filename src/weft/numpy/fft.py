@@ -25,7 +25,7 @@ from weft.primitives.elementwise import conj, mul
 from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, transpose
-from weft.util import inverse_permutation, list_public, name_function
+from weft.util import check_option, inverse_permutation, list_public, name_function
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
@@ -46,10 +46,7 @@ OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 def look_up_norm(op: str, norm: Any, powers: dict) -> Any:
     """What stands for `norm` in a table of powers."""
-    if norm not in powers:
-        raise ValueError(
-            f"{op}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}."
-        )
+    check_option(op, "norm", norm, *powers)
     return powers[norm]
 
 

@@ -48,17 +48,20 @@ def convert_together(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
     return [convert(x, found) for x in xs]
 
 
-def require_int(op: str, x: Any, what: str) -> int:
-    """A number that has to be known when the program is written."""
-    if type(x) is int:
+def require_int(op: str, x: Any, what: str, least: int | None = None) -> int:
+    """A number that has to be known when the program is written, and no less than `least`."""
+    if type(x) is int and least is None:
         return x
     if isinstance(x, Tracer):
         hint = "mark the argument static in jit (static_argnums), or use x.shape."
         x = x.concrete(TracerIntegerConversionError, f"{op}: {what}", hint)
     try:
-        return operator.index(x)
+        n = operator.index(x)
     except TypeError:
         raise ShapeError(f"{op}: {what} must be an integer; got {x!r}.") from None
+    if least is not None and n < least:
+        raise ShapeError(f"{op}: {what} must be at least {least}; got {n}.")
+    return n
 
 
 def read_sizes(op: str, shape: Any) -> tuple[int, ...]:

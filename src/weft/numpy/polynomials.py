@@ -127,19 +127,11 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
 # --- calculus and values --------------------------------------------------------------------
 
 
-def check_order(op: str, m: Any) -> int:
-    """How often to differentiate or integrate."""
-    m = require_int(op, m, "m")
-    if m < 0:
-        raise ValueError(f"{op}: m must not be negative; got {m}.")
-    return m
-
-
 @fused(static=("m",))
 def polyder(p: Any, m: int = 1) -> Any:
     """The derivative of a polynomial, taken m times, in floats."""
     (p,) = promote_coefficients("polyder", p, inexact=True)
-    m = check_order("polyder", m)
+    m = require_int("polyder", m, "m", 0)
     n = max(p.size - m, 0)
     powers = np.arange(n - 1, -1, -1.0)
     factors = np.prod(powers + np.arange(1, m + 1).reshape(m, 1), axis=0)
@@ -153,7 +145,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     `k` are the constants, first that of the first integral; a single one stands for all.
     """
     (p,) = promote_coefficients("polyint", p, inexact=True)
-    m = check_order("polyint", m)
+    m = require_int("polyint", m, "m", 0)
     k = as_array(0 if k is None else k, "polyint")
     if k.shape not in ((), (1,), (m,)):
         raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")

@@ -208,8 +208,7 @@ def searchsorted(
     Array([2, 2], dtype=int32)
     """
     check_option("searchsorted", "side", side, "left", "right")
-    if method not in METHODS:
-        raise ValueError(f"searchsorted: method must be one of {METHODS}; got {method!r}.")
+    check_option("searchsorted", "method", method, *METHODS)
     a, v = as_array(a, "searchsorted"), as_array(v, "searchsorted")
     check_vector("searchsorted", "a", a)
     if sorter is not None:

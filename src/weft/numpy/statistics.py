@@ -28,7 +28,7 @@ from weft.numpy.reductions import all, any, argmax, average, broadcast_weights, 
 from weft.numpy.reductions import min as least
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
-from weft.util import name_function
+from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
 
 Axis = int | Sequence[int] | None
@@ -199,8 +199,7 @@ def find_quantiles(
     skip_nan: bool,
 ) -> Any:
     """What all quantiles do: places are found by the host where q and the number are known."""
-    if method not in METHODS:
-        raise ValueError(f"{op}: method must be one of {', '.join(METHODS)}; got {method!r}.")
+    check_option(op, "method", method, *METHODS)
     x = as_array(a, op)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{op}: operands must be real; got {x.aval}. Hint: jnp.real(x).")

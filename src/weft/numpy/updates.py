@@ -35,6 +35,7 @@ from weft.numpy.index_plans import (
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
+from weft.util import check_option
 from weft.xla.array import ARRAYS, ArrayImpl
 from weft.xla.eager import EVAL
 
@@ -486,8 +487,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """
     refuse_inplace("put", inplace)
     a, ind, v = as_array(a, "put"), indexing.check_integer_indices("put", ind), asarray(v)
-    if mode not in (None, "clip", "wrap"):
-        raise ValueError(f"put: mode must be None, 'clip' or 'wrap'; got {mode!r}.")
+    check_option("put", "mode", mode, None, "clip", "wrap")
     flat = layout.reshape(a, (a.size,))
     if mode is None:
         indexing.check_along(flat, 0, ind)

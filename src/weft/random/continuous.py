@@ -28,6 +28,7 @@ from weft.random.sampling import (
     require_count,
     sampler,
 )
+from weft.util import check_option
 
 __all__ = [
     "bernoulli", "bits", "cauchy", "double_sided_maxwell", "exponential", "gumbel", "laplace",
@@ -264,8 +265,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     [False  True False  True]
     """
     key = read_one_key("bernoulli", key)
-    if mode not in ("low", "high"):
-        raise ValueError(f"bernoulli: mode must be 'low' or 'high'; got {mode!r}.")
+    check_option("bernoulli", "mode", mode, "low", "high")
     shape = choose_shape("bernoulli", shape, p, more="p")
     p = jnp.asarray(p)
     dtype = p.dtype if dtypes.is_float(p.dtype) else dtypes.default_float()
@@ -325,8 +325,7 @@ def multivariate_normal(
     """
     op = "multivariate_normal"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
-    if method not in ("cholesky", "eigh", "svd"):
-        raise ValueError(f"{op}: method must be 'cholesky', 'eigh' or 'svd'; got {method!r}.")
+    check_option(op, "method", method, "cholesky", "eigh", "svd")
     mean, cov = convert_params(op, dtype, mean, cov)
     if mean.ndim < 1 or cov.shape[-2:] != (mean.shape[-1],) * 2:
         raise ShapeError(

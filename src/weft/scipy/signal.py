@@ -17,7 +17,7 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.numpy import fft as fourier
-from weft.numpy.convolution import check_mode, check_operands, choose_padding, slide_kernel
+from weft.numpy.convolution import MODES, check_operands, choose_padding, slide_kernel
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
@@ -63,7 +63,7 @@ def order_operands(
 
 def convolve_arrays(op: str, a: Any, v: Any, mode: str, method: str, precision: Any) -> Any:
     """A convolution, as `convolve` takes it."""
-    check_mode(op, mode)
+    check_option(op, "mode", mode, *MODES)
     check_option(op, "method", method, "auto", "direct", "fft")
     x, k = check_operands(op, a, v)
     if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= LARGE)):
@@ -129,7 +129,7 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
         fillvalue: Any = 0,
         precision: Any = None,
     ) -> Any:
-        check_mode(name, mode)
+        check_option(name, "mode", mode, *MODES)
         check_option(name, "boundary", boundary, *BOUNDARIES)
         x, k = check_operands(name, in1, in2, 2)
         swapped, margins = False, [(0, 0), (0, 0)]
@@ -211,7 +211,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
     Other axes broadcast. The error is relative to the largest result. `mode` is as in `convolve`.
     """
-    check_mode("fftconvolve", mode)
+    check_option("fftconvolve", "mode", mode, *MODES)
     x, k = check_operands("fftconvolve", in1, in2)
     axes = axes_of("fftconvolve", tuple(axes) if isinstance(axes, list) else axes, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]

@@ -16,6 +16,7 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
+from weft.numpy.manipulation import require_int
 from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
 from weft.util import check_option
 
@@ -177,14 +178,6 @@ def block_diag(*arrs: Any) -> Any:
 # --- of a size ------------------------------------------------------------------------------
 
 
-def check_size(op: str, n: Any) -> int:
-    """A number of rows."""
-    n = operator.index(n)
-    if n < 0:
-        raise ShapeError(f"{op}: n must not be negative; got {n}.")
-    return n
-
-
 def as_floats(x: Any) -> Any:
     """Numbers in the default float dtype."""
     return jnp.asarray(np.asarray(x, np.float64), dtypes.default_float())
@@ -195,7 +188,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
     dft(n) @ x is jnp.fft.fft(x). `dtype` is by default the complex one of the default float.
     """
-    n = check_size("dft", n)
+    n = require_int("dft", n, "n", 0)
     check_option("dft", "scale", scale, None, "sqrtn", "n")
     i, j = grid_indices(n, n)
     x = np.exp(-2j * np.pi * ((i * j) % max(n, 1)) / max(n, 1))
@@ -216,7 +209,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
-    n = check_size("helmert", n)
+    n = require_int("helmert", n, "n", 0)
     i, j = grid_indices(n, n)
     x = np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(np.maximum(i * (i + 1), 1))
     x[:1] = 1 / math.sqrt(max(n, 1))
@@ -225,13 +218,13 @@ def helmert(n: int, full: bool = False) -> Any:
 
 def hilbert(n: int) -> Any:
     """The Hilbert matrix: 1 / (i + j + 1) at (i, j)."""
-    i, j = grid_indices(*[check_size("hilbert", n)] * 2)
+    i, j = grid_indices(*[require_int("hilbert", n, "n", 0)] * 2)
     return as_floats(1 / (i + j + 1))
 
 
 def invhilbert(n: int) -> Any:
     """The inverse of the Hilbert matrix, whose elements are integers."""
-    n = check_size("invhilbert", n)
+    n = require_int("invhilbert", n, "n", 0)
     comb = math.comb
 
     def element(i: int, j: int) -> int:
@@ -256,7 +249,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 def pascal_matrix(op: str, n: int, kind: str | None, sign: int) -> Any:
     """Pascal's matrices and, where `sign` is -1, their inverses."""
-    n = check_size(op, n)
+    n = require_int(op, n, "n", 0)
     check_option(op, "kind", kind, "symmetric", "lower", "upper", None)
     x = np.array([[sign ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)], object)
     x = x.reshape(n, n)
