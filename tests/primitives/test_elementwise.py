@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import lax
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.options import config
 from weft.primitives import bits, elementwise, layout, transcendental
@@ -178,3 +179,14 @@ def test_the_total_order_of_floats():
     assert np.asarray(elementwise.lt_to_p.bind(x[:-1], x[1:])[0]).all()
     assert np.asarray(elementwise.le_to_p.bind(x[:-1], x[1:])[0]).all()
     assert np.asarray(elementwise.eq_to_p.bind(x, x)[0]).all()
+
+
+def test_functions_spread_axes_of_size_one():
+    x, y = np.ones((2, 1), np.float32), np.arange(3, dtype=np.float32)[None]
+    for fun, want in ((lax.add, x + y), (lax.mul, x * y), (lax.pow, x**y), (lax.lt, x < y)):
+        assert np.array_equal(fun(x, y), want)
+    assert weft.grad(lambda x: lax.mul(x, y).sum())(weft.numpy.asarray(x)).tolist() == [[3], [3]]
+    assert weft.vmap(lax.max)(x[None], y[None]).shape == (1, 2, 3)
+    for a, b in ((x, y[0]), (y, np.ones((1, 2), np.float32))):
+        with pytest.raises(ShapeError, match="add: operands must have equal shapes"):
+            lax.add(a, b)

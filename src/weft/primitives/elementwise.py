@@ -251,9 +251,29 @@ def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
     def fun(x: Any, y: Any) -> Any:
         if type(x) in NUMBERS or type(y) in NUMBERS:
             x, y = match_numbers(x, y)
-        return current.trace.process(prim, (x, y), {})[0]
+        try:
+            return current.trace.process(prim, (x, y), {})[0]
+        except ShapeError:
+            return bind_spread(prim, x, y)
 
     return name_function(fun, prim, name)
+
+
+def bind_spread(prim: Primitive, x: Any, y: Any) -> Any:
+    """Where the shapes of two operands differ in axes of size 1, spread those over the other's.
+
+    Else the error that is being handled stands. The functions take such operands, the primitives
+    do not.
+    """
+    a, b = typeof(x).shape, typeof(y).shape
+    if a == b or len(a) != len(b) or not all(m == n or 1 in (m, n) for m, n in zip(a, b)):
+        raise
+    shape = tuple([n if m == 1 else m for m, n in zip(a, b)])
+    x, y = (
+        z if typeof(z).shape == shape else broadcast_in_dim(z, shape, range(len(shape)))
+        for z in (x, y)
+    )
+    return prim.bind(x, y)[0]
 
 
 def name_function(fun: Callable, prim: Primitive, name: str = "") -> Callable:
@@ -745,7 +765,10 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     if out_dtype is not None:
         dtype = dtypes.canonicalize(out_dtype)
         x, y = convert(x, dtype), convert(y, dtype)
-    return current.trace.process(mul_p, (x, y), {})[0]
+    try:
+        return current.trace.process(mul_p, (x, y), {})[0]
+    except ShapeError:
+        return bind_spread(mul_p, x, y)
 
 
 add, sub, div, rem = map(binary_op, (add_p, sub_p, div_p, rem_p))

@@ -23,6 +23,7 @@ from weft.primitives.elementwise import (
     Elementwise,
     add,
     binary_op,
+    bind_spread,
     div,
     eq,
     integer_pow,
@@ -239,7 +240,10 @@ def pow(x: Any, y: Any) -> Any:
         y = literal(y, typeof(x).dtype)
     elif type(x) in NUMBERS and dtypes.is_inexact(typeof(y).dtype):
         x = literal(x, typeof(y).dtype)
-    return pow_p.bind(x, y)[0]
+    try:
+        return pow_p.bind(x, y)[0]
+    except ShapeError:
+        return bind_spread(pow_p, x, y)
 
 
 sqrt_p = define_tuned("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The square root.")
