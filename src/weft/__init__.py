@@ -27,8 +27,9 @@ HOMES = {
         "check_tracer_leaks checking_leaks debug_infs debug_key_reuse debug_nans default_device "
         "default_matmul_precision default_prng_impl disable_jit enable_checks enable_custom_prng "
         "enable_x64 explain_cache_misses legacy_prng_key log_compiles numpy_dtype_promotion "
-        "numpy_rank_promotion "
-        "threefry_partitionable"
+        "numpy_rank_promotion threefry_partitionable transfer_guard "
+        "transfer_guard_device_to_device transfer_guard_device_to_host "
+        "transfer_guard_host_to_device"
     ),
     "weft.api.custom_gradient": "closure_convert custom_gradient",
     "weft.api.custom_rules": "custom_jvp custom_vjp",

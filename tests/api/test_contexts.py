@@ -290,3 +290,22 @@ def test_raw_words_for_keys_may_be_refused_and_custom_keys_be_the_default():
     assert seen[0].filename == __file__
     with weft.enable_custom_prng():
         assert weft.random.PRNGKey(0).dtype == key.dtype
+
+
+def test_guards_refuse_transfers_that_happen_by_themselves():
+    x = jnp.arange(3.0)
+    with weft.transfer_guard("disallow"):
+        with pytest.raises(weft.errors.JaxRuntimeError, match="Disallowed host-to-device transfer"):
+            x + np.ones(3, np.float32)
+        with weft.transfer_guard_host_to_device("allow"):
+            assert (x + np.ones(3, np.float32)).tolist() == [1, 2, 3]
+        assert weft.device_get(weft.device_put(np.ones(2))).tolist() == [1, 1]
+        (x + x).block_until_ready()
+    refuse = weft.transfer_guard_host_to_device("disallow_explicit")
+    with refuse, pytest.raises(weft.errors.JaxRuntimeError, match="Disallowed"):
+        weft.device_put(np.ones(2))
+    never = weft.transfer_guard_device_to_host("never")
+    with pytest.raises(ValueError, match="device_to_host: new_val must be one of"), never:
+        pass
+    with weft.transfer_guard_device_to_device("log"):
+        assert (x + np.ones(3, np.float32)).tolist() == [1, 2, 3]

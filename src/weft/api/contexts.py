@@ -5,8 +5,12 @@ Each is `config.scope` of one option; what the options mean is in options.py.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
+
+from jaxlib import _jax
 
 from weft.options import config
 
@@ -138,3 +142,57 @@ def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
     The lines are warnings of the logger `weft.trace`.
     """
     return config.scope(explain_cache_misses=new_val)
+
+
+# --- transfers --------------------------------------------------------------------------------
+
+_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+
+
+@contextlib.contextmanager
+def _guard(op: str, level: str, directions: tuple[str, ...]) -> Iterator[None]:
+    levels = _jax.guard_lib.TransferGuardLevel.__members__
+    if not isinstance(level, str) or level.upper() not in levels:
+        known = ", ".join(repr(name.lower()) for name in levels)
+        raise ValueError(f"{op}: new_val must be one of {known}; got {level!r}.")
+    state = _jax.guard_lib.thread_local_state()
+    before = [getattr(state, d) for d in directions]
+    try:
+        for d in directions:
+            setattr(state, d, levels[level.upper()])
+        yield
+    finally:
+        for d, value in zip(directions, before, strict=True):
+            setattr(state, d, value)
+
+
+def transfer_guard(new_val: str) -> AbstractContextManager[None]:
+    """Within the block, transfers between host and devices, and among devices, do `new_val`.
+
+    'allow'; 'log' each; 'disallow', which raises JaxRuntimeError. These are about transfers that
+    happen by themselves, as where a NumPy array meets an array, and not about `device_put` and
+    `device_get`; 'log_explicit' and 'disallow_explicit' are about all. What is on the CPU is on the
+    host too, and read without a transfer.
+
+    >>> x = jnp.ones(2)
+    >>> with transfer_guard("disallow"):
+    ...     x + np.ones(2)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    jaxlib._jax.JaxRuntimeError: INVALID_ARGUMENT: Disallowed host-to-device transfer: ...
+    """
+    return _guard("transfer_guard", new_val, _DIRECTIONS)
+
+
+def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[None]:
+    """As `transfer_guard`, for transfers to devices alone, which do `new_val`."""
+    return _guard("transfer_guard_host_to_device", new_val, _DIRECTIONS[:1])
+
+
+def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None]:
+    """As `transfer_guard`, for transfers among devices alone, which do `new_val`."""
+    return _guard("transfer_guard_device_to_device", new_val, _DIRECTIONS[1:2])
+
+
+def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[None]:
+    """As `transfer_guard`, for transfers from devices alone, which do `new_val`."""
+    return _guard("transfer_guard_device_to_host", new_val, _DIRECTIONS[2:])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from jaxlib import _jax
 
 from weft import pytrees
 from weft.api.jit import jit
@@ -115,7 +116,12 @@ def device_put(
         for (path, leaf), place, check in zip(paths, places, spread, strict=True):
             if check:
                 check_divisible("device_put", place, np.shape(leaf), f"x{pytrees.keystr(path)}")
-    placed = list(map(_put_leaf, leaves, places))
+    guard = _jax.guard_lib.thread_local_state()
+    guard.explicit_device_put = True  # what weft.transfer_guard("disallow") lets pass
+    try:
+        placed = list(map(_put_leaf, leaves, places))
+    finally:
+        guard.explicit_device_put = False
     if may_alias is False:
         placed = [
             copy(y) if isinstance(v, ARRAYS) else y for v, y in zip(leaves, placed, strict=True)
@@ -190,10 +196,15 @@ def _identity(x: Any) -> Any:
 
 def device_get(x: Any) -> Any:
     """A pytree of NumPy arrays with the values of one of arrays."""
-    for leaf in pytrees.flatten(x)[0]:
-        if isinstance(leaf, ARRAYS) and not leaf.is_deleted():
-            leaf.copy_to_host_async()
-    return pytrees.tree_map(_get_leaf, x)
+    guard = _jax.guard_lib.thread_local_state()
+    guard.explicit_device_get = True
+    try:
+        for leaf in pytrees.flatten(x)[0]:
+            if isinstance(leaf, ARRAYS) and not leaf.is_deleted():
+                leaf.copy_to_host_async()
+        return pytrees.tree_map(_get_leaf, x)
+    finally:
+        guard.explicit_device_get = False
 
 
 def _get_leaf(x: Any) -> Any:
