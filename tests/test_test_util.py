@@ -58,3 +58,11 @@ def test_types_for_annotations():
     assert isinstance(jnp.ones(2), typing.ArrayLike) and isinstance(1.0, typing.ArrayLike)
     assert isinstance(np.float32(1), typing.ArrayLike) and not isinstance([1.0], typing.ArrayLike)
     assert set(typing.__all__) == {"ArrayLike", "DTypeLike"}
+
+
+def test_tolerances_may_be_given_by_dtype():
+    near = custom_jvp(lambda x: x * x)
+    near.defjvp(lambda primals, tangents: (near(*primals), 2.1 * primals[0] * tangents[0]))
+    with pytest.raises(AssertionError):
+        check_grads(near, (1.0,), 1, ("fwd",), rtol={jnp.float32: 1e-3, np.dtype("float16"): 1})
+    check_grads(near, (1.0,), 1, ("fwd",), rtol={jnp.float32: 1, jnp.float64: 1e-9})

@@ -152,12 +152,22 @@ def draw_tangents(tree: Any, seed: int = 1) -> Any:
     return tree_map(partial(draw_tangent, np.random.default_rng(seed)), tree)
 
 
+def find_tolerance(given: Any, tree: Any) -> float | None:
+    """A tolerance, of one by dtype that of the leaves' narrowest; None where it says nothing."""
+    if not isinstance(given, dict):
+        return given
+    by_dtype = {np.dtype(d): t for d, t in given.items()}
+    found = {typeof(x).dtype: by_dtype.get(typeof(x).dtype) for x in flatten(tree)[0]}
+    return max((t for t in found.values() if t is not None), default=None)
+
+
 def choose_tolerances(
     atol: float | None, rtol: float | None, eps: float | None, tree: Any
 ) -> tuple[float, float, float]:
     """Tolerances and step, where None is what fits the dtype of the leaves."""
     size = smallest_itemsize(tree)
     fitting = TOLERANCE[size]
+    atol, rtol = (find_tolerance(t, tree) for t in (atol, rtol))
     step = {2: 1e-1, 4: 3e-3, 8: 1e-4}[size]
     return (
         fitting if atol is None else atol,
@@ -182,7 +192,7 @@ def check_grads(
       args: where to check.
       order: 1 for first derivatives, 2 for second derivatives too, and so on.
       modes: of "fwd" and "rev", those to check, mixed with each other in higher orders.
-      atol, rtol: tolerances; None for what fits the dtype.
+      atol, rtol: tolerances, or dicts of them by dtype; None for what fits the dtype.
       eps: the step of the differences; None for what fits the dtype.
 
     >>> from weft import test_util

@@ -17,3 +17,10 @@ def test_shape_dtype_struct():
         weft.ShapeDtypeStruct((3,), None)
     with pytest.raises(TypeError, match="scalar"):
         len(weft.ShapeDtypeStruct((), np.int8))
+
+
+def test_struct_like_an_array():
+    x = weft.numpy.ones((2, 3))
+    struct = weft.ShapeDtypeStruct.like(x)
+    assert (struct.shape, struct.dtype, struct.sharding) == ((2, 3), x.dtype, x.sharding)
+    assert weft.ShapeDtypeStruct.like(weft.random.key(0)).dtype == weft.random.key(0).dtype

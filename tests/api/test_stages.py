@@ -170,3 +170,9 @@ def test_compiler_options():
     assert float(lowered.compile({"xla_cpu_enable_fast_math": True})(1.0)) == 2.0
     with pytest.raises(weft.errors.JaxRuntimeError, match="xla_nonsense"):
         lowered.compile({"xla_nonsense": True})
+
+
+def test_module_as_hlo():
+    lowered = jit(lambda x: x + 1).lower(np.float32(1))
+    assert "ENTRY" in lowered.compiler_ir("hlo").as_hlo_text()
+    assert lowered.compiler_ir() == lowered.compiler_ir("stablehlo") == lowered.as_text()

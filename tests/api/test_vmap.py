@@ -109,3 +109,11 @@ def test_what_vmap_refuses(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_what_is_not_mapped_may_be_anything():
+    f = vmap(lambda g, names, x: (g(x), len(names)), in_axes=(None, None, 0))
+    out, count = f(weft.numpy.sin, {"a": "b"}, np.zeros(2, np.float32))
+    assert out.tolist() == [0, 0] and count.tolist() == [1, 1]
+    with pytest.raises(TypeError, match="vmap: arguments must be arrays or numbers; got 'b'"):
+        f(weft.numpy.sin, {}, "b")

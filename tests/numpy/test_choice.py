@@ -74,3 +74,8 @@ def test_shape_ndim_and_size():
     assert jit(lambda x: x + jnp.ndim(x) * jnp.size(x))(2) == 2
     with pytest.raises(DtypeError, match="shape: .* got a list"):
         jnp.shape([1, 2])
+
+
+def test_dtypes_are_complex_or_not():
+    assert jnp.iscomplexobj(jnp.complex64) and not jnp.iscomplexobj(jnp.float32)
+    assert jnp.iscomplexobj(np.complex128) and jnp.isrealobj(jnp.bool_)

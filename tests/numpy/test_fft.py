@@ -131,7 +131,7 @@ def test_lax_fft_converts_its_operand():
     [
         (lambda x: jnp.fft.rfft(x + 1j), DtypeError, r"rfft: operands must be real; got c64\[3,4\]. Hint: jnp.fft.fft\(x\)"),
         (lambda x: jnp.fft.fft(x, 0), ShapeError, "fft: there must be at least one point along each axis; got 0"),
-        (lambda x: jnp.fft.fft(x[:0], axis=0), ShapeError, "at least one point"),
+        (lambda x: jnp.fft.rfft(x[:0], axis=0), ShapeError, "at least one point"),
         (lambda x: jnp.fft.irfft(x[:, :1]), ShapeError, "irfft: there must be at least one point"),
         (lambda x: jnp.fft.fft(x, axis=2), ShapeError, "fft: axis must name an axis of an array of rank 2; got 2"),
         (lambda x: jnp.fft.fftn(x, axes=(0, 0)), ShapeError, "fftn: axes must be distinct"),
@@ -154,3 +154,9 @@ def test_lax_fft_converts_its_operand():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(jnp.ones((3, 4)))
+
+
+def test_transforms_of_nothing_are_nothing():
+    x = jnp.zeros((0, 3))
+    assert jnp.fft.fftn(x).shape == jnp.fft.ifft(x, axis=0).shape == (0, 3)
+    assert jnp.fft.fftn(x).dtype == jnp.complex64

@@ -152,3 +152,26 @@ def test_every_name_of_jax_arrays():
     never = {"__module__", "__slots__", "__weakref__"}  # of classes in Python, which ours is not
     known = set(NAMES.read_text().split())
     assert {n for n in known if not hasattr(type(jnp.ones(1)), n)} <= never
+
+
+class Scaled(tuple):
+    """A tuple that knows what a number times it is."""
+
+    def __rmul__(self, x):
+        return Scaled(x * y for y in self)
+
+
+def test_operators_leave_it_to_a_tuple_that_knows():
+    assert jnp.float32(2) * Scaled((1, 3)) == (2, 6)
+    with pytest.raises(DtypeError, match=r"add: operands must be arrays or numbers; got a Scaled"):
+        jnp.float32(2) + Scaled((1, 3))
+
+
+def test_types_say_that_they_lie_over_no_mesh():
+    aval = weft.typeof(jnp.ones((2, 3)))
+    assert aval.sharding.mesh.empty and len(aval.sharding.spec) == 2
+    assert aval.update(sharding=aval.sharding, memory_space=aval.memory_space) is aval
+    draw = weft.random.normal(
+        weft.random.key(0), (2,), out_sharding=weft.typeof(aval.ndim).sharding
+    )
+    assert draw.shape == (2,)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 
 
 class ShapeDtypeStruct:
@@ -36,6 +36,11 @@ class ShapeDtypeStruct:
     def of(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of a type."""
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The struct of an array, which keeps where it lies."""
+        return cls.of(typeof(x)).update(sharding=getattr(x, "sharding", None))
 
     @property
     def aval(self) -> ShapedArray:

@@ -20,7 +20,7 @@ from weft.pytrees import flatten, unflatten
 from weft.util import Record, insert_at
 from weft.watch.observer import find_observer
 from weft.xla.building import LoweredProgram, lower_program
-from weft.xla.compile import Executable
+from weft.xla.compile import Executable, write_hlo
 from weft.xla.hlo import strip_locations
 from weft.xla.layouts import Format, Layout
 from weft.xla.placement import Placement
@@ -136,9 +136,9 @@ class Lowered(_Stage):
             return self.compile().as_text()
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
 
-    def compiler_ir(self, dialect: str | None = None) -> str:
-        """The module, as text."""
-        return self.as_text(dialect)
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module: as text, or as the engine's object if `dialect` is 'hlo'."""
+        return write_hlo(self.as_text()) if dialect == "hlo" else self.as_text(dialect)
 
     def cost_analysis(self) -> dict:
         """The engine's estimate of floating-point operations and bytes."""

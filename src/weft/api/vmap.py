@@ -91,8 +91,11 @@ class MappedAxes:
                 f"got {len(in_axes)} for the {len(args)} of {fun_name(self.fun)}."
             )
         leaves, in_tree = flatten((args, kwargs))
-        avals = avals_of(self.op, leaves, in_tree, self.fun)
         dims = self.broadcast_axes(in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])
+        checked = leaves  # of vmap, what is not mapped may be anything
+        if self.op == "vmap" and None in dims:
+            checked = [0 if d is None else x for x, d in zip(leaves, dims, strict=True)]
+        avals = avals_of(self.op, checked, in_tree, self.fun)
         dims = [
             self.normalize_axis(d, a, i, in_tree)
             for i, (d, a) in enumerate(zip(dims, avals, strict=True))

@@ -53,6 +53,7 @@ MISSING = {
     "jax.ffi": (_LATER, "jax.pure_callback"),
     "jax.linear_util": (_GONE, "jax.extend.linear_util"),
     "jax.new_ref": (_LATER, "values that a loop carries"),
+    "jax.Ref": (_LATER, "values that a loop carries"),
     "jax.ref": (_LATER, "values that a loop carries"),
     "jax.tree_flatten": (_GONE, "jax.tree.flatten"),
     "jax.tree_leaves": (_GONE, "jax.tree.leaves"),
@@ -85,6 +86,8 @@ def explain_absence(name: str, text: str = "") -> str:
 
 class _Absent(type):
     """The class of names of a module that is out of scope: to call one is an error."""
+
+    name: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(explain_absence(cls.name))

@@ -11,6 +11,8 @@ VIEWS = {
     "jax.experimental.array_serialization": "weft.compat.serialization",
     "jax.experimental.array_serialization.serialization": "weft.compat.serialization",
     "jax.experimental.hijax": "weft.compat.hijax",
+    "jax.extend.core": "weft.extend.core weft.compat.private",
+    "jax.extend.core.primitives": "weft.extend.core.primitives weft.compat.private",
     "jax.extend.backend": "weft.compat.backend",
     "jax.extend.linear_util": "weft.compat.linear_util",
     "jax.extend.source_info_util": "weft.compat.source_info_util",

@@ -15,6 +15,7 @@ from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import complex_dtype as to_complex_dtype
+from weft.interpreters.defining import Primitive
 from weft.lax import stop_gradient_p
 from weft.mesh.client import _process_group
 from weft.pytrees import is_tree_node
@@ -58,6 +59,20 @@ class ExtendedDType:
 
 JaxException = Exception
 Out = Any
+
+
+class CallPrimitive(Primitive):
+    """A primitive that calls a function: such are `call_p` and `closed_call_p`."""
+
+    multiple_results = True
+    call_primitive = True
+
+    def bind(self, fun: Any, *args: Any, **params: Any) -> Any:
+        """The results of the function."""
+        return fun(*args)
+
+
+call_p, closed_call_p = CallPrimitive("call"), CallPrimitive("closed_call")
 
 
 class _Registry:

@@ -6,15 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from weft.compat.absent import make_absent
 from weft.compat.version import __version__, __version_info__
 from weft.util import Logger, name_function
 
 __all__ = [
-    "__version__", "__version_info__", "array_garbage_collection_guard", "auto_pcast",
-    "enable_custom_prng", "legacy_prng_key", "no_execution", "no_tracing", "softmax_custom_jvp",
-    "thread_guard",
+    "Ref", "__version__", "__version_info__", "array_garbage_collection_guard", "auto_pcast",
+    "new_ref", "no_execution", "no_tracing", "softmax_custom_jvp", "thread_guard",
 ]  # fmt: skip
 
+Ref, new_ref = map(make_absent, ("jax.Ref", "jax.new_ref"))  # what libraries test for
 logger = Logger("weft.compat")
 
 
@@ -31,8 +32,6 @@ def _make_scope(name: str) -> Any:
 
 array_garbage_collection_guard = _make_scope("array_garbage_collection_guard")
 auto_pcast = _make_scope("auto_pcast")
-enable_custom_prng = _make_scope("enable_custom_prng")
-legacy_prng_key = _make_scope("legacy_prng_key")
 no_execution = _make_scope("no_execution")
 no_tracing = _make_scope("no_tracing")
 softmax_custom_jvp = _make_scope("softmax_custom_jvp")

@@ -32,7 +32,8 @@ class ShapedArray(AbstractValue):
 
     `varying`, in a program that each device of a mesh runs for itself, says along which axes of the
     mesh the values may differ; None: they do not. It is opaque here (primitives/collective.py).
-    Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`.
+    Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`. The last three
+    parameters of JAX's are taken and change nothing; numpy/methods.py lets them be read.
     """
 
     __slots__ = (
@@ -52,8 +53,9 @@ class ShapedArray(AbstractValue):
     _tangent: ShapedArray | None
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, varying: Any = None
-    ) -> ShapedArray:
+        cls, shape: Any, dtype: Any, weak_type: bool = False, varying: Any = None, *,
+        sharding: Any = None, manual_axis_type: Any = None, memory_space: Any = None,
+    ) -> ShapedArray:  # fmt: skip
         try:
             return _INTERNED[shape, dtype, weak_type, varying]
         except (KeyError, TypeError):

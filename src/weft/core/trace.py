@@ -31,6 +31,11 @@ class Trace:
         self.parent = parent
         self.live = True  # False once its function has returned
 
+    @property
+    def main(self) -> Trace:
+        """What values of this run of a transformation have in common: the trace itself."""
+        return self
+
     def process(self, prim: Any, args: Any, params: dict) -> list:
         """What applying `prim` to `args` means here."""
         raise NotImplementedError
@@ -151,6 +156,7 @@ class Tracer(HasAval):
 
     owner: Trace
     aval: ShapedArray
+    _trace = property(lambda self: self.owner, doc="The name by which libraries know `owner`.")
 
     def __init__(self, trace: Trace, aval: ShapedArray):
         self.owner = trace

@@ -18,12 +18,22 @@ from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import broadcast_in_dim, convert, zeros
 from weft.pytrees import flatten, structure, unflatten
+from weft.scipy.special import factorial
 from weft.transforms.jet import JetTrace, JetTracer
 from weft.transforms.jet import jet as flat_jet
 from weft.util import list_public
 
-__all__ = ["JetTrace", "JetTracer", "jet"]
+__all__ = ["JetTrace", "JetTracer", "fact", "jet"]
 __dir__ = list_public(__name__)
+
+
+def fact(n: Any) -> Any:
+    """The factorial of a number or of an array of them, as a float.
+
+    >>> fact(4)
+    Array(24., dtype=float32, weak_type=True)
+    """
+    return factorial(n)
 
 
 @boundary

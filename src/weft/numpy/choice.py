@@ -131,6 +131,8 @@ def iscomplexobj(x: Any) -> bool:
     """Whether an array, or a number, is of complex dtype, whatever its values."""
     if x is None or isinstance(x, str | list | tuple):
         return np.iscomplexobj(x)
+    if isinstance(x, type):  # jnp.complex64, which has a dtype
+        return dtypes.is_complex(np.dtype(x))
     return dtypes.is_complex(typeof(as_operand("iscomplexobj", x)).dtype)
 
 

@@ -62,6 +62,8 @@ def transform_axes(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: An
         if kind in (FftType.FFT, FftType.IFFT):
             return x
         raise ShapeError(f"{op}: there must be an axis to transform; got {x.aval}, axes {axes}.")
+    if s is None and not x.size and kind in (FftType.FFT, FftType.IFFT):
+        return x
     lengths = find_lengths(op, x, s, axes, kind)
     stored = [*lengths[:-1], lengths[-1] // 2 + 1] if kind == FftType.IRFFT else lengths
     x = cut_or_pad(x, axes, stored)

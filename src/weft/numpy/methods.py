@@ -7,6 +7,7 @@ when one is called.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,13 @@ from typing import Any
 import numpy as np
 
 from weft.api.devices import device_put
-from weft.core.aval import not_array_error
+from weft.core.aval import ShapedArray, not_array_error
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
+from weft.mesh.client import Space
+from weft.mesh.mesh import AbstractMesh
+from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
 from weft.numpy import (
     choice,
     creation,
@@ -72,6 +77,8 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
 def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
     """What an operator makes of an operand that is no array: its own type may know."""
     if isinstance(other, list | tuple):
+        if any(f"__r{name}__" in vars(c) for c in type(other).__mro__ if c not in (list, tuple)):
+            return NotImplemented  # a subclass that knows
         raise not_array_error(name, other)
     if hasattr(other, "__jax_array__"):
         return apply(other.__jax_array__())
@@ -203,6 +210,12 @@ PROPERTIES = {
 }
 
 
+@functools.cache  # one for each rank
+def abstract_sharding(ndim: int) -> NamedSharding:
+    """How values lie of which the type does not say it: over no axis of no mesh."""
+    return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
+
+
 def attach_methods() -> None:
     """Give the classes of arrays their operators and methods."""
     members: dict[str, Any] = {}
@@ -218,6 +231,8 @@ def attach_methods() -> None:
     for cls in (ArrayImpl, KeyArray, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)
+    ShapedArray.sharding = property(lambda self: abstract_sharding(self.ndim))  # type: ignore[attr-defined]
+    ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
     ArrayImpl.__iter__ = KeyArray.__iter__ = indexing.iterate  # a tracer's knows where it was made
 
 

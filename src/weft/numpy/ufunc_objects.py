@@ -57,7 +57,8 @@ class UfuncType(type):
     """The type of `ufunc`, to which functions with its methods belong too."""
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return type.__instancecheck__(cls, x) or callable(getattr(x, "reduceat", None))
+        found = type.__instancecheck__(cls, x) or callable(getattr(x, "reduceat", None))
+        return found and not isinstance(x, type)
 
 
 class ufunc(metaclass=UfuncType):

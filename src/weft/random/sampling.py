@@ -104,7 +104,8 @@ def require_count(op: str, name: str, n: Any) -> int:
 
 def refuse_sharding(op: str, out_sharding: Any) -> None:
     """Refuse to say where samples are put: they are where the key is."""
-    if out_sharding is not None:
+    mesh = getattr(out_sharding, "mesh", None)  # that of a type is empty, and says nothing
+    if out_sharding is not None and (mesh is None or not mesh.empty):
         raise NotImplementedError(
             f"{op}: out_sharding must be None; got {out_sharding!r}. "
             "Hint: device_put(samples, sharding)."

@@ -366,3 +366,8 @@ def must_wait(loaded: Any) -> bool:
         return False
     text = "".join(module.to_string() for module in loaded.hlo_modules())
     return any(f" {kind}(" in text or f" {kind}-start(" in text for kind in COLLECTIVES)
+
+
+def write_hlo(text: str) -> Any:
+    """The module that a text is, as the engine's computation, which has `as_hlo_text()`."""
+    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)

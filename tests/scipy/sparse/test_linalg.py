@@ -161,3 +161,17 @@ def test_dtypes():
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call(*problem("cg"))
+
+
+class Operator:
+    """What has a shape and a product, and is no array."""
+
+    shape = (2, 2)
+
+    def __matmul__(self, x):
+        return jnp.array([[2.0, 1.0], [1.0, 3.0]]) @ x
+
+
+def test_matrix_may_be_any_object_with_a_product():
+    for solve in (linalg.cg, linalg.gmres, linalg.bicgstab):
+        np.testing.assert_allclose(solve(Operator(), jnp.ones(2))[0], [0.4, 0.2], rtol=1e-5)

@@ -19,7 +19,7 @@ from weft.api.while_loop import while_loop
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.lax import linalg
-from weft.numpy.promotion import as_array, as_inexact
+from weft.numpy.promotion import as_array, as_inexact, is_arraylike
 from weft.primitives.dot import Precision
 from weft.pytrees import flatten, unflatten
 from weft.util import check_option, list_public, name_function
@@ -226,7 +226,7 @@ def split_operator(op: str, name: str, A: Any) -> tuple[Callable, Callable]:
         return (lambda x: x,) * 2
     if callable(A):
         return A, A
-    if hasattr(A, "__matmul__") and not hasattr(A, "shape"):
+    if hasattr(A, "__matmul__") and not is_arraylike(A):
         return (lambda x: A @ x,) * 2
     matrix = as_array(A, op)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
