@@ -37,6 +37,7 @@ ALL = "WEFT_TEST_ALL" in os.environ
 QUICK = {"xla_backend_optimization_level": (0, 3)}  # here, and for users
 if importlib.metadata.version("jaxlib").startswith("0.10."):  # later ones have no other emitters
     QUICK["xla_cpu_use_fusion_emitters"] = (False, True)
+    QUICK["xla_cpu_parallel_codegen_split_count"] = (1, 32)  # a module of LLVM's costs 2 ms
 flags = [] if ALL else [f"--{name}={here}" for name, (here, _) in QUICK.items()]
 
 # Tests of many devices are run with that many; see tests/parallel/devices.py.

@@ -29,13 +29,6 @@ def test_a_run_reaches_the_bar_and_draws(tmp_path):
         assert is_picture(tmp_path / "new" / f"convnet_{name}.png")
 
 
-def test_options_are_checked(example, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["convnet.py", "--epochs", "-1"])
-    with pytest.raises(SystemExit, match="2"):
-        example.main()
-    assert "--epochs must be at least 1; got -1" in capsys.readouterr().err
-
-
 def test_an_untrained_network_misses_the_bar(example, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", ["convnet.py", "--out", str(tmp_path)])
     untrained = lambda epochs, key, *sets: (example.init_params(key, (-1, 8, 8, 1))[1], [])

@@ -24,12 +24,6 @@ def test_small_run_is_that_of_one_device(tmp_path):
     assert is_picture(tmp_path / "data_parallel.png")
 
 
-def test_refuses_devices_that_do_not_divide_the_batch(tmp_path):
-    done = run_example("data_parallel", "--devices", 3, "--batch", 64, "--out", tmp_path)
-    assert done.returncode != 0
-    assert "--batch must be a multiple of --devices; got 64, 3" in done.stderr
-
-
 def test_loss_is_the_cross_entropy():
     rng = np.random.default_rng(0)
     params = [

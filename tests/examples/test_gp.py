@@ -50,12 +50,6 @@ def test_small_run_beats_ridge_regression(tmp_path, monkeypatch):
     assert is_picture(tmp_path / "gp.png")
 
 
-def test_refuses_more_points_than_there_are(tmp_path):
-    done = run_example("gp", "--points", 10**6, "--out", tmp_path)
-    assert done.returncode != 0
-    assert "--points must be at most 135632; got 1000000" in done.stderr
-
-
 @pytest.mark.parametrize("kernel", range(3), ids=example.NAMES)
 def test_likelihood_is_the_normal_distributions(kernel):
     covariance = example.covariance(kernel, LOG_PARAMS, PLACES, PLACES) + NOISE * np.eye(12)

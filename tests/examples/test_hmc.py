@@ -42,11 +42,6 @@ def test_too_few_draws_miss_the_bar(tmp_path):
     assert "hmc: missed the bar: R-hat below 1.01" in done.stderr
 
 
-def test_refuses_no_chains(tmp_path):
-    done = run_example("hmc", "--chains", 0, "--out", tmp_path)
-    assert done.returncode == 2 and "--chains must be at least 1; got 0" in done.stderr
-
-
 def test_leapfrog_goes_back():
     there = example.leapfrog(grad(quartic), *START, 0.1, 20)
     position, momentum = example.leapfrog(grad(quartic), there[0], -there[1], 0.1, 20)

@@ -84,8 +84,3 @@ def test_the_fit_agrees_with_the_published_posterior(tmp_path):
     away = re.search(r"published mean is ([\d.]+) standard deviations", done.stdout)
     assert float(away[1]) < 1
     assert "1/1" in done.stderr and is_picture(tmp_path / "ode-fit.png")
-
-
-def test_no_starts_are_refused(tmp_path):
-    done = run_example("ode_fit", "--starts", 0, "--out", tmp_path)
-    assert done.returncode == 2 and "--starts must be at least 1; got 0" in done.stderr

@@ -34,12 +34,6 @@ def test_small_run_is_accurate_and_private(tmp_path):
     assert is_picture(tmp_path / "private.png")
 
 
-def test_refuses_a_rate_above_one(tmp_path):
-    done = run_example("private", "--sample-rate", 1.5, "--out", tmp_path)
-    assert done.returncode != 0
-    assert "--sample-rate must be at most 1; got 1.5" in done.stderr
-
-
 @pytest.mark.parametrize(("rate", "noise"), [(0.01, 1.1), (0.25, 3.3), (0.5, 1.0)])
 def test_renyi_is_the_moment_of_the_ratio(rate, noise):
     """E (mixture / N(0, noise^2))^a under N(0, noise^2), by quadrature."""

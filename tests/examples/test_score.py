@@ -84,8 +84,3 @@ def test_samples_are_closer_than_a_gaussian_fit(tmp_path):
     assert done.returncode == (0 if "score: reached" in done.stdout else 1)
     assert done.stderr.count("300/300") >= 3
     assert is_picture(tmp_path / "score-field.png") and is_picture(tmp_path / "score-samples.png")
-
-
-def test_no_samples_are_refused(tmp_path):
-    done = run_example("score", "--samples", 0, "--out", tmp_path)
-    assert done.returncode == 2 and "--samples must be at least 1; got 0" in done.stderr

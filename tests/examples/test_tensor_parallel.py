@@ -33,20 +33,6 @@ def test_small_run_is_that_of_one_device(processes, tmp_path):
     assert is_picture(tmp_path / "tensor_parallel.png")
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--batch", 3, "--batch must be a multiple of 2; got 3"),
-        ("--heads", 1, "--heads must be a multiple of 2; got 1"),
-        ("--processes", 3, "--processes must divide the 4 devices; got 3"),
-    ],
-)
-def test_refuses_what_the_mesh_does_not_divide(option, value, message, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["tensor_parallel.py", option, str(value)])
-    with pytest.raises(SystemExit, match=re.escape(message)):
-        example.main()
-
-
 @pytest.fixture(scope="module")
 def params():
     return example.init_params(random.key(0), 11, ARGS)

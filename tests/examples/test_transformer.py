@@ -36,12 +36,6 @@ def test_small_run_learns_more_than_pairs_of_characters(tmp_path):
     assert is_picture(tmp_path / "transformer.png")
 
 
-def test_refuses_heads_that_do_not_divide_the_width(tmp_path):
-    done = run_example("transformer", "--width", 30, "--heads", 4, "--out", tmp_path)
-    assert done.returncode != 0
-    assert "--width must be a multiple of twice --heads; got 30, 4" in done.stderr
-
-
 def plain(params, text, heads):
     """The same network in NumPy, by loops over layers, heads and positions."""
 
