@@ -15,15 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, errors
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import Tracer
-from weft.errors import (
-    IndexingError,
-    NonConcreteBooleanIndexError,
-    ShapeError,
-    TracerIntegerConversionError,
-)
 from weft.numpy.promotion import broadcast_shapes
 from weft.options import config
 from weft.primitives.checks import check_index, check_inside
@@ -58,7 +52,7 @@ def static_key(index: Any) -> Key | None:
 def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:
     """The key of any index and the arrays in it; masks become the places where they are true."""
     if isinstance(index, list):
-        raise IndexingError(
+        raise errors.IndexingError(
             f"x[...]: an index must not be a list; got {show_index(index)}. "
             f"Hint: x[jnp.array({show_index(index)})], or x[tuple(...)] for an index for each axis."
         )
@@ -98,11 +92,11 @@ def slice_bound(b: Any) -> int | None:
             "lax.dynamic_slice(x, (start,), (size,)) has a static size and a traced start; or mark "
             "the argument static in jit."
         )
-        b = b.concrete(TracerIntegerConversionError, "x[start:stop]", hint)
+        b = b.concrete(errors.TracerIntegerConversionError, "x[start:stop]", hint)
     try:
         return operator.index(b)
     except TypeError:
-        raise IndexingError(f"x[start:stop]: bounds must be integers; got {b!r}.") from None
+        raise errors.IndexingError(f"x[start:stop]: bounds must be integers; got {b!r}.") from None
 
 
 def convert_to_index(item: Any) -> Any:
@@ -121,7 +115,7 @@ def convert_to_index(item: Any) -> Any:
     try:
         return operator.index(item)
     except TypeError:
-        raise IndexingError(
+        raise errors.IndexingError(
             "x[...]: an index must be an integer, a slice, `...`, None or an array of integers or "
             f"bools; got {show_index(item)} of type {type(item).__name__}."
         ) from None
@@ -131,7 +125,7 @@ def add_array(item: Any, key: list, arrays: list) -> None:
     """Enter an array of integers into key and arrays."""
     aval = typeof(item)
     if not dtypes.is_integer(aval.dtype):
-        raise IndexingError(f"x[...]: an index must be of integers or bools; got {aval}.")
+        raise errors.IndexingError(f"x[...]: an index must be of integers or bools; got {aval}.")
     if isinstance(item, np.ndarray):
         if aval.ndim == 0:
             key.append(int(item))
@@ -155,7 +149,7 @@ def add_mask(x: ShapedArray, items: list, at: int, key: list, arrays: list) -> N
         first += x.ndim - sum(map(count_axes, items))
     covered = x.shape[first : first + mask.ndim]
     if mask.shape != covered:
-        raise IndexingError(
+        raise errors.IndexingError(
             f"x[mask]: a mask must have the shape of the axes it indexes, {covered}; "
             f"got {mask} for {x}."
         )
@@ -187,7 +181,7 @@ def require_mask(item: Any) -> np.ndarray:
             "jnp.where(mask, x, 0) keeps the shape; jnp.nonzero(mask, size=n) gives at most n "
             "places; x.at[mask].set(0) works."
         )
-        item = item.concrete(NonConcreteBooleanIndexError, "x[mask]", hint)
+        item = item.concrete(errors.NonConcreteBooleanIndexError, "x[mask]", hint)
     return np.asarray(item)
 
 
@@ -277,12 +271,14 @@ def expand_key(x: ShapedArray, key: Key) -> Key:
     """The key with `...` written out, and slices of everything for the axes not mentioned."""
     used = sum(1 for k in key if k is not None and k is not Ellipsis and type(k) is not ScalarMask)
     if used > x.ndim:
-        raise IndexingError(
+        raise errors.IndexingError(
             f"x[...]: there must be at most one index for each axis; got {used} for {x}."
         )
     dots = [i for i, k in enumerate(key) if k is Ellipsis]
     if len(dots) > 1:
-        raise IndexingError(f"x[...]: at most one `...` may stand in an index; got {len(dots)}.")
+        raise errors.IndexingError(
+            f"x[...]: at most one `...` may stand in an index; got {len(dots)}."
+        )
     at = dots[0] if dots else len(key)
     return (*key[:at], *[(None, None, None)] * (x.ndim - used), *key[at + 1 :])
 
@@ -356,8 +352,8 @@ def broadcast_lookups(lookups: Sequence[Lookup]) -> tuple[int, ...]:
     shapes = [e.shape for e in lookups]
     try:
         return broadcast_shapes(*shapes)
-    except ShapeError:
-        raise IndexingError(
+    except errors.ShapeError:
+        raise errors.IndexingError(
             f"x[...]: arrays in an index must broadcast together; got shapes {shapes}."
         ) from None
 
@@ -505,7 +501,7 @@ def check_places(x: ShapedArray, plan: IndexPlan) -> None:
         if type(e) is Place and not 0 <= e.index < e.size:
             index = e.index - e.size if e.index < 0 else e.index
             if e.size == 0 or config.check_bounds:
-                raise IndexingError(bounds_text(x, e).format(index))
+                raise errors.IndexingError(bounds_text(x, e).format(index))
             check_index(x.shape, e.axis, e.index)
 
 

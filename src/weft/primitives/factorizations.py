@@ -21,6 +21,7 @@ from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
     MatrixPrimitive,
     adjoint,
+    call_kernel,
     check_matrix,
     identity_like,
     imaginary_diagonal,
@@ -36,7 +37,6 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
-from weft.xla.lapack import call_lapack, kernel_name
 
 # --- LU -------------------------------------------------------------------------------------
 
@@ -68,9 +68,7 @@ class Lu(MatrixPrimitive):
             y, swaps = write_lu(hlo, x)
             return [y, swaps, lower_permutation(hlo, swaps, order)]
         info = ShapedArray(out.shape[:-2], np.int32)
-        y, swaps, _ = call_lapack(
-            hlo, kernel_name("getrf", out.dtype), [x], [out, pivots, info], out.ndim - 2, {0: 0}
-        )
+        y, swaps, _ = call_kernel(hlo, "getrf", [x], [out, pivots, info], {0: 0})
         swaps = (Expr(hlo, swaps) - 1).value
         return [y, swaps, lower_permutation(hlo, swaps, order)]
 
@@ -234,8 +232,7 @@ def check_reflections(op: str, a: ShapedArray, taus: ShapedArray) -> None:
 
 def lower_product(hlo: Any, a: Any, taus: Any) -> Any:
     """Write the product of reflections."""
-    name = kernel_name("orgqr", a.aval.dtype)
-    return call_lapack(hlo, name, [a, taus], [a.aval], a.aval.ndim - 2, {0: 0})[0]
+    return call_kernel(hlo, "orgqr", [a, taus], [a.aval], {0: 0})[0]
 
 
 householder_product_p = HouseholderProduct()
@@ -277,8 +274,7 @@ class Ormqr(MatrixPrimitive):
         if not (a.aval.size and taus.aval.size and c.aval.size):
             return [c]  # the product of no reflections is the identity
         options = {"left": str(bool(left)).lower(), "transpose": str(bool(transpose)).lower()}
-        name = kernel_name("ormqr", c.aval.dtype)
-        return call_lapack(hlo, name, [a, taus, c], [c.aval], c.aval.ndim - 2, {0: 2}, **options)
+        return call_kernel(hlo, "ormqr", [a, taus, c], [c.aval], {0: 2}, **options)
 
 
 ormqr_p = Ormqr()
@@ -307,8 +303,7 @@ class Geqrf(MatrixPrimitive):
         return [x, type_like(x, (*x.shape[:-2], min(x.shape[-2:])))]
 
     def write(self, hlo, outs, x):
-        name = kernel_name("geqrf", x.aval.dtype)
-        return call_lapack(hlo, name, [x], outs, x.aval.ndim - 2, {0: 0})
+        return call_kernel(hlo, "geqrf", [x], outs, {0: 0})
 
 
 geqrf_p = Geqrf()
@@ -345,21 +340,13 @@ class Qr(MatrixPrimitive):
         q, r, *order = outs
         *batch, m, n = x.aval.shape
         taus = ShapedArray((*batch, min(m, n)), x.aval.dtype)
-        rank = len(batch)
         if pivoting:
             free = hlo.constant(0, order[0].strong())
-            y, places, taus = call_lapack(
-                hlo,
-                kernel_name("geqp3", x.aval.dtype),
-                [x, free],
-                [x.aval, free.aval, taus],
-                rank,
-                {0: 0, 1: 1},
-            )
+            made = [x.aval, free.aval, taus]
+            y, places, taus = call_kernel(hlo, "geqp3", [x, free], made, {0: 0, 1: 1})
             order = [(Expr(hlo, places) - 1).value]
         else:
-            name = kernel_name("geqrf", x.aval.dtype)
-            y, taus = call_lapack(hlo, name, [x], [x.aval, taus], rank, {0: 0})
+            y, taus = call_kernel(hlo, "geqrf", [x], [x.aval, taus], {0: 0})
         k = q.shape[-1]
         upper = lower_corner(hlo, y, r.shape[-2], n)
         return [

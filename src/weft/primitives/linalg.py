@@ -284,12 +284,11 @@ class TriangularSolve(matrices.MatrixPrimitive):
         # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
         # triangle is read.
         a, b = matrices.lower_swap(hlo, a), matrices.lower_swap(hlo, b)
-        (y,) = call_lapack(
+        (y,) = matrices.call_kernel(
             hlo,
-            kernel_name("trsm", b.aval.dtype),
+            "trsm",
             [a, b],
             [b.aval],
-            b.aval.ndim - 2,
             {0: 1},
             side=char_option("R" if left_side else "L"),
             uplo=char_option("U" if lower else "L"),

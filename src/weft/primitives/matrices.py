@@ -242,12 +242,18 @@ def call_routine(
     **options: str,
 ) -> list:
     """Write a call of a LAPACK routine; NaN for the matrices of a batch where it says it failed."""
-    (lead, dtype) = operands[0].aval.shape[:-2], operands[0].aval.dtype
-    info = ShapedArray(lead, np.int32)
-    *ys, failed = call_lapack(
-        hlo, kernel_name(routine, dtype), operands, [*outs, info], len(lead), aliases, **options
-    )
+    info = ShapedArray(operands[0].aval.shape[:-2], np.int32)
+    *ys, failed = call_kernel(hlo, routine, operands, [*outs, info], aliases, **options)
     return lower_or_nan(hlo, failed, ys)
+
+
+def call_kernel(
+    hlo: Any, routine: str, operands: Sequence[Any], outs: Any, aliases: Any = None, **options: Any
+) -> list:
+    """Write the call of a routine of LAPACK on matrices, for their dtype; without a check."""
+    x = operands[0].aval
+    name = kernel_name(routine, x.dtype)
+    return call_lapack(hlo, name, operands, outs, x.ndim - 2, aliases, **options)
 
 
 NAN = {"f": float("nan"), "c": np.complex128(np.nan + 1j * np.nan)}

@@ -17,17 +17,9 @@ from weft.numpy.promotion import as_array, axis_of, shape_of
 from weft.primitives.elementwise import add, clamp, mul, rem, sub
 from weft.primitives.layout import convert, iota, literal, zeros
 from weft.primitives.sort import sort, top_k
+from weft.random import sampling
 from weft.random.continuous import draw_gumbel
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
-from weft.random.sampling import (
-    check_range,
-    choose_float_dtype,
-    choose_int_dtype,
-    choose_shape,
-    draw_uniform,
-    refuse_sharding,
-    sampler,
-)
 
 __all__ = ["categorical", "choice", "permutation", "randint"]
 
@@ -71,7 +63,7 @@ def draw_integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, 
     return convert(add(low, convert(offset, work)), dtype)
 
 
-@sampler
+@sampling.sampler
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
     """Integers in [minval, maxval), all as likely; minval where that holds none.
 
@@ -79,13 +71,13 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     [8 1 3 8 8]
     """
     key = read_one_key("randint", key)
-    shape = choose_shape(
+    shape = sampling.choose_shape(
         "randint",
         shape,
         *(jnp.zeros(()) if type(x) is int else x for x in (minval, maxval)),
         more="minval and maxval",
     )
-    return draw_integers(key, shape, minval, maxval, choose_int_dtype("randint", dtype))
+    return draw_integers(key, shape, minval, maxval, sampling.choose_int_dtype("randint", dtype))
 
 
 def shuffle_lines(key: Words, x: Any, axis: int) -> Any:
@@ -130,7 +122,7 @@ def permutation(
     >>> print(random.permutation(random.PRNGKey(0), 5))
     [1 0 4 3 2]
     """
-    refuse_sharding("permutation", out_sharding)
+    sampling.refuse_sharding("permutation", out_sharding)
     count, x = read_population("permutation", x)
     if count is not None:
         axis_of("permutation", axis, 1)
@@ -183,7 +175,7 @@ def choice(
     if p is not None and typeof(p, "choice").shape != (total,):
         raise ShapeError(f"choice: p must be ({total},), as a along axis {axis}; got {typeof(p)}.")
     if isinstance(p, np.ndarray):
-        check_range("choice", "p", p, False)
+        sampling.check_range("choice", "p", p, False)
         if total and not p.any():
             raise ValueError(f"choice: some of p must be positive; got {typeof(p)} of zeros.")
     if draws and not total:
@@ -217,7 +209,7 @@ def choose_elements(
         if replace:
             sums = jnp.cumsum(p)
             places = jnp.searchsorted(
-                sums, sums[-1] * (1 - draw_uniform("choice", key, shape, dtype))
+                sums, sums[-1] * (1 - sampling.draw_uniform("choice", key, shape, dtype))
             )
         else:
             drawn = draw_gumbel("choice", key, (total,), dtype, mode) + jnp.log(p)
@@ -226,7 +218,7 @@ def choose_elements(
     return places if a is None else jnp.take(a, places, axis, mode="clip")
 
 
-@sampler
+@sampling.sampler
 def categorical(
     key: Any,
     logits: Any,
@@ -247,11 +239,11 @@ def categorical(
     key = read_one_key(op, key)
     logits = as_array(logits, op)
     if not dtypes.is_float(logits.dtype):
-        logits = convert(logits, choose_float_dtype(op, None))
+        logits = convert(logits, sampling.choose_float_dtype(op, None))
     axis = axis_of(op, axis, logits.ndim)
     rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     others = typeof(logits).update(shape=rest)
-    given = choose_shape(op, shape, zeros(others), more="axes of logits but the one")
+    given = sampling.choose_shape(op, shape, zeros(others), more="axes of logits but the one")
     lead = given[: len(given) - len(rest)]
     if replace:
         full = (*given[: len(lead) + axis], logits.shape[axis], *given[len(lead) + axis :])

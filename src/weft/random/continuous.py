@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 
 import weft.numpy as jnp
-from weft import dtypes
-from weft.api.custom_rules import stop_gradient
+from weft import dtypes, lax
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import shape_of
-from weft.primitives.bits import nextafter
-from weft.primitives.elementwise import abs, add, div, mul, neg, sign, sub
 from weft.primitives.layout import literal
 from weft.primitives.random import fast_erf_inv, fast_log1p
-from weft.primitives.special.functions import erf
-from weft.primitives.transcendental import exp, log, sqrt, tan
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
 from weft.random.sampling import (
     broadcast_bounds,
@@ -80,9 +75,9 @@ def draw_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     if dtypes.is_complex(dtype):
         part = dtypes.real_dtype(dtype)
         real, imag = (draw_normal(k, shape, part).astype(dtype) for k in split_pair(key))
-        whole = add(real, mul(literal(1j, dtype), imag))
-        return div(whole, literal(complex(np.sqrt(part.type(2))), dtype))
-    then = lambda u: mul(literal(math.sqrt(2), dtype), fast_erf_inv(u))
+        whole = lax.add(real, lax.mul(literal(1j, dtype), imag))
+        return lax.div(whole, literal(complex(np.sqrt(part.type(2))), dtype))
+    then = lambda u: lax.mul(literal(math.sqrt(2), dtype), fast_erf_inv(u))
     return draw_uniform("normal", key, shape, dtype, next_above(-1.0, dtype), 1.0, then)
 
 
@@ -103,7 +98,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
     key, dtype = read_one_key("lognormal", key), choose_float_dtype("lognormal", dtype)
     shape = choose_shape("lognormal", shape, sigma)
     (sigma,) = broadcast_bounds("lognormal", shape, dtype, sigma)
-    return exp(mul(draw_normal(key, shape, dtype), sigma))
+    return lax.exp(lax.mul(draw_normal(key, shape, dtype), sigma))
 
 
 @sampler(rising=("lower", "upper"))
@@ -114,17 +109,17 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     shape = choose_shape(op, shape, lower, upper)
     lower, upper = convert_params(op, dtype, lower, upper)
     root = literal(math.sqrt(2), dtype)
-    a, b = erf(div(lower, root)), erf(div(upper, root))
-    out = mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
+    a, b = lax.erf(lax.div(lower, root)), lax.erf(lax.div(upper, root))
+    out = lax.mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
     # rounding must not take it to the bounds, or past them
-    least = nextafter(stop_gradient(lower), literal(np.inf, dtype))
-    most = nextafter(stop_gradient(upper), literal(-np.inf, dtype))
+    least = lax.nextafter(lax.stop_gradient(lower), literal(np.inf, dtype))
+    most = lax.nextafter(lax.stop_gradient(upper), literal(-np.inf, dtype))
     return jnp.minimum(jnp.maximum(out, least), most)
 
 
 def draw_exponential(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Floats of the exponential distribution of mean 1."""
-    then = lambda u: neg(fast_log1p(neg(u)))
+    then = lambda u: lax.neg(fast_log1p(lax.neg(u)))
     return draw_uniform("exponential", key, shape, dtype, then=then)
 
 
@@ -141,13 +136,13 @@ def draw_gumbel(op: str, key: Words, shape: tuple, dtype: np.dtype, mode: str | 
         raise ValueError(f"{op}: mode must be 'low' or 'high'; got {mode!r}.")
     tiny = smallest_normal(dtype)
     if mode != "high":
-        then = lambda u: neg(log(neg(log(u))))
+        then = lambda u: lax.neg(lax.log(lax.neg(lax.log(u))))
         return draw_uniform(op, key, shape, dtype, tiny, 1.0, then)
     u = draw_uniform(op, key, (2, *shape), dtype)
     high, low = u[0], u[1]
     step = literal(float(dtypes.finfo(dtype).eps), dtype)
-    fine = add(add(high, mul(step, low)), literal(tiny, dtype))
-    return neg(log(neg(fast_log1p(neg(jnp.where(high >= 0.5, high, fine))))))
+    fine = lax.add(lax.add(high, lax.mul(step, low)), literal(tiny, dtype))
+    return lax.neg(lax.log(lax.neg(fast_log1p(lax.neg(jnp.where(high >= 0.5, high, fine))))))
 
 
 @sampler
@@ -164,7 +159,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard Laplace distribution, of density exp(-|x|) / 2."""
     key, dtype = read_one_key("laplace", key), choose_float_dtype("laplace", dtype)
-    then = lambda u: mul(sign(u), fast_log1p(neg(abs(u))))
+    then = lambda u: lax.mul(lax.sign(u), fast_log1p(lax.neg(lax.abs(u))))
     shape = shape_of("laplace", shape)
     return draw_uniform("laplace", key, shape, dtype, next_above(-1.0, dtype), 1.0, then)
 
@@ -173,7 +168,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard logistic distribution, log(u / (1 - u))."""
     key, dtype = read_one_key("logistic", key), choose_float_dtype("logistic", dtype)
-    then = lambda u: sub(log(u), fast_log1p(neg(u)))
+    then = lambda u: lax.sub(lax.log(u), fast_log1p(lax.neg(u)))
     shape = shape_of("logistic", shape)
     return draw_uniform("logistic", key, shape, dtype, smallest_normal(dtype), 1.0, then)
 
@@ -183,7 +178,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers of the standard Cauchy distribution, tan(pi (u - 1/2))."""
     key, dtype = read_one_key("cauchy", key), choose_float_dtype("cauchy", dtype)
     eps = float(dtypes.finfo(dtype).eps)
-    then = lambda u: tan(mul(literal(math.pi, dtype), sub(u, 0.5)))
+    then = lambda u: lax.tan(lax.mul(literal(math.pi, dtype), lax.sub(u, 0.5)))
     return draw_uniform("cauchy", key, shape_of("cauchy", shape), dtype, eps, 1.0, then)
 
 
@@ -193,7 +188,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     key, dtype = read_one_key("pareto", key), choose_float_dtype("pareto", dtype)
     shape = choose_shape("pareto", shape, b)
     (b,) = broadcast_bounds("pareto", shape, dtype, b)
-    return exp(div(draw_exponential(key, shape, dtype), b))
+    return lax.exp(lax.div(draw_exponential(key, shape, dtype), b))
 
 
 @sampler(positive=("scale",))
@@ -203,7 +198,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
     shape = choose_shape("rayleigh", shape, scale)
     (scale,) = broadcast_bounds("rayleigh", shape, dtype, scale)
     u = draw_uniform("rayleigh", key, shape, dtype, smallest_normal(dtype), 1.0)
-    return mul(sqrt(mul(log(u), -2.0)), scale)
+    return lax.mul(lax.sqrt(lax.mul(lax.log(u), -2.0)), scale)
 
 
 @sampler(positive=("scale", "concentration"))
@@ -215,7 +210,7 @@ def weibull_min(
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
     shape = choose_shape(op, shape, scale, concentration)
     scale, power = convert_params(op, dtype, scale, concentration)
-    return jnp.power(draw_exponential(key, shape, dtype), div(1.0, power)) * scale
+    return jnp.power(draw_exponential(key, shape, dtype), lax.div(1.0, power)) * scale
 
 
 def draw_maxwell(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -244,7 +239,9 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     shape = choose_shape(op, shape, loc, scale)
     loc, scale = convert_params(op, dtype, loc, scale)
     first, second = split_pair(key)
-    return mul(draw_maxwell(first, shape, dtype), draw_signs(second, shape, dtype)) * scale + loc
+    return (
+        lax.mul(draw_maxwell(first, shape, dtype), draw_signs(second, shape, dtype)) * scale + loc
+    )
 
 
 @sampler
@@ -273,7 +270,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     if mode == "low":
         return draw_uniform("bernoulli", key, shape, dtype) < p
     u = draw_uniform("bernoulli", key, (2, *shape), dtype)
-    return mul(u[1], literal(float(dtypes.finfo(dtype).eps), dtype)) < p - u[0]
+    return lax.mul(u[1], literal(float(dtypes.finfo(dtype).eps), dtype)) < p - u[0]
 
 
 @sampler(rising=("left", "mode", "right"))

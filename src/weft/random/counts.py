@@ -20,30 +20,23 @@ from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.primitives.random import fast_log1p
+from weft.random import sampling
 from weft.random.keys import Words, fold_words, read_one_key, split_pair
 from weft.random.rejection import draw_until_taken
-from weft.random.sampling import (
-    choose_float_dtype,
-    choose_int_dtype,
-    choose_shape,
-    convert_params,
-    draw_uniform,
-    sampler,
-)
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
 FEW = 10  # expected, below which probabilities are summed
 
 
-@sampler(chances=("p",))
+@sampling.sampler(chances=("p",))
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many trials of probability p it takes to the first that succeeds: 1, 2, ..."""
-    key, dtype = read_one_key("geometric", key), choose_int_dtype("geometric", dtype)
-    shape = choose_shape("geometric", shape, p)
+    key, dtype = read_one_key("geometric", key), sampling.choose_int_dtype("geometric", dtype)
+    shape = sampling.choose_shape("geometric", shape, p)
     work = dtypes.default_float()
-    (p,) = convert_params("geometric", work, p)
-    u = draw_uniform("geometric", key, shape, work)
+    (p,) = sampling.convert_params("geometric", work, p)
+    u = sampling.draw_uniform("geometric", key, shape, work)
     log_u = jnp.log(jnp.where(u == 0, 1, u))
     return (jnp.floor(log_u / fast_log1p(-p)) + 1).astype(dtype)
 
@@ -53,7 +46,7 @@ def count_by_sums(key: Words, first: Any, ratio: Callable) -> Any:
 
     `first` is the probability of 0, and `ratio(k)` that of k over that of k - 1.
     """
-    u = draw_uniform("random", key, first.shape, first.dtype)
+    u = sampling.draw_uniform("random", key, first.shape, first.dtype)
 
     def more(carry: tuple) -> Any:
         k, left, mass, _ = carry
@@ -86,8 +79,8 @@ def log_factorial(k: Any) -> Any:
 def draw_hat(key: Words, shape: tuple, dtype: np.dtype) -> tuple[Any, Any, Any]:
     """Uniform numbers in [-1/2, 1/2), how far those are from the ends, and others in [0, 1)."""
     first, second = split_pair(key)
-    u = draw_uniform("random", first, shape, dtype) - 0.5
-    return u, 0.5 - jnp.abs(u), draw_uniform("random", second, shape, dtype)
+    u = sampling.draw_uniform("random", first, shape, dtype) - 0.5
+    return u, 0.5 - jnp.abs(u), sampling.draw_uniform("random", second, shape, dtype)
 
 
 def propose_poisson(key: Words, lam: Any) -> tuple[Any, Any]:
@@ -119,7 +112,7 @@ def propose_binomial(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
     return k, inside & (quick | (height <= ways + (safe - mode) * jnp.log(p / (1 - p))))
 
 
-@sampler(positive=("lam",))
+@sampling.sampler(positive=("lam",))
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Counts of events of which `lam` are expected; -1 where that is negative or NaN.
 
@@ -127,10 +120,10 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     Source: Hormann, Insurance: Mathematics and Economics 12 (1993), algorithm PTRS.
     """
-    key, dtype = read_one_key("poisson", key), choose_int_dtype("poisson", dtype)
-    shape = choose_shape("poisson", shape, lam)
+    key, dtype = read_one_key("poisson", key), sampling.choose_int_dtype("poisson", dtype)
+    shape = sampling.choose_shape("poisson", shape, lam)
     work = dtypes.default_float()
-    lam = jnp.broadcast_to(*convert_params("poisson", work, lam), shape)
+    lam = jnp.broadcast_to(*sampling.convert_params("poisson", work, lam), shape)
     valid, many = lam >= 0, (lam >= FEW) & jnp.isfinite(lam)
     small, large = jnp.where(valid & ~many, lam, 0), jnp.where(many, lam, FEW)
     first, second = split_pair(key)
@@ -162,19 +155,19 @@ def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
     return jnp.where(valid, jnp.where(turned, n - counts, counts), jnp.nan)
 
 
-@sampler(positive=("n",), chances=("p",))
+@sampling.sampler(positive=("n",), chances=("p",))
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many of n trials of probability p succeed, as floats; NaN where p is not in [0, 1].
 
     >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2,)).shape
     (2,)
     """
-    key, dtype = read_one_key("binomial", key), choose_float_dtype("binomial", dtype)
-    shape = choose_shape("binomial", shape, n, p)
-    return draw_binomial(key, *convert_params("binomial", dtype, n, p), shape)
+    key, dtype = read_one_key("binomial", key), sampling.choose_float_dtype("binomial", dtype)
+    shape = sampling.choose_shape("binomial", shape, n, p)
+    return draw_binomial(key, *sampling.convert_params("binomial", dtype, n, p), shape)
 
 
-@sampler(positive=("n", "p"))
+@sampling.sampler(positive=("n", "p"))
 def multinomial(
     key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
@@ -182,11 +175,11 @@ def multinomial(
 
     The result is (..., k) as `shape` says, in floats; each count is binomial given those before.
     """
-    key, dtype = read_one_key("multinomial", key), choose_float_dtype("multinomial", dtype)
+    key, dtype = read_one_key("multinomial", key), sampling.choose_float_dtype("multinomial", dtype)
     if typeof(p, "multinomial").ndim < 1:
         raise ShapeError(f"multinomial: p must be (..., k); got {typeof(p)}.")
-    n, p = convert_params("multinomial", dtype, n, p)
-    shape = choose_shape("multinomial", shape, p, n[..., None], more="p and n")
+    n, p = sampling.convert_params("multinomial", dtype, n, p)
+    shape = sampling.choose_shape("multinomial", shape, p, n[..., None], more="p and n")
     rest = jnp.flip(jnp.cumsum(jnp.flip(p, -1), -1), -1)
     share = jnp.clip(jnp.where(rest <= 0, 0, p / jnp.where(rest <= 0, 1, rest)), 0, 1)
     left, counts = jnp.broadcast_to(n, shape[:-1]), []

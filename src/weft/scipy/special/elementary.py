@@ -13,16 +13,7 @@ from weft.numpy.fused import fused
 from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
-from weft.primitives.special.formula import (
-    choose,
-    equal,
-    expm1,
-    log,
-    log1p,
-    log_pair,
-    to_pair,
-    where,
-)
+from weft.primitives.special import formula
 from weft.scipy.special.definitions import define_function, define_pair, promote_floats
 
 INF = math.inf
@@ -36,7 +27,7 @@ def divide_or_zero(x: Any, y: Any) -> Any:
 
 xlogy_p, xlogy = define_pair(
     "xlogy",
-    lambda x, y: choose(x * log(y), (equal(x, 0), 0.0)),
+    lambda x, y: formula.choose(x * formula.log(y), (formula.equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log(y), lambda t, z, x, y: t * divide_or_zero(x, y)],
     """x log y, which is 0 where x is 0.
 
@@ -49,7 +40,7 @@ xlogy_p, xlogy = define_pair(
 )
 xlog1py_p, xlog1py = define_pair(
     "xlog1py",
-    lambda x, y: choose(x * log1p(y), (equal(x, 0), 0.0)),
+    lambda x, y: formula.choose(x * formula.log1p(y), (formula.equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log1p(y), lambda t, z, x, y: t * divide_or_zero(x, 1 + y)],
     "x log(1 + y), which is 0 where x is 0.",
     wide=False,
@@ -59,9 +50,11 @@ logit_p, logit = define_pair(
     "logit",
     # near 1/2 the quotient is rounded; log1p of what it is above 1 is not
     lambda x: (
-        log(x / (1 - x))
+        formula.log(x / (1 - x))
         if x.dtype.kind == "c"
-        else choose(log(x / (1 - x)), (abs(x - 0.5) < 0.2, log1p((2 * x - 1) / (1 - x))))
+        else formula.choose(
+            formula.log(x / (1 - x)), (abs(x - 0.5) < 0.2, formula.log1p((2 * x - 1) / (1 - x)))
+        )
     ),
     [lambda t, z, x: t / (x * (1 - x))],
     "log(x / (1 - x)): the inverse of expit; relatively exact near 1/2.",
@@ -84,13 +77,13 @@ def power_derivative(z: Any, x: Any, lmbda: Any, log_x: Any) -> Any:
 
 def box_cox(log_x: Any, lmbda: Any) -> Any:
     """(exp(lmbda log_x) - 1) / lmbda, log_x for lmbda 0."""
-    safe = choose(lmbda, (equal(lmbda, 0), 1.0))
-    return choose(expm1(lmbda * log_x) / safe, (equal(lmbda, 0), log_x))
+    safe = formula.choose(lmbda, (formula.equal(lmbda, 0), 1.0))
+    return formula.choose(formula.expm1(lmbda * log_x) / safe, (formula.equal(lmbda, 0), log_x))
 
 
 boxcox_p, boxcox = define_pair(
     "boxcox",
-    lambda x, lmbda: box_cox(log(x), lmbda),
+    lambda x, lmbda: box_cox(formula.log(x), lmbda),
     [
         lambda t, z, x, lmbda: t * ops.pow(x, lmbda - 1),
         lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log(x)),
@@ -100,7 +93,7 @@ boxcox_p, boxcox = define_pair(
 )
 boxcox1p_p, boxcox1p = define_pair(
     "boxcox1p",
-    lambda x, lmbda: box_cox(log1p(x), lmbda),
+    lambda x, lmbda: box_cox(formula.log1p(x), lmbda),
     [
         lambda t, z, x, lmbda: t * ops.exp((lmbda - 1) * ops.log1p(x)),
         lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log1p(x)),
@@ -113,11 +106,11 @@ boxcox1p_p, boxcox1p = define_pair(
 def divergence(p: Expr, q: Expr) -> Expr:
     """p log(p / q) - p + q, the sum as a pair."""
     inside = (p > 0) & (q > 0) & (p < math.inf) & (q < math.inf)
-    sp, sq = where(inside, p, 1.0).exact(), where(inside, q, 1.0).exact()
-    value = (sp * log_pair(to_pair(sp) / sq) - sp + sq).value
-    return choose(
-        where(inside, value, math.inf),
-        (equal(p, 0) & (q >= 0), q),
+    sp, sq = formula.where(inside, p, 1.0).exact(), formula.where(inside, q, 1.0).exact()
+    value = (sp * formula.log_pair(formula.to_pair(sp) / sq) - sp + sq).value
+    return formula.choose(
+        formula.where(inside, value, math.inf),
+        (formula.equal(p, 0) & (q >= 0), q),
         (~inside & (p > 0) & (q > 0), math.nan),
     )
 

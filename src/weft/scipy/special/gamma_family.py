@@ -12,16 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_operand
-from weft.primitives import elementwise as ops
-from weft.primitives import transcendental as elementary
 from weft.primitives.expr import Expr
-from weft.primitives.special import functions as special
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special import tables
 from weft.primitives.special.formula import (
@@ -41,16 +38,10 @@ from weft.primitives.special.formula import (
     to_pair,
     where,
 )
-from weft.scipy.special.definitions import (
-    compute_wide,
-    define_function,
-    define_pair,
-    define_primitive,
-    promote_floats,
-)
+from weft.scipy.special import definitions
 from weft.xla.array import put
 
-psi = special.digamma
+psi = lax.digamma
 _LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
 
 
@@ -170,7 +161,7 @@ def riemann(x: Expr) -> Expr:
     return choose(up, (low, scale * sin_pi(x * 0.5) * up), (equal(x, 1), math.inf))
 
 
-beta_p, beta = define_pair(
+beta_p, beta = definitions.define_pair(
     "beta",
     beta_value,
     [
@@ -180,26 +171,26 @@ beta_p, beta = define_pair(
     "gamma(a) gamma(b) / gamma(a + b).",
     strong=True,
 )
-betaln_p, betaln = define_pair(
+betaln_p, betaln = definitions.define_pair(
     "betaln",
     log_beta,
     [lambda t, y, a, b: t * (psi(a) - psi(a + b)), lambda t, y, a, b: t * (psi(b) - psi(a + b))],
     "log |beta(a, b)|, without cancellation for large a or b.",
 )
-gamma_p = define_primitive(
+gamma_p = definitions.define_primitive(
     "gamma", gammas.gamma, [lambda t, y, x: t * y * psi(x)], "The gamma function."
 )
-gammasgn_p = define_primitive(
+gammasgn_p = definitions.define_primitive(
     "gammasgn", gammas.gamma_sign, [None], "The sign of gamma(x).", wide=False
 )
-poch_p, poch = define_pair(
+poch_p, poch = definitions.define_pair(
     "poch",
     pochhammer,
     [lambda t, y, z, m: t * y * (psi(z + m) - psi(z)), lambda t, y, z, m: t * y * psi(z + m)],
     "gamma(z + m) / gamma(z), the rising factorial.",
     strong=True,
 )
-comb_p = define_primitive(
+comb_p = definitions.define_primitive(
     "comb",
     combinations,
     [
@@ -208,7 +199,7 @@ comb_p = define_primitive(
     ],
     "The number of ways to choose k of n things.",
 )
-factorial_p = define_primitive(
+factorial_p = definitions.define_primitive(
     "factorial",
     factorial_value,
     [lambda t, y, n: t * y * psi(n + 1)],
@@ -228,32 +219,32 @@ def stirling_series(z: Any) -> Any:
     total = square * 0
     for c in reversed(_STIRLING):
         total = total * square + c
-    return (z - 0.5) * elementary.log(z) - z + 0.5 * math.log(2 * math.pi) + total * inverse
+    return (z - 0.5) * lax.log(z) - z + 0.5 * math.log(2 * math.pi) + total * inverse
 
 
 def complex_sin_pi(z: Any) -> Any:
     """sin(pi z), its argument reduced first."""
-    x, y = ops.real(z), ops.imag(z)
-    turns = 2 * ops.round(x * 0.5)
-    return elementary.sin(ops.complex(x - turns, y) * math.pi)
+    x, y = lax.real(z), lax.imag(z)
+    turns = 2 * lax.round(x * 0.5)
+    return lax.sin(lax.complex(x - turns, y) * math.pi)
 
 
 def complex_loggamma(z: Any) -> Any:
     """The principal branch of log gamma (Hare 1997): Stirling's formula, shifted or reflected."""
-    x, y = ops.real(z), ops.imag(z)
-    far = (x > 9) | (ops.abs(y) > 9)
+    x, y = lax.real(z), lax.imag(z)
+    far = (x > 9) | (lax.abs(y) > 9)
     left = (x < 0.1) & ~far
-    u = ops.select(left, 1 - z, z)
-    shift = ops.select(far, u * 0 + 10, u)
-    logs = elementary.log(shift)
+    u = lax.select(left, 1 - z, z)
+    shift = lax.select(far, u * 0 + 10, u)
+    logs = lax.log(shift)
     for k in range(1, 9):
-        logs = logs + elementary.log(shift + k)
+        logs = logs + lax.log(shift + k)
     near = stirling_series(shift + 9) - logs
-    right = ops.select(far, stirling_series(ops.select(far, u, u * 0 + 10)), near)
-    sine = complex_sin_pi(ops.select(left, z, z * 0 + 0.5))
-    turn = ops.select(y < 0, x * 0 - 1, x * 0 + 1) * (2 * math.pi) * ops.floor(0.5 * x + 0.25)
-    reflected = ops.complex(x * 0 + math.log(math.pi), turn) - elementary.log(sine) - right
-    return ops.select(left, reflected, right)
+    right = lax.select(far, stirling_series(lax.select(far, u, u * 0 + 10)), near)
+    sine = complex_sin_pi(lax.select(left, z, z * 0 + 0.5))
+    turn = lax.select(y < 0, x * 0 - 1, x * 0 + 1) * (2 * math.pi) * lax.floor(0.5 * x + 0.25)
+    reflected = lax.complex(x * 0 + math.log(math.pi), turn) - lax.log(sine) - right
+    return lax.select(left, reflected, right)
 
 
 # --- the functions --------------------------------------------------------------------------
@@ -267,19 +258,19 @@ def gamma(x: Any) -> Any:
     >>> special.gamma(5.0)
     Array(24., dtype=float32)
     """
-    (x,) = promote_floats("gamma", x, strong=True, takes_complex=True)
+    (x,) = definitions.promote_floats("gamma", x, strong=True, takes_complex=True)
     if dtypes.is_complex(x.dtype):
-        return compute_wide(lambda z: elementary.exp(complex_loggamma(z)), x)
+        return definitions.compute_wide(lambda z: lax.exp(complex_loggamma(z)), x)
     return gamma_p.bind(x)[0]
 
 
 @fused
 def loggamma(x: Any) -> Any:
     """log gamma(x) on the branch that is real for positive x; NaN for negative real x."""
-    (x,) = promote_floats("loggamma", x, takes_complex=True)
+    (x,) = definitions.promote_floats("loggamma", x, takes_complex=True)
     if dtypes.is_complex(x.dtype):
-        return compute_wide(complex_loggamma, x)
-    return select(x < 0, float("nan"), special.lgamma(select(x < 0, 1, x)))
+        return definitions.compute_wide(complex_loggamma, x)
+    return select(x < 0, float("nan"), lax.lgamma(select(x < 0, 1, x)))
 
 
 def check_order(op: str, n: Any) -> Any:
@@ -293,13 +284,13 @@ def check_order(op: str, n: Any) -> Any:
 @fused
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order n of digamma at x; n are integers >= 0."""
-    return special.polygamma(*promote_floats("polygamma", check_order("polygamma", n), x))
+    return lax.polygamma(*definitions.promote_floats("polygamma", check_order("polygamma", n), x))
 
 
 @fused(static=("repetition",))
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """How many ways there are to choose k of N things, with `repetition` more than once each."""
-    n, k = promote_floats("comb", N, k)
+    n, k = definitions.promote_floats("comb", N, k)
     if not repetition:
         return comb_p.bind(n, k)[0]
     out = comb_p.bind(n + k - 1, k)[0]
@@ -313,7 +304,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
         raise NotImplementedError(
             "factorial: exact must be False; got True. Hint: math.factorial(n)."
         )
-    return factorial_p.bind(*promote_floats("factorial", n))[0]
+    return factorial_p.bind(*definitions.promote_floats("factorial", n))[0]
 
 
 @fused(static=("d",))
@@ -323,22 +314,22 @@ def multigammaln(a: Any, d: Any) -> Any:
         d = operator.index(d)
     except TypeError:
         raise TypeError(f"multigammaln: d must be a Python integer; got {d!r}.") from None
-    (a,) = promote_floats("multigammaln", a, strong=True)
+    (a,) = definitions.promote_floats("multigammaln", a, strong=True)
     out = a * 0 + d * (d - 1) / 4 * math.log(math.pi)
     for j in range(d):
-        out = out + special.lgamma(a - j / 2)
+        out = out + lax.lgamma(a - j / 2)
     return out
 
 
-zeta_one_p = define_primitive("zeta_one", riemann, [None], "Riemann's zeta function.")
+zeta_one_p = definitions.define_primitive("zeta_one", riemann, [None], "Riemann's zeta function.")
 
 
 @fused
 def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz's zeta function, the sum of (k + q)**-x over k = 0, 1, ...; Riemann's without q."""
     if q is not None:
-        return special.zeta(*promote_floats("zeta", x, q))
-    (x,) = promote_floats("zeta", x)
+        return lax.zeta(*definitions.promote_floats("zeta", x, q))
+    (x,) = definitions.promote_floats("zeta", x)
     return zeta_one_p.bind(x)[0]
 
 
@@ -379,24 +370,26 @@ def bernoulli(n: int) -> Any:
     return put(np.array(known).astype(dtypes.default_float()))
 
 
-gammaln = define_function("gammaln", lambda x: special.lgamma(x), "log |gamma(x)|.")
-digamma = define_function("digamma", lambda x: special.digamma(x), "The derivative of gammaln.")
-gammainc = define_function(
+gammaln = definitions.define_function("gammaln", lambda x: lax.lgamma(x), "log |gamma(x)|.")
+digamma = definitions.define_function(
+    "digamma", lambda x: lax.digamma(x), "The derivative of gammaln."
+)
+gammainc = definitions.define_function(
     "gammainc",
-    lambda a, x: special.igamma(a, x),
+    lambda a, x: lax.igamma(a, x),
     "P(a, x), the integral of t**(a-1) exp(-t) from 0 to x over gamma(a).",
 )
-gammaincc = define_function(
+gammaincc = definitions.define_function(
     "gammaincc",
-    lambda a, x: special.igammac(a, x),
+    lambda a, x: lax.igammac(a, x),
     "Q(a, x) = 1 - gammainc(a, x), exact where it is small.",
 )
-betainc = define_function(
+betainc = definitions.define_function(
     "betainc",
-    lambda a, b, x: special.betainc(a, b, x),
+    lambda a, b, x: lax.betainc(a, b, x),
     "I(x; a, b), the integral of t**(a-1) (1-t)**(b-1) from 0 to x over beta(a, b).",
 )
-gammasgn = define_function(
+gammasgn = definitions.define_function(
     "gammasgn",
     lambda x: gammasgn_p.bind(x)[0],
     "The sign of gamma(x): 1 or -1; NaN at negative whole numbers.",

@@ -10,58 +10,50 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.api.custom_rules import custom_jvp
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
-from weft.primitives import transcendental as elementary
 from weft.primitives.expr import Expr
 from weft.primitives.special import error as error_formulas
-from weft.primitives.special import functions as special
 from weft.primitives.special.formula import choose, equal, exp, where
-from weft.scipy.special.definitions import (
-    compute_wide,
-    define_function,
-    define_pair,
-    define_primitive,
-    promote_floats,
-)
+from weft.scipy.special import definitions
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
-erfcx_p = define_primitive(
+erfcx_p = definitions.define_primitive(
     "erfcx",
     error_formulas.scaled_erfc,
     [lambda t, y, x: t * (2 * x * y - 2 / _ROOT_PI)],
     "exp(x**2) erfc(x).",
     wide=False,
 )
-erfcinv_p, erfcinv = define_pair(
+erfcinv_p, erfcinv = definitions.define_pair(
     "erfcinv",
     error_formulas.erfc_inverse,
-    [lambda t, y, x: t * (-_ROOT_PI / 2) * elementary.exp(y * y)],
+    [lambda t, y, x: t * (-_ROOT_PI / 2) * lax.exp(y * y)],
     "The y whose erfc is x; NaN outside of [0, 2].",
     wide=False,
 )
-ndtr_p, ndtr = define_pair(
+ndtr_p, ndtr = definitions.define_pair(
     "ndtr",
     error_formulas.normal_cdf,
-    [lambda t, y, x: t * elementary.exp(-0.5 * x * x) * (1 / _ROOT_2PI)],
+    [lambda t, y, x: t * lax.exp(-0.5 * x * x) * (1 / _ROOT_2PI)],
     "The distribution function of the normal distribution, exact in the lower tail.",
     wide=False,
     strong=True,
 )
-ndtri_p, ndtri = define_pair(
+ndtri_p, ndtri = definitions.define_pair(
     "ndtri",
     error_formulas.normal_quantile,
-    [lambda t, y, p: t * _ROOT_2PI * elementary.exp(0.5 * y * y)],
+    [lambda t, y, p: t * _ROOT_2PI * lax.exp(0.5 * y * y)],
     "The x whose normal distribution function is p; NaN outside of [0, 1].",
     wide=False,
     strong=True,
 )
-log_ndtr_p = define_primitive(
+log_ndtr_p = definitions.define_primitive(
     "log_ndtr",
     error_formulas.log_normal_cdf,
     # the density over the distribution function; erfcx of a large negative number is inf, and
@@ -70,7 +62,7 @@ log_ndtr_p = define_primitive(
     "log of the distribution function of the normal distribution.",
     wide=False,
 )
-dawsn_p, dawsn = define_pair(
+dawsn_p, dawsn = definitions.define_pair(
     "dawsn",
     error_formulas.dawson,
     [lambda t, y, x: t * (1 - 2 * x * y)],
@@ -104,19 +96,14 @@ def owen_quadrature(h: Expr, a: Expr) -> Expr:
     return where(a < 0, -whole, whole)
 
 
-owens_t_p, owens_t = define_pair(
+owens_t_p, owens_t = definitions.define_pair(
     "owens_t",
     owen_quadrature,
     [
         lambda t, y, h, a: (
-            t
-            * elementary.exp(-0.5 * h * h)
-            * special.erf(a * h * math.sqrt(0.5))
-            * (-0.5 / _ROOT_2PI)
+            t * lax.exp(-0.5 * h * h) * lax.erf(a * h * math.sqrt(0.5)) * (-0.5 / _ROOT_2PI)
         ),
-        lambda t, y, h, a: (
-            t * elementary.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a))
-        ),
+        lambda t, y, h, a: t * lax.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a)),
     ],
     """Owen's T function: 1 / 2 pi times the integral over x from 0 to a of
     exp(-h**2 (1 + x**2) / 2) / (1 + x**2).""",
@@ -145,8 +132,8 @@ def faddeeva(z: Any) -> Any:
     middle = sum(math.exp(-t * t) / (square - t * t) for t in nodes)
     total = ops.select(halfway, middle, whole) * z * (2j * h / math.pi)
     near = ops.select(corrected, z, z * 0 + 0.25)
-    turn = elementary.exp(near * (-2j * math.pi / h))
-    residue = 2 * elementary.exp(-near * near) / ops.select(halfway, 1 + turn, 1 - turn)
+    turn = lax.exp(near * (-2j * math.pi / h))
+    residue = 2 * lax.exp(-near * near) / ops.select(halfway, 1 + turn, 1 - turn)
     return ops.select(corrected, total + residue, total)
 
 
@@ -157,13 +144,13 @@ def extend_faddeeva(z: Any) -> Any:
     w = ops.select(x < 0, ops.conj(w), w)
     # below the axis w is that of conj(z), and w(z) = 2 exp(-z**2) - w(-z), -z = -conj(conj z)
     below = y < 0
-    return ops.select(below, 2 * elementary.exp(-z * z) - ops.conj(w), w)
+    return ops.select(below, 2 * lax.exp(-z * z) - ops.conj(w), w)
 
 
 @custom_jvp
 def wofz_complex(z: Any) -> Any:
     """wofz of complex numbers."""
-    return compute_wide(extend_faddeeva, z)
+    return definitions.compute_wide(extend_faddeeva, z)
 
 
 wofz_complex.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
@@ -173,14 +160,14 @@ wofz_complex.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
 def wofz(z: Any) -> Any:
     """The Faddeeva function exp(-z**2) erfc(-i z), complex."""
     z = as_array(z, "wofz")
-    (z,) = promote_floats("wofz", z, strong=True, takes_complex=True)
+    (z,) = definitions.promote_floats("wofz", z, strong=True, takes_complex=True)
     return wofz_complex(ops.convert(z, dtypes.complex_dtype(z.dtype)))
 
 
 @fused
 def erfcx(x: Any) -> Any:
     """exp(x**2) erfc(x), also of complex x."""
-    (x,) = promote_floats("erfcx", x, strong=True, takes_complex=True)
+    (x,) = definitions.promote_floats("erfcx", x, strong=True, takes_complex=True)
     return wofz_complex(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.bind(x)[0]
 
 
@@ -194,12 +181,12 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise TypeError(f"log_ndtr: series_order must be an integer; got {series_order!r}.")
     if not 0 <= series_order <= 30:
         raise ValueError(f"log_ndtr: series_order must be from 0 to 30; got {series_order}.")
-    return log_ndtr_p.bind(*promote_floats("log_ndtr", x, strong=True))[0]
+    return log_ndtr_p.bind(*definitions.promote_floats("log_ndtr", x, strong=True))[0]
 
 
-erf = define_function(
+erf = definitions.define_function(
     "erf",
-    lambda x: special.erf(x),
+    lambda x: lax.erf(x),
     """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
 
     >>> from weft.scipy import special
@@ -207,7 +194,7 @@ erf = define_function(
     Array(0., dtype=float32, weak_type=True)
     """,
 )
-erfc = define_function("erfc", lambda x: special.erfc(x), "1 - erf(x), exact in the tail.")
-erfinv = define_function(
-    "erfinv", lambda x: special.erf_inv(x), "The y whose erf is x; NaN outside of [-1, 1]."
+erfc = definitions.define_function("erfc", lambda x: lax.erfc(x), "1 - erf(x), exact in the tail.")
+erfinv = definitions.define_function(
+    "erfinv", lambda x: lax.erf_inv(x), "The y whose erf is x; NaN outside of [-1, 1]."
 )
