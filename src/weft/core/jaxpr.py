@@ -13,7 +13,7 @@ from typing import Any
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Body, Primitive, Program, programs_in
 from weft.core.source import SourceInfo, inner_source
-from weft.core.trace import current, typed_value
+from weft.core.trace import current, typed_value, typed_values
 from weft.errors import ShapeError
 
 
@@ -211,9 +211,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
             f"eval_jaxpr: there must be one argument for each invar; got {len(args)} "
             f"for {len(jaxpr.invars)}."
         )
-    env: dict[Var, Any] = {
-        v: typed_value(x, v.aval) for v, x in zip(jaxpr.constvars, consts, strict=True)
-    }
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, typed_values(consts, jaxpr.constvars)))
     env.update(zip(jaxpr.invars, args, strict=True))
     around = current.source
     try:

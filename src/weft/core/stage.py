@@ -17,7 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.source import describe_maker
-from weft.core.trace import Trace, Tracer, current, get_traceback, typed_value
+from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
 from weft.options import named_axes, surroundings
 
 NUMBERS = (bool, int, float, complex)
@@ -126,7 +126,7 @@ class StageTrace(Trace):
         outvars = [self.atom(x) for x in outs]
         self.live = not close
         constvars = [var for var, _ in self.consts.values()]
-        consts = [typed_value(value, var.aval) for var, value in self.consts.values()]
+        consts = typed_values([value for _, value in self.consts.values()], constvars)
         return Jaxpr(constvars, self.args, outvars, self.eqns, self.name), consts
 
     def origin(self, var: Var) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,14 @@ def typed_value(x: Any, aval: ShapedArray) -> Any:
     So it is where `enable_x64` is not what it was when the value was given its type.
     """
     return x if keeps_type(x, aval) else _Current.trace.make_constant(x, aval)
+
+
+def typed_values(xs: Iterable[Any], variables: Iterable[Any]) -> list:
+    """`typed_value` of each, with the type of a variable; arrays and tracers have theirs."""
+    return [
+        x if getattr(x, "aval", None) is v.aval else typed_value(x, v.aval)
+        for x, v in zip(xs, variables, strict=True)
+    ]
 
 
 def pin_type(x: Any) -> Any:

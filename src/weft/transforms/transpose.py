@@ -12,7 +12,7 @@ from typing import Any
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, LinearUsed, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
-from weft.core.trace import current, typed_value
+from weft.core.trace import current, typed_values
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
 from weft.primitives.layout import instantiate
@@ -24,9 +24,7 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     `args` holds a value or a Linear for each invar. The answer has a value, a Zero or, where the
     argument is not Linear, None for each.
     """
-    env: dict[Var, Any] = {
-        v: typed_value(x, v.aval) for v, x in zip(jaxpr.constvars, consts, strict=True)
-    }
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, typed_values(consts, jaxpr.constvars)))
     env.update(zip(jaxpr.invars, args, strict=True))
     around = current.source
     try:
