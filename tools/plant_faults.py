@@ -175,7 +175,7 @@ def main() -> None:
         "--out", type=Path, default=Path("faults.jsonl"), help="the report, a fault a line"
     )
     options = parser.parse_args()
-    # A shell starts what runs in the background with Ctrl-C ignored; some tests interrupt themselves.
+    # A shell starts what runs in the background with Ctrl-C ignored; tests interrupt themselves.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     homes = find_tests()
