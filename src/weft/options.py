@@ -250,11 +250,13 @@ class Config:
         """Set options in this thread until the block ends."""
         named = {self._find(n): v for n, v in settings.items()}
         changes = [(self._cells[n], self._checked(n, v)) for n, v in named.items()]
-        before = [cell.swap_local(value) for cell, value in changes]
+        before = [(cell, cell.get_local()) for cell, _ in changes]
         try:
+            for cell, value in changes:
+                cell.set_local(value)
             yield
         finally:
-            for (cell, _), old in zip(reversed(changes), reversed(before), strict=True):
+            for cell, old in before:
                 cell.set_local(old)
 
     def __repr__(self) -> str:

@@ -44,13 +44,13 @@ def named_scope(name: str) -> contextlib._GeneratorContextManager[None]:
 @contextlib.contextmanager
 def _named_scope(name: str) -> Iterator[None]:
     scope, capture, source = current.scope, current.capture, current.source
-    current.scope = (*scope, name)
-    current.capture = scoped_source
-    if source is not None:  # everything written here has one place, which is in the scope now
-        around = source.scope if type(source) is SourceInfo else scope
-        traceback = source.traceback if type(source) is SourceInfo else source
-        current.source = SourceInfo(traceback, (*around, name))
     try:
+        current.scope = (*scope, name)
+        current.capture = scoped_source
+        if source is not None:  # everything written here has one place, which is in the scope now
+            around = source.scope if type(source) is SourceInfo else scope
+            traceback = source.traceback if type(source) is SourceInfo else source
+            current.source = SourceInfo(traceback, (*around, name))
         yield
     finally:
         current.scope, current.capture, current.source = scope, capture, source

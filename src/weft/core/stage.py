@@ -149,30 +149,30 @@ class StageTrace(Trace):
         return ""
 
 
-class staging:
-    """`with staging(trace):` puts a StageTrace in force, and marks it for the C++ call cache."""
+def run_staged(trace: StageTrace, fun: Callable, args: Sequence[Any]) -> Any:
+    """`fun(*args)` with a StageTrace in force, which is marked for the C++ call cache.
 
-    __slots__ = ("around", "before", "capture", "scope", "source", "trace")
-
-    def __init__(self, trace: StageTrace):
-        self.trace = trace
-
-    def __enter__(self) -> StageTrace:
-        self.before = current.trace
-        self.source, current.source = current.source, None
-        self.scope, current.scope = current.scope, ()  # names are from here on
-        self.capture, current.capture = current.capture, get_traceback
-        self.around = surroundings.swap_local("staging")
-        current.trace = self.trace
-        return self.trace
-
-    def __exit__(self, *_: Any) -> None:
-        current.trace = self.before
-        current.source = self.source
-        current.scope = self.scope
-        current.capture = self.capture
-        surroundings.set_local(self.around)
-        self.trace.live = False
+    Ctrl-C may come at any instruction, as in `run_once`.
+    """
+    before, source, scope, capture = current.trace, current.source, current.scope, current.capture
+    around = surroundings.get_local()
+    try:
+        try:
+            surroundings.set_local("staging")
+            current.source = None
+            current.scope = ()  # names are from here on
+            current.capture = get_traceback
+            current.trace = trace
+            return fun(*args)
+        finally:
+            trace.live = False
+            current.trace, current.source = before, source
+            current.scope, current.capture = scope, capture
+            surroundings.set_local(around)
+    finally:
+        current.trace, current.source = before, source
+        current.scope, current.capture = scope, capture
+        surroundings.set_local(around)
 
 
 def stage(
@@ -181,9 +181,7 @@ def stage(
     """The jaxpr of a flat function (values in, a list out) at the given types, and its consts."""
     trace = StageTrace(current.trace, name)
     trace.arg_names = arg_names
-    with staging(trace):
-        outs = fun(*[trace.new_arg(a) for a in in_avals])
-        return trace.finish(outs)
+    return trace.finish(run_staged(trace, fun, [trace.new_arg(a) for a in in_avals]))
 
 
 def stage_closed(

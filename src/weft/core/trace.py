@@ -106,17 +106,26 @@ class use:
         current.trace = self.before
 
 
-def run_once(trace: Trace, fun: Callable, args: Sequence[Any], name: str) -> Any:
-    """`fun(*args)` under a new trace, in a scope of this name; the trace is over afterwards."""
-    scope = current.scope
+def run_once(trace: Trace, fun: Callable, args: Sequence[Any], name: str = "") -> Any:
+    """`fun(*args)` under a new trace, in a scope of this name; the trace is over afterwards.
+
+    What is in force is as before then, and Ctrl-C may come at any instruction: in the first
+    `finally` it is the second that puts it back. What runs inside need not care.
+    """
+    before, source, scope, capture = current.trace, current.source, current.scope, current.capture
     try:
-        current.trace = trace
-        current.scope = (*scope, name)
-        return fun(*args)
+        try:
+            current.trace = trace
+            if name:
+                current.scope = (*scope, name)
+            return fun(*args)
+        finally:
+            trace.live = False
+            current.trace, current.source = before, source
+            current.scope, current.capture = scope, capture
     finally:
-        current.trace = trace.parent
-        current.scope = scope
-        trace.live = False
+        current.trace, current.source = before, source
+        current.scope, current.capture = scope, capture
 
 
 @contextlib.contextmanager

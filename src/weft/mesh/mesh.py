@@ -429,7 +429,12 @@ class MeshScope:
         self.value = (concrete, abstract or concrete.abstract_mesh)
 
     def __enter__(self) -> None:
-        self.before = mesh_in_scope.swap_local(self.value)
+        self.before = mesh_in_scope.get_local()
+        try:
+            mesh_in_scope.set_local(self.value)
+        except BaseException:  # Ctrl-C: there will be no __exit__
+            mesh_in_scope.set_local(self.before)
+            raise
 
     def __exit__(self, *error: Any) -> None:
         mesh_in_scope.set_local(self.before)

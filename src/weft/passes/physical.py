@@ -22,7 +22,7 @@ from weft.core.jaxpr import (
 )
 from weft.core.primitive import Axis, Primitive
 from weft.core.source import inner_source
-from weft.core.stage import StagedTracer, StageTrace, staging
+from weft.core.stage import StagedTracer, StageTrace, run_staged
 from weft.core.trace import current
 
 
@@ -118,7 +118,8 @@ def physical_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
         return env[atom]
 
     constvars, invars = [*map(physical, jaxpr.constvars)], [*map(physical, jaxpr.invars)]
-    with staging(trace):
+
+    def write() -> None:
         for eqn in jaxpr.eqns:
             ins = [*map(physical, eqn.invars)]
             if eqn.primitive.memoize_type and any(map(is_extended, (*eqn.invars, *eqn.outvars))):
@@ -128,6 +129,8 @@ def physical_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
             params = {k: physical_param(x) for k, x in eqn.params.items()}
             outs = [*map(physical, eqn.outvars)]
             trace.eqns.append(eqn.replace(invars=ins, outvars=outs, params=params))
+
+    run_staged(trace, write, ())
     return Jaxpr(constvars, invars, [*map(physical, jaxpr.outvars)], trace.eqns, jaxpr.name)
 
 

@@ -102,9 +102,9 @@ class BatchTrace(Trace):
 @contextlib.contextmanager
 def in_scope(axes: Sequence[Axis]) -> Iterator[None]:
     """With these named axes in scope, within those around."""
-    around = named_axes.value
-    named_axes.set_local((*around, *axes))
+    around = named_axes.get_local()
     try:
+        named_axes.set_local((*named_axes.value, *axes))
         yield
     finally:
         named_axes.set_local(around)
@@ -116,14 +116,16 @@ def batch(
     """Results of a flat function mapped over `axis`, and where the mapped axis is in each."""
     trace = BatchTrace(current.trace, axis)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
-    around = named_axes.value
+    around = named_axes.get_local()
     try:
-        if axis.name is not None:
-            named_axes.set_local((*around, axis))
-        results = run_once(trace, fun, boxed, VMAP)
-    finally:
-        if axis.name is not None:
+        try:
+            if axis.name is not None:
+                named_axes.set_local((*named_axes.value, axis))
+            results = run_once(trace, fun, boxed, VMAP)
+        finally:
             named_axes.set_local(around)
+    finally:  # again, as in `run_once`
+        named_axes.set_local(around)
     outs, out_dims = [], []
     for x in results:
         mine = type(x) is BatchTracer and x.owner is trace

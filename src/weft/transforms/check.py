@@ -64,14 +64,18 @@ class CheckTrace(Trace):
     def run(self, fun: Callable, args: Sequence[Any]) -> Any:
         """Call `fun` under this trace."""
         before, source = current.trace, current.source
-        mark = surroundings.swap_local("checking")
+        mark = surroundings.get_local()
         try:
-            current.trace = self
-            current.source = None
-            return fun(*args)
-        finally:
-            current.trace = before
-            current.source = source
+            try:
+                surroundings.set_local("checking")
+                current.trace = self
+                current.source = None
+                return fun(*args)
+            finally:
+                current.trace, current.source = before, source
+                surroundings.set_local(mark)
+        finally:  # again, as in `run_once`
+            current.trace, current.source = before, source
             surroundings.set_local(mark)
 
     def apply(self, prim: Primitive, args: Any, params: dict) -> list:

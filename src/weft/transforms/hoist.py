@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.trace import Trace, Tracer, current
+from weft.core.trace import Trace, Tracer, current, run_once
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
@@ -122,12 +122,7 @@ def substitute(
     if not tracers:
         return fun(*args)
     known = dict(zip(map(id, tracers), values, strict=True))
-    trace = Substitution(current.trace, known)
-    try:
-        current.trace = trace
-        outs = fun(*args)
-    finally:
-        current.trace = trace.parent
+    outs = run_once(Substitution(current.trace, known), fun, args)
     return replace_tracers(outs, known)
 
 

@@ -274,6 +274,7 @@ def jet(
             results = fun(*args)
         taken = [trace.split_terms(x) for x in results]
     finally:
+        current.trace = trace.parent  # Ctrl-C may have come as the block above ended
         trace.live = False
     return [x for x, _ in taken], [terms for _, terms in taken]
 

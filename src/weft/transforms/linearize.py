@@ -12,8 +12,8 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Primitive, Zero
-from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, staging
-from weft.core.trace import Trace, current
+from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, run_staged
+from weft.core.trace import Trace, current, run_once
 from weft.primitives.constant import write_consts
 from weft.transforms.jvp import jvp
 from weft.util import partition
@@ -49,13 +49,7 @@ class PartialTrace(Trace):
 
 def run_partial(fun: Callable[[], Any], later: StageTrace) -> Any:
     """Call `fun` with what is unknown written to `later` and the rest done under the trace here."""
-    trace = PartialTrace(current.trace, later)
-    try:
-        current.trace = trace
-        return fun()
-    finally:
-        current.trace = trace.parent
-        trace.live = False
+    return run_once(PartialTrace(current.trace, later), fun, ())
 
 
 def linearize(
@@ -94,7 +88,8 @@ def split_jaxpr(
     args = [
         (later if u else early).new_arg(a) for u, a in zip(unknown, jaxpr.in_avals, strict=True)
     ]
-    with staging(early):
+
+    def run_early() -> tuple:
         outs = run_partial(lambda: jaxpr(*args), later)
         forced = force or (False,) * len(outs)
         out_unknown = [
@@ -102,7 +97,9 @@ def split_jaxpr(
             for x, f in zip(outs, forced, strict=True)
         ]
         known_outs, unknown_outs = partition(out_unknown, outs)
-        late, residuals = write_fills(*later.finish(unknown_outs), early.eqns)
+        return known_outs, out_unknown, *write_fills(*later.finish(unknown_outs), early.eqns)
+
+    known_outs, out_unknown, late, residuals = run_staged(early, run_early, ())
     position = {id(x.variable): i for i, x in enumerate(a for a in args if a.owner is early)}
     sources = [position.get(id(r.variable)) if type(r) is StagedTracer else None for r in residuals]
     new = [r for r, s in zip(residuals, sources, strict=True) if s is None]

@@ -28,13 +28,16 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     env.update(zip(jaxpr.invars, args, strict=True))
     around = current.source
     try:
-        todo = evaluate_known(jaxpr.eqns, env)
-        sums: dict[Var, Any] = {}
-        for atom, ct in zip(jaxpr.outvars, cts, strict=True):
-            if type(atom) is not Literal and type(env[atom]) is Linear:  # type: ignore[index]
-                accumulate(sums, atom, ct)
-        pull_cotangents(todo, sums)
-    finally:
+        try:
+            todo = evaluate_known(jaxpr.eqns, env)
+            sums: dict[Var, Any] = {}
+            for atom, ct in zip(jaxpr.outvars, cts, strict=True):
+                if type(atom) is not Literal and type(env[atom]) is Linear:  # type: ignore[index]
+                    accumulate(sums, atom, ct)
+            pull_cotangents(todo, sums)
+        finally:
+            current.source = around
+    finally:  # again, as in `run_once`
         current.source = around
     return [
         (sums.get(v) if v in sums else Zero(v.aval)) if type(x) is Linear else None

@@ -1,0 +1,158 @@
+"""Ctrl-C at a chosen instruction of weft's code, and whether weft is as before afterwards."""
+
+import dis
+import functools
+import sys
+from pathlib import Path
+
+import weft
+import weft.numpy as jnp
+from weft.core.trace import current, get_traceback
+from weft.experimental import checkify, jet
+from weft.options import config, mesh_in_scope, named_axes, surroundings
+
+HOME = str(Path(weft.__file__).parent)
+BOTTOM = current.trace
+
+# After these Python looks whether a signal has come. The names differ between its versions.
+CHECKED = ("RESUME", "CALL", "PRECALL", "JUMP_BACKWARD", "POP_JUMP_BACKWARD", "INSTRUMENTED")
+
+
+@functools.cache
+def names_of(code):
+    """The operations of a code object, by their place."""
+    return {i.offset: i.opname for i in dis.get_instructions(code)}
+
+
+SWITCHES = {
+    "current",
+    "swap_local",
+    "set_local",
+    "use",
+    "run_staged",
+    "run_once",
+    "get_local",
+    "before",
+}
+
+
+def is_switch(code):
+    """Whether a function of weft's puts something in force for a while."""
+    return code.co_filename.startswith(HOME) and not SWITCHES.isdisjoint(code.co_names)
+
+
+class Interruption:
+    """Raises KeyboardInterrupt where an instruction is met for the `at`-th time.
+
+    An instruction is a code object and an offset in it. Where none is given, `places` holds those
+    met: how often, and whether Python looks for signals there.
+    """
+
+    def __init__(self, place=None, at=0):
+        self.place, self.left = place, at
+        self.places = {}
+        self.before = {}  # of each frame, the last operation
+
+    def __call__(self, frame, event, arg):
+        if event == "call":
+            if not is_switch(frame.f_code):
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        elif event == "opcode":
+            place = (frame.f_code, frame.f_lasti)
+            if self.place is None:
+                looks = self.before.get(frame, "RESUME").startswith(CHECKED)
+                count, looked = self.places.get(place, (0, False))
+                self.places[place] = count + 1, looks or looked
+                self.before[frame] = names_of(frame.f_code).get(frame.f_lasti, "")
+            elif place == self.place:
+                self.left -= 1
+                if self.left == 0:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+        elif event == "return":
+            self.before.pop(frame, None)
+        return self
+
+
+def state():
+    """What calls put in force for a while, in this thread."""
+    cells = (surroundings.value, named_axes.value, mesh_in_scope.value, weft.config.enable_x64)
+    return (current.trace is BOTTOM, current.source, current.scope, current.capture, *cells)
+
+
+CLEAN = (True, None, (), get_traceback, None, (), None, False)
+
+
+def restore():
+    """Put the state back by hand."""
+    current.trace, current.source, current.scope, current.capture = BOTTOM, None, (), get_traceback
+    for cell, value in ((surroundings, None), (named_axes, ()), (mesh_in_scope, None)):
+        cell.set_local(value)
+    config._cells["enable_x64"].set_local(False)
+
+
+def places_in(program):
+    """The instructions of the functions that switch, each with whether Python looks for signals."""
+    watch = Interruption()
+    sys.settrace(watch)
+    try:
+        program()
+    finally:
+        sys.settrace(None)
+    return watch.places
+
+
+def interrupt(program, place, at):
+    """What is left behind where a program is interrupted at an instruction; None: nothing."""
+    try:
+        sys.settrace(Interruption(place, at))
+        program()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    if state() == CLEAN:
+        return None
+    code, offset = place
+    line = next((n for start, end, n in code.co_lines() if start <= offset < end), 0)
+    left = f"{code.co_qualname}:{line}:{names_of(code).get(offset)} {state()}"
+    restore()
+    return left
+
+
+def loss(x, w):
+    """Most kinds of equations."""
+    with weft.named_scope("layer"):
+        y = jnp.tanh(w @ x)
+    y = weft.lax.cond(y[0] > 0, lambda v: v * 2, jnp.sin, y)
+    return weft.lax.scan(lambda c, a: (c + a, c * a), y.sum(), x)[1].sum()
+
+
+X, W = weft.ShapeDtypeStruct((3,), "float32"), weft.ShapeDtypeStruct((3, 3), "float32")
+ONE = jnp.ones(())
+KEYED = lambda x: weft.random.normal(weft.random.key(0), x.shape) + x
+
+
+def trace_much():
+    """Trace most transformations, anew in each call."""
+    f = weft.jit(lambda x, w: loss(x, w))
+    gradients = weft.vmap(weft.value_and_grad(weft.checkpoint(f)), in_axes=(None, 0))
+    weft.jit(lambda x, w: gradients(x, w[None])).trace(x=X, w=W)
+
+
+def check_errors():
+    """Trace with checkify, and a context."""
+    with weft.enable_x64(False):
+        weft.eval_shape(checkify.checkify(lambda x: jnp.log(x) + x, checkify.float_checks), X)
+
+
+PROGRAMS = {
+    "trace": trace_much,
+    "checkify": check_errors,
+    "eager grad": lambda: weft.grad(lambda x: x * jnp.sin(x))(ONE),
+    "eager vmap": lambda: weft.vmap(lambda x: x + 1, axis_name="i")(jnp.ones(2)),
+    "linearize": lambda: weft.linearize(weft.jit(lambda x: x * x), ONE),
+    "jet": lambda: jet.jet(lambda x: x * x, (ONE,), ([ONE],)),
+    "lower": lambda: weft.jit(lambda x: KEYED(x)).lower(X),
+}

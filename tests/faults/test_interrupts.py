@@ -1,0 +1,30 @@
+"""Ctrl-C at any instruction that switches traces, options or scopes leaves nothing switched."""
+
+import pytest
+
+from tests.faults.injection import PROGRAMS, interrupt, places_in
+
+
+def left_behind(name, step, only_where_python_looks):
+    """What is left behind by the interruptions of a program, each instruction's first and last."""
+    program = PROGRAMS[name]
+    program(), program()
+    cases = [
+        (place, at)
+        for place, (count, looks) in places_in(program).items()
+        for at in sorted({1, count})
+        if looks or not only_where_python_looks
+    ]
+    assert len(cases) > 50
+    return [*filter(None, (interrupt(program, place, at) for place, at in cases[::step]))]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_interruption_leaves_nothing_in_force(name):
+    assert left_behind(name, 97 if name == "trace" else 11, True) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_interruption_at_any_instruction_leaves_nothing_in_force(name):
+    assert left_behind(name, 1, False) == []
