@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as jnp
+from weft import lax
 from weft.core.aval import ShapedArray, typeof
-from weft.errors import DtypeError
+from weft.errors import DtypeError, ShapeError
 from weft.options import config
 
 
@@ -17,6 +19,35 @@ def test_equal_types_are_one_object():
     assert a is not ShapedArray((3, 4), np.float32, True)
     assert a is pickle.loads(pickle.dumps(a))
     assert a is a.update(weak_type=True).strong()
+
+
+HUGE = {
+    "zeros": lambda: jnp.zeros((2**62, 4)),
+    "zeros of none": lambda: jnp.zeros((0, 2**62, 4)),
+    "a size too large": lambda: jnp.ones((2**64, 0)),
+    "bytes": lambda: jnp.full(2**60, 1, np.complex64),
+    "broadcast": lambda: jnp.broadcast_to(1.0, (2**62, 4)),
+    "tile": lambda: jnp.tile(jnp.ones(2), 2**62),
+    "repeat": lambda: jnp.repeat(jnp.ones(4), 2**62),
+    "iota": lambda: lax.iota(np.int32, 2**63),
+    "eye": lambda: jnp.eye(2**32),
+    "arange": lambda: jnp.arange(2**62),
+    "linspace": lambda: jnp.linspace(0, 1, 2**62),
+    "pad": lambda: jnp.pad(jnp.ones(3), (0, 2**63 - 1)),
+    "one_hot": lambda: weft.nn.one_hot(jnp.zeros(4, int), 2**61),
+    "meshgrid": lambda: jnp.meshgrid(*[np.zeros(2**8)] * 8),
+    "vmap": lambda: weft.vmap(lambda x: jnp.zeros(2**60) + x)(jnp.ones(8)),
+    "jit": lambda: weft.jit(lambda: jnp.zeros((2**62, 4)).sum())(),
+    "outer": lambda: weft.eval_shape(jnp.outer, *[weft.ShapeDtypeStruct((2**32,), "int32")] * 2),
+    "kron": lambda: weft.eval_shape(jnp.kron, *[weft.ShapeDtypeStruct((2**32,), "int32")] * 2),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_an_array_that_nothing_could_hold_is_an_error(name):
+    """The engine ends the process where a product of sizes passes 2**63."""
+    with pytest.raises(ShapeError, match=r"^array: must have fewer than 2\*\*63 bytes; got \w+\["):
+        HUGE[name]()
 
 
 def test_a_type_cannot_be_changed():

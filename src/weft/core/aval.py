@@ -16,6 +16,18 @@ from weft import dtypes
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
 
+LARGEST = 2**63 // 16  # elements, of which those of the widest dtype have 16 bytes
+
+
+def check_extent(shape: tuple[int, ...], dtype: Any) -> None:
+    """Raise where an array has more bytes than 2**63, which neither NumPy nor the engine allow."""
+    extent = getattr(dtype, "itemsize", 1)
+    for d in shape:
+        extent *= d or 1
+    if extent >= 2**63:
+        listed = ",".join(map(str, shape))
+        raise ShapeError(f"array: must have fewer than 2**63 bytes; got {dtype}[{listed}].")
+
 
 class AbstractValue:
     """What a traced value is known to be. `ShapedArray` is the one kind that weft has."""
@@ -80,6 +92,8 @@ class ShapedArray(AbstractValue):
         size = 1
         for d in shape:
             size *= d
+        if size >= LARGEST or 0 in shape:  # the engine ends the process, even of none of them
+            check_extent(shape, dtype)
         set_slot(self, "size", size)
         set_slot(self, "_text", None)
         set_slot(self, "_tangent", None)

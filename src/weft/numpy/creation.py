@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.devices import device_put
-from weft.core.aval import HOST_TYPES, is_masked, not_array_error, typeof
+from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, typeof
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
@@ -50,7 +50,8 @@ SMALL = 1 << 14
 
 def is_written_by_host(shape: Sequence[int]) -> bool:
     """Whether a constant of this shape is made by NumPy: now, and small."""
-    return current.trace is EVAL and math.prod(shape) <= SMALL
+    # of sizes above SMALL, 0 among them, NumPy may refuse the product
+    return current.trace is EVAL and math.prod(shape) <= SMALL and max(shape, default=0) <= SMALL
 
 
 def put_on_device(x: Any, device: Any) -> Any:
@@ -310,6 +311,7 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
     x = as_operand("full", value)
     x = x if dtype is None else ops.convert(x, dtype)
     ndim = typeof(x).ndim
+    ShapedArray(shape, typeof(x).dtype)  # an error of its own where it is too large
     try:
         return broadcast_in_dim(as_array(x), shape, range(len(shape) - ndim, len(shape)))
     except ShapeError:
