@@ -119,6 +119,11 @@ OPTIONS = (
     ),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
     Option("compilation_cache_dir", None, "Where executables are kept; see docs/cache.md."),
+    Option(
+        "wrap_callback_errors",
+        False,
+        "Raise JaxRuntimeError, as JAX does, where a Python function that a program calls fails.",
+    ),
     Option("enable_compilation_cache", True, "Keep executables on disk."),
 )
 

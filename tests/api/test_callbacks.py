@@ -551,3 +551,18 @@ def test_calls_go_to_what_is_compiled():
     for _ in range(5):
         f(x)
     assert len(traces) == 1
+
+
+def test_errors_may_be_wrapped_as_jax_does():
+    def fail(x):
+        raise KeyError("which")
+
+    f = lambda x: weft.pure_callback(fail, weft.ShapeDtypeStruct((), np.float32), x)
+    with weft.config.scope(wrap_callback_errors=True):
+        for g in (f, weft.jit(f)):
+            with pytest.raises(
+                weft.errors.JaxRuntimeError, match="(?s)calling callback.*KeyError: 'which'"
+            ):
+                weft.block_until_ready(g(1.0))
+    with pytest.raises(KeyError):
+        f(1.0)

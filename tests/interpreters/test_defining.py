@@ -499,3 +499,45 @@ def test_partial_evaluation_does_what_is_known():
         fun, [known(1.0), known(2.0)], instantiate=True
     )
     assert not any(v.is_known() for v in outs)
+
+
+def test_rules_of_libraries_by_size_and_name_of_the_axis():
+    """As equinox gives them, and calls them itself."""
+    named_p = core.Primitive("named")
+    named_p.def_impl(lambda x: x)
+    named_p.def_abstract_eval(lambda x: x)
+    seen = []
+
+    def rule(size, name, kind, args, dims):
+        seen.append((size, name, dims))
+        return args[0], dims[0]
+
+    batching.axis_primitive_batchers[named_p] = rule
+    assert vmap(named_p.bind, axis_name="i")(X).tolist() == X.tolist()
+    assert seen == [(3, "i", (0,))] and batching.axis_primitive_batchers[named_p] is rule
+    out, dims = batching.axis_primitive_batchers[lax.neg_p](3, "i", None, [X], [0])
+    assert np.array_equal(out[0], -X) and dims == [0]
+
+
+def test_programs_of_libraries_call_python():
+    """By a function that a rule is made of, or by the rule itself; `impl` stays as it was given."""
+    called_p, written_p = core.Primitive("called"), core.Primitive("written")
+    function = lambda x: weft.pure_callback(np.sin, weft.typeof(x), x)
+    for prim in (called_p, written_p):
+        prim.def_impl(function)
+        prim.def_abstract_eval(lambda x: x)
+        assert prim.impl is function
+    mlir.register_lowering(called_p, mlir.lower_fun(function, multiple_results=False))
+
+    def write(ctx, x):
+        outs, _, alive = mlir.emit_python_callback(
+            ctx, lambda x: [np.sin(x)], None, [x], ctx.avals_in, ctx.avals_out,
+            has_side_effect=False, sharding=None,
+        )  # fmt: skip
+        ctx.module_context.add_keepalive(alive)
+        return outs
+
+    mlir.register_lowering(written_p, write)
+    for prim in (called_p, written_p):
+        assert np.array_equal(jit(lambda x, p=prim: p.bind(x) + 1)(X), np.sin(X) + 1)
+        assert np.array_equal(prim.bind(X), np.sin(X))

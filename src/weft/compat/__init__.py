@@ -41,6 +41,7 @@ def install() -> None:
     os.environ["WEFT_AS_JAX"] = "1"
     config.update("threefry_partitionable", True)  # `import jax` reads the environment
     config.update("check_bounds", False)
+    config.update("wrap_callback_errors", True)
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -17,9 +17,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.primitive import Body, Effect, Primitive, Zero
 from weft.errors import MissingRule
+from weft.options import config
 from weft.primitives.layout import batched_at_front, expand_dims, move_to_front
 from weft.transforms.batch import unmapped_aval
 from weft.xla.array import put
+from weft.xla.callbacks import wrap_error
 
 
 class DebugEffect(Effect):
@@ -61,7 +63,13 @@ class HostCall(Primitive):
         return list(result_avals)
 
     def impl(self, *args, callback, result_avals, **params):
-        return [put(y) for y in callback(result_avals, *args)]
+        try:
+            outs = callback(result_avals, *args)
+        except Exception as error:
+            if config.wrap_callback_errors:
+                raise wrap_error(error) from error
+            raise
+        return [put(y) for y in outs]
 
     def lower(self, hlo, *args, callback, result_avals, **params):
         function = functools.partial(callback, result_avals)

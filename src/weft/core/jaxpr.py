@@ -164,6 +164,8 @@ class Jaxpr(Program):
             found = False
             for eqn in self.eqns:
                 if not eqn.primitive.memoize_type:  # else it holds nothing
+                    tell = getattr(eqn.primitive.lower, "calls_host", None)  # if a library wrote it
+                    found = found or (tell is not None and tell(eqn))
                     for b in bodies_of(eqn):
                         found = found or (b.jaxpr.calls_host if b.jaxpr else b.runs == "host")
             self.memo["calls_host"] = found

@@ -2,6 +2,7 @@
 
     primitive_batchers[prim] = rule          rule(args, dims, **params) -> out, dim
     fancy_primitive_batchers[prim] = rule    rule(axis, args, dims, **params) -> out, dim
+    axis_primitive_batchers[prim] = rule     rule(size, name, None, args, dims, **params) -> ...
 
 A dim is an int, or `not_mapped`. `axis` has a `size` and a `name`.
 """
@@ -38,6 +39,16 @@ def _read_batch(prim: Primitive, method: Callable) -> Callable:
     return lambda args, dims, **params: fancy(Axis(mapped_size(args, dims)), args, dims, **params)
 
 
+def _make_axis_batch(prim: Primitive, rule: Callable) -> Callable:
+    fancy = lambda axis, *args, **params: rule(axis.size, axis.name, None, *args, **params)
+    return list_pair(prim, fancy)
+
+
+def _read_axis_batch(prim: Primitive, method: Callable) -> Callable:
+    fancy = unlist_pair(prim, method)
+    return lambda size, name, kind, *args, **params: fancy(Axis(size, name), *args, **params)
+
+
 def mapped_size(args: Sequence, dims: Sequence) -> int:
     """The size of the mapped axis of some operands."""
     return next(typeof(x).shape[d] for x, d in zip(args, dims, strict=True) if d is not not_mapped)
@@ -45,7 +56,7 @@ def mapped_size(args: Sequence, dims: Sequence) -> int:
 
 primitive_batchers = Rules("batch", _make_batch, _read_batch)
 fancy_primitive_batchers = Rules("batch", list_pair, unlist_pair)
-axis_primitive_batchers = fancy_primitive_batchers
+axis_primitive_batchers = Rules("batch", _make_axis_batch, _read_axis_batch)
 
 
 def defvectorized(prim: Primitive) -> None:

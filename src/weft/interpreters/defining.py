@@ -81,7 +81,7 @@ class Primitive(primitive.Primitive):
 
     def def_impl(self, impl: Callable) -> Callable:
         """Set how to compute the results: `impl(*values, **params)`."""
-        self.impl = lambda *args, **params: list_results(self, impl(*args, **params))  # type: ignore[misc]
+        self.impl = impl  # type: ignore[method-assign]
         return impl
 
     def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.control.effects import IOEffect
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.primitives.constant import stage_whole
 from weft.util import list_public
@@ -26,8 +27,8 @@ from weft.xla.lower import lower_jaxpr
 
 __all__ = [
     "LoweringRule", "LoweringRuleContext", "Value", "aval_to_ir_type", "aval_to_ir_types",
-    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "i32_attr", "i64_attr",
-    "ir_constant", "jaxpr_subcomp", "lower_fun", "register_lowering",
+    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "emit_python_callback",
+    "i32_attr", "i64_attr", "ir_constant", "jaxpr_subcomp", "lower_fun", "register_lowering",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -46,6 +47,17 @@ class LoweringRuleContext(NamedTuple):
     def platforms(self) -> tuple[str, ...]:
         """What the program is compiled for."""
         return (self.hlo.platform,)
+
+    @property
+    def module_context(self) -> LoweringRuleContext:
+        """What the rules of a module share; here it is the context itself."""
+        return self
+
+    def add_keepalive(self, x: Any) -> None:
+        """Keep a value for as long as the program is; functions that it calls are kept anyway."""
+
+
+_NO_CODE = (lambda: None).__code__
 
 
 class _Here(threading.local):
@@ -78,6 +90,17 @@ class _Lowering:
             _here.ctx = around
         return [out] if isinstance(out, Value) else list(out)
 
+    def calls_host(self, eqn: Eqn) -> bool:
+        """Whether what a rule writes for an equation calls Python functions."""
+        avals = [a.aval for a in eqn.invars]
+        for rule in self.rules.values():
+            if hasattr(rule, "stage_at"):
+                if rule.stage_at(avals, eqn.params).calls_host:
+                    return True
+            elif "emit_python_callback" in getattr(rule, "__code__", _NO_CODE).co_names:
+                return True
+        return False
+
 
 def register_lowering(
     prim: Primitive, rule: LoweringRule, platform: str | None = None, **options: Any
@@ -99,14 +122,37 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweringRule:
     With `multiple_results` the function returns a sequence of values, else one.
     """
 
-    def rule(ctx: LoweringRuleContext, *values: Value, **params: Any) -> list[Value]:
+    def stage_at(avals: Sequence[ShapedArray], params: dict) -> Jaxpr:
         def flat(*xs: Any) -> list:
             out = fun(*xs, **params)
             return list(out) if multiple_results else [out]
 
-        return lower_jaxpr(ctx.hlo, stage_whole(flat, ctx.avals_in), values)
+        return stage_whole(flat, avals)
 
+    def rule(ctx: LoweringRuleContext, *values: Value, **params: Any) -> list[Value]:
+        return lower_jaxpr(ctx.hlo, stage_at(ctx.avals_in, params), values)
+
+    rule.stage_at = stage_at  # type: ignore[attr-defined]
     return rule
+
+
+def emit_python_callback(
+    ctx: LoweringRuleContext, callback: Callable, token: Any, operands: Sequence[Value],
+    operand_avals: Sequence[ShapedArray], result_avals: Sequence[ShapedArray], *,
+    has_side_effect: bool, **options: Any,
+) -> tuple[list[Value], Any, None]:  # fmt: skip
+    """Write a call of a Python function, which takes NumPy arrays and returns as many as results.
+
+    To be called by a rule under this name, by which it is known that the program calls Python.
+    Gives the results, `token`, and None. `options` are taken so that calls carry over from JAX.
+    """
+
+    def call(*args: Any) -> list:
+        outs = callback(*args)
+        return [np.asarray(y, a.dtype) for y, a in zip(outs, result_avals, strict=True)]
+
+    effect = IOEffect() if has_side_effect else None
+    return ctx.hlo.host_call(call, operands, result_avals, effect), token, None
 
 
 def jaxpr_subcomp(ctx: LoweringRuleContext, jaxpr: Jaxpr, *args: Value) -> list[Value]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.errors import JaxRuntimeError
+from weft.options import config
 from weft.xla.array import put
 
 
@@ -106,7 +108,15 @@ def execute_with_callbacks(
     finally:
         run.error = None  # it refers to this frame
         end_run(number)
-    raise error
+    raise wrap_error(error)
+
+
+def wrap_error(error: BaseException) -> BaseException:
+    """What to raise for an error of a callback: itself, or what JAX does if that is asked for."""
+    if not config.wrap_callback_errors or not isinstance(error, Exception):
+        return error
+    text = "".join(traceback.format_exception(error)).strip()
+    return JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}")
 
 
 @functools.cache

@@ -34,7 +34,10 @@ class EvalTrace(Trace):
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         if prim.impl is not None:
-            return prim.impl(*args, **params)
+            outs = prim.impl(*args, **params)
+            if type(outs) is list:
+                return outs
+            return list(outs) if prim.multiple_results else [outs]  # of a library's primitive
         key = (prim, *params.items()) if params else prim
         kernel = _KERNELS.get(key)
         if kernel is None:
