@@ -348,3 +348,21 @@ def test_what_they_refuse(call, kind, text):
 def with_rule(f):
     f.defjvp(lambda p, t: (p[0], t[0]))
     return f
+
+
+def test_what_says_whether_a_value_is_perturbed_is_a_leaf():
+    """So that a rule maps over trees of them; zeros are made of trees, too."""
+    seen = []
+    f = weft.custom_vjp(lambda x: x["a"])
+
+    def fwd(x):
+        seen.append(weft.tree.map(lambda p: p.perturbed, x))
+        return x["a"].value, None
+
+    f.defvjp(fwd, lambda _, ct: ({"a": ct, "b": jnp.zeros(())},), symbolic_zeros=True)
+    assert weft.grad(lambda a: f({"a": a, "b": 1.0}))(2.0) == 1
+    assert seen == [{"a": True, "b": False}]
+    zero = weft.custom_derivatives.zero_from_primal({"a": jnp.ones(2), "b": (1.0,)})
+    assert zero["a"].tolist() == [0, 0] and zero["b"][0] == 0
+    symbols = weft.custom_derivatives.zero_from_primal((1.0, 2), symbolic_zeros=True)
+    assert [type(s).__name__ for s in symbols] == ["SymbolicZero"] * 2

@@ -250,3 +250,7 @@ def test_errors(call, error, message):
         call(jnp.ones(3))
     with pytest.raises(error, match=message):
         jit(call)(jnp.ones(3))
+
+
+def test_invert_takes_python_numbers():
+    assert not jnp.invert(True) and jnp.invert(2) == -3

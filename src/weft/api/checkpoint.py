@@ -50,7 +50,8 @@ def checkpoint(
         would undo it. Not needed for the body of a scan, where it can cost speed.
       policy: says which intermediate values are saved all the same: one of
         `weft.checkpoint_policies` or a function `(primitive, *avals, **params) -> bool`.
-      static_argnums, static_argnames: arguments that are Python values, hashable.
+      static_argnums, static_argnames: arguments that are Python values. If they are hashable, `fun`
+        is staged once for each of them, else in each call.
       concrete: must be False; accepted for compatibility with JAX.
 
     >>> from weft import grad

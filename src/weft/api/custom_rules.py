@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft import dtypes
 from weft.api.functions import FlatFun, as_tuple, avals_of, check_callable, value_error
@@ -25,7 +25,7 @@ from weft.primitives.layout import convert, zeros
 from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.hoist import Hoisted, find_closed_over, substitute
-from weft.util import fun_name
+from weft.util import Record, fun_name
 
 
 def stop_gradient(x: Any) -> Any:
@@ -74,17 +74,20 @@ class SymbolicZero:
         return f"SymbolicZero({self.aval})"
 
 
-class CustomVJPPrimal(NamedTuple):
+class CustomVJPPrimal(Record):
     """What fwd takes for each leaf with symbolic_zeros: `value`, and whether it is `perturbed`."""
 
-    value: Any
-    perturbed: bool
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value = value
+        self.perturbed = perturbed
 
 
 def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value: an array of zeros, or with `symbolic_zeros` a SymbolicZero."""
-    zero = SymbolicZero.from_primal_value(x)
-    return zero if symbolic_zeros else zeros(zero.aval)
+    """The zero tangents of a pytree: arrays of zeros, or with `symbolic_zeros` SymbolicZeros."""
+    zero = SymbolicZero.from_primal_value
+    return tree_map(zero if symbolic_zeros else lambda leaf: zeros(zero(leaf).aval), x)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

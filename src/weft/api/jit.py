@@ -82,20 +82,23 @@ class JitFunction:
         avals = avals_of(self.op, leaves, in_tree, fun, structs)
         donated = find_donated(self.donate, self.static, len(args), in_tree)
         options = self.spec, self.shardings
-        key = Call(in_tree, tuple(avals), static, donated, options, trace_context())
+        key: Call | None = Call(in_tree, tuple(avals), static, donated, options, trace_context())
         try:
             program = self.programs.get(key)
         except TypeError:
-            raise unhashable_error(self.op, self.spec.name, static) from None
+            if self.op == "jit":
+                raise unhashable_error(self.op, self.spec.name, static) from None
+            program = key = None  # checkpoint takes such arguments, and stages each call of them
         if program is None or not all(map(is_live, program.consts)):
-            if config.explain_cache_misses:
+            if config.explain_cache_misses and key is not None:
                 earlier = [k for k in list(self.programs) if type(k) is Call]
                 explain_call(self.fun, fun, key, earlier, program is not None)
             program = stage_program(
                 fun, in_tree, avals, donated, self.spec, self.op, self.shardings
             )
             checked = config.check_tracer_leaks
-            if not (checked and any(isinstance(c, Tracer) for c in program.consts)):
+            leaking = checked and any(isinstance(c, Tracer) for c in program.consts)
+            if key is not None and not leaking:
                 self.programs.add(key, program)
         return program, program.select_visible(leaves)
 

@@ -118,7 +118,7 @@ def make_unary(
         if inexact:
             (x,) = promote_operands(name, x, inexact=True)
         if check is not None:
-            check(name, kind_of(name, x).dtype)
+            check(name, typeof(x).dtype)
         if counts and dtypes.is_bool(typeof(x).dtype):
             x = ops.convert(x, np.dtype(np.int32))
         return prim.bind(x)[0]
