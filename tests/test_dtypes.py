@@ -405,10 +405,12 @@ def test_float0_and_keys_promote_only_with_themselves():
     assert dtypes.promote((f0, f0)) == f0
     assert dtypes.promote(((KEY, False), (KEY, False))) == (KEY, False)
     for other in ((np.dtype("f4"), False), (KEY, False)):
-        with pytest.raises(TypePromotionError, match=r"^promote: keys and float0 promote only "):
+        with pytest.raises(TypePromotionError, match=r"^promote: must not be given float0"):
             dtypes.promote((f0, other))
-        with pytest.raises(TypePromotionError, match=r"^promote_types: keys and float0 promote"):
+        with pytest.raises(TypePromotionError, match=r"^promote_types: must not be given float0"):
             dtypes.promote_types(f0[0], other[0])
+    with pytest.raises(TypePromotionError, match=r"^promote: random keys promote only with them"):
+        dtypes.promote(((KEY, False), (np.dtype("f4"), False)))
 
 
 def test_result_type():

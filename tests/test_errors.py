@@ -6,6 +6,7 @@ Operations that refuse their operands are in tests/primitives/test_errors.py.
 # ruff: noqa: E501  (a mistake is one row)
 
 import dataclasses
+import functools
 import gc
 import pathlib
 import re
@@ -482,6 +483,70 @@ def test_an_array_donated_and_passed_once_more():
     both(V3(), V3())
     y = V3()
     check(lambda: both(y, y), errors.DeletedError, r"^jit: a donated array must be passed once")
+
+
+# --- arguments of no sensible type ----------------------------------------------------------------
+
+F0, MASKED = np.zeros(2, weft.float0), np.ma.masked_array([1.0, 2.0], [0, 1])
+NOT_MASKED = (
+    r"must not be a masked array, whose mask would be lost; got float64\[2\]. Hint: x.filled"
+)
+NO_FLOAT0 = r"must not be given float0, the dtype of tangents of integers, .* Hint: jnp.zeros"
+INTEGERS = r"^sizes and axes: must be integers in a sequence; got "
+
+
+def generate(x):
+    yield x
+
+
+async def wait(x):
+    return x
+
+
+@table([
+    *((f"masked {i}", lambda f=f: f(MASKED), errors.DtypeError, NOT_MASKED) for i, f in enumerate((
+        jnp.asarray, jnp.sin, weft.jit(abs), lax.neg, lambda x: jnp.ones(2) + x, weft.typeof,
+        lambda x: jnp.array([x, x]), weft.nn.relu, lambda x: weft.jit(lambda: jnp.sin(x))(),
+    ))),
+    *((f"masked {f}", lambda f=f: f(abs)(MASKED), errors.DtypeError, r"x of abs. Hint: x.filled") for f in (
+        weft.grad, weft.vmap,
+    )),
+    *((f"float0 {i}", lambda f=f: f(F0), TypeError, NO_FLOAT0) for i, f in enumerate((
+        lambda x: jnp.ones(2) + x, lambda x: x + jnp.ones(2), lambda x: jnp.add(x, x), lax.neg, jnp.sum,
+        lambda x: jnp.where(True, x, 1.0),
+    ))),
+    *((f"generator {f}", lambda f=f: weft.jit(f), TypeError, r"^jit: needs a function that returns its") for f in (
+        generate, wait, functools.partial(generate, 1),
+    )),
+    ("vmap", lambda: weft.vmap(generate)(1), TypeError, r"^vmap: .* got generate, whose calls give a gen"),
+    *((f"shape {s!r:.9}", lambda s=s: jnp.empty(s), TypeError, r"^empty: shape must be integers; got") for s in (
+        b"ab", "ab", {2}, {2: 3}, iter([2]), (2.0,), None,
+    )),
+    ("invert", lambda: jnp.bitwise_invert(jnp.nan), errors.DtypeError, r"^bitwise_not: operands must be bool"),
+    ("trim", lambda: jnp.trim_zeros(jnp.ones(3), iter([1])), ValueError, r"^trim_zeros: trim must be 'f'"),
+    ("einsum", lambda: jnp.einsum(jnp.ones(3), bytearray(b"a")), TypeError, r"^einsum: axes must be a list"),
+    ("diag_indices", lambda: jnp.diag_indices(3, 2.0), TypeError, r"^diag_indices: ndim must be an integer"),
+    ("integer", lambda: jnp.asarray(10**19), OverflowError, r"^array: an integer must fit int32; got 100"),
+    *((f"randint {b}", lambda b=b: weft.random.randint(weft.random.key(0), (3,), *b), OverflowError,
+       r"^randint: minval and maxval must fit int32; got -?1099511627776") for b in ((0, 2**40), (-(2**40), 1))),
+    ("broadcast", lambda: lax.broadcast(1.0, (2.0,)), TypeError, INTEGERS + r"\(2.0,\)"),
+    ("full", lambda: lax.full((2.0,), 1.0), TypeError, INTEGERS),
+    ("iota", lambda: lax.broadcasted_iota(np.int32, (2.0,), 0), TypeError, INTEGERS),
+    ("reshape", lambda: lax.reshape(jnp.ones(6), (1.5, 4)), TypeError, INTEGERS),
+    ("rev", lambda: lax.rev(jnp.ones(7), (0.0,)), TypeError, INTEGERS),
+    ("concatenate", lambda: lax.concatenate([jnp.ones(2)], 0.0), TypeError, INTEGERS),
+])  # fmt: skip
+def test_arguments_of_no_sensible_type(code, error, text):
+    check(code, error, text)
+
+
+def test_float0_zeros_may_be_made_in_a_derivative_rule():
+    f = weft.custom_jvp(lambda x, n: (x * n, n))
+    f.defjvp(lambda xs, ts: (f(*xs), (ts[0] * xs[1], jnp.zeros_like(ts[1]))))
+    zero = np.zeros((), weft.float0)
+    _, (slope, none) = weft.jvp(f, (2.0, 3), (1.0, zero))
+    assert slope == 3 and none.dtype == jnp.zeros(2, weft.float0).dtype == weft.float0
+    assert weft.jit(weft.grad(lambda x: f(x, 3)[0]))(2.0) == 3
 
 
 # --- programs, options, the process ---------------------------------------------------------------

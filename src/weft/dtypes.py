@@ -351,10 +351,10 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
     return _C128 if real_dtype(inexact_dtype(dtype)) == _F64 else _C64
 
 
-def inexact_dtype(dtype: np.dtype) -> np.dtype:
+def inexact_dtype(dtype: np.dtype, where: str = "inexact_dtype") -> np.dtype:
     """The dtype in which functions such as sin work on `dtype`: integers and bool become floats."""
     if dtype not in _INEXACT:
-        raise DtypeError(f"inexact_dtype: needs a numeric dtype; got {short_name(dtype)}.")
+        raise DtypeError(f"{where}: needs a numeric dtype; got {short_name(dtype)}.")
     return _INEXACT[dtype]
 
 
@@ -531,9 +531,14 @@ def _promotion_error(
 ) -> TypePromotionError:
     names = ", ".join("weak " * weak + short_name(dtype) for dtype, weak in typed)
     kinds = {_KIND_OF.get(dtype) for dtype, _ in typed}
+    if any(dtype == float0 for dtype, _ in typed):
+        return TypePromotionError(
+            f"{where}: must not be given float0, the dtype of tangents of integers, with which "
+            f"nothing computes; got {names}. Hint: jnp.zeros(x.shape) in its place."
+        )
     if None in kinds:
         return TypePromotionError(
-            f"{where}: keys and float0 promote only with themselves; got {names}."
+            f"{where}: random keys promote only with themselves; got {names}."
         )
     if mode == "strict":
         standard, _ = _promote(x64, "standard", typed, where)

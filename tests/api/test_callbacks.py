@@ -97,10 +97,18 @@ def test_pytrees_in_and_out(run):
 
 
 @both
-def test_python_numbers_as_results_widen(run):
-    assert run(lambda x: pure_callback(lambda v: 1, SCALAR, x))(X) == 1.0
-    struct = weft.ShapeDtypeStruct((), np.complex64)
-    assert run(lambda x: pure_callback(lambda v: 2.0, struct, x))(X) == 2.0
+@pytest.mark.parametrize("callback", [pure_callback, io_callback], ids=lambda f: f.__name__)
+def test_python_numbers_as_results_are_of_any_dtype_of_their_kind(run, callback):
+    for number, dtype in ((1.5, np.float16), (-3, np.int8), (True, bool), (2j, np.complex64)):
+        struct = weft.ShapeDtypeStruct((), dtype)
+        out = run(lambda x, n=number, s=struct: callback(lambda v: n, s, x))(X)
+        assert out == number and out.dtype == dtype
+    for number, dtype in ((1, np.float32), (1.0, np.int32), (True, np.int32), (2.0, np.complex64)):
+        struct = weft.ShapeDtypeStruct((), dtype)
+        with pytest.raises(TypeError, match="the callback must return what result_shape_dtypes"):
+            run(lambda x, n=number, s=struct: callback(lambda v: n, s, x))(X)
+    with pytest.raises(OverflowError, match="result of <lambda> must fit int8; got 300."):
+        run(lambda x: callback(lambda v: 300, weft.ShapeDtypeStruct((), np.int8), x))(X)
 
 
 def test_shapes_may_be_given_by_arrays():

@@ -195,14 +195,20 @@ def effects_barrier() -> None:
 
 
 def check_result(op: str, where: str, x: Any, aval: ShapedArray) -> np.ndarray:
-    """A result as the engine takes it, or an error that names it. Python numbers may widen."""
+    """A result as the engine takes it, or an error that names it.
+
+    A Python number has any dtype of its kind: a float that of a float16, an int that of an int8.
+    """
     got = typeof(x, op)
     dtype = got.dtype
-    if got.weak_type and type(x) in (bool, int, float, complex):
-        dtype = dtypes.promote(((dtype, True), (aval.dtype, False)))[0]
+    if type(x) is dtypes.scalar_type_of(aval.dtype):
+        dtype = aval.dtype
     if got.shape != aval.shape or dtype != aval.dtype:
         raise TypeError(
             f"{op}: the callback must return what result_shape_dtypes says; got {got} for {where}, "
             f"which is {aval.strong()}."
         )
-    return np.asarray(x, aval.dtype)
+    try:
+        return np.asarray(x, aval.dtype)
+    except OverflowError:
+        raise OverflowError(f"{op}: {where} must fit {aval.dtype}; got {x}.") from None

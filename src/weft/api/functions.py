@@ -24,6 +24,7 @@ from weft.transforms.jvp import JVPTracer
 from weft.util import fun_name, insert_at
 from weft.xla.array import ArrayImpl
 
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 # Types that are values beyond doubt; the rest are looked at.
 _PLAIN = frozenset((ArrayImpl, StagedTracer, JVPTracer, BatchTracer, float, int, bool, complex))
 
@@ -224,6 +225,12 @@ def check_callable(op: str, fun: Any, wraps: bool = False) -> None:
         raise TypeError(
             f"{op}: needs a function; got {fun!r} of type {type(fun).__name__}."
             + (f" Hint: {op}(f)(x), not {op}(f(x))." if wraps and is_valid_value(fun) else "")
+        )
+    code = getattr(getattr(fun, "func", fun), "__code__", None)
+    if code is not None and code.co_flags & _SUSPENDS:
+        raise TypeError(
+            f"{op}: needs a function that returns its results; got {fun_name(fun)}, whose calls "
+            "give a generator or a coroutine. Hint: return in place of yield."
         )
 
 

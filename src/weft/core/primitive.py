@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
+from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule
 
 # The type rule's memory: (primitive, avals, params) -> avals.
@@ -219,6 +220,12 @@ def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArra
     """The result types by the type rule, varying over a mesh as the operands do together."""
     outs = prim.abstract_eval(*avals, **params)
     for a in (*avals, *outs):
+        if a.dtype == float0:
+            raise DtypeError(
+                f"{prim.name}: must not be given float0, the dtype of tangents of integers, with "
+                f"which nothing computes; got {', '.join(map(str, avals))}. "
+                "Hint: jnp.zeros(x.shape) in its place."
+            )
         if a.physical is not a and prim.elements not in TAKE_KEYS:
             listed = ", ".join(map(str, avals))
             raise DtypeError(

@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
@@ -64,6 +66,14 @@ def normalize_subscripts(op: str, subscripts: Any, operands: Sequence[Any]) -> t
         return subscripts.replace(" ", ""), list(operands)
     parts = [subscripts, *operands]
     xs, lists = parts[: len(parts) // 2 * 2 : 2], parts[1::2]
+    for axes in parts[1 : len(parts) // 2 * 2 : 2] + parts[len(parts) // 2 * 2 :]:
+        if not isinstance(axes, list | tuple) or not all(
+            a is Ellipsis or isinstance(a, int | np.integer) and 0 <= a < len(SYMBOLS) for a in axes
+        ):
+            raise TypeError(
+                f"{op}: axes must be a list of numbers in [0, {len(SYMBOLS)}) after each operand; "
+                f"got {axes!r}. Hint: {op}('ij,jk', x, y)."
+            )
     text = ",".join(map(spell_axes, lists))
     return (text + "->" + spell_axes(parts[-1]) if len(parts) % 2 else text), xs
 

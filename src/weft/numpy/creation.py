@@ -197,6 +197,8 @@ def collect_types(x: Any, types: dict[Any, Any]) -> None:
         elif kind in NUMBERS:
             types[kind] = item
         else:
+            if is_masked(item):
+                typeof(item, "array")  # raises
             types.setdefault(kind, item)
             dtype = getattr(item, "dtype", None)
             if dtype is not None and types[kind].dtype != dtype:
@@ -323,6 +325,8 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
 def write_constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> Any:
     """An array of zeros or ones."""
     shape = shape_of(op, shape)
+    if dtype == dtypes.float0:  # NumPy's, for there is no array of it
+        return np.zeros(shape, dtype)
     of_numpy = isinstance(dtype, np.dtype)  # and no extended one
     if of_numpy and is_written_by_host(shape):
         host = np.zeros(shape, dtype) if value == 0 else np.ones(shape, dtype)

@@ -245,7 +245,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     Along the axes named, or all. Not under jit: the size of the result depends on values.
     """
     x = as_array(filt, "trim_zeros")
-    if not set(trim.lower()) <= {"f", "b"}:
+    if not isinstance(trim, str) or not set(trim.lower()) <= {"f", "b"}:
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb'; got {trim!r}.")
     axes = axes_of("trim_zeros", axis, x.ndim)
     found = np.nonzero(require_concrete("nonzero", x, "places"))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.functions import check_integer
 from weft.api.vmap import vmap
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
@@ -36,7 +37,7 @@ def check_size(op: str, n: Any, default: int | None = None) -> int:
     """The number of rows or columns."""
     if n is None and default is not None:
         return default
-    (size,) = shape_of(op, n)
+    (size,) = shape_of(op, (n,))
     return size
 
 
@@ -199,7 +200,8 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
-    return (creation.arange(check_size("diag_indices", n)),) * operator.index(ndim)
+    ndim = check_integer("diag_indices", "ndim", ndim, 0)
+    return (creation.arange(check_size("diag_indices", n)),) * ndim
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:

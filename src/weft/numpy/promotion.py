@@ -80,7 +80,7 @@ def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> P
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in kinds]
     dtype, weak = dtypes.promote(tuple((a.dtype, a.weak_type) for a in avals), op)
     if inexact and not dtypes.is_inexact(dtype):
-        dtype = dtypes.default_float() if weak else dtypes.inexact_dtype(dtype)
+        dtype = dtypes.default_float() if weak else dtypes.inexact_dtype(dtype, op)
         dtype = dtypes.canonicalize(dtype)
     shape = broadcast_avals(op, avals) if shaped else ()
     actions = tuple(
@@ -277,6 +277,12 @@ def shape_of(op: str, shape: Any) -> tuple[int, ...]:
     if type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape]):  # noqa: C419
         return shape
     try:
+        if (
+            isinstance(shape, bytes | dict)
+            or np.iterable(shape)
+            and not hasattr(shape, "__getitem__")
+        ):
+            raise TypeError  # sets, iterators
         out = (
             tuple([operator.index(n) for n in shape])
             if np.iterable(shape)

@@ -14,7 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError, ShapeError, TracerError
 
 # --- families -------------------------------------------------------------------------------
 
@@ -109,7 +109,12 @@ def is_linear(x: Any) -> bool:
 
 def index_tuple(xs: Sequence[Any]) -> tuple[int, ...]:
     """Integers of any kind as a tuple of Python's."""
-    return tuple(map(operator.index, xs))
+    try:
+        return tuple(map(operator.index, xs))
+    except TypeError as error:
+        if isinstance(error, TracerError):
+            raise
+        raise TypeError(f"sizes and axes: must be integers in a sequence; got {xs!r}.") from None
 
 
 def shift_axes(axes: Sequence[int], at: int = 0) -> tuple[int, ...]:
@@ -178,7 +183,7 @@ def check_equal_shapes(op: str, avals: Sequence[ShapedArray]) -> None:
 
 def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
     """Raise unless `axes` are distinct axes of an array of rank `ndim`."""
-    if len(set(axes)) != len(axes) or not all(0 <= a < ndim for a in axes):
+    if len(set(index_tuple(axes))) != len(axes) or not all(0 <= a < ndim for a in axes):
         raise ShapeError(
             f"{op}: axes must be distinct and name axes of an array of rank {ndim}; "
             f"got {tuple(axes)}."
@@ -187,5 +192,5 @@ def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
 
 def check_shape(op: str, shape: Sequence[int]) -> None:
     """Raise unless `shape` holds sizes."""
-    if any(n < 0 for n in shape):
+    if any(n < 0 for n in index_tuple(shape)):
         raise ShapeError(f"{op}: sizes must not be negative; got shape {tuple(shape)}.")

@@ -195,7 +195,7 @@ def broadcast_in_dim(
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Repeat `operand` along new axes of these sizes, put in front."""
-    shape = typeof(operand).shape
+    shape, sizes = typeof(operand).shape, families.index_tuple(sizes)
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
     return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
 
@@ -291,7 +291,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     A random key filled with a number is one whose words are that number.
     """
     dtype = None if dtype is None else dtypes.canonicalize(dtype)
-    return fill(shape, fill_value, dtype, sharding)
+    return fill(families.index_tuple(shape), fill_value, dtype, sharding)
 
 
 def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any = None) -> Any:
@@ -398,7 +398,7 @@ class Reshape(families.LinearPrimitive):
         size = 1
         for d in new_sizes:
             size *= d
-        if size != x.size or any(d < 0 for d in new_sizes):
+        if size != x.size or any(d < 0 for d in families.index_tuple(new_sizes)):
             raise ShapeError(
                 f"{self.name}: the new shape must have as many elements as x; "
                 f"got {x} to {tuple(new_sizes)}."
@@ -564,7 +564,7 @@ def broadcasted_iota(
     """Counting along axis `dimension` of an array of `shape`."""
     return iota_p.bind(
         dtype=dtypes.canonicalize(dtype),
-        shape=tuple(shape),
+        shape=families.index_tuple(shape),
         dimension=operator.index(dimension),
         sharding=out_sharding,
     )[0]

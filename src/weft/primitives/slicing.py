@@ -299,9 +299,10 @@ concatenate_p = Concatenate()
 def concatenate(operands: Any, dimension: int) -> Any:
     """The operands one after another along axis `dimension`; an array is taken as its rows."""
     parts = tuple(unstack(operands)) if hasattr(operands, "aval") else tuple(operands)
+    (dimension,) = families.index_tuple((dimension,))
     if len(parts) == 1 and typeof(parts[0]).ndim > dimension >= 0:
         return parts[0]
-    return concatenate_p.bind(*parts, dimension=operator.index(dimension))[0]
+    return concatenate_p.bind(*parts, dimension=dimension)[0]
 
 
 class Split(families.AlongAxis, families.LinearPrimitive):

@@ -77,7 +77,15 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
         *(jnp.zeros(()) if type(x) is int else x for x in (minval, maxval)),
         more="minval and maxval",
     )
-    return draw_integers(key, shape, minval, maxval, sampling.choose_int_dtype("randint", dtype))
+    dtype = sampling.choose_int_dtype("randint", dtype)
+    limits = dtypes.iinfo(np.int32 if dtypes.itemsize_bits(dtype) < 32 else dtype)
+    for bound in (minval, maxval):
+        if type(bound) is int and not min(limits.min, -(2**31)) <= bound <= limits.max + 1:
+            raise OverflowError(
+                f"randint: minval and maxval must fit {dtype.name}; got {bound}. Hint: a wider "
+                "dtype, which enable_x64 may have to allow."
+            )
+    return draw_integers(key, shape, minval, maxval, dtype)
 
 
 def shuffle_lines(key: Words, x: Any, axis: int) -> Any:

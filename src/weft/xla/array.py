@@ -63,7 +63,10 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
         return x if words is x.words else KeyArray(x.aval, words)
     aval = typeof(x)
     sharding = sharding or sharding_on(default_device())
-    host = np.asarray(x, aval.dtype, order="C")
+    try:
+        host = np.asarray(x, aval.dtype, order="C")
+    except OverflowError:
+        raise OverflowError(f"array: an integer must fit {aval.dtype}; got {x}.") from None
     if aval.dtype == dtypes.float0:
         return host
     if type(sharding) is not SingleDeviceSharding:
