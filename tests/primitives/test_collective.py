@@ -199,9 +199,15 @@ def test_mapped_along_each_axis(row):
     xs = stack_of(row)
     want = expected(row, xs)
     fun = applied(row, "i")
-    for d in range(xs.ndim):
-        check(vmap(fun, in_axes=d, axis_name="i")(np.moveaxis(xs, 0, d)), want)
-    got = weft.jit(vmap(fun, axis_name="i", out_axes=-1))(xs)
+    last = lambda xs: vmap(fun, axis_name="i", out_axes=-1)(xs)
+
+    def each_axis(xs):
+        moved = [jnp.moveaxis(xs, 0, d) for d in range(xs.ndim)]
+        return [vmap(fun, in_axes=d, axis_name="i")(x) for d, x in enumerate(moved)], last(xs)
+
+    found, got = weft.jit(each_axis)(xs)
+    for y in [*found, vmap(fun, axis_name="i")(xs)]:
+        check(y, want)
     check(np.moveaxis(np.asarray(got), -1, 0), want)
 
 
@@ -210,7 +216,7 @@ def test_mapped_along_each_axis(row):
 @rows
 def test_dtypes(row, dtype):
     xs = stack_of(row, dtype)
-    got = vmap(applied(row, "i"), axis_name="i")(xs)
+    got = weft.jit(vmap(applied(row, "i"), axis_name="i"))(xs)
     want = expected(row, xs)
     check(got, want, dtype)
     if row[1] is not ref_pmean:
@@ -220,7 +226,7 @@ def test_dtypes(row, dtype):
 @rows
 def test_operand_that_is_not_mapped(row):
     x = stack_of(row)[0]
-    got = vmap(lambda _: applied(row, "i")(x), axis_name="i")(np.zeros(N, np.float32))
+    got = weft.jit(vmap(lambda _: applied(row, "i")(x), axis_name="i"))(np.zeros(N, np.float32))
     check(got, expected(row, same(x, N)))
 
 
@@ -231,9 +237,13 @@ def test_mapped_along_an_axis_that_is_not_named(row):
     xs = np.stack([stack_of(row), stack_of(row)[::-1]])
     want = np.stack([expected(row, x) for x in xs])
     fun = applied(row, "i")
-    for d in range(xs.ndim - 1):
-        inner = vmap(fun, in_axes=d, axis_name="j")
-        got = vmap(inner, axis_name="i", out_axes=1)(np.moveaxis(xs, 0, d + 1))
+
+    def each_axis(xs):
+        moved = [jnp.moveaxis(xs, 0, d + 1) for d in range(xs.ndim - 1)]
+        inner = [vmap(fun, in_axes=d, axis_name="j") for d in range(xs.ndim - 1)]
+        return [vmap(f, axis_name="i", out_axes=1)(x) for f, x in zip(inner, moved, strict=True)]
+
+    for got in weft.jit(each_axis)(xs):
         check(got, want)
 
 
@@ -248,14 +258,14 @@ def test_two_named_axes(row, names):
     square = lambda y: y.reshape(2, 2, *y.shape[1:])
     if names == ("j", "i"):
         square = lambda y: y.reshape(2, 2, *y.shape[1:]).swapaxes(0, 1)
-    both = vmap(vmap(fun, axis_name="j"), axis_name="i")
+    both = weft.jit(vmap(vmap(fun, axis_name="j"), axis_name="i"))
     check(both(square(xs)), square(want))
     # an operand that only one of them maps
     if row[1] is ref_psum:
         once = vmap(vmap(fun, in_axes=None, axis_name="j", axis_size=2), axis_name="i")
         pair = same(xs[:2], 2).swapaxes(0, 1)
         flat = pair if names == ("i", "j") else pair.swapaxes(0, 1)
-        check(once(xs[:2]), square(expected(row, flat.reshape(N, *row[2]))))
+        check(weft.jit(once)(xs[:2]), square(expected(row, flat.reshape(N, *row[2]))))
 
 
 def test_three_named_axes_in_any_order():

@@ -40,7 +40,7 @@ EPS = 1e-6  # of central differences in float64
 NOISE = 1e-9  # what rounding makes of them where values are about 1
 
 
-def rows(check: str, inexact: bool = False) -> Any:
+def rows(check: str, inexact: bool = False, only: Callable = lambda case: True) -> Any:
     """The rows that a check applies to."""
     assert check in CHECKS
     return pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def rows(check: str, inexact: bool = False) -> Any:
         [
             c
             for c in CASES
-            if check not in c.skip.split() and not (inexact and not derivative_dtypes(c))
+            if check not in c.skip.split() and (derivative_dtypes(c) or not inexact) and only(c)
         ],
         ids=lambda c: c.id,
     )
@@ -200,7 +200,9 @@ def test_value(case):
             for (dtype, _), xs, outs in zip(some, every, found, strict=True):
                 check_value(case, dtype, xs, outs)
             if some and some[0] == (points[0][0], None):  # as it runs by itself
-                check_value(case, some[0][0], every[0], case.apply(*every[0]))
+                outs = case.apply(*every[0])
+                check_value(case, some[0][0], every[0], outs)
+                assert list(map(typeof, outs)) == list(map(typeof, found[0]))
 
 
 def check_value(case: Case, dtype: np.dtype, xs: list, outs: list) -> None:
@@ -402,7 +404,7 @@ def batch_dims(operands: list) -> list[tuple]:
     return chosen
 
 
-@rows("jit")
+@rows("jit", only=lambda case: ALL or "value" in case.skip.split())  # test_value jits the others
 def test_jit_is_eager(case):
     dtype = SHORT[case.dtypes.split()[0]]
     xs = case.arrays(dtype)
