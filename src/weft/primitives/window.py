@@ -23,7 +23,7 @@ from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
-from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, fill, literal
 from weft.primitives.reduction import (
     HoldsProgram,
     find_monoid,
@@ -405,8 +405,8 @@ def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params:
     dtype = typeof(operand).dtype
     ones = (1,) * len(params["padding"])
     undilated = {"base_dilation": ones, "window_dilation": ones, **params}
-    fill = literal(worst_value(select_prim, dtype), dtype)
-    best, *rest = window_elements(operand, fill, undilated)
+    worst = literal(worst_value(select_prim, dtype), dtype)
+    best, *rest = window_elements(operand, worst, undilated)
     chosen = fill(typeof(best).shape, 0, np.dtype(np.int32))
     for k, x in enumerate(rest, 1):
         (keep,) = select_prim.bind(best, x)
