@@ -100,22 +100,22 @@ def make_weights(
     Output pixel i stands for the input from start + i * step to start + (i + 1) * step.
     """
     dtype = jnp.result_type(step)
-    here = start + (jnp.arange(target, dtype=dtype) + 0.5) * step - 0.5
-    pixels = jnp.arange(source, dtype=dtype)
+    here = (start + (jnp.arange(target, dtype=dtype) + 0.5) * step - 0.5)[None]
+    pixels = jnp.arange(source, dtype=dtype)[:, None]
     if method is ResizeMethod.AREA:
         low, high = here + 0.5 - step / 2, here + 0.5 + step / 2
-        shared = jnp.minimum(high, pixels[:, None] + 1) - jnp.maximum(low, pixels[:, None])
+        shared = jnp.minimum(high, pixels + 1) - jnp.maximum(low, pixels)
         weights = jnp.maximum(0, shared)
     elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:  # two pixels more at each edge
-        pixels = jnp.arange(-2, source + 2, dtype=dtype)
-        weights = make_cubic(-0.75)(jnp.abs(here - pixels[:, None]))
+        pixels = jnp.arange(-2, source + 2, dtype=dtype)[:, None]
+        weights = make_cubic(-0.75)(jnp.abs(here - pixels))
         ends = [jnp.sum(part, axis=0, keepdims=True) for part in (weights[:3], weights[-3:])]
         inner = [ends[0], weights[3:-3], ends[1]] if source > 1 else [weights.sum(0)[None]]
         weights = jnp.concatenate(inner)
     else:
         wide = jnp.maximum(step, 1) if antialias else 1
-        weights = KERNELS[method](jnp.abs(here - pixels[:, None]) / wide)
-    total = jnp.sum(weights, axis=0)
+        weights = KERNELS[method](jnp.abs(here - pixels) / wide)
+    total = jnp.sum(weights, axis=0, keepdims=True)
     reached = jnp.abs(total) > 1000 * jnp.finfo(dtype).eps
     reached &= (here >= -0.5) & (here <= source - 0.5)
     return jnp.where(reached, weights / jnp.where(reached, total, 1), 0)
@@ -201,7 +201,7 @@ def resample(
     What was at x is at x * scale + translation; None for the scale that takes an axis to its size.
     """
     image = as_inexact("resize", image)
-    dtype = jnp.promote_types(jnp.finfo(image.dtype).dtype, jnp.float32)
+    dtype = np.promote_types(jnp.finfo(image.dtype).dtype, np.float32)
     if scale is None:
         steps = [jnp.array(image.shape[a] / max(shape[a], 1), dtype) for a in axes]
         starts = [jnp.zeros((), dtype)] * len(axes)

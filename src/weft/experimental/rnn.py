@@ -208,7 +208,7 @@ def run_layers(
     if lengths.shape != (batch,):
         raise ShapeError(f"lstm: seq_lengths must be {(batch,)}; got {lengths.aval}.")
     y, ends = jnp.moveaxis(x, 1, 0), []  # time in front
-    live = jnp.arange(x.shape[1])[:, None, None] < lengths[:, None]
+    live = jnp.arange(x.shape[1])[:, None, None] < lengths[None, :, None]
     for layer in range(num_layers):
         outs = []
         for i in range(layer * directions, (layer + 1) * directions):
@@ -228,7 +228,7 @@ def run_direction(
 ) -> tuple[tuple, Any]:  # fmt: skip
     """One pseudo-layer: the state in the end, and h at all times, zero where there is no input."""
     product = functools.partial(jnp.matmul, precision=precision)
-    inputs = product(x, W_ih.T) + bias  # of all times at once
+    inputs = product(x, W_ih.T) + bias[None, None]  # of all times at once
 
     def step(state: tuple, at: tuple) -> tuple[tuple, Any]:
         h, c = state

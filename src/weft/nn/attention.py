@@ -113,7 +113,7 @@ def combine_masks(
 ) -> Any:  # fmt: skip
     """Which pairs count, as an array that broadcasts to (B, K, T, G, S); None for all."""
     _, _, t, s = full
-    row, column = jnp.arange(t)[:, None, None], jnp.arange(s)
+    row, column = jnp.arange(t).reshape(1, 1, t, 1, 1), jnp.arange(s).reshape(1, 1, 1, 1, s)
     parts = []
     if mask is not None:
         mask = as_array(mask, OP)
@@ -167,7 +167,7 @@ def attend(
     out = dot_general(weights, v, dims, preferred_element_type=wide)  # (B, K, T, G, H)
     out = jnp.moveaxis(out, 2, 1).reshape(b, t, n, h).astype(q.dtype)
     if q_lengths is not None:
-        out = jnp.where(jnp.arange(t)[:, None, None] < q_lengths, out, 0)
+        out = jnp.where(jnp.arange(t).reshape(1, t, 1, 1) < q_lengths, out, 0)
     logs = logsumexp(logits, axis=-1) if residual else None
     if residual:
         logs = jnp.moveaxis(logs, 2, 1).reshape(b, t, n).astype(q.dtype)

@@ -143,13 +143,13 @@ def variance_scaling(
         variance = jnp.array(scale / max(count, 1e-30), dtypes.real_dtype(dtype))
         if distribution == "uniform":
             if dtypes.is_complex(dtype):
-                return draw_disk(key, shape, dtype) * jnp.sqrt(2 * variance)
+                return draw_disk(key, shape, dtype) * jnp.sqrt(2 * variance).astype(dtype)
             return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
         if distribution == "normal":
             return random.normal(key, shape, dtype) * jnp.sqrt(variance).astype(dtype)
         if dtypes.is_complex(dtype):
             root = jnp.sqrt(variance) / math.sqrt(1 - 5 * math.exp(-4))
-            return draw_cut_complex(key, shape, dtype) * root
+            return draw_cut_complex(key, shape, dtype) * root.astype(dtype)
         spread = jnp.sqrt(variance) / jnp.array(CUT, dtype)
         return random.truncated_normal(key, -2, 2, shape, dtype) * spread
 
@@ -162,7 +162,7 @@ def draw_polar(key: Any, shape: tuple, dtype: np.dtype, radius: Callable) -> Any
     first, second = random.split(key)
     angle = 2 * math.pi * random.uniform(second, shape, part)
     r = radius(random.uniform(first, shape, part))
-    return (r * jnp.exp(1j * angle)).astype(dtype)
+    return r.astype(dtype) * jnp.exp(1j * angle.astype(dtype))
 
 
 def draw_disk(key: Any, shape: tuple, dtype: np.dtype) -> Any:
@@ -223,7 +223,7 @@ def draw_orthonormal(key: Any, shape: tuple, dtype: np.dtype, scale: Any, column
     tall = (max(rows, columns), min(rows, columns))
     q, r = jnp.linalg.qr(random.normal(key, tall, dtype))
     d = jnp.diagonal(r)
-    q = q * jnp.sign(d)
+    q = q * jnp.sign(d)[None]
     q = q.T if rows < columns else q
     moved = (*shape[:axis], *shape[axis + 1 :], columns)
     return jnp.array(scale, dtype) * jnp.moveaxis(q.reshape(moved), -1, axis)

@@ -8,12 +8,15 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 import weft.numpy as jnp
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_inexact, axis_of
 from weft.numpy.reductions import Axis, check_mask
+from weft.primitives.elementwise import convert
 from weft.primitives.layout import broadcasted_iota
 from weft.scipy.special.sums import largest_real, logsumexp
 from weft.util import check_option
@@ -25,7 +28,7 @@ def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]
     mask = None if where is None else check_mask(op, where)
     if mask is not None:
         x = jnp.where(mask, x, -jnp.inf)
-    x = x - largest_real(x, axis)
+    x = x - convert(largest_real(x, axis), x.dtype, x.weak_type)
     return x, jnp.exp(x), mask
 
 
@@ -109,7 +112,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         raise ShapeError(f"one_hot: num_classes must not be negative; got {num_classes}.")
     dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, "one_hot")
     x = jnp.asarray(x)
+    if x.dtype.itemsize < 4 and not dtypes.is_inexact(x.dtype):  # as num_classes may be larger
+        x = x.astype(np.int32)
     axis = axis_of("one_hot", axis, x.ndim + 1)
     shape = (*x.shape[:axis], count, *x.shape[axis:])
-    places = broadcasted_iota(dtypes.default_int(), shape, axis)
+    places = broadcasted_iota(x.dtype, shape, axis)
     return (jnp.expand_dims(x, axis) == places).astype(dtype)

@@ -22,7 +22,7 @@ from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
 from weft.primitives.cumulative import cumsum
-from weft.primitives.layout import broadcast_in_dim, reduce_sum, reshape
+from weft.primitives.layout import broadcast_in_dim, broadcast_to_rank, reduce_sum, reshape
 from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
 
@@ -126,8 +126,10 @@ def find_slope(x: Any, spacing: Any, order: int) -> Any:
     def at(*places: int) -> list:
         return [slice_in_dim(x, i, (i + 1) or n, 1, -1) for i in places]
 
+    h = broadcast_to_rank(h, x.ndim)
+
     def step(i: int) -> Any:
-        return slice_in_dim(h, i, (i + 1) or n - 1)
+        return slice_in_dim(h, i, (i + 1) or n - 1, 1, -1)
 
     if order == 1:
         ((a, b), (c, d)) = at(0, 1), at(-2, -1)
@@ -137,7 +139,7 @@ def find_slope(x: Any, spacing: Any, order: int) -> Any:
         last = -find_end_slope(*at(-1, -2, -3), step(-1), step(-2))
     if n < 3:
         return concatenate([first, last], -1)
-    before, after = slice_in_dim(h, 0, n - 2), slice_in_dim(h, 1, n - 1)
+    before, after = slice_in_dim(h, 0, n - 2, 1, -1), slice_in_dim(h, 1, n - 1, 1, -1)
     low, mid, high = (slice_in_dim(x, i, n - 2 + i, 1, -1) for i in range(3))
     if regular:
         inner = (high - low) / (2 * before)
@@ -173,6 +175,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
         dx = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
         y = moveaxis(y, axis, -1)
+        dx = broadcast_to_rank(dx, y.ndim) if x.ndim == 1 else dx
     areas = ops.add(*split_neighbors(y, y.ndim - 1)) * dx
     return ops.mul(reduce_sum(areas, (areas.ndim - 1,)), literal_like(0.5, areas))
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.calculus import diff
@@ -200,7 +201,8 @@ def histogram(
 def count_in_bins(a: Any, edges: Any, weights: Any, density: bool) -> Any:
     """The counts of a histogram."""
     dtype = edges.dtype
-    if weights is not None:
+    counted = weights is None or not dtypes.is_inexact(typeof(weights).dtype)
+    if weights is not None and not (counted and dtypes.is_inexact(dtype)):
         dtype = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(dtype, weights)))
     index = find_bin(layout.reshape(a, (a.size,)), edges)
     exact = dtypes.default_int() if weights is None else dtype
@@ -212,6 +214,8 @@ def count_in_bins(a: Any, edges: Any, weights: Any, density: bool) -> Any:
 
 def find_bin(x: Any, edges: Any) -> Any:
     """The number of each element's bin, from 1; 0 or one more where it is in none."""
+    if dtypes.is_inexact(edges.dtype) and not dtypes.is_inexact(x.dtype):
+        x = ops.convert(x, edges.dtype)
     x, edges = promote_operands("histogram", x, edges, inexact=True, shaped=False)
     found = search_by_halving(edges, x, "right")
     return where(x == edges[-1], edges.size - 1, found)

@@ -283,17 +283,18 @@ def polyfit(
         w = as_array(w, "polyfit")
         if w.shape != x.shape:
             raise ShapeError(f"polyfit: w must have the shape of x; got {w.aval}, {x.aval}.")
+        w = w if dtypes.is_inexact(w.dtype) else ops.convert(w, x.dtype)
         left = left * w[:, None]
         right = right * (w if y.ndim == 1 else w[:, None])
     scale = sqrt(sum(real(left * conj(left)), 0))
-    c, residuals, rank, s = lstsq(left / scale, right, rcond)
-    c = (c.T / scale).T
+    c, residuals, rank, s = lstsq(left / scale[None].astype(left.dtype), right, rcond)
+    c = c / scale[:, None].astype(c.dtype) if y.ndim == 2 else c / scale.astype(c.dtype)
     if full:
         return c, residuals, rank, s, rcond
     if not cov:
         return c
-    normal = left / scale
-    base = inv(matmul(conj(normal).T, normal)) / (scale[:, None] * scale)
+    normal = left / scale[None].astype(left.dtype)
+    base = inv(matmul(conj(normal).T, normal)) / (scale[:, None] * scale[None]).astype(left.dtype)
     if cov == "unscaled":
         factor = literal(1, residuals.dtype)
     else:
@@ -304,5 +305,5 @@ def polyfit(
             )
         factor = residuals / (x.size - deg - 1)
     if y.ndim == 1:
-        return c, base * factor
-    return c, base[:, :, None] * factor
+        return c, base * lax.broadcast_to_rank(factor, 2)
+    return c, base[:, :, None] * lax.broadcast_to_rank(factor, 3)

@@ -275,6 +275,7 @@ def compute_quantiles(
             flat = ops.convert(flat, np.promote_types(flat.dtype, np.float32))
             n = x.shape[-1] - sum(nan, -1, keepdims=True) if skip_nan else x.shape[-1]
             n = ops.convert(as_array(n), flat.dtype)
+            flat = lax.broadcast_to_rank(flat, n.ndim) if n.ndim else flat
             low, share = find_places(ArrayFunctions, method, n, flat)
         else:
             low, share = flat, lax.reshape(share, (flat.size,))
@@ -298,7 +299,7 @@ def interpolate_ranks(x: Any, low: Any, share: Any) -> Any:
     shape = (*x.shape[:-1], low.shape[-1])
     here, following = select_ranks(x, broadcast_to(ops.convert(low, np.int32), shape))
     wide = np.promote_types(x.dtype, np.float32)
-    share = ops.convert(share, wide)
+    share = lax.broadcast_to_rank(ops.convert(share, wide), x.ndim)
     here, following = ops.convert(here, wide), ops.convert(following, wide)
     following = where(share == 0, here, following)  # of an infinity nothing is no number
     between_ = here * (1 - share) + following * share
@@ -312,7 +313,8 @@ def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> 
     x, weights = lax.sort((x, weights), -1, num_keys=1)
     reached = lax.cumsum(weights, x.ndim - 1)
     # none of the weight is reached by what has no weight
-    enough = q[:, None] * reached[..., None, -1:]
+    q = lax.broadcast_to_rank(q[:, None], x.ndim + 1)
+    enough = q * reached[..., None, -1:]
     before = (reached[..., None, :] < enough) | (reached[..., None, :] == 0)
     place = clip(sum(before, -1), 0, x.shape[-1] - 1)
     return take_along_axis(x, place, -1)
@@ -490,7 +492,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     if not c.ndim:
         return c / c
     deviation = ufuncs.sqrt(real(c.diagonal()))
-    c = c / deviation[:, None] / deviation
+    deviation = ops.convert(deviation, c.dtype)
+    c = c / deviation[:, None] / deviation[None]
     if dtypes.is_complex(c.dtype):
         return ops.complex(clip(c.real, -1, 1), clip(c.imag, -1, 1))
     return clip(c, -1, 1)

@@ -252,7 +252,8 @@ def find_kept_values(s: Any, cutoff: Any) -> Any:
     """Which singular values are above `cutoff`, of shape (...), times the largest."""
     if not s.shape[-1]:
         return s > 0
-    return s > as_array(cutoff)[..., None] * s[..., :1]
+    cutoff = as_array(cutoff)
+    return s > (cutoff[..., None] if cutoff.ndim else cutoff) * s[..., :1]
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3,))

@@ -15,7 +15,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of, shape_of
 from weft.primitives.elementwise import add, clamp, mul, rem, sub
-from weft.primitives.layout import convert, iota, literal, zeros
+from weft.primitives.layout import broadcast_to_rank, convert, iota, literal, zeros
 from weft.primitives.sort import sort, top_k
 from weft.random import sampling
 from weft.random.continuous import draw_gumbel
@@ -255,7 +255,8 @@ def categorical(
     lead = given[: len(given) - len(rest)]
     if replace:
         full = (*given[: len(lead) + axis], logits.shape[axis], *given[len(lead) + axis :])
-        return jnp.argmax(draw_gumbel(op, key, full, logits.dtype, mode) + logits, len(lead) + axis)
+        drawn = draw_gumbel(op, key, full, logits.dtype, mode)
+        return jnp.argmax(drawn + broadcast_to_rank(logits, drawn.ndim), len(lead) + axis)
     draws = math.prod(lead)
     if draws > logits.shape[axis]:
         raise ShapeError(

@@ -107,7 +107,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     op = "truncated_normal"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
     shape = choose_shape(op, shape, lower, upper)
-    lower, upper = convert_params(op, dtype, lower, upper)
+    lower, upper = convert_params(op, dtype, lower, upper, shape=shape)
     root = literal(math.sqrt(2), dtype)
     a, b = lax.erf(lax.div(lower, root)), lax.erf(lax.div(upper, root))
     out = lax.mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
@@ -209,7 +209,7 @@ def weibull_min(
     op = "weibull_min"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
     shape = choose_shape(op, shape, scale, concentration)
-    scale, power = convert_params(op, dtype, scale, concentration)
+    scale, power = convert_params(op, dtype, scale, concentration, shape=shape)
     return jnp.power(draw_exponential(key, shape, dtype), lax.div(1.0, power)) * scale
 
 
@@ -237,7 +237,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     op = "double_sided_maxwell"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
     shape = choose_shape(op, shape, loc, scale)
-    loc, scale = convert_params(op, dtype, loc, scale)
+    loc, scale = convert_params(op, dtype, loc, scale, shape=shape)
     first, second = split_pair(key)
     return (
         lax.mul(draw_maxwell(first, shape, dtype), draw_signs(second, shape, dtype)) * scale + loc
@@ -266,7 +266,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     shape = choose_shape("bernoulli", shape, p, more="p")
     p = jnp.asarray(p)
     dtype = p.dtype if dtypes.is_float(p.dtype) else dtypes.default_float()
-    (p,) = convert_params("bernoulli", dtype, p)
+    (p,) = convert_params("bernoulli", dtype, p, shape=shape)
     if mode == "low":
         return draw_uniform("bernoulli", key, shape, dtype) < p
     u = draw_uniform("bernoulli", key, (2, *shape), dtype)
@@ -281,7 +281,7 @@ def triangular(
     op = "triangular"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
     shape = choose_shape(op, shape, left, mode, right)
-    left, mode, right = convert_params(op, dtype, left, mode, right)
+    left, mode, right = convert_params(op, dtype, left, mode, right, shape=shape)
     width = right - left
     u = draw_uniform(op, key, shape, dtype)
     rising = left + jnp.sqrt(u * width * (mode - left))
@@ -297,7 +297,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
     """
     key, dtype = read_one_key("wald", key), choose_float_dtype("wald", dtype)
     shape = choose_shape("wald", shape, mean)
-    (mean,) = convert_params("wald", dtype, mean)
+    (mean,) = convert_params("wald", dtype, mean, shape=shape)
     first, second = split_pair(key)
     y = jnp.square(draw_normal(first, shape, dtype))
     u = draw_uniform("wald", second, shape, dtype)
@@ -336,7 +336,7 @@ def multivariate_normal(
         values, vectors = jnp.linalg.eigh(cov) if method == "eigh" else jnp.linalg.svd(cov)[1::-1]
         root = vectors * jnp.sqrt(jnp.maximum(values, 0))[..., None, :]
     z = draw_normal(key, (*shape, mean.shape[-1]), dtype)
-    return mean + jnp.einsum("...ij,...j->...i", root, z)
+    return lax.broadcast_to_rank(mean, z.ndim) + jnp.einsum("...ij,...j->...i", root, z)
 
 
 @sampler(static=("n", "m"))

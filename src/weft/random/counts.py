@@ -19,6 +19,7 @@ from weft import dtypes
 from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import ShapeError
+from weft.primitives.layout import broadcast_to_rank
 from weft.primitives.random import fast_log1p
 from weft.random import sampling
 from weft.random.keys import Words, fold_words, read_one_key, split_pair
@@ -35,7 +36,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     key, dtype = read_one_key("geometric", key), sampling.choose_int_dtype("geometric", dtype)
     shape = sampling.choose_shape("geometric", shape, p)
     work = dtypes.default_float()
-    (p,) = sampling.convert_params("geometric", work, p)
+    (p,) = sampling.convert_params("geometric", work, p, shape=shape)
     u = sampling.draw_uniform("geometric", key, shape, work)
     log_u = jnp.log(jnp.where(u == 0, 1, u))
     return (jnp.floor(log_u / fast_log1p(-p)) + 1).astype(dtype)
@@ -164,7 +165,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     key, dtype = read_one_key("binomial", key), sampling.choose_float_dtype("binomial", dtype)
     shape = sampling.choose_shape("binomial", shape, n, p)
-    return draw_binomial(key, *sampling.convert_params("binomial", dtype, n, p), shape)
+    return draw_binomial(key, *sampling.convert_params("binomial", dtype, n, p, shape=shape), shape)
 
 
 @sampling.sampler(positive=("n", "p"))
@@ -179,6 +180,7 @@ def multinomial(
     if typeof(p, "multinomial").ndim < 1:
         raise ShapeError(f"multinomial: p must be (..., k); got {typeof(p)}.")
     n, p = sampling.convert_params("multinomial", dtype, n, p)
+    p = broadcast_to_rank(p, n.ndim + 1) if p.ndim == 1 else p
     shape = sampling.choose_shape("multinomial", shape, p, n[..., None], more="p and n")
     rest = jnp.flip(jnp.cumsum(jnp.flip(p, -1), -1), -1)
     share = jnp.clip(jnp.where(rest <= 0, 0, p / jnp.where(rest <= 0, 1, rest)), 0, 1)

@@ -120,7 +120,7 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0."""
     key, dtype = read_one_key("loggamma", key), choose_float_dtype("loggamma", dtype)
     shape = choose_shape("loggamma", shape, a)
-    (a,) = convert_params("loggamma", dtype, a)
+    (a,) = convert_params("loggamma", dtype, a, shape=shape)
     return sample_log_gamma("loggamma", key, a, shape)
 
 
@@ -132,7 +132,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """
     key, dtype = read_one_key("gamma", key), choose_float_dtype("gamma", dtype)
     shape = choose_shape("gamma", shape, a)
-    (a,) = convert_params("gamma", dtype, a)
+    (a,) = convert_params("gamma", dtype, a, shape=shape)
     return draw_gamma("gamma", key, a, shape)[0]
 
 
@@ -141,7 +141,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b)."""
     key, dtype = read_one_key("beta", key), choose_float_dtype("beta", dtype)
     shape = choose_shape("beta", shape, a, b)
-    a, b = convert_params("beta", dtype, a, b)
+    a, b = convert_params("beta", dtype, a, b, shape=shape)
     first, second = split_pair(key)
     log_x, log_y = (
         sample_log_gamma("beta", first, a, shape),
@@ -174,7 +174,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Sums of squares of `df` standard normal numbers."""
     key, dtype = read_one_key("chisquare", key), choose_float_dtype("chisquare", dtype)
     shape = choose_shape("chisquare", shape, df)
-    (df,) = convert_params("chisquare", dtype, df)
+    (df,) = convert_params("chisquare", dtype, df, shape=shape)
     return 2 * draw_gamma("chisquare", key, df / 2, shape)[0]
 
 
@@ -183,7 +183,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
     """Numbers of the F distribution: ratios of chi-square numbers over their degrees of freedom."""
     key, dtype = read_one_key("f", key), choose_float_dtype("f", dtype)
     shape = choose_shape("f", shape, dfnum, dfden)
-    above, below = convert_params("f", dtype, dfnum, dfden)
+    above, below = convert_params("f", dtype, dfnum, dfden, shape=shape)
     first, second = split_pair(key)
     above, below = (
         2 * draw_gamma("f", sub, df / 2, shape)[1] / jnp.where(is_huge(df / 2), 2, df)
@@ -197,7 +197,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of Student's t distribution of `df` degrees of freedom."""
     key, dtype = read_one_key("t", key), choose_float_dtype("t", dtype)
     shape = choose_shape("t", shape, df)
-    (df,) = convert_params("t", dtype, df)
+    (df,) = convert_params("t", dtype, df, shape=shape)
     first, second = split_pair(key)
     half = df / 2
     ratio = jnp.where(is_huge(half), 1, half) / draw_gamma("t", second, half, shape)[1]

@@ -18,10 +18,11 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, shape_of
+from weft.numpy.promotion import as_array, check_rank_promotion, shape_of
+from weft.options import config
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
-from weft.primitives.layout import convert, literal, reshape
+from weft.primitives.layout import broadcast_to_rank, convert, literal, reshape
 from weft.random.keys import Words, draw_bits
 
 KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
@@ -129,19 +130,23 @@ def choose_int_dtype(op: str, dtype: Any) -> np.dtype:
     return found
 
 
-def convert_params(op: str, dtype: np.dtype, *xs: Any) -> list:
-    """Parameters of a distribution as arrays of its dtype."""
+def convert_params(op: str, dtype: np.dtype, *xs: Any, shape: Sequence[int] = ()) -> list:
+    """Parameters of a distribution as arrays of its dtype, scalars or of the rank of `shape`."""
     out = []
     for x in xs:
         if dtypes.is_complex(typeof(x, op).dtype):
             raise DtypeError(f"{op}: parameters must be real; got {typeof(x)}.")
-        out.append(convert(as_array(x, op), dtype))
+        x = convert(as_array(x, op), dtype)
+        out.append(broadcast_to_rank(x, len(shape)) if 0 < x.ndim < len(shape) else x)
     return out
 
 
 def choose_shape(op: str, shape: Any, *xs: Any, more: str = "the parameters") -> tuple[int, ...]:
     """The shape of the samples: that of the parameters broadcast together, or one they fit in."""
-    shapes = [np.shape(x) if isinstance(x, int | float) else typeof(x, op).shape for x in xs]
+    avals = [typeof(x, op) for x in xs]
+    if config.numpy_rank_promotion != "allow":
+        check_rank_promotion(op, avals)
+    shapes = [a.shape for a in avals]
     try:
         if shape is None:
             return np.broadcast_shapes(*shapes)

@@ -19,6 +19,7 @@ from weft.numpy import fft as fourier
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axes_of, axis_of
 from weft.primitives.elementwise import complex, convert
+from weft.primitives.layout import broadcast_to_rank
 from weft.util import check_option, list_public, name_function
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -32,7 +33,8 @@ INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 def twist(x: Any, angles: np.ndarray) -> Any:
     """x times exp(i * angles) along its last axis; complex."""
-    return x * np.exp(1j * angles).astype(dtypes.complex_dtype(x.dtype))
+    turn = np.exp(1j * angles).astype(dtypes.complex_dtype(x.dtype))
+    return convert(x, turn.dtype) * broadcast_to_rank(turn, x.ndim)
 
 
 def type1(x: Any) -> Any:
@@ -98,7 +100,8 @@ def transform_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: s
     if inverse:
         type = INVERSE[type]
     x = jnp.moveaxis(fourier.cut_or_pad(x, (axis,), (size,)), axis, -1)
-    factors = [end_factors(size, type, last).astype(x.dtype) for last in (False, True)]
+    ends = [end_factors(size, type, last).astype(x.dtype) for last in (False, True)]
+    factors = [broadcast_to_rank(f, x.ndim) for f in ends]
     y = TYPES[type](x * factors[0]) * factors[1] if norm == "ortho" else TYPES[type](x)
     period = 2 * (size - 1) if type == 1 else 2 * size
     return jnp.moveaxis(y * period**power if power else y, -1, axis)

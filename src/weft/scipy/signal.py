@@ -22,7 +22,7 @@ from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
 from weft.primitives.elementwise import complex, convert
-from weft.primitives.layout import rev
+from weft.primitives.layout import broadcast_to_rank, rev
 from weft.util import check_option, list_public, name_function
 
 __all__ = [
@@ -263,8 +263,10 @@ def detrend_segments(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -
         part = x[..., start:stop] - jnp.mean(x[..., start:stop], -1, keepdims=True)
         if stop - start > 1:
             t = np.arange(stop - start) - (stop - start - 1) / 2  # the mean is 0
-            slope = jnp.sum(part * jnp.asarray(t / np.sum(t * t), x.dtype), -1, keepdims=True)
-            part = part - slope * jnp.asarray(t, x.dtype)
+            weights, t = (
+                broadcast_to_rank(jnp.asarray(v, x.dtype), x.ndim) for v in (t / np.sum(t * t), t)
+            )
+            part = part - jnp.sum(part * weights, -1, keepdims=True) * t
         parts.append(part)
     return jnp.moveaxis(jnp.concatenate(parts, -1) if parts else x, -1, axis)
 
@@ -366,7 +368,8 @@ def transform_segments(
 ) -> Any:
     """The transforms of the windowed segments of a last axis: (..., count, frequency)."""
     nperseg, step, nfft = sizes
-    x = choose_detrend(op, how)(cut_segments(x, nperseg, step)) * window
+    x = choose_detrend(op, how)(cut_segments(x, nperseg, step))
+    x = x * broadcast_to_rank(convert(window, x.dtype), x.ndim)
     return (fourier.rfft if onesided else fourier.fft)(x, nfft)
 
 
@@ -507,13 +510,13 @@ def average_powers(
         out = first.real**2 + first.imag**2
     else:
         out = conj(first) * transform_segments(op, y, window, sizes, detrend, onesided)
-    out = out * scale
+    out = out * convert(scale, out.dtype)
     if onesided:  # the frequencies below 0 have as much
         twice = np.full(out.shape[-1], 2.0)
         twice[0] = 1
         if sizes[2] % 2 == 0:
             twice[-1] = 1
-        out = out * jnp.asarray(twice, window.dtype)
+        out = out * broadcast_to_rank(jnp.asarray(twice, out.dtype), out.ndim)
     return average_segments(op, jnp.moveaxis(out, -2, -1), average)
 
 
@@ -616,8 +619,10 @@ def restore_signal(
     """The signal, time last, of transforms (..., count, frequency)."""
     n, step, nfft = sizes
     x = (fourier.irfft if onesided else fourier.ifft)(x, nfft)[..., :n]
-    out = add_overlaps(x * (window * jnp.abs(jnp.sum(window))), step)
+    taper = convert(window * jnp.abs(jnp.sum(window)), x.dtype)
+    out = add_overlaps(x * broadcast_to_rank(taper, x.ndim), step)
     weight = add_overlaps(jnp.broadcast_to(window * window, (x.shape[-2], n)), step)
     # where no window reaches, nothing is known: what is there stays
-    out = out / jnp.where(weight > 1e-10, weight, 1.0)
+    weight = convert(jnp.where(weight > 1e-10, weight, 1.0), out.dtype)
+    out = out / broadcast_to_rank(weight, out.ndim)
     return out[..., n // 2 : out.shape[-1] - n // 2] if boundary else out

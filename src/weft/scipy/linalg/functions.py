@@ -28,6 +28,7 @@ from weft.primitives.matrices import (
     to_column,
     upper_part,
 )
+from weft.scipy.linalg.matrices import choose_entries
 from weft.util import check_option
 
 # --- the exponential ------------------------------------------------------------------------
@@ -131,7 +132,7 @@ def replace_columns(n: int, x: Any, column: Callable) -> Any:
     """Matrices x (..., n, n) with column j replaced by column(j, x), for one j after the other."""
 
     def step(j: Any, x: Any) -> Any:
-        return jnp.where(jnp.arange(n) == j, column(j, x), x)
+        return choose_entries(jnp.arange(n) == j, column(j, x), x)
 
     return lax.fori_loop(0, n, step, x)
 
@@ -139,24 +140,24 @@ def replace_columns(n: int, x: Any, column: Callable) -> Any:
 def embed_corner(x: Any, j: Any) -> Any:
     """x, but beyond its first j rows and columns the identity."""
     inside = jnp.arange(x.shape[-1]) < j
-    return jnp.where(inside[:, None] & inside, x, identity_like(x))
+    return choose_entries(inside[:, None] & inside[None], x, identity_like(x))
 
 
 def take_column(x: Any, j: Any) -> Any:
     """Column j, as a matrix."""
     at = (jnp.arange(x.shape[-1]) == j).astype(x.dtype)
-    return to_column(jnp.sum(x * at, -1))
+    return to_column(jnp.sum(x * lax.broadcast_to_rank(at, x.ndim), -1))
 
 
 def keep_above(x: Any, j: Any) -> Any:
     """Columns with zeros from row j on."""
-    return jnp.where((jnp.arange(x.shape[-2]) < j)[:, None], x, 0)
+    return choose_entries((jnp.arange(x.shape[-2]) < j)[:, None], x, 0)
 
 
 def take_entry(x: Any, j: Any) -> Any:
     """Row j of columns."""
     at = (jnp.arange(x.shape[-2]) == j)[:, None]
-    return jnp.sum(jnp.where(at, x, 0), -2, keepdims=True)
+    return jnp.sum(choose_entries(at, x, 0), -2, keepdims=True)
 
 
 @fused(static=("blocksize",))
@@ -184,7 +185,7 @@ def principal_root(a: Any) -> Any:
         r = jnp.sqrt(take_entry(right, j))
         left = embed_corner(x + r * identity_like(x), j)
         y = triangular_solve(left, keep_above(right, j), left_side=True)
-        return jnp.where((jnp.arange(t.shape[-1]) == j)[:, None], r, y)
+        return choose_entries((jnp.arange(t.shape[-1]) == j)[:, None], r, y)
 
     return product(z, replace_columns(t.shape[-1], jnp.zeros_like(t), column), adjoint(z))
 
@@ -231,7 +232,7 @@ def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
         )
         right = keep_above(right, j)
         y = triangular_solve(left, keep_above(product(f, right) - value * right, j), left_side=True)
-        return jnp.where((jnp.arange(n) == j)[:, None], value, y)
+        return choose_entries((jnp.arange(n) == j)[:, None], value, y)
 
     return product(z, replace_columns(n, jnp.zeros_like(t), column), adjoint(z))
 
@@ -240,7 +241,7 @@ def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
 def estimate_error(f: Any, t: Any) -> Any:
     """How far Parlett's recurrence may be off: the smaller the least gap, the farther."""
     w, eps = jnp.diagonal(t), find_epsilon(t)
-    gaps = jnp.abs(w[:, None] - w) + jnp.where(jnp.eye(len(w), dtype=bool), math.inf, 0)
+    gaps = jnp.abs(w[:, None] - w[None]) + jnp.where(jnp.eye(len(w), dtype=bool), math.inf, 0)
     least = jnp.min(gaps, initial=1)
     size = jnp.linalg.norm(jnp.triu(t, 1), 1)
     estimate = jnp.clip(jnp.where(least == 0, eps, eps / least) * size, eps, None)
@@ -293,7 +294,7 @@ def solve_by_schur(a: Any, b: Any, c: Any, tol: float) -> Any:
         left = r + take_entry(right, j) * identity_like(r)
         new = take_column(f, j) - product(y, keep_above(right, j))
         new = triangular_solve(left, new, left_side=True)
-        return jnp.where(jnp.arange(n) == j, new, y)
+        return choose_entries(jnp.arange(n) == j, new, y)
 
     y = lax.fori_loop(0, n, step, jnp.zeros_like(f))
     x = product(u, y, adjoint(v))
@@ -350,6 +351,7 @@ def rotate_blocks(t: Any, z: Any) -> tuple[Any, Any]:
         length = jnp.sqrt(jnp.abs(shift) ** 2 + jnp.abs(c) ** 2)
         turns = jnp.abs(c) > eps * (jnp.abs(a) + jnp.abs(d))
         length = jnp.where(turns, length, 1)
+        length = length.astype(shift.dtype)
         cosine, sine = jnp.where(turns, shift / length, 1), jnp.where(turns, c / length, 0)
         g = jnp.array([[jnp.conj(cosine), jnp.conj(sine)], [-sine, cosine]])
         t = t.at[pair].set(product(g, t[pair]))

@@ -18,6 +18,7 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import require_int
 from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
+from weft.primitives.layout import broadcast_to_rank
 from weft.util import check_option
 
 # --- of vectors -----------------------------------------------------------------------------
@@ -42,6 +43,13 @@ def join_vectors(x: Any, y: Any) -> Any:
 def grid_indices(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """The number of its row, and of its column, for each place of a matrix."""
     return np.ogrid[:m, :n]
+
+
+def choose_entries(mask: Any, x: Any, y: Any) -> Any:
+    """Matrices with entries of x where a mask of one matrix or row holds, else those of y."""
+    rank = max(np.ndim(x), np.ndim(y))
+    lifted = (v if np.ndim(v) == 0 else broadcast_to_rank(v, rank) for v in (mask, x, y))
+    return jnp.where(*lifted)
 
 
 @fused
@@ -96,7 +104,7 @@ def combine_first_row(row: Any, below: Any) -> Any:
     i, j = grid_indices(n, n)
     below = jnp.asarray(below, row.dtype)[..., None, :] if n > 1 else jnp.zeros((1, 1), row.dtype)
     wide = jnp.concatenate([below, jnp.zeros((*below.shape[:-1], 1), row.dtype)], -1)[..., :n]
-    return jnp.where(i == 0, row[..., None, :], jnp.where(i == j + 1, wide, False))
+    return choose_entries(i == 0, row[..., None, :], choose_entries(i == j + 1, wide, 0))
 
 
 @fused
@@ -124,7 +132,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     start = {"full": 0, "same": (min(m, n) - 1) // 2, "valid": min(m, n) - 1}[mode]
     i, j = grid_indices(size, n)
     k = i + start - j
-    return jnp.where((k >= 0) & (k < m), a[..., np.clip(k, 0, m - 1)], False)
+    return choose_entries((k >= 0) & (k < m), a[..., np.clip(k, 0, m - 1)], 0)
 
 
 @fused
@@ -150,7 +158,7 @@ def fiedler_companion(a: Any) -> Any:
     own = ((i == 0) & (j < 2)) | ((i % 2 == 0) & (i > 0) & ((j == i - 1) | (j == i + 1)))
     which = np.where(j < i, j + 2, j + 1)
     one = ((i % 2 == 0) & (j == i + 2)) | ((i % 2 == 1) & (j == i - 2)) | ((i == 1) & (j == 0))
-    return jnp.where(own, -a[..., np.clip(which, 0, n)], jnp.asarray(one, a.dtype))
+    return choose_entries(own, -a[..., np.clip(which, 0, n)], jnp.asarray(one, a.dtype))
 
 
 @fused

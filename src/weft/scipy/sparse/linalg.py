@@ -185,7 +185,7 @@ def krylov_step(
 
     Q, R = jnp.eye(restart + 1, dtype=kind), jnp.eye(restart + 1, restart, dtype=kind)
     basis, Q, R, _, k = while_loop(more, body, (basis, Q, R, norm, 0))
-    goal = jnp.where(jnp.arange(restart) < k, Q[:restart, 0] * norm, 0)
+    goal = jnp.where(jnp.arange(restart) < k, Q[:restart, 0] * norm.astype(kind), 0)
     y = linalg.triangular_solve(R[:restart], goal[:, None], left_side=True)[:, 0]
     moves = [contract(y.astype(v.dtype), v[:restart], 1) for v in basis]
     return [a + d for a, d in zip(x, M(moves), strict=True)]

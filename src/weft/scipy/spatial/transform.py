@@ -20,6 +20,7 @@ from weft.errors import ShapeError
 from weft.lax import linalg
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
+from weft.primitives.layout import broadcast_to_rank
 from weft.pytrees import register_dataclass
 from weft.util import list_public
 
@@ -59,9 +60,16 @@ def normalize(q: Any) -> Any:
     return q / jnp.sqrt(sum_last(q * q))
 
 
+def match_ranks(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arrays of equal rank: one rotation goes with each of a stack."""
+    rank = max(x.ndim, y.ndim)
+    return broadcast_to_rank(x, rank), broadcast_to_rank(y, rank)
+
+
 @fused
 def compose(p: Any, q: Any) -> Any:
     """The rotation q and then p: Hamilton's product."""
+    p, q = match_ranks(p, q)
     p, w = jnp.split(p, [3], axis=-1)
     q, s = jnp.split(q, [3], axis=-1)
     return normalize(
@@ -90,7 +98,7 @@ def combine_turns(angles: Any, axes: tuple[int, ...], extrinsic: bool) -> Any:
     sine, cosine = jnp.sin(half), jnp.cos(half)
     out = None
     for i, axis in enumerate(axes):
-        unit = jnp.eye(3, dtype=half.dtype)[axis]
+        unit = broadcast_to_rank(jnp.eye(3, dtype=half.dtype)[axis], half.ndim)
         q = jnp.concatenate([sine[..., i, None] * unit, cosine[..., i, None]], axis=-1)
         if out is not None:
             q = compose(q, out) if extrinsic else compose(out, q)
@@ -297,7 +305,8 @@ class Rotation:
                 f"{v.aval} for quaternions {self.quat.aval}."
             ) from None
         m = (self.inv() if inverse else self).as_matrix()
-        return jnp.sum(m * v[..., None, :], axis=-1)
+        m, v = match_ranks(m, v[..., None, :])
+        return jnp.sum(m * v, axis=-1)
 
     @fused(static=("canonical", "scalar_first"))
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
@@ -349,7 +358,8 @@ class Rotation:
     @fused
     def inv(self) -> Rotation:
         """The rotation back."""
-        return Rotation(self.quat * jnp.array([-1, -1, -1, 1], self.quat.dtype))
+        signs = jnp.array([-1, -1, -1, 1], self.quat.dtype)
+        return Rotation(self.quat * broadcast_to_rank(signs, self.quat.ndim))
 
     @fused
     def magnitude(self) -> Any:

@@ -56,7 +56,7 @@ def logsumexp(
         x = where_(reductions.check_mask("logsumexp", where), x, -INF)
     top = largest_real(x, axis)
     top = where_(ops.is_finite(top), top, 0)
-    terms = transcendental.exp(x - top)
+    terms = transcendental.exp(x - top.astype(x.dtype))
     if weight is not None:
         terms = where_(weight == 0, 0, weight * terms)
     total = reductions.sum(terms, axis=axis, keepdims=True)
@@ -66,7 +66,7 @@ def logsumexp(
         out = transcendental.log(ops.abs(total)) + top
         out = where_(sign < 0, float("nan"), out) if not return_sign else out
     else:
-        sign, out = None, transcendental.log(total) + top
+        sign, out = None, transcendental.log(total) + top.astype(x.dtype)
     if not keepdims:
         axes = tuple(range(x.ndim)) if axis is None else axis
         out, sign = (v if v is None else v.squeeze(axes) for v in (out, sign))
@@ -76,7 +76,7 @@ def logsumexp(
 def subtract_largest(op: str, x: Any, axis: Any) -> Any:
     """x less its maximum along `axis`."""
     (x,) = promote_floats(op, x, strong=True, takes_complex=True)
-    return x - largest_real(x, axis)
+    return x - largest_real(x, axis).astype(x.dtype)
 
 
 @fused(static=("axis",))

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import weft.numpy as jnp
+from weft.primitives.layout import broadcast_to_rank
 from weft.scipy.special import gammaincc, xlog1py
 from weft.scipy.stats.distribution import (
     define_distribution,
@@ -98,7 +99,8 @@ geom = define_distribution(
 def poisson_entropy(mu: Any) -> Any:
     large = mu > 100
     low, high = jnp.where(large, 1, mu), jnp.where(large, mu, 100)
-    log = log_poisson(jnp.arange(256, dtype=mu.dtype), low[..., None], counts=True)
+    counts = broadcast_to_rank(jnp.arange(256, dtype=mu.dtype), low.ndim + 1)
+    log = log_poisson(counts, low[..., None], counts=True)
     happens = log > -INF
     log = jnp.where(happens, log, 0)
     summed = -jnp.sum(jnp.where(happens, jnp.exp(log) * log, 0), -1)

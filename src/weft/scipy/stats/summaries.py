@@ -107,7 +107,8 @@ def rankdata(
     if method in ("average", "max"):
         ends = jnp.roll(starts, -1, at)
         last = lax.cummin(jnp.where(ends, place, n - 1), axis=at, reverse=True)
-    ranks = {"average": 0.5 * (first + last) + 1, "max": last + 1}.get(method, first + 1)
+    middle = 0.5 * (first + last).astype(dtype)
+    ranks = {"average": middle + 1, "max": last + 1}.get(method, first + 1)
     if method == "dense":
         ranks = jnp.cumsum(starts, at)
     _, ranks = lax.sort_key_val(order, ranks, dimension=at)

@@ -1,0 +1,197 @@
+"""Our own functions under numpy_rank_promotion="raise" and numpy_dtype_promotion="strict".
+
+Operands that satisfy the rule must not make a function raise from inside, and those that do not
+must still raise. Functions are traced, never compiled.
+"""
+
+import importlib
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import config, eval_shape, image, nn, random
+from weft.experimental import rnn
+from weft.scipy import fft, integrate, linalg, ndimage, signal, special, stats
+from weft.scipy.interpolate import RegularGridInterpolator
+from weft.scipy.sparse.linalg import bicgstab, cg, gmres
+from weft.scipy.spatial.transform import Rotation, Slerp
+
+STRICT = {"numpy_rank_promotion": "raise", "numpy_dtype_promotion": "strict"}
+KEY = random.key(0)
+F32, C64, BF16 = np.dtype("float32"), np.dtype("complex64"), np.dtype(jnp.bfloat16)
+
+
+def of(shape, dtype=F32):
+    return weft.ShapeDtypeStruct(shape, dtype)
+
+
+V, M, T, Q = (of((4,) * n) for n in (1, 2, 3, 4))
+CV, CM = of((4,), C64), of((4, 4), C64)
+IV, IM = of((4,), np.int32), of((4, 4), np.int32)
+
+
+def rotate(q, v, times):
+    r = Rotation.from_quat(q)
+    turned = (r * r.inv()).apply(v), r.as_euler("xyz"), r.as_matrix(), r.as_rotvec(), r.as_mrp()
+    return turned, r.magnitude(), Rotation.from_euler("zyx", v).as_quat(), r.mean().as_quat()
+
+
+def run_lstm(key, x):
+    weights = rnn.init_lstm_weight(key, 4, 3, 2, True)
+    states = [jnp.zeros((4, 4, 3)) for _ in range(2)]
+    lengths = jnp.array([4, 2, 3, 1])
+    return rnn.lstm(x, *states, weights, lengths, 4, 3, 2, 0.0, True)
+
+
+@pytest.mark.parametrize(("f", "args"), [
+    (lambda x: image.resize(x, (7, 3), "cubic"), [M]),
+    (lambda x: image.resize(x, (7, 3), "linear"), [of((4, 4), BF16)]),
+    (lambda x: image.resize(x, (7, 3), "lanczos3", antialias=False), [M]),
+    (lambda x, s: image.scale_and_translate(x, (5, 5), (0, 1), s, s, "linear"), [M, of((2,))]),
+    (lambda x: random.categorical(KEY, x, shape=(3, 4)), [M]),
+    (lambda x: random.truncated_normal(KEY, x, x, (3, 4)), [V]),
+    (lambda x: random.gamma(KEY, x, (3, 4)), [V]),
+    (lambda x: random.binomial(KEY, 5, x, (3, 4)), [V]),
+    (lambda n, p: random.multinomial(KEY, n, p), [V, V]),
+    (lambda x, c: random.multivariate_normal(KEY, x, c, (3,)), [V, M]),
+    (lambda x: nn.dot_product_attention(x, x, x, is_causal=True, local_window_size=1), [Q]),
+    (lambda x, n: nn.dot_product_attention(
+        x, x, x, query_seq_lengths=n, key_value_seq_lengths=n), [Q, IV]),
+    (lambda x: nn.softmax(x) + nn.log_softmax(x) + nn.logsumexp(x, 0, keepdims=True), [CM]),
+    (lambda x: nn.one_hot(x, 300), [of((4,), np.int8)]),
+    (lambda: nn.initializers.orthogonal()(KEY, (4, 3)), []),
+    (lambda: nn.initializers.glorot_uniform()(KEY, (4, 3), C64), []),
+    (lambda: nn.initializers.lecun_normal()(KEY, (4, 3), C64), []),
+    (lambda x: jnp.gradient(x, 0.5), [M]),
+    (lambda x, t: jnp.gradient(x, t, axis=0), [M, V]),
+    (lambda x, t: jnp.trapezoid(x, t), [M, V]),
+    (lambda x, q: jnp.quantile(x, q, 0, method="inverted_cdf", weights=x), [M, V]),
+    (lambda x: jnp.median(x, 0) + jnp.nanmedian(x, 1), [M]),
+    (lambda x: jnp.nanpercentile(x, jnp.array([20, 50.0]), 0), [M]),
+    (lambda x: jnp.corrcoef(x), [CM]),
+    (lambda x, y: jnp.polyfit(x, y, 2, w=x, cov=True), [V, M]),
+    (lambda x: jnp.linalg.matrix_rank(x), [T]),
+    (lambda x: jnp.linalg.pinv(x), [T]),
+    (lambda x, w: jnp.histogram(x, 3, weights=w), [IV, IV]),
+    (lambda x, m: [f(x, 0, where=m) for f in (jnp.mean, jnp.var, jnp.std)], [CM, of((4, 4), bool)]),
+    (lambda x, m: jnp.max(x, 0, where=m, initial=0), [M, of((4, 4), bool)]),
+    (lambda i, x: jnp.choose(i, [x, x], mode="clip"), [IM, M]),
+    (lambda x: fft.dct(x, 1) + fft.idct(x, norm="ortho") + fft.dct(x, 3), [M]),
+    (lambda x: [linalg.companion(x[0]), linalg.convolution_matrix(x, 3), linalg.lu(x)], [M]),
+    (lambda x: [linalg.fiedler_companion(x), linalg.leslie(x, x[:, 1:])], [M]),
+    (lambda x: linalg.lu(x), [T]),
+    (lambda x: [linalg.sqrtm(x), linalg.expm(x), linalg.funm(x, jnp.exp)], [M]),
+    (lambda x: linalg.solve_sylvester(x, x, x), [M]),
+    (lambda x: linalg.rsf2csf(x, x), [M]),
+    (lambda x: [signal.csd(x, x, nperseg=2), signal.welch(x, nperseg=2), signal.detrend(x)], [M]),
+    (lambda x: signal.istft(signal.stft(x, nperseg=4)[2], nperseg=4), [M]),
+    (lambda x: [special.logsumexp(x, 0, return_sign=True), special.softmax(x)], [CM]),
+    (lambda a, b: [gmres(a, b, solve_method=s)[0] for s in ("batched", "incremental")], [CM, CV]),
+    (lambda a, b: [cg(a, b)[0], bicgstab(a, b)[0]], [CM, CV]),
+    (lambda x: stats.poisson.entropy(x), [M]),
+    (lambda x: stats.rankdata(x, axis=0), [M]),
+    (lambda x: ndimage.map_coordinates(x, [x, x], 1), [M]),
+    (lambda x: integrate.trapezoid(x), [M]),
+    (lambda x: RegularGridInterpolator((np.arange(4.0),) * 2, np.ones((4, 4)))(x), [of((5, 2))]),
+    (rotate, [of((3, 4)), of((3, 3)), of((3,))]),
+    (lambda t: Slerp.init(np.arange(3.0), Rotation.from_quat(np.eye(3, 4)))(t).as_quat(), [V]),
+    (run_lstm, [KEY, of((4, 4, 4))]),
+])  # fmt: skip
+def test_no_function_raises_from_inside(f, args):
+    with config.scope(**STRICT):
+        eval_shape(f, *args)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: x + y,
+        lambda x, y: jnp.hypot(x, y),
+        lambda x, y: jnp.where(x > 0, x, y),
+        lambda x, y: special.xlogy(x, y),
+        lambda x, y: stats.norm.logpdf(x, y, 1.0),
+        lambda x, y: random.truncated_normal(KEY, x, y),
+    ],
+)
+def test_operands_that_break_the_rule_raise(f):
+    with config.scope(numpy_rank_promotion="raise"):
+        with pytest.raises(weft.errors.ShapeError, match="must have equal ranks under numpy_rank"):
+            eval_shape(f, V, M)
+        eval_shape(f, of(()), M)
+
+
+MODULES = """numpy numpy.linalg numpy.fft nn nn.initializers image ops random
+    scipy.special scipy.linalg scipy.signal scipy.fft scipy.ndimage scipy.integrate scipy.stats
+    scipy.cluster.vq"""
+
+# Ways to call a function of operands of one rank and dtype.
+CALLS = [
+    lambda f, x: f(x),
+    lambda f, x: f(x, x),
+    lambda f, x: f(x, x, x),
+    lambda f, x: f(x, x, x, x),
+    lambda f, x: f([x, x]),
+    lambda f, x: f(x, 2),
+    lambda f, x: f(2, x),
+    lambda f, x: f(x, 0.5),
+    lambda f, x: f(x, x, 2),
+    lambda f, x: f(x, axis=0),
+    lambda f, x: f(x, x, axis=0),
+    lambda f, x: f(x, axis=0, keepdims=True, ddof=1),
+    lambda f, x: f(x, where=x == 0, axis=-1),
+    lambda f, x: f(x, where=x == 0, axis=0, initial=0),
+    lambda f, x: f(x, weights=x, axis=0),
+    lambda f, x: f(x, x, mode="same"),
+    lambda f, x: f(x, (5,) * x.ndim),
+    lambda f, x: f(x, bins=3, range=(0, 1), weights=x),
+    lambda f, x: f(KEY, x),
+    lambda f, x: f(KEY, x, x),
+    lambda f, x: f(KEY, x, shape=(3, *x.shape)),
+    lambda f, x: f(KEY, x, x, shape=(3, *x.shape)),
+    lambda f, x: f()(KEY, x.shape, x.dtype),
+]
+
+# What is combined of an operand's parts or is no operand breaks the rule by itself.
+EXEMPT = {"polyval", "matrix_rank", "multivariate_normal", "soft_sign"}
+
+
+def public_functions():
+    for name in MODULES.split():
+        module = importlib.import_module(f"weft.{name}")
+        for n in dir(module):
+            value = getattr(module, n)
+            if n in EXEMPT or n.startswith("_") or inspect.isclass(value):
+                continue
+            if name == "scipy.stats" and inspect.ismodule(value):
+                yield from ((f"{n}.{k}", getattr(value, k)) for k in dir(value))
+            elif callable(value):
+                yield f"{name}.{n}", value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_whatever_runs_by_default_runs_under_both_settings(rank, dtype):
+    """Every public function, called in every way that it takes."""
+    failed, ran = [], 0
+    for name, f in public_functions():
+        for call in CALLS:
+            run = lambda x, f=f, call=call: call(f, x)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    eval_shape(run, of((4,) * rank, dtype))
+                except Exception:
+                    continue
+                ran += 1
+                try:
+                    with config.scope(**STRICT):
+                        eval_shape(run, of((4,) * rank, dtype))
+                except Exception as error:
+                    failed.append(f"{name} ({inspect.getsource(call).strip()}): {error}")
+    assert ran > 500
+    assert not failed, "\n".join(failed)
