@@ -151,3 +151,11 @@ def test_clear_cache_and_clear_caches():
     weft.clear_caches()
     f(1.0)
     assert len(traces) == 3
+
+
+def test_arguments_without_a_value_are_not_counted_among_those_donated():
+    none = np.zeros(3, weft.dtypes.float0)
+    x, y, z = (weft.device_put(A + i) for i in range(3))
+    f = jit(lambda x, s, y, t, z: (x + 1, y + 2, z + 3), donate_argnums=(2, 3, 4))
+    np.testing.assert_array_equal(f(x, none, y, none, z), [A + 1, A + 3, A + 5])
+    assert [v.is_deleted() for v in (x, y, z)] == [False, True, True]

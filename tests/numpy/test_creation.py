@@ -8,7 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import config, grad, jit, make_jaxpr, vmap
+from weft import config, dtypes, grad, jit, make_jaxpr, vmap
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 
 
@@ -190,6 +190,23 @@ def test_on_a_device():
 def test_arange(args):
     agree("arange", *args)
     np.testing.assert_allclose(jit(lambda: jnp.arange(*args))(), jnp.arange(*args), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [None, np.float32, np.int8, np.uint8])
+def test_arange_over_ranges_of_arguments(dtype):
+    starts, stops, steps = (0, 1, 2), (0, 1, 4, 7.5), (None, 1, 2, 0.5)
+    cases = [(a, b, c) for a in starts for b in stops for c in steps]
+    if dtype is None:  # of the arguments; the others are rounded to it in other places
+        cases += [(-a, -b, -c) for a in starts for b in stops for c in (1, 2, 0.5)]
+    else:
+        cases = [case for case in cases if 0.5 not in case and 7.5 not in case]
+    found = [jnp.arange(*case, dtype=dtype) for case in cases]  # written by the host
+    staged = jit(lambda: [jnp.arange(*case, dtype=dtype) for case in cases])()
+    for case, x, y in zip(cases, found, staged, strict=True):
+        expected = np.arange(*case, dtype=dtype)
+        assert x.dtype == y.dtype == dtypes.canonicalize(expected.dtype), case
+        np.testing.assert_array_equal(x, expected, str(case))
+        np.testing.assert_array_equal(y, expected, str(case))
 
 
 def test_arange_dtypes():

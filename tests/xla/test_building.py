@@ -1,6 +1,9 @@
 """From a closed jaxpr to an executable: which parameters a text has, and what consts become."""
 
+import re
+
 import numpy as np
+import pytest
 
 import weft
 from weft import make_jaxpr
@@ -38,3 +41,20 @@ def test_small_consts_are_written_and_large_ones_passed():
     outs = lowered.compile()(A)
     np.testing.assert_array_equal(outs[0], A + 7)
     np.testing.assert_array_equal(outs[1], large)
+
+
+@pytest.mark.parametrize("donated", [(0,), (2,), (1, 3), (0, 2, 3)])
+@pytest.mark.parametrize("keep_unused", [True, False])
+def test_donated_parameters_are_counted_among_those_that_are_left(donated, keep_unused):
+    large = weft.device_put(np.ones(3000, np.float32))  # is the first parameter
+    fun = lambda a, b, c, d: (large * d[0], a + 1, c + 1, d + 1)
+    closed = make_jaxpr(fun)(*[np.ones(n, np.float32) for n in (1, 2, 3, 4)])
+    spec = JitSpec("f", donated=donated, keep_unused=keep_unused)
+    here = on_device(weft.devices()[0], False)
+    lowered = lower_program(close_jaxpr(closed.jaxpr), closed.consts, spec, here)
+    assert lowered.kept == [True, keep_unused, True, True]
+    given = r"tensor<(\d)xf32> {(?:tf.aliasing_output = (\d)|jax.buffer_donor)"
+    found = dict(re.findall(given, lowered.module.text))
+    results = {0: ("1", "1"), 2: ("3", "2"), 3: ("4", "3")}  # the size, and which result it holds
+    expected = dict(results[i] for i in donated if i in results)
+    assert found == expected | ({"2": ""} if 1 in donated and keep_unused else {})
