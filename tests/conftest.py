@@ -7,6 +7,7 @@ marked `slow` does not run.
 """
 
 import collections
+import gc
 import importlib.metadata
 import itertools
 import os
@@ -49,6 +50,15 @@ os.environ["XLA_FLAGS"] = " ".join(flags).lower()
 
 # Compiled programs are shared by all tests and workers, and kept from run to run.
 os.environ.setdefault("WEFT_CACHE_DIR", str(CHECKOUT / ".cache" / "weft"))
+
+
+# Collecting tests makes millions of objects that stay: the garbage collector is to pass over them.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,6 +1,7 @@
 """The leak check: what was kept, and what holds it, for every way to trace and to hold."""
 
 import gc
+import importlib
 
 import numpy as np
 import pytest
@@ -10,36 +11,30 @@ import weft.numpy as jnp
 from weft import checking_leaks, grad, jit, lax, vmap
 from weft.errors import LeakedTracerError, UnexpectedTracerError
 
-KEPT = []
-BY_NAME = {}
 
-
-class Model:
-    pass
-
-
-MODEL = Model()
+@pytest.fixture(scope="module", autouse=True)
+def few_objects():
+    """The search for what holds a value looks through all objects that the collector knows."""
+    global holders
+    gc.freeze()
+    holders = importlib.import_module("tests.watch.holders")
 
 
 @pytest.fixture(autouse=True)
 def forget():
     yield
-    KEPT.clear()
-    BY_NAME.clear()
-    vars(MODEL).clear()
-    globals().pop("LAST", None)
+    holders.forget()
 
 
 def keep(x):
-    KEPT.append(x * 2)
-    return x
+    return holders.keep(x)
 
 
 def raises(match):
     return pytest.raises(LeakedTracerError, match=match)
 
 
-HELD = r"which is still held by element 0 of a list, the global `KEPT` of .*test_leaks"
+HELD = r"which is still held by element 0 of a list, the global `KEPT` of .*holders"
 
 
 @pytest.mark.parametrize(
@@ -59,54 +54,22 @@ HELD = r"which is still held by element 0 of a list, the global `KEPT` of .*test
 )
 def test_every_tracing(call):
     said = r": traced values must not outlive their function; got f\d\d\[\] made by `x \* 2` at "
-    with checking_leaks(), raises(said + r"test_leaks.py:\d+.*" + HELD):
+    with checking_leaks(), raises(said + r"holders.py:\d+.*" + HELD):
         call()
 
 
 def test_holders():
-    def attribute(x):
-        MODEL.h = x + 1
-        return x
-
-    def item(x):
-        BY_NAME["k"] = (x + 1,)
-        return x
-
-    def variable(x):
-        global LAST
-        LAST = x
-        return x
-
-    def closure():
-        box = None
-
-        def f(x):
-            nonlocal box
-            box = x + 1
-            return x
-
-        return f
-
-    def suspended(x):
-        def values():
-            y = x + 1
-            yield y
-
-        KEPT.append(values())
-        next(KEPT[0])
-        return x
-
     with checking_leaks():
         with raises("held by the attribute `h` of a Model, the global `MODEL` of "):
-            jit(attribute)(1.0)
+            jit(holders.attribute)(1.0)
         with raises("held by element 0 of a tuple, held by the item 'k' of a dict, the global"):
-            jit(item)(1.0)
+            jit(holders.item)(1.0)
         with raises("from argument `x` of .*, which is still the global `LAST` of "):
-            jit(variable)(1.0)
+            jit(holders.variable)(1.0)
         with raises("the variable `box` that .*closure.<locals>.f closes over"):
-            jit(closure())(1.0)
+            jit(holders.closure())(1.0)
         with raises("held by a generator, held by element 0 of a list"):
-            jit(suspended)(1.0)
+            jit(holders.suspended)(1.0)
 
 
 def test_the_hint_and_the_class():
@@ -117,14 +80,14 @@ def test_the_hint_and_the_class():
 def test_functions_are_traced_anew_for_the_check():
     fun = jit(keep)
     fun(1.0)
-    KEPT.clear()
+    holders.KEPT.clear()
     with checking_leaks(), raises("^keep: "):
         fun(1.0)
 
 
 def test_off_it_does_nothing():
     jit(lambda x: keep(x))(1.0)
-    assert len(KEPT) == 1
+    assert len(holders.KEPT) == 1
 
 
 def test_garbage_in_a_cycle_is_no_leak():
@@ -182,7 +145,7 @@ def test_an_aux_value_that_closes_over_an_outer_derivative():
 
 def test_an_error_in_the_function_comes_first():
     def broken(x):
-        KEPT.append(x)
+        holders.KEPT.append(x)
         raise KeyError("mine")
 
     with checking_leaks(), pytest.raises(KeyError, match="mine"):
@@ -193,5 +156,5 @@ def test_nothing_is_lost():
     with checking_leaks():
         with raises("keep"):
             jit(keep)(1.0)
-        KEPT.clear()
+        holders.KEPT.clear()
         assert float(jit(lambda x: jnp.sin(x))(0.0)) == 0.0
