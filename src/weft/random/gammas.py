@@ -216,7 +216,8 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
     """Numbers of density proportional to exp(-|x|**p)."""
     op = "generalized_normal"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
-    return draw_generalized(key, *convert_params(op, dtype, p), choose_shape(op, shape, p), dtype)
+    shape = choose_shape(op, shape, p)
+    return draw_generalized(key, *convert_params(op, dtype, p, shape=shape), shape, dtype)
 
 
 @sampler(static=("d",), positive=("p",))
