@@ -5,6 +5,7 @@ Operations that refuse their operands are in tests/primitives/test_errors.py.
 """
 # ruff: noqa: E501  (a mistake is one row)
 
+import copy
 import dataclasses
 import functools
 import gc
@@ -483,6 +484,42 @@ def test_an_array_donated_and_passed_once_more():
     check(lambda: both(y, y), errors.DeletedError, r"^jit: a donated array must be passed once")
 
 
+def die(shape=(2, 2)):
+    x = jnp.ones(shape)
+    x.delete()
+    return x
+
+
+UNCHANGED = {  # what has nothing to do, and might give the deleted array back
+    "reshape": lambda: die(3).reshape(-1), "reshape2": lambda: die().reshape(2, 2), "T": lambda: die(3).T,
+    "asarray": lambda: jnp.asarray(die()), "asarray2": lambda: jnp.asarray(die(), jnp.float32),
+    "array": lambda: jnp.array(die(), copy=False), "astype": lambda: die().astype(jnp.float32),
+    "ravel": lambda: die(3).ravel(), "squeeze": lambda: die().squeeze(), "view": lambda: die().view(),
+    "atleast": lambda: jnp.atleast_1d(die()), "broadcast_to": lambda: jnp.broadcast_to(die(), (2, 2)),
+    "moveaxis": lambda: jnp.moveaxis(die(), 0, 0), "positive": lambda: +die(), "rot90": lambda: jnp.rot90(die(), 0),
+    "lax.reshape": lambda: lax.reshape(die(), (2, 2)), "lax.rev": lambda: lax.rev(die(), ()),
+    "convert": lambda: lax.convert_element_type(die(), np.float32), "device_put": lambda: weft.device_put(die()),
+    "index": lambda: die()[...], "jit": lambda: jit(lambda x: x)(die()), "vmap": lambda: vmap(lambda x: x)(die()),
+    "jvp": lambda: weft.jvp(lambda x: x, (die(),), (jnp.ones((2, 2)),)),
+    "vjp": lambda: weft.vjp(lambda x: x, jnp.ones((2, 2)))[1](die()),
+    "copy": lambda: copy.copy(die()), "str": lambda: str(die()), "iter": lambda: iter(die()).__next__(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", UNCHANGED)
+def test_a_deleted_array_cannot_be_used_where_nothing_is_to_be_done(use):
+    with pytest.raises(errors.DeletedError, match="must not be used after it was deleted"):
+        UNCHANGED[use]()
+
+
+def test_deleted_keys_cannot_be_read_or_cloned():
+    for use in (weft.random.key_data, weft.random.clone, weft.random.split):
+        key = weft.random.key(0)
+        key.delete()
+        with pytest.raises(errors.DeletedError):
+            use(key)
+
+
 # --- arguments of no sensible type ----------------------------------------------------------------
 
 F0, MASKED = np.zeros(2, weft.float0), np.ma.masked_array([1.0, 2.0], [0, 1])
@@ -504,7 +541,7 @@ async def wait(x):
 @table([
     *((f"masked {i}", lambda f=f: f(MASKED), errors.DtypeError, NOT_MASKED) for i, f in enumerate((
         jnp.asarray, jnp.sin, weft.jit(abs), lax.neg, lambda x: jnp.ones(2) + x, weft.typeof,
-        lambda x: jnp.array([x, x]), weft.nn.relu, lambda x: weft.jit(lambda: jnp.sin(x))(),
+        weft.nn.relu, lambda x: weft.jit(lambda: jnp.sin(x))(),
     ))),
     *((f"masked {f}", lambda f=f: f(abs)(MASKED), errors.DtypeError, r"x of abs. Hint: x.filled") for f in (
         weft.grad, weft.vmap,
@@ -536,6 +573,11 @@ async def wait(x):
 ])  # fmt: skip
 def test_arguments_of_no_sensible_type(code, error, text):
     check(code, error, text)
+
+
+def test_masked_arrays_in_lists():
+    with pytest.raises(errors.DtypeError, match=NOT_MASKED):
+        jnp.array([MASKED, MASKED])
 
 
 def test_float0_zeros_may_be_made_in_a_derivative_rule():

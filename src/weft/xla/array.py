@@ -163,6 +163,13 @@ def check_alive(x: Any) -> None:
         raise deleted_error(x)
 
 
+def living(x: Any) -> Any:
+    """`x`, which is returned as it is; an error where it is an array that is gone."""
+    if type(x) in ARRAYS:
+        check_alive(x)
+    return x
+
+
 def read_scalar(x: Any, op: str) -> Any:
     """The value of an array without axes, as a Python number."""
     view = host_view(x)
