@@ -22,7 +22,7 @@ from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
 from weft.util import fun_name, insert_at
-from weft.xla.array import ArrayImpl, living
+from weft.xla.array import ArrayImpl, require_alive
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 # Types that are values beyond doubt; the rest are looked at.
@@ -157,7 +157,7 @@ def avals_of(
     if structs:
         leaves = [x if is_valid_value(x) else struct_like(x) for x in leaves]
     try:
-        return [living(x).aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+        return [require_alive(x).aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
     except DtypeError:
         names = argument_names(fun, tree)
         for name, x in zip(names, leaves, strict=True):

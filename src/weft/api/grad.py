@@ -26,7 +26,7 @@ from weft.transforms.linearize import linearize as linearize_flat
 from weft.transforms.transpose import backward
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
-from weft.xla.array import living
+from weft.xla.array import require_alive
 
 
 class Derivative:
@@ -311,7 +311,7 @@ def tangent_leaves(
         want = aval.to_tangent()
         got = typeof(x)
         if got.shape == want.shape and got.dtype == want.dtype:
-            out.append(Zero(want) if want.dtype == dtypes.float0 else living(x))
+            out.append(Zero(want) if want.dtype == dtypes.float0 else require_alive(x))
             continue
         if want.dtype == dtypes.float0 and kind == "cotangents" and got.shape == want.shape:
             out.append(Zero(want))  # what is handed to an integer result says nothing

@@ -33,7 +33,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.layout import broadcast_in_dim, literal
 from weft.util import name_function
-from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, living, put
+from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
 from weft.xla.eager import EVAL
 
 # What the docstrings of functions that make arrays end with.
@@ -120,7 +120,7 @@ def asarray(
     Array([1., 2.], dtype=float32)
     """
     if type(a) is ArrayImpl and dtype is None and not copy and device is None:
-        return living(a)
+        return require_alive(a)
     try:
         return array(a, dtype, bool(copy), order, device=device)
     except Exception as error:
@@ -131,7 +131,7 @@ def asarray(
 def parse_value(x: Any, dtype: np.dtype | None) -> Any:
     """Whatever `array` takes as an Array or a tracer; in `dtype` where it costs nothing."""
     if type(x) in ARRAYS or isinstance(x, Tracer):
-        return living(x)
+        return require_alive(x)
     if hasattr(x, "__jax_array__"):
         return parse_value(x.__jax_array__(), dtype)
     if type(x) in HOST_TYPES:

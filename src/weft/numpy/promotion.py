@@ -22,7 +22,7 @@ from weft.options import config, trace_context
 from weft.primitives import layout
 from weft.primitives.elementwise import convert, ne
 from weft.primitives.layout import broadcast_in_dim
-from weft.xla.array import ARRAYS, living, put
+from weft.xla.array import ARRAYS, put, require_alive
 
 NUMBERS = frozenset((bool, int, float, complex))
 
@@ -210,7 +210,7 @@ def is_arraylike(x: Any) -> bool:
 def as_array(x: Any, op: str = "array") -> Any:
     """A number or a NumPy array as an Array; Arrays and tracers as they are."""
     x = as_operand(op, x)
-    return living(x) if type(x) in ARRAYS or isinstance(x, Tracer) else put(x)
+    return require_alive(x) if type(x) in ARRAYS or isinstance(x, Tracer) else put(x)
 
 
 def as_inexact(op: str, x: Any) -> Any:

@@ -18,14 +18,14 @@ from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, reduce_sum
 from weft.primitives.slicing import index_in_dim, pad, slice_in_dim
 from weft.util import check_option
-from weft.xla.array import living
+from weft.xla.array import require_alive
 
 
 def view(x: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bits read as another dtype; the last axis grows or shrinks with the items' size."""
     if type is not None:
         raise NotImplementedError("view: type must be None, for there is one type of array.")
-    return living(x) if dtype is None else view_as(x, dtypes.check_user_dtype(dtype, "view"))
+    return require_alive(x) if dtype is None else view_as(x, dtypes.check_user_dtype(dtype, "view"))
 
 
 @fused(static=("dtype",), name="view")

@@ -22,7 +22,7 @@ from weft.options import x64_cell
 from weft.primitives import families
 from weft.pytrees import flatten, unflatten
 from weft.util import inverse_permutation
-from weft.xla.array import array_of_type, living, put
+from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
 
 NUMBERS = (bool, int, float, complex)
@@ -184,7 +184,7 @@ def broadcast_in_dim(
                 "broadcast_in_dim: broadcast_dimensions must have one entry for each axis of the "
                 f"operand; got {tuple(broadcast_dimensions)} for {typeof(operand)}."
             )
-        return living(operand)
+        return require_alive(operand)
     return broadcast_in_dim_p.bind(
         operand,
         shape=shape,
@@ -282,7 +282,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if dtypes.is_complex(typeof(operand).dtype) and not dtypes.is_complex(dtype):
         text = f"convert_element_type: {dtype.name} has no place for the imaginary part."
         warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=2)
-    return living(convert(operand, dtype))
+    return require_alive(convert(operand, dtype))
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
@@ -432,7 +432,7 @@ def reshape(
         operand = transpose(operand, dimensions)
     new_sizes = tuple(new_sizes)
     if out_sharding is None and typeof(operand).shape == new_sizes:
-        return living(operand)
+        return require_alive(operand)
     return reshape_p.bind(operand, new_sizes=new_sizes, dimensions=None, sharding=out_sharding)[0]
 
 
@@ -484,7 +484,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute the axes: axis permutation[k] of `operand` becomes axis k."""
     permutation = families.index_tuple(permutation)
     if permutation == tuple(range(typeof(operand).ndim)):
-        return living(operand)
+        return require_alive(operand)
     return transpose_p.bind(operand, permutation=permutation)[0]
 
 
@@ -604,7 +604,9 @@ rev_p = Rev()
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
     return (
-        rev_p.bind(operand, dimensions=tuple(dimensions))[0] if len(dimensions) else living(operand)
+        rev_p.bind(operand, dimensions=tuple(dimensions))[0]
+        if len(dimensions)
+        else require_alive(operand)
     )
 
 

@@ -31,7 +31,7 @@ from weft.primitives.random import (
     random_split_p,
     rng_bit_generator,
 )
-from weft.xla.array import Array, living, put
+from weft.xla.array import Array, put, require_alive
 
 __all__ = [
     "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
@@ -115,7 +115,7 @@ def is_typed(keys: Any) -> bool:
 def read_words(op: str, keys: Any) -> Words:
     """Keys as words (..., n), raw ones as of the default generator."""
     if is_typed(keys):
-        return Words(random_unwrap_p.bind(living(keys))[0], keys.dtype)
+        return Words(random_unwrap_p.bind(require_alive(keys))[0], keys.dtype)
     dtype = find_dtype()
     if not is_valid_value(keys):
         raise DtypeError(
@@ -305,7 +305,7 @@ def clone(key: Any) -> Any:
     words = read_words("clone", key)
     if config.debug_key_reuse:
         return wrap_like(key, random_clone_p.bind(words.data)[0], words.dtype)
-    return living(key) if is_typed(key) else words.data
+    return require_alive(key) if is_typed(key) else words.data
 
 
 @fused(static=("shape",), name="split")

@@ -163,7 +163,7 @@ def check_alive(x: Any) -> None:
         raise deleted_error(x)
 
 
-def living(x: Any) -> Any:
+def require_alive(x: Any) -> Any:
     """`x`, which is returned as it is; an error where it is an array that is gone."""
     if type(x) in ARRAYS:
         check_alive(x)
