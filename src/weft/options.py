@@ -211,6 +211,9 @@ class Config:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._options]
 
+    def __reduce__(self) -> str:
+        return "config"  # there is one in a process, with settings of its own
+
     def read(self, name: str) -> Any:
         """The value of an option in this thread."""
         return getattr(self, name)

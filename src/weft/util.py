@@ -84,6 +84,23 @@ def list_public(module: str) -> Callable[[], list[str]]:
     return lambda: sorted(vars(sys.modules[module])["__all__"])
 
 
+def find_global_name(x: Any) -> str | None:
+    """The name of what is a global of its module, for pickle.
+
+    None for others, and where cloudpickle is at work, which takes what is in `__main__` by value.
+    """
+    found: Any = sys.modules.get(getattr(x, "__module__", ""))
+    name = getattr(x, "__qualname__", "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not x:
+        return None
+    frame: Any = sys._getframe() if x.__module__ == "__main__" else None
+    while frame is not None and "cloudpickle" not in frame.f_globals.get("__name__", ""):
+        frame = frame.f_back
+    return name if frame is None else None
+
+
 def name_function(fun: Callable, name: str, doc: str) -> Any:
     """The function under another name, and documented: one of those that a function makes."""
     fun.__name__ = fun.__qualname__ = name

@@ -25,7 +25,7 @@ from weft.primitives.layout import convert, zeros
 from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.hoist import Hoisted, find_closed_over, substitute
-from weft.util import Record, fun_name
+from weft.util import Record, find_global_name, fun_name
 
 
 def stop_gradient(x: Any) -> Any:
@@ -178,6 +178,9 @@ class _CustomFunction:
                 )
             nums += (place,)
         self.nondiff_argnums = tuple(sorted(set(nums)))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return find_global_name(self) or super().__reduce_ex__(protocol)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

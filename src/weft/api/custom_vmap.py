@@ -26,7 +26,7 @@ from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.hoist import find_closed_over, substitute
-from weft.util import fun_name, merge, partition
+from weft.util import find_global_name, fun_name, merge, partition
 
 
 class custom_vmap:
@@ -56,6 +56,9 @@ class custom_vmap:
         self.fun = fun
         self.__name__ = fun_name(fun)
         self._positional = ArgumentBinder(fun)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return find_global_name(self) or super().__reduce_ex__(protocol)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -6,6 +6,7 @@ A call is split into static and other arguments (arguments.py), staged (programs
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -26,14 +27,27 @@ from weft.mesh.client import devices_of
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
 from weft.pytrees import flatten
-from weft.util import fun_name
+from weft.util import find_global_name, fun_name
 from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL, forget_kernels
-from weft.xla.fastpath import compiled_call, forget_executables, is_unhashable_static
+from weft.xla.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
 
 __all__ = ["clear_caches", "jit"]
+
+
+def reduce_jitted(call: Any) -> Any:
+    """How a jitted function is pickled: as the global that it is, else as function and options."""
+    if not hasattr(call, "trace"):
+        raise TypeError(
+            "pickle: an operation that weft has compiled is of this process alone; got one. "
+            "Hint: pickle the function that was jitted."
+        )
+    return find_global_name(call) or (JitFunction.make_callable, (call.trace.__self__,))
+
+
+copyreg.pickle(CompiledCall, reduce_jitted)
 
 
 @dataclasses.dataclass(eq=False)
@@ -50,8 +64,12 @@ class JitFunction:
 
     def __post_init__(self) -> None:
         self.programs = programs_of(self.fun)
+        self.forget: Callable[[], None] = lambda: None
         flags = self.spec.compiler_options  # which calls in traced functions keep
         self.options = {"compiler_options": flags} if flags else {}
+
+    def __reduce__(self) -> tuple:
+        return JitFunction, tuple(getattr(self, f.name) for f in dataclasses.fields(self))
 
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
@@ -120,13 +138,19 @@ class JitFunction:
         """The shapes and dtypes of the results, computing nothing."""
         return self.trace(*args, **kwargs).out_info
 
+    def clear_cache(self) -> None:
+        """Forget the programs and executables of this function."""
+        self.forget()
+        self.programs.clear()
+
     def make_callable(self) -> Any:
         """The C++ callable of the function, with these attributes."""
         fun, static = self.fun, self.static
         # jits of one function with equal options share their executables, also on the C++ path
         key = (static, self.donate, self.spec, self.shardings, self.inline)
         call = compiled_call(self.spec.name, self.miss, fun, *static, key)
-        forget = call._clear_cache
+        self.forget = call._clear_cache
+        call.trace = self.trace  # also where what is called is wrapped below, for pickle
         if any(self.donate):
             call = delete_donated(call)
         if any(static):
@@ -134,13 +158,8 @@ class JitFunction:
         functools.update_wrapper(call, fun)
         call.__dict__.pop("__weft_programs__", None)
 
-        def clear_cache() -> None:
-            """Forget the programs and executables of this function."""
-            forget()
-            self.programs.clear()
-
         call.trace, call.lower, call.eval_shape = self.trace, self.lower, self.eval_shape
-        call.clear_cache = clear_cache
+        call.clear_cache = self.clear_cache
         return call
 
 

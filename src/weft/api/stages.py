@@ -163,6 +163,16 @@ class Compiled(_Stage):
         super().__init__(program, run.placement)
         self._run = run
 
+    def __deepcopy__(self, memo: dict) -> Compiled:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "pickle: a compiled program is of this process alone; got one of "
+            f"{self._program.spec.name}. Hint: pickle the lowered one, and compile it again, which "
+            "the cache on disk makes quick."
+        )
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         program = self._program
         name = program.spec.name

@@ -7,6 +7,7 @@ in pretty.py, checking and clean-up in passes.py, making one from Python in stag
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -92,6 +93,9 @@ class Eqn:
         effect = self.primitive.effect
         return frozenset() if effect is None else frozenset((effect,))
 
+    def __reduce__(self) -> tuple:  # where it was written is known in this process alone
+        return Eqn, (self.primitive, self.invars, self.params, self.outvars)
+
     def replace(self, **changes: Any) -> Eqn:
         """The same equation but for the given fields."""
         fields = {k: getattr(self, k) for k in self.__slots__}
@@ -170,6 +174,9 @@ class Jaxpr(Program):
                         found = found or (b.jaxpr.calls_host if b.jaxpr else b.runs == "host")
             self.memo["calls_host"] = found
         return found
+
+    def __reduce__(self) -> tuple:
+        return Jaxpr, (self.constvars, self.invars, self.outvars, self.eqns, self.name)
 
     def replace(self, **changes: Any) -> Jaxpr:
         """The same program but for the given fields."""
@@ -300,6 +307,4 @@ def memo_jaxpr(verb: Callable) -> Callable:
             out = jaxpr.memo[key] = verb(jaxpr, *args)
         return out
 
-    remembering.__name__ = verb.__name__
-    remembering.__doc__ = verb.__doc__
-    return remembering
+    return functools.wraps(verb)(remembering)

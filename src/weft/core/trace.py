@@ -48,6 +48,9 @@ class _Current(threading.local):
     which `current.capture` takes. `current.scope` holds the names around us (core/source.py).
     """
 
+    def __reduce__(self) -> str:
+        return "current"  # the same object wherever it is loaded
+
     trace: Any = None
     source: Any = None
     scope: tuple[str, ...] = ()
@@ -201,6 +204,10 @@ class Tracer(HasAval):
         while trace is not None and id(self) not in trace.known:
             trace = trace.parent
         return self.owner.live or trace is not None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        hint = "return the value from the function, and pickle the result."
+        raise Tracer.concrete(self, errors.ConcretizationTypeError, "pickle", hint)
 
     def __bool__(self) -> bool:
         hint = (

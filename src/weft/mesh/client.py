@@ -6,6 +6,7 @@ parallel/distributed.py joins several processes.
 
 from __future__ import annotations
 
+import copyreg
 import enum
 import functools
 import os
@@ -248,6 +249,14 @@ def devices_of(platform: str, what: str = "device: the platform") -> tuple:
             f"{install_hint(platform)}"
         )
     return tuple(found.devices())
+
+
+def restore_device(platform: str, number: int) -> Any:
+    """The device that a pickled one is: that of its platform and number."""
+    return find_devices("pickle", platform, [number])[0]
+
+
+copyreg.pickle(_jax.Device, lambda d: (restore_device, (d.platform, d.id)))
 
 
 def find_devices(op: str, platform: str, ids: Sequence[int]) -> list[Any]:
