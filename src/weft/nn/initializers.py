@@ -176,7 +176,7 @@ def draw_cut_complex(key: Any, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def define_scaled(
-    scale: float, mode: str, distribution: str, doc: str
+    name: str, scale: float, mode: str, distribution: str, doc: str
 ) -> Callable[..., Initializer]:
     """A named case of `variance_scaling`."""
 
@@ -185,6 +185,7 @@ def define_scaled(
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
+    named.__name__ = named.__qualname__ = name
     named.__doc__ = (
         f"{doc}: variance {scale:g} / {mode}, {distribution}; the arguments are those of "
         "`variance_scaling`."
@@ -193,15 +194,21 @@ def define_scaled(
 
 
 glorot_uniform = xavier_uniform = define_scaled(
-    1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)"
+    "glorot_uniform", 1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)"
 )
 glorot_normal = xavier_normal = define_scaled(
-    1.0, "fan_avg", "truncated_normal", "Glorot and Bengio (2010)"
+    "glorot_normal", 1.0, "fan_avg", "truncated_normal", "Glorot and Bengio (2010)"
 )
-lecun_uniform = define_scaled(1.0, "fan_in", "uniform", "LeCun et al. (1998)")
-lecun_normal = define_scaled(1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)")
-he_uniform = kaiming_uniform = define_scaled(2.0, "fan_in", "uniform", "He et al. (2015)")
-he_normal = kaiming_normal = define_scaled(2.0, "fan_in", "truncated_normal", "He et al. (2015)")
+lecun_uniform = define_scaled("lecun_uniform", 1.0, "fan_in", "uniform", "LeCun et al. (1998)")
+lecun_normal = define_scaled(
+    "lecun_normal", 1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)"
+)
+he_uniform = kaiming_uniform = define_scaled(
+    "he_uniform", 2.0, "fan_in", "uniform", "He et al. (2015)"
+)
+he_normal = kaiming_normal = define_scaled(
+    "he_normal", 2.0, "fan_in", "truncated_normal", "He et al. (2015)"
+)
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
