@@ -339,3 +339,12 @@ def test_golden():
               )
             ] 1 a
           in (b,) }""")
+
+
+def test_functions_run_in_the_order_of_their_branches():
+    """Of a cond the one for True first, as libraries that count random keys in them rely on."""
+    seen = []
+    branch = lambda name: lambda x: (seen.append(name), x)[1]
+    weft.make_jaxpr(lambda x: lax.cond(x > 0, branch(True), branch(False), x))(1.0)
+    weft.make_jaxpr(lambda i: lax.switch(i, [branch(0), branch(1)], 1.0))(1)
+    assert seen == [True, False, 0, 1]

@@ -79,3 +79,10 @@ def test_live_arrays_are_those_that_hold_memory():
 def test_default_device():
     with weft.default_device(weft.devices()[0]):
         assert jnp.add(A, 1).devices() == {weft.devices()[0]}
+
+
+def test_a_format_puts_where_its_sharding_says():
+    x = weft.device_put(np.ones(2), weft.devices()[0])
+    there = weft.experimental.layout.Format(None, x.sharding)
+    assert weft.device_put(np.ones(2), there).sharding is x.sharding
+    assert x.sharding._addressable_device_assignment == (weft.devices()[0],)

@@ -195,3 +195,8 @@ def test_joining_elements_smaller_than_a_byte(name):
     joined = jnp.concatenate([x, x[:2]])
     assert joined.dtype.name == name
     assert joined.astype(jnp.int32).tolist() == [1, 0, 1, 1, 0]
+
+
+def test_axes_may_be_a_range():
+    assert jnp.expand_dims(jnp.ones(2), range(2)).shape == (1, 1, 2)
+    assert jnp.sum(jnp.ones((2, 3)), axis=range(1)).shape == (3,)

@@ -264,3 +264,7 @@ def test_callbacks_are_given_keys():
         TypeError, match="result_shape_dtypes must be of numbers, not of random keys"
     ):
         weft.pure_callback(lambda k: k, STRUCT, LINE)
+
+
+def test_class_of_keys_is_a_class_of_arrays():
+    assert issubclass(type(random.key(0)), weft.Array)

@@ -183,7 +183,11 @@ def bind_choice(
         return funs[int(index)](*make_arrays(operands))
     leaves, tree = flatten(operands)
     avals = avals_of(op, leaves, flatten((operands, {}))[1], funs[0])
-    bodies = [stage_body(op, f, tree, avals) for f in funs]
+    order = range(len(funs))  # of a cond the function for True comes first, and runs first in JAX
+    staged = {
+        i: stage_body(op, funs[i], tree, avals) for i in (order[::-1] if op == "cond" else order)
+    }
+    bodies = [staged[i] for i in order]
     check_branches(op, bodies, names)
     branches, consts = share_consts(bodies)
     given = [*consts, *leaves]

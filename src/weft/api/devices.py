@@ -22,6 +22,7 @@ from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import sharding_constraint_p
 from weft.primitives.layout import copy
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
+from weft.xla.layouts import Format
 
 
 def devices(backend: str | None = None) -> list[Any]:
@@ -90,7 +91,8 @@ def device_put(
     """A pytree of arrays on `device`: a device, a sharding, or a pytree prefix of such.
 
     Arrays put on a device stay there: operations on them run there. A sharding over many devices
-    splits or repeats each array over them; with `weft.set_mesh`, a PartitionSpec is enough. Without
+    splits or repeats each array over them; with `weft.set_mesh`, a PartitionSpec is enough. Of a
+    Format the sharding counts: the order of elements in memory is the engine's choice. Without
     a device, values that are not arrays yet go to the default one, and arrays stay where they are.
 
     The result may share memory with an array that is there already, unless `may_alias` is False;
@@ -135,6 +137,8 @@ def _is_plain(x: Any) -> bool:
 
 def _resolve_target(x: Any, device: Any) -> Any:
     """The sharding that is meant for a leaf; None where it is left open."""
+    if isinstance(device, Format):
+        device = device.sharding
     if device is None or type(device) is SingleDeviceSharding:
         return device
     if isinstance(device, Device):

@@ -133,7 +133,14 @@ _NO_REFERENCES = References()
 TAKE_KEYS = frozenset(("moved", "placed", "equal", "unequal", "same words"))
 
 
-class Primitive:
+class PrimitiveKind:
+    """What libraries ask of a primitive: JAX's names for kinds of which weft has one."""
+
+    multiple_results = True  # `bind` returns a list
+    call_primitive = map_primitive = False  # what JAX calls so takes functions
+
+
+class Primitive(PrimitiveKind):
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
     name: ClassVar[str] = "primitive"
@@ -141,7 +148,6 @@ class Primitive:
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.
     effect: Effect | None = None
-    multiple_results = True  # as JAX says that `bind` returns a list
     # What the elements of results are: "new"; "moved", those of operands, from places that follow
     # from parameters and indices; "placed", those of operands, whose values may say where; "chosen"
     # in another way, so that none is NaN where no operand's is; "random", made of keys, the first

@@ -70,7 +70,6 @@ class Primitive(primitive.Primitive):
 
     memoize_type = False  # a rule may be given anew
     multiple_results = False
-    call_primitive = map_primitive = False
 
     def __init__(self, name: str):
         self.name = name  # type: ignore[misc]

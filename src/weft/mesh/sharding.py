@@ -151,6 +151,10 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         return (self.device,)
 
     @property
+    def _addressable_device_assignment(self) -> tuple:  # orbax reads it
+        return tuple(self.addressable_devices)
+
+    @property
     def _internal_device_list(self) -> Any:
         return device_list(self.device)
 
@@ -215,6 +219,10 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
     def addressable_devices(self) -> set:
         """Those of them that belong to this process."""
         return set(self._internal_device_list.addressable_device_list)
+
+    @property
+    def _addressable_device_assignment(self) -> tuple:
+        return tuple(self._internal_device_list.addressable_device_list)
 
     @property
     def has_addressable_devices(self) -> bool:

@@ -212,7 +212,7 @@ def expand_dims(a: Any, axis: Axes) -> Any:
     """Insert axes of size 1, at the places they have in the result."""
     if type(a) not in promotion.NUMBERS:
         a = promotion.as_array(a, "expand_dims")
-    count = len(axis) if isinstance(axis, list | tuple) else 1
+    count = len(axis) if isinstance(axis, list | tuple | range) else 1
     return layout.expand_dims(a, promotion.axes_of("expand_dims", axis, typeof(a).ndim + count))
 
 

@@ -263,7 +263,7 @@ def axes_of(op: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes in order: all for None; an integer, or a sequence of distinct ones."""
     if axis is None:
         return tuple(range(ndim))
-    if not isinstance(axis, tuple | list):
+    if not isinstance(axis, tuple | list | range):
         return (axis_of(op, axis, ndim),)
     axes = tuple([axis_of(op, a, ndim) for a in axis])
     if len(set(axes)) != len(axes):

@@ -205,7 +205,8 @@ class _ArrayMeta(type):
         return type(x) is ArrayImpl or isinstance(x, Tracer) or type(x) is KeyArray
 
     def __subclasscheck__(cls, other: type) -> bool:
-        return other is ArrayImpl or issubclass(other, Tracer) or type.__subclasscheck__(cls, other)
+        known = other is ArrayImpl or other is KeyArray or issubclass(other, Tracer)
+        return known or type.__subclasscheck__(cls, other)
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(ArrayImpl, name)
