@@ -36,7 +36,7 @@ HUGE = {
     "pad": lambda: jnp.pad(jnp.ones(3), (0, 2**63 - 1)),
     "one_hot": lambda: weft.nn.one_hot(jnp.zeros(4, int), 2**61),
     "meshgrid": lambda: jnp.meshgrid(*[np.zeros(2**8)] * 8),
-    "vmap": lambda: weft.vmap(lambda x: jnp.zeros(2**60) + x)(jnp.ones(8)),
+    "vmap": lambda: weft.vmap(lambda x: jnp.broadcast_to(x, 2**60))(jnp.ones(8)),
     "jit": lambda: weft.jit(lambda: jnp.zeros((2**62, 4)).sum())(),
     "outer": lambda: weft.eval_shape(jnp.outer, *[weft.ShapeDtypeStruct((2**32,), "int32")] * 2),
     "kron": lambda: weft.eval_shape(jnp.kron, *[weft.ShapeDtypeStruct((2**32,), "int32")] * 2),
