@@ -11,6 +11,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from weft.core.jaxpr import Jaxpr, Var
 from weft.errors import JaxRuntimeError
 from weft.xla import compile as compiling
 from weft.xla.compile import Executable, compile_text, disk_cache
@@ -24,6 +25,8 @@ MODULE = """module @jit_{name} {{
 }}
 """
 X = np.array([1.0, 4.0, 9.0], np.float32)
+VAR = Var(weft.typeof(X))
+TYPED = Jaxpr((), [VAR], [VAR], [])  # of the types of those modules
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def here(committed=False):
 def run(name="f", op="sqrt", settings=()):
     """Compile a module as if for the first time, and its result for `X`."""
     loaded = compile_text(MODULE.format(name=name, op=op), here(), settings)
-    return Executable(loaded, [weft.typeof(X)], here())(X)[0].tolist()
+    return Executable(loaded, TYPED, here())(X)[0].tolist()
 
 
 def entries(directory):
@@ -192,10 +195,9 @@ def test_log_compiles(directory, caplog):
 
 def test_consts_and_unused_arguments():
     loaded = compile_text(MODULE.format(name="f", op="sqrt"), here())
-    aval = weft.typeof(X)
-    assert Executable(loaded, [aval], here(), consts=[X])()[0].tolist() == [1, 2, 3]
-    assert Executable(loaded, [aval], here(), kept=[False, True])(None, X)[0].tolist() == [1, 2, 3]
-    assert Executable(loaded, [aval], here(True))(X)[0].committed
+    assert Executable(loaded, TYPED, here(), consts=[X])()[0].tolist() == [1, 2, 3]
+    assert Executable(loaded, TYPED, here(), kept=[False, True])(None, X)[0].tolist() == [1, 2, 3]
+    assert Executable(loaded, TYPED, here(True))(X)[0].committed
 
 
 INTERRUPTED = """

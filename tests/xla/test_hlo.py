@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Jaxpr, Var
 from weft.core.stage import stage
 from weft.primitives.elementwise import add, convert, mul
 from weft.primitives.layout import broadcast_in_dim
@@ -52,7 +53,7 @@ def test_constants_survive_compilation(dtype):
     hlo = Builder()
     hlo.function("main", [], lambda: [hlo.constant(values, aval)], "public")
     here = on_device(all_devices()[0], False)
-    (out,) = Executable(compile_text(hlo.module("m"), here), [aval], here)()
+    (out,) = Executable(compile_text(hlo.module("m"), here), Jaxpr((), [], [Var(aval)], []), here)()
     got = np.asarray(out)
     assert got.dtype == values.dtype
     assert (got.astype(np.complex64) == values.astype(np.complex64)).all()

@@ -46,6 +46,8 @@ class Member:
 
 
 _member: list[Member] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_member.clear)  # a child is no process of its own there
 
 
 def initialize(

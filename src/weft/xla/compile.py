@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from jaxlib import _jax
 from weft.core.aval import words_of
 from weft.core.jaxpr import Jaxpr
 from weft.errors import JaxRuntimeError
-from weft.mesh.client import device_list, has_few_threads, platform_of
+from weft.mesh.client import device_list, has_clients, has_few_threads, platform_of
 from weft.mesh.plugins import find_cuda_tools
 from weft.options import config
 from weft.pytrees import call_tree
@@ -64,6 +65,8 @@ def compile_text(
     executable knows by index alone. Over a mesh, `chosen` says for each parameter and each result
     whether the compiler may choose its sharding.
     """
+    if vars(Executable)["__call__"] is refuse_in_child:
+        refuse_in_child()
     start = time.perf_counter()
     options = compile_options(placement, settings, *chosen)
     loaded, how = load_or_compile(text, placement.devices, options, host_calls)
@@ -179,7 +182,7 @@ def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
         module = parse_module(text) if entries else text
         compile_it = devices[0].client.compile_and_load
         return run_to_end(lambda: compile_it(module, devices, options, *entries))
-    except (JaxRuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         said = str(error).strip().split("\n")[0]
         raise JaxRuntimeError(
             f"{module_name(text)}: must be a program that XLA compiles for "
@@ -230,6 +233,44 @@ def wait_for_engine() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(128 + signal.SIGINT)
+
+
+# --- after a fork the engine's threads are not there, and what waits for one waits for ever -------
+
+START_ANOTHER_WAY = (
+    "Hint: multiprocessing.set_start_method('spawn') or 'forkserver', or fork before the first use "
+    "of weft."
+)
+
+
+def warn_of_fork() -> None:
+    """Before a fork of a process that has used devices, say what will not run in the child."""
+    if has_clients():
+        warnings.warn(
+            "os.fork: a process that has used weft must not be forked, for its threads are not in "
+            f"the child, where programs raise an error; NumPy works. {START_ANOTHER_WAY}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def leave_engine() -> None:
+    """In the child of a fork: wait for nothing at exit, and run no program."""
+    _UNFINISHED.clear()
+    if has_clients():
+        Executable.__call__ = refuse_in_child  # type: ignore
+
+
+def refuse_in_child(*args: Any) -> list:
+    """Raise the error for a program that is run or compiled in the child of a fork."""
+    raise RuntimeError(
+        "weft: must not compute in a process forked from one that used weft, for the engine's "
+        f"threads are not there; got process {os.getpid()}, forked. {START_ANOTHER_WAY}"
+    )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=warn_of_fork, after_in_child=leave_engine)
 
 
 # Before 0.11, jaxlib's handler calls a hook of JAX's array class unless told to skip the checks.
@@ -292,7 +333,9 @@ class Executable:
         ]
         self.makes_keys = self.buffer_avals != self.out_avals
         self.takes_keys = any(a.physical is not a for a in jaxpr.in_avals)
-        self.waits = shardings is not None and must_wait(loaded)
+        self.waits = (shardings is not None and must_wait(loaded)) or (
+            sum([a.size * a.dtype.itemsize for a in self.buffer_avals]) > much_memory()
+        )
 
     def __call__(self, *args: Any) -> list:
         if self.kept is not None:
@@ -310,6 +353,7 @@ class Executable:
                 self.loaded, self.host_calls, buffers, self.handlers, whole
             )
         elif self.waits:
+            _jax.batched_block_until_ready(buffers)
             results = self.loaded.execute_sharded(buffers, with_tokens=True)
             done = results.consume_token()
             outs = results.consume_with_handlers(self.handlers)
@@ -352,6 +396,19 @@ class Executable:
             [None] * total,
             self.consts,
         )
+
+
+@functools.cache
+def much_memory() -> int:
+    """An eighth of this machine's memory, in bytes; a program that gives more waits for its end.
+
+    A result for which there is no memory after its call has returned ends the process when NumPy
+    reads it. A call whose operands are there raises.
+    """
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8
+    except (AttributeError, OSError, ValueError):  # Windows
+        return 1 << 31
 
 
 def must_wait(loaded: Any) -> bool:

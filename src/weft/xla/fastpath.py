@@ -6,6 +6,7 @@ numpy/fused.py for a function).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -73,6 +74,10 @@ def is_unhashable_static(error: ValueError) -> bool:
 def forget_executables() -> None:
     """Empty the memory of the C++ call path."""
     _CACHE.clear_all()
+
+
+if hasattr(os, "register_at_fork"):  # compile.py says why none may run there
+    os.register_at_fork(after_in_child=forget_executables)
 
 
 def _shard(x: Any, sharding: Any, layout: Any) -> Any:
