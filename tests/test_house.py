@@ -317,7 +317,8 @@ TESTED_IN = {
     "api/test_custom_rules.py": "transforms/check.py",
     "api/test_jit.py": "api/functions.py xla/fastpath.py",
     "compat/test_finder.py": (
-        "compat/absent.py compat/backend.py compat/hijax.py compat/lib.py compat/places.py "
+        "compat/absent.py compat/backend.py compat/compilation_cache.py compat/hijax.py "
+        "compat/lib.py compat/places.py "
         "compat/private.py compat/pytest.py compat/serialization.py compat/top.py "
         "compat/traceback_util.py compat/version.py"
     ),

@@ -41,9 +41,11 @@ ABSENT = {
 # What JAX itself once had, and names that are not weft's yet: errors, not modules.
 MISSING = {
     "jax.experimental.compute_on": (_LATER, "jax.device_put to a memory of the host"),
+    "jax.empty_ref": (_LATER, "values that a loop carries"),
     "jax.experimental.custom_partitioning": (_LATER, "jax.shard_map"),
     "jax.experimental.enable_x64": (_GONE, "jax.enable_x64"),
     "jax.experimental.export": (_GONE, "jax.export"),
+    "jax.experimental.fused": (_LATER, "jax.jit"),
     "jax.experimental.global_device_array": (_GONE, "jax.Array"),
     "jax.experimental.host_callback": (_GONE, "jax.pure_callback or io_callback"),
     "jax.experimental.maps": (_GONE, "jax.shard_map"),
@@ -51,6 +53,9 @@ MISSING = {
     "jax.experimental.sparse": (_LATER, "dense arrays, or jax.ops.segment_sum"),
     "jax.export": (_LATER, "jax.jit(f).lower(x).as_text()"),
     "jax.ffi": (_LATER, "jax.pure_callback"),
+    "jax.experimental.xla_metadata": (_LATER, "jax.named_scope"),
+    "jax.freeze": (_LATER, "values that a loop carries"),
+    "jax.lax.create_token": (_OUT, "nothing: effects happen in the order written"),
     "jax.linear_util": (_GONE, "jax.extend.linear_util"),
     "jax.new_ref": (_LATER, "values that a loop carries"),
     "jax.Ref": (_LATER, "values that a loop carries"),

@@ -9,7 +9,12 @@ from weft.control.remat import name_p, remat_p
 from weft.util import list_public
 
 # As many as weft.lax has, so that a new one is here without a line.
-_OF_LAX = {name: getattr(lax, name) for name in lax.__all__ if name.endswith("_p")}
+_OF_LAX = {
+    name: getattr(module, name)
+    for module in (lax, lax.linalg)
+    for name in module.__all__
+    if name.endswith("_p")
+}
 globals().update(_OF_LAX)
 
 __all__ = [
