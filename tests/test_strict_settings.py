@@ -106,6 +106,16 @@ def test_no_function_raises_from_inside(f, args):
         eval_shape(f, *args)
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: linalg.lu(x),
+    lambda x: nn.dot_product_attention(
+        *[x[None, :, None]] * 3, query_seq_lengths=jnp.ones(1, "int32"), is_causal=True),
+])  # fmt: skip
+def test_numbers_of_32_bits_where_64_are_the_default(f):
+    with config.scope(enable_x64=True, **STRICT):
+        eval_shape(f, M)
+
+
 @pytest.mark.parametrize(
     "f",
     [

@@ -92,7 +92,7 @@ def check_lengths(name: str, lengths: Any, batch: int) -> Any:
     lengths = as_array(lengths, OP)
     if lengths.shape != (batch,) or not dtypes.is_integer(lengths.dtype):
         raise ShapeError(f"{OP}: {name} must be integers ({batch},); got {lengths.aval}.")
-    return lengths[:, None, None, None]
+    return lengths[:, None, None, None].astype(dtypes.default_int())
 
 
 def group_heads(x: Any, name: str, full: tuple[int, ...], groups: int) -> Any:

@@ -213,7 +213,8 @@ def lu(
         matrices.lower_part(left, -1) + matrices.identity_like(left),
         matrices.upper_part(matrices.slice_rows(factors, 0, k)),
     )
-    p = jnp.expand_dims(jnp.arange(m), (*range(x.ndim - 2), x.ndim - 1)) == order[..., None, :]
+    rows = jnp.expand_dims(jnp.arange(m, dtype=order.dtype), (*range(x.ndim - 2), x.ndim - 1))
+    p = rows == order[..., None, :]
     if permute_l:
         return matrices.product(p.astype(left.dtype), left), right
     return p.astype(dtypes.real_dtype(x.dtype)), left, right
