@@ -134,7 +134,12 @@ def drop_axes(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
 
 def normalize_axis(op: str, axis: Any, ndim: int) -> int:
     """An axis of an array of rank `ndim` counted from the front, given from either end."""
-    axis = operator.index(axis)
+    try:
+        axis = operator.index(axis)
+    except TypeError as error:
+        if isinstance(error, TracerError):
+            raise
+        raise TypeError(f"{op}: an axis must be an integer; got {axis!r}.") from None
     if not -ndim <= axis < ndim:
         raise ShapeError(
             f"{op}: an axis of an array of rank {ndim} must be in [{-ndim}, {ndim}); got {axis}."
