@@ -157,7 +157,9 @@ def avals_of(
     if structs:
         leaves = [x if is_valid_value(x) else struct_like(x) for x in leaves]
     try:
-        return [require_alive(x).aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+        if not structs:  # else types are enough, which a deleted array has
+            leaves = list(map(require_alive, leaves))
+        return [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
     except DtypeError:
         names = argument_names(fun, tree)
         for name, x in zip(names, leaves, strict=True):
