@@ -232,6 +232,7 @@ def check_derivatives(f, x, tol=2e-3):
     close(np.real(left), np.real(np.sum(np.asarray(back) * t)), 1e-5)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives(name, dtype):

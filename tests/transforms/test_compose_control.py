@@ -319,21 +319,21 @@ def checked():
         yield
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("word", words("JGVC", (1, 2)))
 def test_every_word_to_depth_two(name, word):
     check(*PROGRAMS[name], word)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=9)
 @pytest.mark.parametrize("name", DEEP)
 @pytest.mark.parametrize("word", words("JGVC", (3,)))
 def test_every_word_of_depth_three(name, word):
     check(*PROGRAMS[name], word)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("word", ["CGJ", "GVG", "VGC", "JCG", "GGC", "CVJ"])
 def test_some_words_of_depth_three(name, word):

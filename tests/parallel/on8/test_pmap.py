@@ -66,30 +66,32 @@ def summed(f):
 @programs
 def test_as_vmap(name):
     f, whole = pair(name)
+    plain, whole = whole, jit(whole)  # one program, where nothing of pmap is under test
     close(f(W, X), whole(W, X))
     close(jit(f)(W, X), whole(W, X))
-    want = grad(summed(whole), (0, 1))(W, X)
+    want = jit(grad(summed(plain), (0, 1)))(W, X)
     close(grad(summed(f), (0, 1))(W, X), want)
     close(jit(grad(summed(f), (0, 1)))(W, X), want)
     ws = jnp.stack([W, W + 0.1], 2)
-    close(vmap(f, (2, None))(ws, X), vmap(whole, (2, None))(ws, X))
+    close(vmap(f, (2, None))(ws, X), jit(vmap(plain, (2, None)))(ws, X))
     xs = jnp.stack([X, X - 1], 1)
-    close(vmap(f, (None, 1), 1)(W, xs), vmap(whole, (None, 1), 1)(W, xs))
+    close(vmap(f, (None, 1), 1)(W, xs), jit(vmap(plain, (None, 1), 1))(W, xs))
     if name not in NO_FORWARD:
         close(jvp(f, (W, X), (W, X)), jvp(whole, (W, X), (W, X)))
     if name in ("psum", "scan", "checkpoint"):
-        close(hessian(summed(f))(W, X), hessian(summed(whole))(W, X))
+        close(jit(hessian(summed(f)))(W, X), jit(hessian(summed(plain)))(W, X))
 
 
 @programs
 def test_of_transformed(name):
     f = PROGRAMS[name]
     one = lambda w, x: summed(f)(w, x)
-    want = vmap(grad(one), (None, 0), axis_name="i")(W, X)
+    want = jit(vmap(grad(one), (None, 0), axis_name="i"))(W, X)
     close(pmap(grad(one), "i", in_axes=(None, 0))(W, X), want)
     two = vmap(f, (0, None))
     ws = jnp.stack([W, W + 0.1])
-    close(pmap(two, "i", in_axes=(None, 0))(ws, X), vmap(two, (None, 0), axis_name="i")(ws, X))
+    mapped = jit(vmap(two, (None, 0), axis_name="i"))
+    close(pmap(two, "i", in_axes=(None, 0))(ws, X), mapped(ws, X))
 
 
 def test_axes_of_arguments_and_results():

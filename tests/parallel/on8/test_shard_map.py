@@ -214,46 +214,53 @@ def pair(name, check_vma):
     return on_line(own, (P(), P("x")), P(), check_vma=check_vma), whole
 
 
+@pytest.mark.sample(one_in=2)
 @programs
 @checks
 def test_values_and_gradients(name, check_vma):
     f, whole = pair(name, check_vma)
-    want = value_and_grad(whole, (0, 1))(W, X)
+    want = jit(value_and_grad(whole, (0, 1)))(W, X)
     close(f(W, X), want[0])
     close(value_and_grad(f, (0, 1))(W, X), want)
     close(jit(value_and_grad(f, (0, 1)))(W, X), want)
 
 
+@pytest.mark.sample(one_in=2)
 @programs
 @checks
 def test_forward_mode_and_maps(name, check_vma):
     f, whole = pair(name, check_vma)
     ws, xs = jnp.stack([W, W + 0.1]), jnp.stack([X, X * 0.9], 1)
     if name not in REVERSE_ONLY:
-        close(jit(lambda *t: jvp(f, (W, X), t))(W + 1, X), jvp(whole, (W, X), (W + 1, X)))
+        forward = lambda f: jit(lambda *t: jvp(f, (W, X), t))(W + 1, X)
+        close(forward(f), forward(whole))
     if (
         "cond" in name or name in REVERSE_ONLY
     ):  # the reference knows which rows go where for X alone
         xs = jnp.stack([X, X], 1)
-    close(vmap(f, (None, 1))(W, xs), vmap(whole, (None, 1))(W, xs))
-    close(jit(vmap(grad(f), (0, None)))(ws, X), vmap(grad(whole), (0, None))(ws, X))
-    summed = lambda g: lambda ws: jnp.sum(vmap(g, (0, None))(ws, X))
-    close(grad(summed(f))(ws), grad(summed(whole))(ws))
+    close(vmap(f, (None, 1))(W, xs), jit(vmap(whole, (None, 1)))(W, xs))
+    each = lambda g: jit(vmap(grad(g), (0, None)))(ws, X)
+    close(each(f), each(whole))
+    summed = lambda g: jit(grad(lambda ws: jnp.sum(vmap(g, (0, None))(ws, X))))(ws)
+    close(summed(f), summed(whole))
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in REVERSE_ONLY | ONCE])
 @checks
 def test_second_derivatives(name, check_vma):
     f, whole = pair(name, check_vma)
     length = lambda g: lambda w: jnp.sum(grad(g)(w, X) ** 2)
-    close(jit(grad(length(f)))(W), grad(length(whole))(W), 1e-3)
-    close(jvp(grad(f), (W, X), (W, X))[1], jvp(grad(whole), (W, X), (W, X))[1], 1e-3)
+    second = lambda g: jit(grad(length(g)))(W)
+    close(second(f), second(whole), 1e-3)
+    mixed = lambda g: jit(lambda w, x: jvp(grad(g), (w, x), (w, x))[1])(W, X)
+    close(mixed(f), mixed(whole), 1e-3)
 
 
 @checks
 def test_hessians(check_vma):
     f, whole = pair("sum", check_vma)
-    close(hessian(f, (0, 1))(W, X), hessian(whole, (0, 1))(W, X), 1e-3)
+    close(jit(hessian(f, (0, 1)))(W, X), jit(hessian(whole, (0, 1)))(W, X), 1e-3)
     wide = on_line(
         lambda w, x: lax.psum(jnp.sin(x @ w), "x"), (P(), P("x")), P(), check_vma=check_vma
     )
