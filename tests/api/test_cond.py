@@ -104,9 +104,13 @@ def test_integers_have_no_derivative_but_pass_through():
     assert grad(lambda x: f(x, 3)[0])(-1.0) == 1.0
 
 
-def test_weak_types_are_reconciled():
-    f = lambda p: lax.cond(p, lambda x: x, lambda x: 1.0, jnp.float32(3.0))
-    assert not f(True).weak_type and not f(False).weak_type
+def test_results_are_as_weak_as_those_of_the_first_branch():
+    """As in JAX, where the first is that of False."""
+    given, number = (lambda x: x), (lambda x: 1.0)
+    for p in (True, False):
+        assert lax.cond(p, given, number, jnp.float32(3.0)).weak_type
+        assert not lax.cond(p, number, given, jnp.float32(3.0)).weak_type
+        assert weft.grad(lambda x: lax.cond(p, given, number, x))(3.0).weak_type  # noqa: B023
     assert lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type
 
 

@@ -57,7 +57,8 @@ def test_a_carry_that_is_a_number_takes_the_dtype_of_the_body():
     half = jnp.bfloat16(1.5)
     out = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + half, c[1] + c[0]), (0, 1))
     assert [x.dtype for x in out] == [jnp.bfloat16] * 2  # one after the other
-    assert str(make_jaxpr(lambda y: lax.while_loop(lambda c: c < 3, lambda c: c + y, 1))(2.0)) == (
+    y = jnp.float32(2.0)
+    assert str(make_jaxpr(lambda y: lax.while_loop(lambda c: c < 3, lambda c: c + y, 1))(y)) == (
         "{ lambda ; a:f32[]. let\n"
         "    b:f32[] = while[\n"
         "      body_jaxpr={ lambda ; c:f32[] d:f32[]. let e:f32[] = add d c in (e,) }\n"
@@ -238,3 +239,17 @@ def test_errors_of_fori_loop():
         lax.fori_loop(0, 3, 4, 1.0)
     with pytest.raises(DtypeError, match="fori_loop: arguments must be arrays or numbers"):
         lax.fori_loop(0, 3, double, {"a": "b"})
+
+
+@pytest.mark.parametrize("start", [0, 0.0, np.float32(0)])
+def test_a_carry_that_takes_another_dtype_is_strong(start):
+    """As in JAX, in every loop: what stays of one dtype is as weak as it was."""
+    step = lambda c: c + 0.5
+    found = [
+        lax.fori_loop(0, 3, lambda i, c: step(c), start),
+        weft.jit(lambda n: lax.fori_loop(0, n, lambda i, c: step(c), start))(3),
+        lax.while_loop(lambda c: c < 1, step, start),
+        lax.scan(lambda c, _: (step(c), None), start, None, length=2)[0],
+    ]
+    for x in found:
+        assert x.dtype == np.float32 and x.weak_type == (type(start) is float)

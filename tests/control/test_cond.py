@@ -133,3 +133,30 @@ def test_a_checkpoint_policy_sees_into_branches():
         g = weft.checkpoint(f, policy=policy)
         np.testing.assert_allclose(grad(g)(X), grad(f)(X), rtol=1e-6)
         np.testing.assert_allclose(grad(g)(-X), grad(f)(-X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("chosen", [[1.0, 0.0, 2.0, -1.0], [0.0, -1.0], [1.0, 2.0]])
+@pytest.mark.parametrize(
+    "apply",
+    [
+        lambda w, x: jnp.sum(w @ (w[0] / x)),
+        lambda w, x: jnp.sum(lax.fori_loop(0, 2, lambda i, c: w @ c / x, w[0])),
+        lambda w, x: lax.cond(x > 1.5, lambda: jnp.sum(w * jnp.log(x)), lambda: jnp.sum(w / x)),
+        lambda w, x: jnp.sum(jit(lambda w: w @ w)(w) / x),
+    ],
+    ids=["product", "loop", "branch", "call"],
+)
+def test_what_is_not_chosen_leaves_the_gradient_of_a_shared_matrix(apply, chosen):
+    """A branch that a row does not take may divide by zero there."""
+    w, xs = jnp.array([[1.0, 2.0], [3.0, 0.5]]), jnp.array(chosen)
+    one = lambda w, x: lax.cond(x > 0, lambda: apply(w, x), lambda: jnp.sum(w) * x)
+    got = grad(lambda w: vmap(lambda x: one(w, x))(xs).sum())(w)
+    want = sum(np.asarray(grad(one)(w, x)) for x in xs)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_a_branch_that_is_never_taken_has_no_gradient():
+    f = lambda w, x: lax.cond(x > 0, lambda: jnp.sum(w) * x, lambda: jnp.sum(w * jnp.inf))
+    w, xs = jnp.ones((2, 2)), jnp.array([1.0, 2.0])
+    got = grad(lambda w: vmap(lambda x: f(w, x))(xs).sum())(w)
+    np.testing.assert_array_equal(got, np.full((2, 2), 3.0))

@@ -79,14 +79,14 @@ def promote_carry(
     """The types a carry must start with so that a body which gives `out_avals` may keep them.
 
     A weakly typed leaf, as a Python number is, takes the dtype that the body gives it where that
-    loses nothing; the others are as they are. Weakness alone is no difference. What the body makes
-    differ over a mesh may differ from the start.
+    loses nothing, and is strong then; the others are as they are. Weakness alone is no difference.
+    What the body makes differ over a mesh may differ from the start.
     """
     out = []
     for a, b in zip(avals, out_avals, strict=True):
         if a.weak_type and a.dtype != b.dtype and a.shape == b.shape:
-            dtype, weak = dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type)))
-            a = a.update(dtype=dtype, weak_type=weak)
+            dtype, _ = dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type)))
+            a = a.update(dtype=dtype, weak_type=a.weak_type and dtype == a.dtype)
         out.append(a.update(varying=join_varying((a, b))) if b.varying is not a.varying else a)
     return out
 

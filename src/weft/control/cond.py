@@ -14,19 +14,19 @@ import numpy as np
 from weft import dtypes
 from weft.control.call import Holder
 from weft.control.checks import batch_with_checks, holds_checks
-from weft.control.jit import Jit
 from weft.core import primitive
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, held_jaxprs, memo_jaxpr
-from weft.core.source import inner_source
+from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxpr_uses_axis, memo_jaxpr
 from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.checks import INT, Failure
 from weft.primitives.constant import stage_whole
+from weft.primitives.dynamic_slicing import dynamic_index_in_dim
 from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
-from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal, zeros
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
+from weft.primitives.reduction import argmax, reduce_or
 from weft.transforms.batch import batch_jaxpr, check_repeatable
 from weft.transforms.check import Checked, assign_slots, checkify_jaxpr
 from weft.transforms.jet import SeriesRule, jet_jaxpr
@@ -213,15 +213,12 @@ def extend_slots(
 def join_result_types(
     each: Sequence[Sequence[ShapedArray]], *index: ShapedArray
 ) -> list[ShapedArray]:
-    """The result types of branches; weak where it is weak in each of them.
+    """The result types of branches; weak where it is weak in the first, as in JAX.
 
     Over a mesh they vary as those of any branch do, and as `index` does.
     """
     return [
-        column[0].update(
-            weak_type=all(a.weak_type for a in column),
-            varying=primitive.join_varying((*column, *index)),
-        )
+        column[0].update(varying=primitive.join_varying((*column, *index)))
         for column in zip(*each, strict=True)
     ]
 
@@ -232,95 +229,36 @@ def compute_branch(
     """The results of a branch that all rows compute, and where they are mapped.
 
     What it reads has a derivative of zero in all rows but its `own`: that of what is not chosen may
-    be infinite, and zero times infinity is NaN. An operand that the rows share is repeated for it
-    if it is a scalar or a vector; products with many copies of a matrix would be slow, and so it
-    is what a matrix meets that is held to the rows of the branch (`guarded_jaxpr`).
+    be infinite, and zero times infinity is NaN. An operand that the rows share is repeated for that
+    if it is a scalar or a vector. Copies of a matrix would make products with it slow: the rows
+    that are not the branch's own compute with the values of the first that is instead, so that they
+    make no infinity that it does not, and if none is, the matrix is a constant.
     """
     read = {a for eqn in branch.eqns for a in eqn.invars if type(a) is not Literal}
+    marks = zip(branch.invars, branch.in_avals, strict=True)
+    numbers = [v in read and not dtypes.is_extended(a.dtype) for v, a in marks]
+    inexact = [n and dtypes.is_inexact(a.dtype) for n, a in zip(numbers, branch.in_avals)]
+    matrix = [i and d is None and a.ndim > 1 for i, d, a in zip(inexact, dims, branch.in_avals)]
+    # a row that other rows see, by a collective, has its own values
+    replaced = any(matrix) and not jaxpr_uses_axis(branch, axis.name)
     xs, ds = list(args), list(dims)
-    for k, (x, d, v) in enumerate(zip(args, dims, branch.invars, strict=True)):
-        if v in read and dtypes.is_inexact(v.aval.dtype) and (d is not None or v.aval.ndim < 2):
-            x = batched_at_front(x, d, axis.size)
-            mask = broadcast_in_dim(own, typeof(x).shape, (0,))
-            xs[k], ds[k] = select_n(mask, stop_gradient_p.bind(x)[0], x), 0
-    mapped = tuple(d is not None for d in ds)
-    shared = tuple(
-        not m and dtypes.is_inexact(a.dtype) for m, a in zip(mapped, branch.in_avals, strict=True)
-    )
-    if any(shared):
-        guarded = guarded_jaxpr(branch, shared, mapped)
-        program, out_dims = batch_jaxpr(guarded, axis, (0, *ds))
-        xs.insert(0, own)
-    else:
-        program, out_dims = batch_jaxpr(branch, axis, tuple(ds))
+    for k, x in enumerate(args):
+        if matrix[k]:
+            xs[k] = select_n(reduce_or(own, (0,)), stop_gradient_p.bind(x)[0], x)
+        elif inexact[k] or (replaced and numbers[k] and dims[k] is not None):
+            y = x = batched_at_front(x, dims[k], axis.size)
+            shape = typeof(x).shape
+            if replaced and dims[k] is not None:
+                first = argmax(own, 0, np.dtype(np.int32))
+                y = broadcast_in_dim(dynamic_index_in_dim(x, first, 0), shape, range(len(shape)))
+            mask = broadcast_in_dim(own, shape, (0,))
+            xs[k], ds[k] = select_n(mask, stop_gradient_p.bind(y)[0], x), 0
+    program, out_dims = batch_jaxpr(branch, axis, tuple(ds))
     handed_on = dict(zip(branch.invars, zip(args, dims, strict=True), strict=True))
     return [
         handed_on[v] if type(v) is not Literal and v in handed_on else (y, d)
         for v, y, d in zip(branch.outvars, program(*xs), out_dims, strict=True)
     ]
-
-
-@memo_jaxpr
-def guarded_jaxpr(branch: Jaxpr, shared: tuple[bool, ...], mapped: tuple[bool, ...]) -> Jaxpr:
-    """One row of `branch`, after a bool: whether the row is one of this branch's.
-
-    Where what is made of `shared` operands meets what is made of `mapped` ones, a row that is not
-    the branch's own gives it ones, and takes no cotangent from there: the cotangent of a shared
-    operand is a sum over the rows, to which they then add zero, not zero times infinity. Calls of
-    jitted functions are entered; a loop is held as a whole, and what is in it is as it was.
-    """
-
-    def one_row(own: Any, *args: Any) -> list:
-        def held(xs: Sequence[Any], other: Callable, marks: Sequence[bool]) -> list:
-            return [
-                select_n(own, other(x), x) if m and dtypes.is_inexact(typeof(x).dtype) else x
-                for x, m in zip(xs, marks, strict=True)
-            ]
-
-        env = dict(zip(branch.invars, args, strict=True))
-        read = lambda a: a.read() if type(a) is Literal else env[a]
-        around = current.source
-        try:
-            for eqn, marks in zip(branch.eqns, find_meetings(branch, shared, mapped), strict=True):
-                xs, params = list(map(read, eqn.invars)), eqn.params
-                current.source = inner_source(eqn.source)
-                if marks and isinstance(eqn.primitive, Jit):
-                    params = {**params, "jaxpr": guarded_jaxpr(params["jaxpr"], *marks)}
-                    xs.insert(0, own)
-                elif marks and not held_jaxprs(eqn):  # a loop may not end at ones
-                    xs = held(xs, lambda x: literal(1, typeof(x).dtype), marks[1])
-                ys = eqn.primitive.bind(*xs, **params)
-                if marks:
-                    ys = held(ys, lambda y: stop_gradient_p.bind(y)[0], [True] * len(ys))
-                env.update(zip(eqn.outvars, ys, strict=True))
-        finally:
-            current.source = around
-        return list(map(read, branch.outvars))
-
-    predicate = ShapedArray((), np.dtype(bool))
-    return stage_whole(one_row, [predicate, *branch.in_avals], branch.name)
-
-
-Marks = tuple[bool, ...]
-
-
-def find_meetings(jaxpr: Jaxpr, shared: Marks, mapped: Marks) -> list[tuple[Marks, Marks] | None]:
-    """For each equation that takes both what is made of `mapped` operands and what is made of
-    `shared` ones alone: which of its operands are shared, and which mapped; None for the others."""
-    ours = {v for v, m in zip(jaxpr.invars, shared, strict=True) if m}
-    rows = {v for v, m in zip(jaxpr.invars, mapped, strict=True) if m}
-    found: list[tuple[Marks, Marks] | None] = []
-    for eqn in jaxpr.eqns:
-        alone, by_row = (
-            tuple(type(a) is not Literal and a in those for a in eqn.invars)
-            for those in (ours, rows)
-        )
-        found.append((alone, by_row) if any(alone) and any(by_row) else None)
-        if any(by_row):
-            rows.update(eqn.outvars)
-        elif any(alone):
-            ours.update(eqn.outvars)
-    return found
 
 
 def choose_rows(

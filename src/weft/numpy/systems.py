@@ -276,21 +276,42 @@ def multiply_pseudoinverse(u: Any, inverted: Any, vh: Any, b: Any) -> Any:
 
 @solve_least_squares.defjvp
 def differentiate_least_squares(hermitian: bool, primals: tuple, tangents: tuple) -> tuple:
-    """Golub and Pereyra, "The differentiation of pseudo-inverses" (1973), equation 4.12."""
+    """The solution moves as the pseudoinverse says, the singular values by diag(U^H da V)."""
     (a, b, cutoff), (da, db, _) = primals, tangents
     u, s, vh = decompose(a, hermitian)
-    kept = find_kept_values(s, cutoff)
-    inverted = invert_where(s, kept)
-    x = multiply_pseudoinverse(u, inverted, vh, b)
-    solved = lambda y: multiply_pseudoinverse(u, inverted, vh, y)
-    adjoint_solved = lambda y: multiply_pseudoinverse(adjoint(vh), inverted, adjoint(u), y)
+    held = map(lax.stop_gradient, (u, invert_where(s, find_kept_values(s, cutoff)), vh))
+    x, dx = move_solution(a, b, join_pseudoinverse(a, *held), da, db)
+    ds = real(sum(swap(product(adjoint(u), da)) * adjoint(vh), -2))
+    return (x, s), (dx, ds)
+
+
+@custom_jvp
+def join_pseudoinverse(a: Any, u: Any, inverted: Any, vh: Any) -> Any:
+    """The pseudoinverse of a from its factors, differentiated in a alone.
+
+    The factors have no derivatives where singular values are equal, but the pseudoinverse has.
+    """
+    return multiply_pseudoinverse(u, inverted, vh, None)
+
+
+@join_pseudoinverse.defjvp
+def differentiate_pseudoinverse(primals: tuple, tangents: tuple) -> tuple:
+    """The pseudoinverse as the solution for the identity."""
+    return move_solution(primals[0], None, join_pseudoinverse(*primals), tangents[0], None)
+
+
+def move_solution(a: Any, b: Any, inverse: Any, da: Any, db: Any) -> tuple[Any, Any]:
+    """The least-squares solution for b, from the pseudoinverse of a, and how it moves.
+
+    Golub and Pereyra, "The differentiation of pseudo-inverses" (1973), equation 4.12.
+    """
+    x = inverse if b is None else product(inverse, b)
     rest = (make_row_identity(a) if b is None else b) - product(a, x)
     moved = -product(da, x) if db is None else db - product(da, x)
-    dx = solved(moved + adjoint_solved(product(adjoint(da), rest)))
-    outside = product(adjoint(da), adjoint_solved(x))
-    within = product(adjoint(vh), scale_rows(convert(kept, a.dtype), product(vh, outside)))
-    ds = real(sum(swap(product(adjoint(u), da)) * adjoint(vh), -2))
-    return (x, s), (dx + outside - within, ds)
+    back = adjoint(inverse)
+    dx = product(inverse, moved + product(back, product(adjoint(da), rest)))
+    outside = product(adjoint(da), product(back, x))
+    return x, dx + outside - product(inverse, product(a, outside))
 
 
 def make_row_identity(a: Any) -> Any:

@@ -258,6 +258,13 @@ def subtract_infinities(x: Any, y: Any) -> Any:
     )
 
 
+def share_of_sum(x: Any, y: Any, z: Any) -> Any:
+    """exp(x - z) for z = log(exp(x) + exp(y)); a half where the two are one infinity."""
+    half, one = (literal(v, typeof(x).dtype) for v in (0.5, 1))
+    lost = elementwise.select(elementwise.eq(x, y), half, one)
+    return elementwise.select(elementwise.eq(x, z), lost, exp(subtract_infinities(x, z)))
+
+
 def lower_log_of_sum(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
     """Write `log_of_sum`."""
     jaxpr = stage_whole(lambda x, y: [log_of_sum(x, y)], [aval, aval])
@@ -269,8 +276,8 @@ logaddexp_p = elementwise.Costly(
     "logaddexp",
     lower_log_of_sum,
     [
-        lambda t, z, x, y: elementwise.mul(t, exp(subtract_infinities(x, z))),
-        lambda t, z, x, y: elementwise.mul(t, exp(subtract_infinities(y, z))),
+        lambda t, z, x, y: elementwise.mul(t, share_of_sum(x, y, z)),
+        lambda t, z, x, y: elementwise.mul(t, share_of_sum(y, x, z)),
     ],
     takes="inexact",
     doc="log(exp(x) + exp(y)), exact where exp overflows; infinities of one sign give themselves.",

@@ -446,9 +446,9 @@ class Svd(MatrixPrimitive):
 
     Shapes: x (..., m, n), s (..., k), U (..., m, k), V^H (..., k, n) for k = min(m, n); with
     `full_matrices` U is (..., m, m) and V^H (..., n, n); with `subset_by_index` [start, stop) only
-    those values. NaN where it does not converge. In derivatives, vectors of equal singular values
-    do not turn into each other, and the columns that `full_matrices` adds move as the others
-    demand. Source: LAPACK gesdd, gesvd; derivative: Giles (2008), section 3.2.
+    those values. NaN where it does not converge. Vectors of equal singular values have no
+    derivatives (inf or NaN), and the columns that `full_matrices` adds move as the others demand.
+    Source: LAPACK gesdd, gesvd; derivative: Giles (2008), section 3.2.
     """
 
     name = "svd"
@@ -510,9 +510,11 @@ def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:
     right, left = product(t, v), product(adjoint(t), u)
     inner = product(adjoint(u), right)
     ds = diagonal(elementwise.real(inner) if dtypes.is_complex(kind) else inner)
-    # s[j]^2 - s[i]^2 as a product, which does not cancel
+    # s[j]^2 - s[i]^2 as a product, which does not cancel; 0 where two are equal, whose vectors may
+    # turn into each other by any angle: NaN, since no finite turn is right for all that they make
     gap = elementwise.mul(elementwise.sub(*pair_elements(s)), elementwise.add(*pair_elements(s)))
-    turn = layout.convert(invert_where(gap, elementwise.ne(gap, layout.full_like(gap, 0))), kind)
+    gap = elementwise.select(mask_diagonal(typeof(gap).shape), layout.full_like(gap, np.inf), gap)
+    turn = layout.convert(elementwise.div(layout.full_like(gap, 1), gap), kind)
     scale = layout.convert(s, kind)
     inverse = layout.convert(invert_where(s, elementwise.ne(s, layout.full_like(s, 0))), kind)
     by_columns, by_rows = scale_columns(inner, scale), scale_rows(scale, inner)

@@ -24,6 +24,7 @@ from weft.primitives.elementwise import (
     add,
     binary_op,
     bind_spread,
+    bitwise_and,
     div,
     eq,
     integer_pow,
@@ -33,6 +34,7 @@ from weft.primitives.elementwise import (
     one_minus_square,
     select,
     square,
+    stop_gradient_p,
     sub,
     unary_op,
 )
@@ -191,7 +193,7 @@ class Pow(Costly):
     """x ** y. NaN for a negative real x and a y that is no integer; x ** 0 is 1.
 
     Dtypes: float or complex, the two equal; or y of any integer dtype. The derivative in x at
-    0 ** 0 is NaN, but 0 for an integer y; that in y is 0 where x is 0 and y is positive.
+    0 ** 0 is 0; those in y are 0 where x is 0 and y is not negative.
     """
 
     def abstract_eval(self, x, y):
@@ -220,11 +222,16 @@ pow_p = Pow(
 
 
 def pow_slope(x: Any, y: Any) -> Any:
-    """y * x ** (y-1); 0 for an integer y of 0, also at x = 0 where the power is inf."""
-    below = sub(y, 1)
-    if dtypes.is_integer(typeof(y).dtype):
-        below = select(eq(y, 0), 0, below)
-    return mul(convert(y, typeof(x).dtype), pow(x, below))
+    """y * x ** (y-1); 0 for y of 0 at x = 0, where the power is inf.
+
+    At x = 0 y is held: `pow_growth` has no derivative in x there, and the two have to agree.
+    """
+    below, none = sub(y, 1), eq(y, 0)
+    if not dtypes.is_integer(typeof(y).dtype):
+        at_zero = eq(x, 0)
+        none = bitwise_and(at_zero, none)
+        y = select(at_zero, stop_gradient_p.bind(y)[0], y)
+    return mul(convert(y, typeof(x).dtype), pow(x, select(none, 0, below)))
 
 
 def pow_growth(x: Any, z: Any) -> Any:

@@ -18,6 +18,7 @@ from weft.primitives.elementwise import (
     abs,
     add,
     binary_op,
+    eq,
     gt,
     integer_pow,
     match_numbers,
@@ -35,7 +36,7 @@ from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
-from weft.primitives.transcendental import exp, log, log1p
+from weft.primitives.transcendental import exp, log, log1p, pow
 
 
 def epsilon(x: Any) -> float:
@@ -129,8 +130,13 @@ bessel_i1e_p = define_special(
 
 
 def igamma_slope(a: Any, x: Any) -> Any:
-    """x**(a-1) exp(-x) / gamma(a)."""
-    return exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
+    """x**(a-1) exp(-x) / gamma(a); at 0 as a product, since the logarithm has no derivatives."""
+    at_zero, one = eq(x, 0), literal(1, typeof(x).dtype)
+    safe = select(at_zero, one, x)
+    away = exp(sub(sub(mul(sub(a, 1), log(safe)), x), lgamma(a)))
+    return select(
+        at_zero, mul(pow(select(at_zero, x, one), sub(a, 1)), exp(neg(add(x, lgamma(a))))), away
+    )
 
 
 igamma_p = define_special(

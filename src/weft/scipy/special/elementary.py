@@ -6,6 +6,7 @@ Limits such as 0 log 0 = 0 hold for the derivatives too.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from weft.numpy.choice import where as pick
@@ -14,15 +15,29 @@ from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
 from weft.primitives.special import formula
-from weft.scipy.special.definitions import define_function, define_pair, promote_floats
+from weft.scipy.special.definitions import (
+    define_function,
+    define_pair,
+    define_primitive,
+    promote_floats,
+)
 
 INF = math.inf
 
 
+quotient_p = define_primitive(
+    "quotient",
+    lambda x, y: formula.choose(x / y, (formula.equal(x, 0), 0.0)),
+    [lambda t, z, x, y: t / y, lambda t, z, x, y: -t * divide_or_zero(z, y)],
+    "x / y, and 0 where x is.",
+    wide=False,
+    takes="inexact",
+)
+
+
 def divide_or_zero(x: Any, y: Any) -> Any:
-    """x / y, and 0 where x is."""
-    none = x == 0
-    return select(none, x * 0, x / pick(none, 1, y))
+    """x / y, and 0 where x is; its derivative in x is 1 / y there too."""
+    return quotient_p.bind(x, y)[0]
 
 
 xlogy_p, xlogy = define_pair(
@@ -63,16 +78,19 @@ logit_p, logit = define_pair(
 )
 
 
-def power_derivative(z: Any, x: Any, lmbda: Any, log_x: Any) -> Any:
-    """The derivative of (x**lmbda - 1) / lmbda in lmbda, from the function's value z and log x.
+def power_derivative(z: Any, x: Any, lmbda: Any, log: Callable) -> Any:
+    """The derivative of (x**lmbda - 1) / lmbda in lmbda, from its value z; x**lmbda is exp of log.
 
     ((lmbda z + 1) log x - z) / lmbda, or its series in lmbda log x where that cancels.
     """
+    # where the power is 0 it outweighs the logarithm, and z is -1 / lmbda
+    edge = (log(x) == -INF) & (lmbda > 0)
+    log_x = log(pick(edge, 1, x))
     u = lmbda * log_x
-    small = abs(u) < 0.1
+    small = (abs(u) < 0.1) & ~edge
     series = log_x * log_x * (0.5 + u * (1 / 3 + u * (1 / 8 + u * (1 / 30 + u / 144))))
-    safe = pick(small, 1, lmbda)
-    return select(small, series, ((lmbda * z + 1) * log_x - z) / safe)
+    rest = pick(edge, 1 / pick(edge, lmbda, 1), (lmbda * z + 1) * log_x - z)
+    return select(small, series, rest / pick(small, 1, lmbda))
 
 
 def box_cox(log_x: Any, lmbda: Any) -> Any:
@@ -86,7 +104,7 @@ boxcox_p, boxcox = define_pair(
     lambda x, lmbda: box_cox(formula.log(x), lmbda),
     [
         lambda t, z, x, lmbda: t * ops.pow(x, lmbda - 1),
-        lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log(x)),
+        lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log),
     ],
     "(x**lmbda - 1) / lmbda, log x where lmbda is 0; without cancellation for small lmbda.",
     takes="inexact",
@@ -95,8 +113,8 @@ boxcox1p_p, boxcox1p = define_pair(
     "boxcox1p",
     lambda x, lmbda: box_cox(formula.log1p(x), lmbda),
     [
-        lambda t, z, x, lmbda: t * ops.exp((lmbda - 1) * ops.log1p(x)),
-        lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log1p(x)),
+        lambda t, z, x, lmbda: t * ops.pow(1 + x, lmbda - 1),
+        lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log1p),
     ],
     "boxcox(1 + x, lmbda), exact for small x.",
     takes="inexact",
@@ -115,12 +133,18 @@ def divergence(p: Expr, q: Expr) -> Expr:
     )
 
 
+def divide_inside(z: Any, p: Any, q: Any) -> Any:
+    """p / q, and 1 where the divergence z is infinite or both are 0."""
+    outside = (z == INF) | ((p == 0) & (q == 0))
+    return pick(outside, 1, p) / pick(outside, 1, q)
+
+
 kl_div_p, kl_div = define_pair(
     "kl_div",
     divergence,
     [
-        lambda t, z, p, q: t * select(z == INF, 0, ops.log(p / q)),
-        lambda t, z, p, q: t * select(z == INF, 0, 1 - p / q),
+        lambda t, z, p, q: t * ops.log(divide_inside(z, p, q)),
+        lambda t, z, p, q: t * (1 - divide_inside(z, p, q)),
     ],
     """rel_entr(p, q) - p + q, the terms of the Kullback-Leibler divergence; inf out of its domain.
 

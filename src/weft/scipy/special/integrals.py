@@ -215,7 +215,15 @@ expn_p, expn = define_pair(
 spence_p, spence = define_pair(
     "spence",
     dilogarithm,
-    [lambda t, y, x: t * select(x == 1, -1, ops.log(x) / select(x == 1, 1, 1 - x))],
+    # at 1 the series, whose derivatives are those of the quotient up to the second
+    [
+        lambda t, y, x: (
+            t
+            * select(
+                x == 1, -1 + (x - 1) / 2 - (x - 1) ** 2 / 3, ops.log(x) / select(x == 1, 1, 1 - x)
+            )
+        )
+    ],
     "The integral of log(t) / (1 - t) from 1 to x, the dilogarithm of 1 - x; NaN for x < 0.",
     strong=True,
 )

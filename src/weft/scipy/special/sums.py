@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from weft import dtypes
@@ -51,14 +52,17 @@ def logsumexp(
     else:
         x, weight = promote_floats("logsumexp", a, as_operand("logsumexp", b), strong=True,
                            takes_complex=True)  # fmt: skip
-        x = where_(weight == 0, -INF, x)  # what weighs nothing does not decide the scale
     if where is not None:  # what is left out has no exponential to overflow
         x = where_(reductions.check_mask("logsumexp", where), x, -INF)
-    top = largest_real(x, axis)
+    # what weighs nothing does not decide the scale
+    top = largest_real(x if weight is None else where_(weight == 0, -INF, x), axis)
     top = where_(ops.is_finite(top), top, 0)
-    terms = transcendental.exp(x - top.astype(x.dtype))
-    if weight is not None:
-        terms = where_(weight == 0, 0, weight * terms)
+    x = x - top.astype(x.dtype)
+    if weight is None:
+        terms = transcendental.exp(x)
+    else:  # nor may it overflow, though the sum moves with its weight
+        held = (weight == 0) & ~(real_part(x) < math.log(float(dtypes.finfo(x.dtype).max)))
+        terms = weight * transcendental.exp(where_(held, 0, x))
     total = reductions.sum(terms, axis=axis, keepdims=True)
     if return_sign or not dtypes.is_complex(total.dtype):
         sign = ops.sign(total)

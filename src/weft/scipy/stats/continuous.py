@@ -117,8 +117,8 @@ gennorm = define_distribution(
 
 
 def raise_size(x: Any, beta: Any) -> Any:
-    """abs(x)**beta, whose derivative at 0 is 0."""
-    away = x != 0
+    """abs(x)**beta, whose derivative at 0 is 0, also for beta up to 1 where it has none."""
+    away = (x != 0) | (beta > 1)
     return jnp.where(away, jnp.abs(jnp.where(away, x, 1)) ** beta, 0)
 
 

@@ -1,0 +1,55 @@
+"""First and second derivatives at the points of special_points.py.
+
+Nothing is jitted: points are stacked to one size, so that all functions share their few kernels.
+"""
+
+import numpy as np
+import pytest
+
+from tests.special_points import CHOSEN, DOC, EXISTING, MARK, limits, make_table
+from weft import grad, jacfwd, jacrev, vmap
+from weft import numpy as jnp
+
+SIZE = 6  # points that are differentiated at a time
+
+
+def differentiate(fun, points):
+    """The gradients at points, and the Hessians forward over reverse and reverse over forward."""
+    padded = [*points, *[points[-1]] * (SIZE - len(points))]
+    xs = [jnp.array(column, jnp.float32) for column in zip(*padded, strict=True)]
+    args = tuple(range(len(xs)))
+    first = vmap(grad(fun, args))(*xs)
+    seconds = jacfwd(grad(fun, args), args), jacrev(jacfwd(fun, args), args)
+    found = [np.stack(first, -1)]
+    for hessian in seconds:
+        rows = vmap(hessian)(*xs)
+        found.append(np.stack([np.stack(row, -1) for row in rows], -2))
+    return [x[: len(points)] for x in found]
+
+
+@pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize("row", EXISTING, ids=lambda row: row.name)
+def test_where_derivatives_exist(row):
+    first, forward, reverse = differentiate(row.fun, row.points)
+    for i, point in enumerate(row.points):
+        want, curved = limits(row, point)
+        np.testing.assert_allclose(first[i], want, 1e-4, 1e-5, err_msg=f"first at {point}")
+        for got in (forward, reverse):
+            np.testing.assert_allclose(got[i], curved, 5e-4, 5e-5, err_msg=f"second at {point}")
+
+
+@pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize("choice", CHOSEN, ids=lambda c: f"{c.name} {c.point}")
+def test_where_they_are_chosen(choice):
+    first, forward, reverse = differentiate(choice.fun, [choice.point])
+    np.testing.assert_allclose(first[0], choice.first, 1e-5)
+    if choice.second is not None:
+        np.testing.assert_allclose(forward[0], choice.second, 1e-5)
+        np.testing.assert_allclose(reverse[0], choice.second, 1e-5)
+
+
+def test_choices_are_documented():
+    text = DOC.read_text()
+    assert text[text.index(MARK) + len(MARK) :] == make_table(), (
+        "write it anew: python -m tests.special_points"
+    )
