@@ -19,7 +19,12 @@ def start(cache, *args):
     paths = str(PROGRAMS.parents[2] / "src")
     return subprocess.Popen(
         [sys.executable, str(PROGRAMS), *args],
-        env={**os.environ, "PYTHONPATH": paths, "WEFT_CACHE_DIR": str(cache)},
+        env={
+            **os.environ,
+            "PYTHONPATH": paths,
+            "WEFT_CACHE_DIR": str(cache),
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",  # what is compiled is not the point
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
