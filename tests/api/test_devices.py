@@ -86,3 +86,9 @@ def test_a_format_puts_where_its_sharding_says():
     there = weft.experimental.layout.Format(None, x.sharding)
     assert weft.device_put(np.ones(2), there).sharding is x.sharding
     assert x.sharding._addressable_device_assignment == (weft.devices()[0],)
+
+
+def test_traced_values_stay_on_the_device():
+    """So a function may be transformed that says where its arguments are to be."""
+    assert vmap(device_get)(jnp.ones(2)).tolist() == [1, 1]
+    assert grad(lambda x: device_get({"a": x})["a"] * 2)(1.0) == 2

@@ -199,7 +199,7 @@ def _identity(x: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """A pytree of NumPy arrays with the values of one of arrays."""
+    """A pytree of NumPy arrays with the values of one of arrays; traced values stay as they are."""
     guard = _jax.guard_lib.thread_local_state()
     guard.explicit_device_get = True
     try:
@@ -212,9 +212,7 @@ def device_get(x: Any) -> Any:
 
 
 def _get_leaf(x: Any) -> Any:
-    if type(x) is ArrayImpl:
-        return host_view(x)
-    return np.asarray(x) if isinstance(x, Tracer) else x
+    return host_view(x) if type(x) is ArrayImpl else x
 
 
 def block_until_ready(x: Any) -> Any:
