@@ -324,9 +324,10 @@ def test_rows_that_do_not_choose_a_branch_add_nothing_to_what_rows_share(branch,
         return branch(A, x[0]) + jnp.sum(A) * x[1] + branch(A, x[2])
 
     close(rows(A, x), in_python(A, x))
-    for got, want in zip(grad(rows, (0, 1))(A, x), grad(in_python, (0, 1))(A, x), strict=True):
+    slopes = jit(grad(in_python, (0, 1)))(A, x)
+    for got, want in zip(grad(rows, (0, 1))(A, x), slopes, strict=True):
         close(got, want, 1e-4)
-    both = lambda f: jvp(lambda A: grad(f)(A, x), (A,), (A * A,))
+    both = jit(lambda f: jvp(lambda A: grad(f)(A, x), (A,), (A * A,)), static_argnums=0)
     with weft.enable_checks():
         for got, want in zip(both(rows), both(in_python), strict=True):
             close(got, want, 1e-4)

@@ -18,6 +18,7 @@ def example():
     return load_example("mnist_stax")
 
 
+@pytest.mark.slow
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
     done = run_example("mnist_stax", "--epochs", 20, "--out", tmp_path / "new")
     assert done.returncode == 0, done.stdout + done.stderr

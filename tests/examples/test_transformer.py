@@ -23,6 +23,16 @@ def text():
     return np.random.default_rng(0).integers(0, 11, (3, 9), dtype=np.int32)
 
 
+def test_a_run_that_learns_nothing_misses_the_bar_and_draws(tmp_path, monkeypatch, capsys):
+    sizes = ["--steps", "2", "--width", "16", "--context", "8", "--layers", "1"]
+    monkeypatch.setattr("sys.argv", ["transformer.py", *sizes, "--out", str(tmp_path)])
+    assert example.main() == 1
+    said = capsys.readouterr()
+    assert "transformer: missed the bar: " in said.err and "2/2" in said.err
+    assert is_picture(tmp_path / "transformer.png")
+
+
+@pytest.mark.slow
 def test_small_run_learns_more_than_pairs_of_characters(tmp_path):
     """Without attention it would be a bigram model, and could not get below one."""
     sizes = ["--steps", "150", "--width", "32", "--context", "32", "--rate", "0.02"]

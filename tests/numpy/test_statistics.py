@@ -31,6 +31,7 @@ def test_methods(method):
     np.testing.assert_allclose(got, np.quantile(X[0], 0.3, axis=1, method=method), rtol=1e-5)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (2, 1)])
@@ -101,15 +102,15 @@ def test_gradients_go_to_the_elements():
     np.testing.assert_allclose(grad(jnp.median)(x), [0.0, 0.0, 0.5, 0.5])
     big = jnp.asarray(X[0])
     for f in (jnp.median, jnp.nanmedian, lambda x: jnp.quantile(x, 0.27)):
-        np.testing.assert_allclose(grad(f)(big).sum(), 1.0, rtol=1e-6)
+        np.testing.assert_allclose(jit(grad(f))(big).sum(), 1.0, rtol=1e-6)
     distinct = jnp.asarray(RNG.permutation(40).astype(np.float32))
-    slope = grad(lambda x: jnp.quantile(x, 0.33))(distinct)
+    slope = jit(grad(lambda x: jnp.quantile(x, 0.33)))(distinct)
     np.testing.assert_allclose(slope[jnp.argsort(distinct)][12:14], [0.13, 0.87], rtol=1e-4)
-    tied = grad(jnp.median)(jnp.ones(40))
+    tied = jit(grad(jnp.median))(jnp.ones(40))
     assert sorted(tied.tolist())[-2:] == [0.5, 0.5]
     np.testing.assert_allclose(grad(lambda q: jnp.quantile(distinct, q))(0.33), 39.0, rtol=1e-4)
     np.testing.assert_allclose(vmap(jnp.median)(X), np.median(X, (1, 2)), rtol=1e-6)
-    rows = vmap(grad(jnp.median))(jnp.asarray(X[0]))
+    rows = jit(vmap(grad(jnp.median)))(jnp.asarray(X[0]))
     np.testing.assert_allclose(rows.sum(1), np.ones(4), rtol=1e-6)
 
 

@@ -64,6 +64,7 @@ def test_known_matrices_of_batches():
         close(weft.grad(lambda c: jnp.sum(linalg.toeplitz(c) ** 2))(jnp.ones(3)), [6.0, 8, 4])
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("b", [(5,), (5, 2)], ids=str)
 def test_systems(b, dtype):
@@ -102,6 +103,7 @@ def test_systems_of_batches():
     assert half.dtype == jnp.bfloat16
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)], ids=str)
 def test_factorizations(shape, dtype):
@@ -153,6 +155,7 @@ def test_eigenvalues(dtype):
     close(some, w[1:4])
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 1, 2, 6])
 def test_reductions(n, dtype):
@@ -199,6 +202,7 @@ def test_functions(dtype):
                 close(got, want)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("method", ["schur", "eigen"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sylvester(dtype, method):

@@ -31,6 +31,7 @@ def check(name, *args, **options):
         np.testing.assert_allclose(y, w, atol=1e-5 * max(1, np.abs(w).max(initial=0)))
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 def test_convolutions(mode, dtype, rng):
