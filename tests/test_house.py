@@ -338,6 +338,7 @@ TESTED_IN = {
         "interpreters/partial_eval.py interpreters/xla.py"
     ),
     "nn/test_attention.py": "nn/scaled.py",
+    "numpy/test_names.py": "numpy/absent.py",
     "parallel/on8/test_arrays.py": "api/arrays.py xla/shards.py",
     "parallel/on8/test_inspection.py": "debug/layout.py parallel/inspection.py",
     "parallel/on8/test_jit_sharding.py": (
@@ -366,8 +367,9 @@ TESTED_IN = {
         "nn/initializers.py primitives/random.py random/choices.py random/continuous.py "
         "random/counts.py random/gammas.py random/rejection.py random/sampling.py"
     ),
-    "scipy/stats/test_distribution.py": ("scipy/stats/continuous.py scipy/stats/discrete.py"),
-    "scipy/stats/test_kde.py": "scipy/stats/kernels.py",
+    "scipy/stats/test_distribution.py": (
+        "scipy/stats/continuous.py scipy/stats/discrete.py scipy/stats/kernels.py"
+    ),
     "scipy/test_linalg.py": (
         "scipy/linalg/factorizations.py scipy/linalg/functions.py scipy/linalg/matrices.py"
     ),
@@ -377,7 +379,7 @@ TESTED_IN = {
         "scipy/special/integrals.py scipy/special/legendre.py scipy/special/normal.py "
         "scipy/special/sums.py"
     ),
-    "test_coverage.py": "experimental/layout.py numpy/absent.py",
+    "test_coverage.py": "experimental/layout.py",
     "watch/test_key_reuse.py": "experimental/key_reuse.py",
     "watch/test_nans.py": "watch/observer.py",
     "xla/test_cusolver.py": "xla/lapack.py",

@@ -204,6 +204,18 @@ def test_what_jit_refuses(call, kind, text):
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "part, name", {"x": "x[1]", "rest": "rest[1]", "y": "y['a'][0]", "more": "z"}.items()
+)
+def test_errors_name_the_parts_of_arguments(part, name):
+    def f(x, *rest, y, **more):
+        return bool({"x": x[1], "rest": rest[1], "y": y["a"][0], "more": more["z"]}[part])
+
+    with pytest.raises(weft.errors.TracerError) as caught:
+        jit(f)((1.0, 2.0), 3.0, 4.0, y={"a": [5.0]}, z=6.0)
+    assert f"`{name}` of " in str(caught.value)
+
+
 # --- donation --------------------------------------------------------------------------------
 
 

@@ -29,6 +29,21 @@ def test_repeat_with_a_total_length():
         jnp.repeat(x, [1])
 
 
+def test_known_places_along_each_axis():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    calls = [("repeat", 2), ("repeat", 0), ("delete", 1), ("delete", -1), ("delete", slice(0, 1))]
+    calls += [("insert", 1, 7), ("insert", np.array([0, 2, 0]), 7)]
+    calls += [("delete", np.array([1, 0, 1]))]
+    calls = [(name, args, axis) for name, *args in calls for axis in (None, 0, 1, 2, -1)]
+    calls += [("append", [x], axis) for axis in (None, 0, 1, -1)]
+    calls += [("repeat", [np.arange(n)], axis) for axis, n in enumerate(x.shape)]
+    calls += [("insert", [1, np.ones((2, 4), np.float32)], 1), ("insert", [-1, 5], -2)]
+    run = lambda m, x: [getattr(m, name)(x, *args, axis=axis) for name, args, axis in calls]
+    for call, got, want in zip(calls, weft.jit(lambda x: run(jnp, x))(x), run(np, x), strict=True):
+        assert got.dtype == want.dtype, call
+        np.testing.assert_array_equal(got, want, str(call))
+
+
 def test_traced_places_to_insert_and_delete():
     x, i = jnp.arange(5.0), jnp.array([3, 1, 1])
     v = jnp.array([7.0, 8.0, 9.0])

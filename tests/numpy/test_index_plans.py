@@ -1,5 +1,7 @@
 """What an index means: bounds, mistakes, arrays that do not broadcast, tracers in an index."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,24 @@ def test_known_places_out_of_bounds(index, place):
     ):
         with pytest.raises(IndexingError, match=text):
             attempt()
+
+
+def test_known_indices_against_numpy():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    parts = [0, -1, slice(None), slice(None, None, 2), slice(None, None, -1), slice(2, 0, -2)]
+    keys = list(itertools.product(parts, parts, parts))[::5] + [
+        (..., 1), (..., None),
+        (0, ..., slice(3, None, -2)), (None, 1, slice(1, 1)), (slice(-9, 9), None, 1),
+        (slice(None), [2, 0], slice(None, None, 2)), (1, slice(None, None, -2), [0, 3]),
+    ]  # fmt: skip
+    keys = [tuple(np.array(k) if isinstance(k, list) else k for k in key) for key in keys]
+    found = weft.jit(lambda x: [x[key] for key in keys])(x)
+    changed = weft.jit(lambda x: [x.at[key].set(-1) for key in keys])(x)
+    for key, got, after in zip(keys, found, changed, strict=True):
+        np.testing.assert_array_equal(got, x[key], str(key))
+        want = x.copy()
+        want[key] = -1
+        np.testing.assert_array_equal(after, want, str(key))
 
 
 # What computed places out of bounds give, for x = [0, 1, 2, 3] and i = [1, 9, -9].

@@ -97,6 +97,14 @@ def test_weights():
     agree("percentile", X[..., 0], 30, axis=(1, 0), weights=np.ones((4, 3)), method="inverted_cdf")
 
 
+def test_weights_where_elements_are_missing():
+    x, w = X[0].copy(), np.abs(X[0]) + 0.1
+    x[:, ::3] = np.nan
+    for q in (0.0, 0.3, np.array([0.5, 1.0])):
+        agree("nanquantile", x, q, axis=1, weights=w, method="inverted_cdf")
+    agree("nanpercentile", x, 30, weights=w, method="inverted_cdf")
+
+
 def test_gradients_go_to_the_elements():
     x = jnp.array([3.0, 1.0, 2.0, 1.0])
     np.testing.assert_allclose(grad(jnp.median)(x), [0.0, 0.0, 0.5, 0.5])

@@ -53,6 +53,21 @@ def test_values_and_derivatives(way, shapes, dtype, rng):
         np.testing.assert_allclose(got, want, atol=1e-5 * np.abs(want).max())
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_few_results_of_large_kernels(batch, rng):
+    x = rng.standard_normal((batch, 120, 90)).astype(np.float32)
+    k = rng.standard_normal((118, 89)).astype(np.float32)
+
+    def valid(x, k):
+        ones = dict(window_strides=(1, 1), padding="VALID", dimension_numbers=NUMBERS[2])
+        return lax.conv_general_dilated(x[..., None], k[..., None, None], **ones)[..., 0]
+
+    text = weft.jit(valid).lower(x, k).as_text()
+    assert "dot_general" in text and "case" not in text and "stablehlo.convolution" not in text
+    want = [signal.correlate(y, k, mode="valid", method="direct") for y in x]
+    np.testing.assert_allclose(weft.jit(valid)(x, k), want, atol=2e-3)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_blocks_do_not_spread_what_is_not_finite(bad, rng):
     x, k = rng.standard_normal(900).astype(np.float32), np.ones(70, np.float32)

@@ -42,6 +42,19 @@ U = np.ones((2, 4), np.float32)
 FAMILY = ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"]
 
 
+@pytest.mark.parametrize(
+    "fill, dtype",
+    [(-0.0, np.float32), (0.0, np.float32), (np.nan, np.float16), (2 - 1j, np.complex64),
+     (2**63 - 1, np.int64), (True, bool), (7, np.uint8)],
+)  # fmt: skip
+def test_each_fill_value_is_what_it_was(fill, dtype):
+    with weft.enable_x64(True):
+        x = np.ones((3, 1), dtype)
+        f = weft.jit(lambda x: gather(x, OUT, ROWS, (1, 1), mode="fill", fill_value=fill))
+        want = np.array([[1], [fill], [fill]], dtype)
+        assert np.asarray(f(x)).tobytes() == want.tobytes()
+
+
 def rows(x, i, **more):
     return gather(x, i, ROWS, (1, 4), **more)
 

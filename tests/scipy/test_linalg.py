@@ -283,6 +283,7 @@ MISTAKES = [
     (lambda: linalg.qr_multiply(E, E, "x"), ValueError, r"qr_multiply: mode must be 'right' or"),
     (lambda: linalg.svd(E, lapack_driver="x"), ValueError, r"svd: lapack_driver must be 'gesdd'"),
     (lambda: linalg.eigh(E, type=4), ValueError, r"eigh: type must be 1, 2 or 3; got 4"),
+    (lambda: linalg.eigh(E[:2]), ShapeError, r"eigh: .*square"),
     (lambda: linalg.eigh(E, E[:2, :2]), ShapeError, r"eigh: a and b must be of one size"),
     (lambda: linalg.eigh_tridiagonal(E[0], E[0]), ShapeError, r"\(n,\) and \(n - 1,\)"),
     (
