@@ -219,9 +219,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     padded = [(1,) * (rank - len(s)) + families.index_tuple(s) for s in shapes]
     out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
     if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
-        raise ShapeError(
+        raise ShapeError(  # the last words are JAX's, which tests of libraries look for
             "broadcast_shapes: sizes of each axis must be equal or 1, counted from the last; "
-            f"got {', '.join(str(tuple(s)) for s in shapes)}."
+            f"got {', '.join(str(tuple(s)) for s in shapes)}. Incompatible shapes for broadcasting."
         )
     return out
 
