@@ -24,8 +24,12 @@ from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.shard_map import write_manual
 from weft.primitives.constant import stage_whole
+from weft.primitives.dynamic_slicing import dynamic_index_in_dim
+from weft.primitives.elementwise import ne
 from weft.primitives.layout import move_to_front, reduce_sum, reshape
+from weft.primitives.reduction import argmax
 from weft.transforms.batch import in_scope, unmapped_aval
+from weft.transforms.check import checkify_jaxpr
 
 
 class Pmap(Call):
@@ -38,7 +42,6 @@ class Pmap(Call):
 
     name = "xla_pmap"
     program = "call_jaxpr"
-    checked = None  # type: ignore[assignment]
     impl = Holder.impl
 
     def bodies(self, params):
@@ -100,6 +103,17 @@ class Pmap(Call):
         inner = [d and d - 1 if m else d for d, m in zip(dims, mapped, strict=True)]
         outs, out_dims = super().batch(axis, args, inner, **params)
         return outs, [d if d is None else d + 1 for d in out_dims]
+
+    def checked(self, trace, args, params):
+        """Of several devices on which something fails, the first one's failure is kept."""
+        with in_scope([axis_of(params)]):
+            program = checkify_jaxpr(params["call_jaxpr"], trace.errors)
+        outs = self.bind(*args, **{**params, "call_jaxpr": program.jaxpr})
+        n = program.size
+        if n:
+            first = argmax(ne(outs[0], 0), 0, np.int32)
+            outs[:n] = [dynamic_index_in_dim(y, first, 0, keepdims=False) for y in outs[:n]]
+        return trace.absorb(program, outs)
 
     def run_series(self, trace, args, params):
         return None

@@ -9,6 +9,7 @@ import weft
 import weft.numpy as jnp
 from weft import P, grad, hessian, jit, jvp, lax, make_jaxpr, pmap, value_and_grad, vmap
 from weft.errors import PytreeError, ShapeError, UnboundAxisError
+from weft.experimental import checkify
 
 X = (np.arange(16, dtype=np.float32).reshape(8, 2) - 5) / 7
 W = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
@@ -264,3 +265,15 @@ def test_errors(name):
     call, error, text = BAD[name]
     with pytest.raises(error, match=re.escape(text)):
         call()
+
+
+def test_checks_are_those_of_the_first_device_that_fails():
+    def f(x):
+        checkify.check(x[0] < 1, "must be small: {}", x[0])
+        return x * 2
+
+    for mapped in (pmap(f), jit(lambda x: pmap(f)(x))):
+        error, out = checkify.checkify(mapped)(X - 1)
+        assert error.get() is None and np.array_equal(out, (X - 1) * 2)
+        error, _ = checkify.checkify(mapped)(X)  # the last two devices
+        assert error.get().startswith("must be small: 1.0 (")
