@@ -139,3 +139,19 @@ def kernels_as_for_users(
     monkeypatch.setattr(engine, "default_options", users_options)
     yield
     weft.clear_caches()
+
+
+@pytest.fixture
+def executables(monkeypatch: pytest.MonkeyPatch) -> list:
+    """The list that grows with each executable that is made."""
+    from weft.xla.compile import Executable
+
+    made: list = []
+    init = Executable.__init__
+
+    def noted(self: Executable, *args: object, **kwargs: object) -> None:
+        made.append(1)
+        init(self, *args, **kwargs)
+
+    monkeypatch.setattr(Executable, "__init__", noted)
+    return made

@@ -8,6 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.api.compare import same, total
 from weft import errors, grad, jvp, lax, linear_transpose, linearize, value_and_grad, vjp
 from weft.dtypes import float0
 
@@ -19,19 +20,6 @@ FLOAT0 = np.zeros(3, float0)
 class Pair(NamedTuple):
     a: object
     b: object
-
-
-def total(x):
-    return lax.reduce_sum(x, tuple(range(x.ndim)))
-
-
-def same(got, want):
-    """Structures are equal, leaves close."""
-    got_leaves, got_tree = weft.tree.flatten(got)
-    want_leaves, want_tree = weft.tree.flatten(want)
-    assert got_tree == want_tree
-    for g, w in zip(got_leaves, want_leaves, strict=True):
-        np.testing.assert_allclose(g, w, rtol=1e-5)
 
 
 # --- grad -----------------------------------------------------------------------------------

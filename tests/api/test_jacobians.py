@@ -4,23 +4,12 @@ import numpy as np
 import pytest
 
 import weft
+from tests.api.compare import same, total
 from weft import hessian, jacfwd, jacrev, lax
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 B = np.array([4.0, 5.0, 6.0], np.float32)
 both = pytest.mark.parametrize("jac", [jacfwd, jacrev])
-
-
-def total(x):
-    return lax.reduce_sum(x, tuple(range(x.ndim)))
-
-
-def same(got, want):
-    got_leaves, got_tree = weft.tree.flatten(got)
-    want_leaves, want_tree = weft.tree.flatten(want)
-    assert got_tree == want_tree
-    for g, w in zip(got_leaves, want_leaves, strict=True):
-        np.testing.assert_allclose(g, w, rtol=1e-5)
 
 
 @both

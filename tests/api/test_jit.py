@@ -12,50 +12,24 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.api.compare import counted
 from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.core.trace import current_trace
 from weft.options import named_axes, surroundings
-from weft.xla.compile import Executable
 from weft.xla.eager import EVAL
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 
 
-def counted(fun, **options):
-    """A jitted function, and the list that grows each time it is traced."""
-    traces = []
-
-    @functools.wraps(fun)
-    def noted(*args, **kwargs):
-        traces.append(1)
-        return fun(*args, **kwargs)
-
-    return jit(noted, **options), traces
-
-
-@pytest.fixture
-def builds(monkeypatch):
-    """The list that grows with each executable that is made."""
-    made = []
-    init = Executable.__init__
-
-    def noted(self, *args, **kwargs):
-        made.append(1)
-        init(self, *args, **kwargs)
-
-    monkeypatch.setattr(Executable, "__init__", noted)
-    return made
-
-
 # --- when it traces, when it compiles --------------------------------------------------------
 
 
-def test_one_trace_and_one_compile_for_calls_of_one_type(builds):
+def test_one_trace_and_one_compile_for_calls_of_one_type(executables):
     f, traces = counted(lambda x: lax.sin(x) * x)
     for _ in range(3):
         np.testing.assert_allclose(f(A), np.sin(A) * A, rtol=1e-6)
     f(A + 1)
-    assert (len(traces), len(builds)) == (1, 1)
+    assert (len(traces), len(executables)) == (1, 1)
 
 
 def test_a_new_type_traces_again():
@@ -86,7 +60,7 @@ def test_enable_x64_traces_again_and_back_again_not():
     assert len(traces) == 2
 
 
-def test_jits_of_one_function_share_its_traces(builds):
+def test_jits_of_one_function_share_its_traces(executables):
     traces = []
 
     def f(x):

@@ -1,6 +1,5 @@
 """Staged programs: shared by threads, kept with their functions, let go with them."""
 
-import functools
 import gc
 import sys
 import threading
@@ -10,24 +9,13 @@ import weakref
 import numpy as np
 
 import weft
+from tests.api.compare import counted
 from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.core.primitive import _TYPES
 from weft.xla.eager import _KERNELS
 from weft.xla.fastpath import _CACHE
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
-
-
-def counted(fun, **options):
-    """A jitted function, and the list that grows each time it is traced."""
-    traces = []
-
-    @functools.wraps(fun)
-    def noted(*args, **kwargs):
-        traces.append(1)
-        return fun(*args, **kwargs)
-
-    return jit(noted, **options), traces
 
 
 def test_a_thread_may_clear_what_others_are_adding_to():

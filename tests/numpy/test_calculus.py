@@ -4,20 +4,12 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests.numpy.compare import agree
 from weft import grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 
 X = np.array([[3.0, -1.0, 4.0, 1.0], [5.0, 9.0, -2.0, 6.0], [5.0, 3.0, 5.0, 8.0]], np.float32)
 INTS = X.astype(np.int32)
-
-
-def agree(name, *args, rtol=1e-5, **kwargs):
-    """The function gives what NumPy's gives, as one array or several."""
-    want, got = getattr(np, name)(*args, **kwargs), getattr(jnp, name)(*args, **kwargs)
-    several = isinstance(want, list | tuple)
-    for g, w in zip(got if several else [got], want if several else [want], strict=True):
-        assert g.shape == np.shape(w)
-        np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize("x", [X, INTS, X > 0, X + 1j * X[::-1], X[:0]], ids=str)

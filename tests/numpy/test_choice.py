@@ -1,37 +1,18 @@
 """where, select, clip, questions and comparisons of arrays against NumPy."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests.numpy import compare
+from tests.numpy.compare import FLOATS, INTS, OTHERS, SPECIAL
 from weft import jit
 from weft.errors import DtypeError
 
 NAN, INF = np.nan, np.inf
-
-
-FLOATS = np.array([[0.3, -1.7, 2.5], [-0.5, 3.5, 0.9]], np.float32)
-
-
-SPECIAL = np.array([NAN, INF, -INF, 0.0, -0.0, 1, -1, 2.5, -2.5, 0.5], np.float32)
-
-
-INTS = np.array([-7, -1, 0, 1, 2, 7, 50], np.int32)
-
-
-OTHERS = np.array([3, -3, 2, -2, 5, 7, -7], np.int32)
-
-
-def agree(name, *args, rtol=1e-4, **kwargs):
-    """The function gives what NumPy's gives."""
-    got = getattr(jnp, name)(*args, **kwargs)
-    with np.errstate(all="ignore"):
-        want = getattr(np, name)(*args, **kwargs)
-    for g, w in zip(*[x if isinstance(x, tuple) else (x,) for x in (got, want)], strict=True):
-        g = np.asarray(g)
-        assert g.shape == w.shape
-        assert g.dtype.kind == w.dtype.kind or name in ("signbit", "rint", "reciprocal")
-        np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-5)
+agree = functools.partial(compare.agree, rtol=1e-4)
 
 
 def test_choosing():

@@ -8,18 +8,9 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import agree
 from weft import config, dtypes, grad, jit, make_jaxpr, vmap
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
-
-
-def agree(name, *args, rtol=1e-6, **kwargs):
-    """The function gives what NumPy's gives."""
-    got, want = (getattr(m, name)(*args, **kwargs) for m in (jnp, np))
-    pairs = zip(got, want, strict=True) if isinstance(want, tuple | list) else [(got, want)]
-    for g, w in pairs:
-        assert g.shape == w.shape and g.dtype.kind == w.dtype.kind
-        np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-6)
-
 
 # --- of values ------------------------------------------------------------------------------
 

@@ -5,13 +5,8 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import same
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
-
-
-def same(got, want):
-    assert got.shape == want.shape
-    assert got.dtype == want.dtype
-    np.testing.assert_array_equal(got, want)
 
 
 def test_repeat_with_a_total_length():

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import same
 from weft.errors import ShapeError
 from weft.numpy import indexing
 
@@ -96,12 +97,6 @@ def on_device(index):
     if isinstance(index, tuple):
         return tuple(map(on_device, index))
     return jnp.asarray(index) if isinstance(index, np.ndarray) and index.ndim else index
-
-
-def same(got, want):
-    assert got.shape == want.shape
-    assert got.dtype == want.dtype
-    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("index", BASIC + ADVANCED + MASKS, ids=str)

@@ -7,6 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import close
 from weft.errors import DtypeError, ShapeError
 
 RNG = np.random.RandomState(0)
@@ -26,12 +27,6 @@ def hermitian(x):
 
 def positive(x):
     return x @ np.swapaxes(x.conj(), -1, -2) + x.shape[-1] * np.eye(x.shape[-1], dtype=x.dtype)
-
-
-def close(got, want, tol=2e-4):
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=tol, atol=tol * max(1, np.abs(want).max(initial=0)))
 
 
 # How each function is called, on matrices prepared so.

@@ -5,15 +5,10 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import same
 from weft.errors import ShapeError, TracerError
 
 HOST = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-
-
-def same(got, want):
-    assert got.shape == want.shape
-    assert got.dtype == want.dtype
-    np.testing.assert_array_equal(got, want)
 
 
 # One call each, with `np` standing for both libraries.

@@ -5,18 +5,13 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import same
 from weft.errors import ShapeError
 
 HOST = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
 ROW = np.array([1, 4, 2, 7], np.float32)
-
-
-def same(got, want):
-    assert got.shape == want.shape
-    assert got.dtype == want.dtype
-    np.testing.assert_array_equal(got, want)
 
 
 PADDINGS = [

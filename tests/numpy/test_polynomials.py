@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests.numpy.compare import agree
 from weft import grad, jit, vmap
 from weft.errors import ConcretizationTypeError, ShapeError
 
 P, Q = np.array([2.0, -3.0, 0.5, 4.0], np.float32), np.array([1.5, 2.0], np.float32)
 X = np.linspace(-1, 2, 12).astype(np.float32)
-
-
-def agree(name, *args, rtol=1e-5, **kwargs):
-    want, got = getattr(np, name)(*args, **kwargs), getattr(jnp, name)(*args, **kwargs)
-    several = isinstance(want, tuple)
-    for g, w in zip(got if several else [got], want if several else [want], strict=True):
-        assert g.shape == np.shape(w)
-        np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["polyadd", "polysub", "polymul"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests.numpy.compare import agree
 from weft import config, grad, jit, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
 
@@ -17,15 +18,6 @@ MASK = np.array([True, False, True])
 SUMS = ["sum", "prod", "mean", "var", "std"]
 EXTREMES = ["max", "min", "ptp"]
 TRUTHS = ["any", "all", "count_nonzero"]
-
-
-def agree(name, *args, rtol=1e-5, **kwargs):
-    """The function gives what NumPy's gives."""
-    with np.errstate(all="ignore"):
-        want = np.asarray(getattr(np, name)(*args, **kwargs))
-    got = np.asarray(getattr(jnp, name)(*args, **kwargs))
-    assert got.shape == want.shape and got.dtype.kind == want.dtype.kind
-    np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize("keepdims", [False, True])

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import same_values
 from weft.errors import ConcretizationTypeError, ShapeError
 
 HOST = np.array([[3, 1, 2, 1], [0, -5, 7, 7], [2, 2, 2, -1]], np.float32)
@@ -13,20 +14,15 @@ HOST = np.array([[3, 1, 2, 1], [0, -5, 7, 7], [2, 2, 2, -1]], np.float32)
 NAN = np.array([3, np.nan, -np.inf, 1, np.inf, -0.0, np.nan, 0.0], np.float32)
 
 
-def same(got, want):
-    assert got.shape == want.shape
-    np.testing.assert_array_equal(got, want)
-
-
 @pytest.mark.parametrize("host", [HOST > 1, HOST, NAN, np.zeros((2, 0)), np.zeros(3)], ids=str)
 def test_nonzero(host):
     x = jnp.asarray(host)
     for got, want in zip(jnp.nonzero(x), np.nonzero(host), strict=True):
-        same(got, want)
+        same_values(got, want)
     for got, want in zip(jnp.where(x), np.nonzero(host), strict=True):
-        same(got, want)
-    same(jnp.flatnonzero(x), np.flatnonzero(host))
-    same(jnp.argwhere(x), np.argwhere(host))
+        same_values(got, want)
+    same_values(jnp.flatnonzero(x), np.flatnonzero(host))
+    same_values(jnp.argwhere(x), np.argwhere(host))
     for size in (0, 2, 15):
         found = [
             np.pad(i[:size], (0, max(size - len(i), 0)), constant_values=-1)
@@ -34,7 +30,7 @@ def test_nonzero(host):
         ]
         got = weft.jit(lambda v, size=size: jnp.nonzero(v, size=size, fill_value=-1))(x)
         for g, w in zip(got, found, strict=True):
-            same(g, w)
+            same_values(g, w)
 
 
 def test_nonzero_fills_and_errors():
@@ -61,10 +57,10 @@ def test_compress_and_extract():
         (1, [True, False]),
     ):
         got = jnp.compress(jnp.array(condition), x, axis)
-        same(got, np.compress(condition, host, axis))
-    same(x.compress(jnp.array([True, False, True]), 0), host[[0, 2]])
-    same(jnp.extract(x > 1, x), np.extract(host > 1, host))
+        same_values(got, np.compress(condition, host, axis))
+    same_values(x.compress(jnp.array([True, False, True]), 0), host[[0, 2]])
+    same_values(jnp.extract(x > 1, x), np.extract(host > 1, host))
     fixed = weft.jit(lambda v: jnp.extract(v > 1, v, size=8, fill_value=-9))(x)
-    same(fixed, np.pad(np.extract(host > 1, host), (0, 1), constant_values=-9))
+    same_values(fixed, np.pad(np.extract(host > 1, host), (0, 1), constant_values=-9))
     with pytest.raises(ConcretizationTypeError, match="size=n"):
         weft.jit(lambda v: jnp.extract(v > 1, v))(x)

@@ -5,12 +5,8 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import same_values
 from weft.errors import ConcretizationTypeError, ShapeError
-
-
-def same(got, want):
-    assert got.shape == want.shape
-    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1])
@@ -19,18 +15,18 @@ def test_unique(axis):
     x = jnp.asarray(host)
     want = np.unique(host, True, True, True, axis=axis)
     for got, w in zip(jnp.unique(x, True, True, True, axis), want, strict=True):
-        same(got, w.reshape(got.shape))
+        same_values(got, w.reshape(got.shape))
     n = want[0].shape[axis or 0]
     for size in (1, n, n + 2):
         fixed = weft.jit(lambda v, size=size: jnp.unique(v, True, True, True, axis, size=size))(x)
         shown = min(size, n)
         values = np.moveaxis(np.asarray(fixed[0]), axis or 0, 0)
         all_values = np.moveaxis(want[0], axis or 0, 0)
-        same(values[:shown], all_values[:shown])
+        same_values(values[:shown], all_values[:shown])
         assert all((v == all_values[0]).all() for v in values[shown:])
-        same(fixed[1][:shown], want[1][:shown])
-        same(fixed[2], want[2].reshape(fixed[2].shape))
-        same(fixed[3], np.pad(want[3][:shown], (0, size - shown)))
+        same_values(fixed[1][:shown], want[1][:shown])
+        same_values(fixed[2], want[2].reshape(fixed[2].shape))
+        same_values(fixed[3], np.pad(want[3][:shown], (0, size - shown)))
 
 
 def test_unique_of_nan_fills_and_parts():
@@ -60,16 +56,16 @@ def test_sets():
     x, y = jnp.asarray(a), jnp.asarray(b)
     for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
         want = getattr(np, name)(a, b)
-        same(getattr(jnp, name)(x, y), want)
+        same_values(getattr(jnp, name)(x, y), want)
         fixed = weft.jit(lambda x, y, f=getattr(jnp, name): f(x, y, size=7, fill_value=-1))(x, y)
-        same(fixed, np.pad(want, (0, 7 - len(want)), constant_values=-1))
+        same_values(fixed, np.pad(want, (0, 7 - len(want)), constant_values=-1))
     want = np.intersect1d(a, b, return_indices=True)
     for got, w in zip(jnp.intersect1d(x, y, return_indices=True), want, strict=True):
-        same(got, w)
+        same_values(got, w)
     fixed = jnp.intersect1d(x, y, return_indices=True, size=3)
     assert [v.tolist() for v in fixed] == [[0, 2, 0], [4, 1, 5], [2, 0, 4]]
-    same(jnp.isin(x, y), np.isin(a, b))
-    same(jnp.isin(x.reshape(1, 5), y, invert=True), np.isin(a.reshape(1, 5), b, invert=True))
+    same_values(jnp.isin(x, y), np.isin(a, b))
+    same_values(jnp.isin(x.reshape(1, 5), y, invert=True), np.isin(a.reshape(1, 5), b, invert=True))
     assert not jnp.isin(x, jnp.zeros(0, int)).any()
     for f in (jnp.setdiff1d, jnp.setxor1d, jnp.intersect1d, jnp.union1d):
         assert f(jnp.zeros(0), jnp.zeros(0)).size == 0

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import same_values
 from weft.errors import ShapeError
 
 HOST = np.array([[3, 1, 2, 1], [0, -5, 7, 7], [2, 2, 2, -1]], np.float32)
@@ -12,36 +13,31 @@ NAN = np.array([3, np.nan, -np.inf, 1, np.inf, -0.0, np.nan, 0.0], np.float32)
 COMPLEX = np.array([1 + 2j, 1 - 1j, 0, -3 + 1j, 1 + 1j], np.complex64)
 
 
-def same(got, want):
-    assert got.shape == want.shape
-    np.testing.assert_array_equal(got, want)
-
-
 @pytest.mark.parametrize("axis", [None, 0, -1])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "bool", "bfloat16", "float16"])
 def test_sort(axis, dtype):
     x = jnp.asarray(np.abs(HOST)).astype(dtype)
     host = np.asarray(x)
-    same(jnp.sort(x, axis), np.sort(host, axis))
-    same(jnp.argsort(x, axis), np.argsort(host, axis, kind="stable"))
+    same_values(jnp.sort(x, axis), np.sort(host, axis))
+    same_values(jnp.argsort(x, axis), np.argsort(host, axis, kind="stable"))
     down = jnp.sort(x, axis, descending=True)
-    same(down, np.flip(np.sort(host, axis), -1 if axis is None else axis))
+    same_values(down, np.flip(np.sort(host, axis), -1 if axis is None else axis))
 
 
 def test_sort_puts_nan_last_and_keeps_ties_in_order():
     x = jnp.asarray(NAN)
-    same(jnp.sort(x), np.sort(NAN))
-    same(jnp.argsort(x), np.argsort(NAN, kind="stable"))
-    same(jnp.sort(jnp.asarray(COMPLEX)), np.sort(COMPLEX))
-    same(jnp.sort_complex(jnp.array([3, 1])), np.sort_complex([3, 1]))
+    same_values(jnp.sort(x), np.sort(NAN))
+    same_values(jnp.argsort(x), np.argsort(NAN, kind="stable"))
+    same_values(jnp.sort(jnp.asarray(COMPLEX)), np.sort(COMPLEX))
+    same_values(jnp.sort_complex(jnp.array([3, 1])), np.sort_complex([3, 1]))
     assert jnp.argsort(jnp.array([1, 1, 0]), descending=True).tolist() == [0, 1, 2]
     assert jnp.argsort(jnp.array([1, 0]), dtype="int8").dtype == "int8"
 
 
 def test_sort_under_transformations():
     x = jnp.asarray(HOST)
-    same(weft.jit(jnp.sort)(x), np.sort(HOST))
-    same(weft.vmap(jnp.argsort, in_axes=1)(x), np.argsort(HOST.T, kind="stable"))
+    same_values(weft.jit(jnp.sort)(x), np.sort(HOST))
+    same_values(weft.vmap(jnp.argsort, in_axes=1)(x), np.argsort(HOST.T, kind="stable"))
     weights = jnp.arange(4.0)
     grad = weft.grad(lambda v: (jnp.sort(v) * weights).sum())(jnp.array([3.0, 0.0, 2.0, 9.0]))
     assert grad.tolist() == [2, 0, 1, 3]
@@ -52,12 +48,14 @@ def test_partition_and_lexsort():
     for kth in (0, 2, -1):
         got = np.asarray(jnp.partition(x, kth, axis=1))
         want = np.sort(HOST, 1)[:, kth]
-        same(got[:, kth], want)
+        same_values(got[:, kth], want)
         assert (got[:, :kth] <= want[:, None]).all() if kth > 0 else True
-        same(np.take_along_axis(HOST, np.asarray(jnp.argpartition(x, kth, 1)), 1)[:, kth], want)
+        same_values(
+            np.take_along_axis(HOST, np.asarray(jnp.argpartition(x, kth, 1)), 1)[:, kth], want
+        )
     keys = [jnp.array([1, 0, 1]), jnp.array([2, 1, 1])]
-    same(jnp.lexsort(keys), np.lexsort([np.asarray(k) for k in keys]))
-    same(jnp.lexsort(jnp.stack(keys)), np.lexsort([np.asarray(k) for k in keys]))
+    same_values(jnp.lexsort(keys), np.lexsort([np.asarray(k) for k in keys]))
+    same_values(jnp.lexsort(jnp.stack(keys)), np.lexsort([np.asarray(k) for k in keys]))
     assert int(jnp.lexsort((1, 2))) == 0
 
 
@@ -65,11 +63,11 @@ def test_partition_and_lexsort():
 def test_top_k(axis):
     n = HOST.shape[axis]
     values, places = jnp.top_k(jnp.asarray(HOST), n - 1, axis=axis)
-    same(values, np.flip(np.sort(HOST, axis), axis).take(range(n - 1), axis))
-    same(np.take_along_axis(HOST, np.asarray(places), axis), values)
+    same_values(values, np.flip(np.sort(HOST, axis), axis).take(range(n - 1), axis))
+    same_values(np.take_along_axis(HOST, np.asarray(places), axis), values)
     values, places = jnp.top_k(jnp.asarray(HOST), 2, axis=axis, mode="smallest")
-    same(values, np.sort(HOST, axis).take(range(2), axis))
-    same(np.take_along_axis(HOST, np.asarray(places), axis), values)
+    same_values(values, np.sort(HOST, axis).take(range(2), axis))
+    same_values(np.take_along_axis(HOST, np.asarray(places), axis), values)
     with pytest.raises(ValueError, match="top_k: mode must be 'largest' or 'smallest'; got 'best'"):
         jnp.top_k(jnp.asarray(HOST), 1, mode="best")
 
@@ -98,7 +96,7 @@ def test_searchsorted(side, method):
         (np.array([1, 3, 5], np.int32), np.float32(3.5)),
     ):
         got = jnp.searchsorted(jnp.asarray(a), jnp.asarray(v), side, method=method)
-        same(got, np.searchsorted(a, v, side))
+        same_values(got, np.searchsorted(a, v, side))
         assert got.dtype == np.int32
 
 
@@ -120,7 +118,7 @@ def test_searchsorted_otherwise():
 def test_digitize(bins, right):
     x = np.arange(6, dtype=np.float32)
     got = jnp.digitize(jnp.asarray(x), jnp.array(bins), right)
-    same(got, np.digitize(x, np.array(bins), right))
+    same_values(got, np.digitize(x, np.array(bins), right))
 
 
 # --- searching --------------------------------------------------------------------------------

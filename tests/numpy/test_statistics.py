@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests.numpy.compare import agree
 from weft import config, grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.statistics import METHODS, select_ranks
@@ -13,14 +14,6 @@ X = RNG.standard_normal((3, 4, 30)).astype(np.float32).round(1)  # with ties
 HOLES = np.where(X > 1, np.nan, X).astype(np.float32)
 HOLES[0] = np.nan
 QS = [0.0, 0.05, 0.3, 0.5, 0.99, 1.0]
-
-
-def agree(name, *args, rtol=1e-5, **kwargs):
-    with np.errstate(all="ignore"):
-        want = getattr(np, name)(*args, **kwargs)
-    got = getattr(jnp, name)(*args, **kwargs)
-    assert got.shape == np.shape(want)
-    np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", METHODS)

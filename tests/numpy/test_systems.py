@@ -5,6 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.numpy.compare import close
 
 DTYPES = [np.float32, np.complex64]
 
@@ -13,12 +14,6 @@ def randn(*shape, dtype=np.float32, seed=0):
     rng = np.random.RandomState(seed)
     x = np.asarray(rng.randn(*shape))
     return (x + 1j * rng.randn(*shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
-
-
-def close(got, want, tol=2e-4):
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=tol, atol=tol * max(1, np.abs(want).max(initial=0)))
 
 
 # Shapes of a and b, and whether NumPy takes them as weft does.
