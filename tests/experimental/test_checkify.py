@@ -77,7 +77,7 @@ def test_messages_are_formatted_with_pytrees_by_position_and_by_name():
         check(x[0] > 0, "{:.2f} {} {d[a]} {n} {}", x[0], (x,), 3, d={"a": n}, n=True)
 
     message = error_of(f, -A[:1], np.int32(7))
-    assert says(message, "-1.00 (array([-1.], dtype=float32),) 7 True 3 (`check`")
+    assert says(message, "-1.00 (Array([-1.], dtype=float32),) 7 True 3 (`check`")
 
 
 def test_values_of_several_types_share_places():
@@ -720,3 +720,10 @@ def test_a_program_with_checks_prints_and_is_pruned():
     assert "check" not in text and text.count("select_n") == 3
     unused = jit(lambda x: checkify.checkify(two, errors=checkify.all_checks)(x)[1])
     assert "select" not in unused.lower(A[0]).as_text()
+
+
+def test_messages_show_arrays_and_keys():
+    key = weft.random.key(0)
+    f = weft.jit(checkify.checkify(lambda x: check(x > 0, "{} of {}", {"x": x}, key)))
+    assert f(-1.0)[0].get().startswith("{'x': Array(-1., dtype=float32")
+    assert "key<fry>" in f(-1.0)[0].get()

@@ -67,7 +67,7 @@ class Error:
         codes = np.asarray(self._code)
         for place in np.argwhere(codes):
             at = tuple(place)
-            slots = [np.asarray(s)[at] for s in self._slots]
+            slots = [s[at] if at else s for s in self._slots]
             text = failure_message(self._failures[codes[at] - 1], slots)
             yield f"at mapped index {', '.join(map(str, at))}: {text}" if at else text
 

@@ -47,7 +47,8 @@ class JaxRuntimeError(ValueError):
 
 def failure_message(failure: Failure, slots: Sequence[Any]) -> str:
     """What to say of a failure, given concrete values: what, with which values, and where."""
-    values = [np.asarray(slots[i])[()] for i in failure.slots]
+    given = [slots[i] for i in failure.slots]  # arrays, or a callback's NumPy arrays
+    values = [x[()] if type(x) is np.ndarray else x for x in given]
     args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
     text = failure.text.format(*args, **kwargs) if values else failure.text
     code = "`check` failed" if failure.kind == "user" else f"`{source_text(failure.source)}`"
