@@ -68,6 +68,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # after the choice that -k makes
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow tests, and the cases that are not in the sample of their test."""
+    if odd := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"names of cases must be the same in each process; got {odd[0]}")
     if ALL:
         return
     left_out = {item.nodeid for item in items if item.get_closest_marker("slow")}

@@ -543,16 +543,16 @@ async def wait(x):
         jnp.asarray, jnp.sin, weft.jit(abs), lax.neg, lambda x: jnp.ones(2) + x, weft.typeof,
         weft.nn.relu, lambda x: weft.jit(lambda: jnp.sin(x))(),
     ))),
-    *((f"masked {f}", lambda f=f: f(abs)(MASKED), errors.DtypeError, r"x of abs. Hint: x.filled") for f in (
+    *((f"masked {f.__name__}", lambda f=f: f(abs)(MASKED), errors.DtypeError, r"x of abs. Hint: x.filled") for f in (
         weft.grad, weft.vmap,
     )),
     *((f"float0 {i}", lambda f=f: f(F0), TypeError, NO_FLOAT0) for i, f in enumerate((
         lambda x: jnp.ones(2) + x, lambda x: x + jnp.ones(2), lambda x: jnp.add(x, x), lax.neg, jnp.sum,
         lambda x: jnp.where(True, x, 1.0),
     ))),
-    *((f"generator {f}", lambda f=f: weft.jit(f), TypeError, r"^jit: needs a function that returns its") for f in (
+    *((f"generator {i}", lambda f=f: weft.jit(f), TypeError, r"^jit: needs a function that returns its") for i, f in enumerate((
         generate, wait, functools.partial(generate, 1),
-    )),
+    ))),
     ("vmap", lambda: weft.vmap(generate)(1), TypeError, r"^vmap: .* got generate, whose calls give a gen"),
     *((f"shape {s!r:.9}", lambda s=s: jnp.empty(s), TypeError, r"^empty: shape must be integers; got") for s in (
         b"ab", "ab", {2}, {2: 3}, iter([2]), (2.0,), None,
