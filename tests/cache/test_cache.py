@@ -105,3 +105,15 @@ def test_the_module_is_there_after_import_weft_alone():
         text=True,
     )
     assert (done.stdout, done.stderr) == ("turned off\n", "")
+
+
+def test_statistics_are_those_of_the_cache_in_use(place, tmp_path):
+    """Programs find what this process keeps, in the directory that `config` says."""
+    with weft.config.scope(compilation_cache_dir=str(tmp_path / "other")):
+        before = weft.cache.stats()
+        for _ in range(2):
+            weft.jit(lambda x: x * 3.25).lower(1.0).compile()
+        after = weft.cache.stats()
+        assert weft.cache.directory() == after.directory == str(tmp_path / "other")
+        assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
+    assert weft.cache.directory() == place

@@ -50,6 +50,15 @@ def test_an_array_that_nothing_could_hold_is_an_error(name):
         HUGE[name]()
 
 
+@pytest.mark.parametrize("size", [2**55, 2**60])
+def test_a_result_that_no_address_space_holds_is_an_error_before_it_is_allocated(size):
+    with pytest.raises(
+        ShapeError, match=r"^array: must have fewer than 2\*\*57 bytes; got float32"
+    ):
+        weft.vmap(lambda x: jnp.broadcast_to(x, size))(jnp.ones(1))
+    assert weft.eval_shape(lambda: jnp.ones(2**55)).size == 2**55
+
+
 def test_a_type_cannot_be_changed():
     with pytest.raises(AttributeError, match="immutable"):
         ShapedArray((), np.float32).shape = (3,)

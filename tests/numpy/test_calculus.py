@@ -112,7 +112,7 @@ def test_under_transformations():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="diff: n must not be negative; got -1"):
+    with pytest.raises(ValueError, match="diff: n must be at least 0; got -1"):
         jnp.diff(X, -1)
     with pytest.raises(ShapeError, match="diff: needs at least one axis; got f32"):
         jnp.diff(1.0)
@@ -134,3 +134,10 @@ def test_errors():
         jnp.interp(1j, X[0], X[0])
     with pytest.raises(DtypeError, match="unwrap: operands must be real"):
         jnp.unwrap(X * 1j)
+
+
+def test_differences_taken_more_often_than_there_are_elements():
+    for n in (4, 10**19):
+        assert jnp.diff(X, n=n).shape == (3, 0)
+    with pytest.raises(TypeError, match=r"diff: n must be an integer known now; got 'a'\."):
+        jnp.diff(X, n="a")

@@ -6,6 +6,7 @@ import pytest
 import weft.numpy as jnp
 from tests.numpy.compare import agree
 from weft import grad, jit
+from weft.errors import ShapeError
 
 
 def test_matrices():
@@ -101,3 +102,13 @@ def test_index_tricks():
     with pytest.raises(IndexError, match=r"places must be in \[0, 3\); got -1 to 5"):
         jnp.ravel_multi_index(tuple(map(jnp.asarray, places)), (3, 4))
     assert jnp.s_[1:2] == slice(1, 2)
+
+
+def test_sizes_and_diagonals_far_beyond_an_array():
+    with pytest.raises(ShapeError, match=r"2\*\*63 bytes"):
+        jnp.vander(jnp.ones(3), 10**19)
+    for k in (10**19, -(10**19)):
+        agree("tri", 3, 3, 4 if k > 0 else -4)
+        np.testing.assert_array_equal(jnp.tri(3, 3, k), np.full((3, 3), float(k > 0)))
+        np.testing.assert_array_equal(jnp.tril(jnp.ones((3, 3)), k), np.full((3, 3), float(k > 0)))
+    agree("vander", np.array([True, False]), 3)

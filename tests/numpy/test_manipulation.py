@@ -195,3 +195,8 @@ def test_joining_elements_smaller_than_a_byte(name):
 def test_axes_may_be_a_range():
     assert jnp.expand_dims(jnp.ones(2), range(2)).shape == (1, 1, 2)
     assert jnp.sum(jnp.ones((2, 3)), axis=range(1)).shape == (3,)
+
+
+def test_cutting_into_more_parts_than_can_be_is_an_error():
+    with pytest.raises(ShapeError, match=r"array_split: there must be at most 65536 sections; got"):
+        jnp.array_split(jnp.ones(3), 10**19)

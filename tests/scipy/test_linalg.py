@@ -321,3 +321,9 @@ MISTAKES = [
 def test_mistakes(call, kind, text):
     with pytest.raises(kind, match=text):
         call()
+
+
+@pytest.mark.parametrize("name", ["hilbert", "invhilbert", "pascal", "invpascal"])
+def test_the_order_of_a_matrix_no_memory_holds_is_an_error(name):
+    with pytest.raises(ShapeError, match=r"2\*\*63 bytes"):
+        getattr(linalg, name)(10**19)

@@ -447,3 +447,11 @@ def test_counting():
 def test_what_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_orders_of_more_terms_than_a_program_holds_are_errors():
+    for fun in (special.bernoulli, lambda n: special.multigammaln(9.0, n)):
+        with pytest.raises(ValueError, match="must"):
+            fun(10**19)
+    with pytest.raises(ValueError, match="bessel_jn: v and n_iter must be at most"):
+        special.bessel_jn(jnp.ones(2), v=10**19)

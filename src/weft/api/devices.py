@@ -38,7 +38,8 @@ def local_devices(
     `backend` names a platform, by default the one in use; so in the functions below.
     """
     rank = host_id if process_index is None else process_index
-    found = [d for d in devices(backend) if d.process_index == _resolve_rank(rank)]
+    wanted = _resolve_rank(rank)
+    found = [d for d in devices(backend) if d.process_index == wanted]
     if not found:
         raise ValueError(
             f"local_devices: process_index must be one of {process_indices(backend)}; got {rank}."

@@ -3,16 +3,17 @@
 `python -m weft.cache` does the same in a terminal. The cache itself is `weft/xla/diskcache.py`.
 """
 
+from weft.options import config
 from weft.util import list_public
-from weft.xla.diskcache import DiskCache, Stats, default_directory, default_max_bytes
+from weft.xla.diskcache import DiskCache, Stats, disk_cache
 
 __all__ = ["clear", "directory", "stats"]
 __dir__ = list_public(__name__)
 
 
 def current_cache() -> DiskCache:
-    """Return the cache that the environment asks for now."""
-    return DiskCache(default_directory(), default_max_bytes())
+    """Return the cache that `config` and the environment ask for now."""
+    return disk_cache(config.compilation_cache_dir)
 
 
 def directory() -> str | None:
@@ -21,7 +22,10 @@ def directory() -> str | None:
 
 
 def stats() -> Stats:
-    """Count what is kept on disk; `problem` says why nothing is, where that is so."""
+    """Count what is kept on disk, and what this process found there (`hits`, `misses`).
+
+    `problem` says why nothing is kept, where that is so.
+    """
     return current_cache().stats()
 
 

@@ -19,14 +19,14 @@ from weft.options import x64_cell
 LARGEST = 2**63 // 16  # elements, of which those of the widest dtype have 16 bytes
 
 
-def check_extent(shape: tuple[int, ...], dtype: Any) -> None:
-    """Raise where an array has more bytes than 2**63, which neither NumPy nor the engine allow."""
+def check_extent(shape: tuple[int, ...], dtype: Any, most: int = 63) -> None:
+    """Raise where an array has 2**most bytes, by default what NumPy and the engine cannot count."""
     extent = getattr(dtype, "itemsize", 1)
     for d in shape:
         extent *= d or 1
-    if extent >= 2**63:
+    if extent >= 2**most:
         listed = ",".join(map(str, shape))
-        raise ShapeError(f"array: must have fewer than 2**63 bytes; got {dtype}[{listed}].")
+        raise ShapeError(f"array: must have fewer than 2**{most} bytes; got {dtype}[{listed}].")
 
 
 class AbstractValue:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import dtypes
+from weft.api.functions import check_integer
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import clip, isfinite, literal_like, where
@@ -45,8 +46,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     Array([3, 5, 7], dtype=int32)
     """
     x = as_array(a, "diff")
-    if n < 0:
-        raise ValueError(f"diff: n must not be negative; got {n}.")
+    n = check_integer("diff", "n", n, 0)
     if n == 0:
         return x
     if not x.ndim:
@@ -58,6 +58,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         for p in (as_array(p, "diff") for p in (prepend, x, append) if p is not None)
     ]
     x = concatenate(parts, axis) if len(parts) > 1 else x
+    if n >= x.shape[axis]:
+        return slice_in_dim(x, 0, 0, 1, axis)
     for _ in range(n):
         later, earlier = split_neighbors(x, axis)
         x = ops.ne(later, earlier) if dtypes.is_bool(x.dtype) else ops.sub(later, earlier)

@@ -25,6 +25,7 @@ from weft.numpy.searching import nonzero
 from weft.numpy.updates import repeat_vector
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
+from weft.primitives.cumulative import cumprod
 from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, select
 from weft.primitives.slicing import pad
 from weft.util import check_option
@@ -48,7 +49,12 @@ def make_offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
     rows = layout.broadcasted_iota(dtype, shape, ndim - 2)
     columns = layout.broadcasted_iota(dtype, shape, ndim - 1)
     if not isinstance(k, int) or k:
-        k = layout.literal(k, dtype) if isinstance(k, int) else ops.convert(as_array(k), dtype)
+        most = sum(shape[-2:])  # beyond it nothing changes, and the dtype may not hold it
+        k = (
+            layout.literal(min(max(k, -most), most), dtype)
+            if isinstance(k, int)
+            else ops.convert(as_array(k), dtype)
+        )
         rows = ops.add(rows, k)
     return rows, columns
 
@@ -62,7 +68,7 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     """
     found = creation.choose_dtype(dtype, dtypes.default_float, "eye")
     shape = (check_size("eye", N), check_size("eye", M, check_size("eye", N)))
-    if type(k) is int and creation.is_written_by_host(shape):
+    if type(k) is int and abs(k) < 2**31 and creation.is_written_by_host(shape):
         return creation.put_on_device(array_from_host(np.eye(*shape, k, found), False), device)
     return creation.put_on_device(write_diagonal(shape, k, found), device)
 
@@ -82,7 +88,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
     found = creation.choose_dtype(dtype, dtypes.default_float, "tri")
     shape = (check_size("tri", N), check_size("tri", M, check_size("tri", N)))
-    if type(k) is int and creation.is_written_by_host(shape):
+    if type(k) is int and abs(k) < 2**31 and creation.is_written_by_host(shape):
         return array_from_host(np.tri(*shape, k, found), False)
     return ops.convert(ops.ge(*make_offsets(shape, k)), found)
 
@@ -302,13 +308,12 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if x.ndim != 1:
         raise ShapeError(f"vander: needs a vector; got {x.aval}.")
     count = x.shape[0] if N is None else check_size("vander", N)
-    powers = [layout.full(x.shape, 1, x.dtype)]
-    for _ in range(count - 1):
-        powers.append(ops.mul(powers[-1], x))
-    powers = powers[:count]
-    if not powers:
-        return layout.full((x.shape[0], 0), 0, x.dtype)
-    return stack(powers if increasing else powers[::-1], axis=1)
+    x = ops.convert(x, dtypes.default_int()) if dtypes.is_bool(x.dtype) else x
+    factors = [layout.full((x.size, min(count, 1)), 1, x.dtype)]
+    if count > 1:
+        factors.append(layout.broadcast_in_dim(x, (x.size, count - 1), (0,)))
+    powers = cumprod(concatenate(factors, 1), 1)
+    return powers if increasing else layout.rev(powers, (1,))
 
 
 # --- index tricks ---------------------------------------------------------------------------

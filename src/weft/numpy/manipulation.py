@@ -26,6 +26,7 @@ from weft.primitives.elementwise import add, convert, rem, sub
 from weft.xla.array import ARRAYS, put
 
 Axes = int | Sequence[int]
+MOST_SECTIONS = 2**16  # of an axis that is shorter: each is an array of its own
 
 
 # --- what functions of arrays need of their arguments -----------------------------------------
@@ -459,6 +460,8 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
                 f"of {x.aval}. Hint: jnp.array_split."
             )
+        if count > builtins.max(n, MOST_SECTIONS):
+            raise ShapeError(f"{op}: there must be at most {MOST_SECTIONS} sections; got {count}.")
         small, larger = divmod(n, count)
         ends = list(itertools.accumulate(small + (i < larger) for i in range(count)))
         spans = list(zip([0, *ends[:-1]], ends, strict=True))

@@ -132,7 +132,8 @@ def polyder(p: Any, m: int = 1) -> Any:
     """The derivative of a polynomial, taken m times, in floats."""
     (p,) = promote_coefficients("polyder", p, inexact=True)
     m = require_int("polyder", m, "m", 0)
-    n = max(p.size - m, 0)
+    m = min(m, p.size)
+    n = p.size - m
     powers = np.arange(n - 1, -1, -1.0)
     factors = np.prod(powers + np.arange(1, m + 1).reshape(m, 1), axis=0)
     return p[:n] * ops.convert(factors, p.dtype)

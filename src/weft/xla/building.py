@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from weft.core.aval import typeof
+from weft.core.aval import check_extent, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
@@ -86,6 +86,9 @@ def lower_program(
     Arguments that the program does not use are left out.
     """
     start = time.perf_counter()
+    for v in jaxpr.outvars:
+        if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
+            check_extent(v.aval.shape, v.aval.dtype, 57)
     jaxpr = run_passes(jaxpr)
     used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)

@@ -32,24 +32,12 @@ from weft.util import Logger
 from weft.watch import events
 from weft.xla.array import array_of_type, put
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
-from weft.xla.diskcache import (
-    DiskCache,
-    cache_key,
-    default_directory,
-    default_max_bytes,
-    fingerprint,
-)
+from weft.xla.diskcache import cache_key, disk_cache, fingerprint
 from weft.xla.placement import Placement
 
 logger = Logger("weft.compile")
 
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
-
-
-@functools.lru_cache(maxsize=4)
-def disk_cache(directory: str | None) -> DiskCache:
-    """The cache in `directory`, by default the user's."""
-    return DiskCache(directory or default_directory(), default_max_bytes())
 
 
 def compile_text(

@@ -348,3 +348,11 @@ class DiskCache:
 
     def _remove(self, entry: Entry, suffix: str) -> bool:
         return remove_file(os.path.join(self.directory, entry.key + suffix))
+
+
+open_cache = functools.lru_cache(maxsize=4)(DiskCache)  # one of each kind in a process, to count
+
+
+def disk_cache(directory: str | None) -> DiskCache:
+    """Return the cache in `directory`, by default the one that the environment asks for."""
+    return open_cache(directory or default_directory(), default_max_bytes())

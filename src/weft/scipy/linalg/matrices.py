@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft import numpy as jnp
+from weft.core.aval import check_extent
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.manipulation import require_int
@@ -43,6 +44,13 @@ def join_vectors(x: Any, y: Any) -> Any:
 def grid_indices(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """The number of its row, and of its column, for each place of a matrix."""
     return np.ogrid[:m, :n]
+
+
+def read_order(op: str, n: Any) -> int:
+    """The number of rows of a square matrix, which the host computes in Python's objects."""
+    n = require_int(op, n, "n", 0)
+    check_extent((n, n), np.dtype(object))
+    return n
 
 
 def choose_entries(mask: Any, x: Any, y: Any) -> Any:
@@ -226,13 +234,13 @@ def helmert(n: int, full: bool = False) -> Any:
 
 def hilbert(n: int) -> Any:
     """The Hilbert matrix: 1 / (i + j + 1) at (i, j)."""
-    i, j = grid_indices(*[require_int("hilbert", n, "n", 0)] * 2)
+    i, j = grid_indices(*[read_order("hilbert", n)] * 2)
     return as_floats(1 / (i + j + 1))
 
 
 def invhilbert(n: int) -> Any:
     """The inverse of the Hilbert matrix, whose elements are integers."""
-    n = require_int("invhilbert", n, "n", 0)
+    n = read_order("invhilbert", n)
     comb = math.comb
 
     def element(i: int, j: int) -> int:
@@ -257,7 +265,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 def pascal_matrix(op: str, n: int, kind: str | None, sign: int) -> Any:
     """Pascal's matrices and, where `sign` is -1, their inverses."""
-    n = require_int(op, n, "n", 0)
+    n = read_order(op, n)
     check_option(op, "kind", kind, "symmetric", "lower", "upper", None)
     x = np.array([[sign ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)], object)
     x = x.reshape(n, n)

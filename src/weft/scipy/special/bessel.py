@@ -83,5 +83,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
         ) from None
     if v < 0:
         raise ValueError(f"bessel_jn: v must not be negative; got {v}.")
+    if max(v, n_iter) > 2**16:  # steps of a program each
+        raise ValueError(f"bessel_jn: v and n_iter must be at most 2**16; got {v}, {n_iter}.")
     (z,) = promote_floats("bessel_jn", z, strong=True)
     return stack([jn_p.bind(z, v=k, n_iter=n_iter)[0] for k in range(v + 1)])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes, lax
-from weft.core.aval import typeof
+from weft.core.aval import check_extent, typeof
 from weft.errors import DtypeError
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
@@ -314,6 +314,8 @@ def multigammaln(a: Any, d: Any) -> Any:
         d = operator.index(d)
     except TypeError:
         raise TypeError(f"multigammaln: d must be a Python integer; got {d!r}.") from None
+    if d > 2**16:  # a term each
+        raise ValueError(f"multigammaln: d must be at most 2**16; got {d}.")
     (a,) = definitions.promote_floats("multigammaln", a, strong=True)
     out = a * 0 + d * (d - 1) / 4 * math.log(math.pi)
     for j in range(d):
@@ -365,6 +367,7 @@ def bernoulli(n: int) -> Any:
         raise TypeError(f"bernoulli: n must be a Python integer; got {n!r}.") from None
     if n < 0:
         raise ValueError(f"bernoulli: n must not be negative; got {n}.")
+    check_extent((n + 1,), np.dtype(object))
     known = bernoulli_numbers(min(n, 300))
     known += [0.0 if k % 2 else (-1) ** (k // 2 - 1) * math.inf for k in range(301, n + 1)]
     return put(np.array(known).astype(dtypes.default_float()))
