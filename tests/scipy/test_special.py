@@ -296,96 +296,7 @@ def test_complex_functions():
     np.testing.assert_allclose(special.logit(0.2 + 0.1j), np.log((0.2 + 0.1j) / (0.8 - 0.1j)), 1e-6)
 
 
-# --- sums -----------------------------------------------------------------------------------
-
-TABLE = np.random.RandomState(1).normal(size=(3, 4)).astype(np.float32) * 40
-
-
-@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_logsumexp(axis, keepdims, weighted):
-    b = np.where(TABLE > 30, 0, TABLE / 40).astype(np.float32) if weighted else None
-    options = dict(axis=axis, keepdims=keepdims, return_sign=True)
-    got = special.logsumexp(TABLE, b=b, **options)
-    want = reference.logsumexp(TABLE, b=b, **options)
-    for g, w in zip(got, want, strict=True):
-        assert g.shape == w.shape and g.dtype == np.float32
-        np.testing.assert_allclose(g, w, rtol=2e-5)
-    if not weighted:
-        where = TABLE > 0
-        got = special.logsumexp(TABLE, axis, keepdims=keepdims, where=where)
-        masked = np.where(where, TABLE, -np.inf)
-        np.testing.assert_allclose(got, reference.logsumexp(masked, axis, keepdims=keepdims), 1e-6)
-
-
-def test_logsumexp_at_edges():
-    inf = np.inf
-    assert special.logsumexp(np.zeros((0,), np.float32)) == -inf
-    assert special.logsumexp(np.array([-inf, -inf])) == -inf
-    assert special.logsumexp(np.array([inf, 1.0])) == inf
-    assert np.isnan(special.logsumexp(np.array([np.nan, 1.0])))
-    assert np.isnan(special.logsumexp(np.array([0.0, 1.0]), b=np.array([1.0, -1.0])))
-    assert special.logsumexp(np.array([1e4, 0.0]), b=np.array([0.0, 1.0])) == 0
-    np.testing.assert_allclose(special.logsumexp(np.array([1e4, 1e4])), 1e4 + np.log(2))
-    grads = weft.grad(special.logsumexp)(jnp.array([-inf, 0.0, 0.0]))
-    np.testing.assert_allclose(grads, [0, 0.5, 0.5])
-    hidden = lambda x: special.logsumexp(x, where=np.array([True, False, True]))
-    np.testing.assert_allclose(weft.grad(hidden)(jnp.array([0.0, 500.0, 0.0])), [0.5, 0, 0.5])
-    z = np.array([1 + 1j, 2 - 3j], np.complex64)
-    np.testing.assert_allclose(special.logsumexp(z), np.log(np.sum(np.exp(z))), rtol=1e-5)
-    size, sign = special.logsumexp(z, return_sign=True)
-    np.testing.assert_allclose(sign * np.exp(size), np.sum(np.exp(z)), rtol=1e-5)
-    assert special.logsumexp(np.arange(3)).dtype == np.float32
-
-
-@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
-def test_softmax(axis):
-    np.testing.assert_allclose(
-        special.softmax(TABLE, axis=axis), reference.softmax(TABLE, axis=axis), 2e-5, 1e-30
-    )
-    np.testing.assert_allclose(
-        special.log_softmax(TABLE, axis=axis), reference.log_softmax(TABLE, axis=axis), 1e-5, 1e-5
-    )
-
-
 # --- tables of functions --------------------------------------------------------------------
-
-
-def test_spherical_harmonics():
-    n, m = (np.array(v) for v in zip(*[(n, m) for n in range(5) for m in range(-n, n + 1)]))
-    theta, phi = np.linspace(0, np.pi, n.size), np.linspace(-3, 7, n.size)
-    want = reference.sph_harm_y(n, m, theta, phi)
-    with weft.enable_x64(True):
-        np.testing.assert_allclose(special.sph_harm_y(n, m, theta, phi), want, 1e-12, 1e-14)
-    got = weft.jit(lambda *xs: special.sph_harm_y(*xs, n_max=4))(n, m, theta, phi)
-    assert got.dtype == np.complex64
-    np.testing.assert_allclose(got, want, 1e-4, 1e-6)
-    theta = np.linspace(-7, 7, 29)  # beyond [0, pi] too
-    for order in (-3, -1, 1, 3):
-        got = special.sph_harm_y(np.array([3]), np.array([order]), theta, theta)
-        np.testing.assert_allclose(got, reference.sph_harm_y(3, order, theta, theta), 1e-4, 1e-6)
-    with pytest.raises(TypeError, match=r"sph_harm_y: n_max must be given"):
-        weft.jit(special.sph_harm_y)(n, m, theta, phi)
-
-
-def test_legendre():
-    z = np.linspace(-0.9, 0.9, 5)
-    orders, degrees = np.meshgrid(range(4), range(4), indexing="ij")
-    want = reference.lpmv(orders[..., None], degrees[..., None], z)
-    with weft.enable_x64(True):
-        values, slopes = special.lpmn(3, 3, z)
-        np.testing.assert_allclose(values, want, 1e-12, 1e-13)
-        np.testing.assert_allclose(special.lpmn_values(3, 3, z, False), want, 1e-12, 1e-13)
-        difference = slope(lambda z: special.lpmn_values(3, 3, z, False), (z,), 0)
-        np.testing.assert_allclose(slopes, difference, 1e-7, 1e-8)
-        scaled = special.lpmn_values(3, 3, z, True)
-        harmonics = special.sph_harm_y(np.array([3]), np.array([2]), np.arccos(z), 0 * z)
-        np.testing.assert_allclose(scaled[2, 3], harmonics.real, 1e-12, 1e-15)
-    with pytest.raises(NotImplementedError, match=r"lpmn: m and n must be equal"):
-        special.lpmn(2, 3, z)
-    with pytest.raises(ShapeError, match=r"lpmn: z must be a scalar or have one axis"):
-        special.lpmn(2, 2, z[None])
 
 
 def test_bernoulli_numbers():
@@ -395,14 +306,6 @@ def test_bernoulli_numbers():
         got = np.asarray(special.bernoulli(260))
     assert got[258] > 1e300 and np.isinf(got[260]) and got[257] == 0
     np.testing.assert_allclose(got[:60], reference.bernoulli(59), 1e-10)  # SciPy rounds
-
-
-def test_bessel_functions_are_stacked():
-    z = np.array([[0.0, 0.5], [3.0, -12.0]], np.float32)
-    got = special.bessel_jn(z, v=3)
-    assert got.shape == (4, 2, 2)
-    for v in range(4):
-        np.testing.assert_allclose(got[v], reference.jv(v, z.astype(float)), 2e-6)
 
 
 def test_counting():

@@ -1,0 +1,35 @@
+"""Derivatives of gamma samples."""
+
+import numpy as np
+import pytest
+import scipy.stats as stats
+
+import weft
+import weft.numpy as jnp
+from weft import random
+
+KEY = random.PRNGKey(7)
+N = 20000
+INF = np.inf
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize("a", [0.4, 2.5])
+def test_gamma_samples_move_at_a_fixed_quantile(a):
+    with weft.enable_x64(True):
+        shapes = jnp.full(5, a, np.float64)
+        x, dx = weft.jvp(lambda a: random.gamma(KEY, a), (shapes,), (jnp.ones_like(shapes),))
+    at, step = stats.gamma(a).cdf(x), 1e-5
+    slope = (stats.gamma.ppf(at, a + step) - stats.gamma.ppf(at, a - step)) / (2 * step)
+    np.testing.assert_allclose(dx, slope, rtol=1e-4)
+
+
+def test_the_derivative_of_gamma_samples_of_many():
+    """They are near a + z sqrt(a), of derivative 1 + z / (2 sqrt(a)), where a is large."""
+    a = jnp.array([1e5, 1e8, 1e12, LARGEST])
+    draw = lambda a: random.gamma(KEY, a)
+    x, slope = weft.jvp(draw, (a,), (jnp.ones_like(a),))
+    np.testing.assert_allclose(slope, 1 + (x / a - 1) / 2, rtol=2e-5)
+    log_slope = weft.grad(lambda a: random.loggamma(KEY, a).sum())(a)
+    np.testing.assert_allclose((log_slope * a)[:3], 1, rtol=1e-2)
+    assert weft.grad(draw)(INF) == 1

@@ -1,0 +1,57 @@
+"""Draws by rejection: they end, whatever the parameters, and say NaN where nothing is taken."""
+
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import random
+from weft.random import rejection
+from weft.random.keys import read_one_key
+
+KEY = random.PRNGKey(7)
+INF, NAN = np.inf, np.nan
+LARGEST = float(np.finfo(np.float32).max)
+
+
+EXTREME = np.float32([NAN, INF, 0, -1, 1e-40, LARGEST, 3])  # the last is ordinary
+
+
+@pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize(
+    ("name", "pairs", "results"),
+    [
+        ("gamma", (), [NAN, INF, 0, NAN, 0, LARGEST]),
+        ("loggamma", (), [NAN, INF, -INF, NAN, -INF, np.log(LARGEST)]),
+        ("chisquare", (), [NAN, INF, 0, NAN, 0, LARGEST]),
+        ("t", (), [NAN, "finite", NAN, NAN, NAN, "finite"]),
+        ("f", (2,), [NAN, "finite", NAN, NAN, NAN, "finite"]),
+        ("beta", (2,), [NAN, 1, 0, NAN, 0, 1]),
+        ("dirichlet", (2,), [NAN, 1, 0, NAN, 0, 1]),
+        ("poisson", (), [-1, 2**31 - 1, 0, -1, 0, 2**31 - 1]),
+        ("binomial", (0.5,), [NAN, INF, 0, NAN, 0, LARGEST / 2]),
+        ("wald", (), [NAN, "finite", NAN, NAN, NAN, "finite"]),
+        ("generalized_normal", (), [NAN, NAN, INF, NAN, INF, 0]),
+    ],
+)
+def test_extreme_parameters_end_and_leave_the_others_alone(name, pairs, results):
+    """A row that cannot be drawn once kept a compiled loop going for ever, which nothing stops."""
+    a = jnp.asarray(EXTREME)
+    if name == "dirichlet":
+        found = random.dirichlet(KEY, jnp.stack([a, jnp.full_like(a, 2)], -1))[..., 0]
+    else:
+        found = getattr(random, name)(KEY, a, *pairs, shape=a.shape)
+    *found, ordinary = np.asarray(found, np.float64)
+    assert np.isfinite(ordinary)
+    for x, wanted in zip(found, results, strict=True):
+        if isinstance(wanted, str):
+            assert np.isfinite(x)
+        else:
+            np.testing.assert_allclose(abs(x) if wanted == INF else x, wanted, rtol=1e-6)
+
+
+def test_what_is_never_taken_is_nan():
+    draw = lambda key, x: (x, x > 0)
+    for size in (2, 2048):  # in place, and gathered
+        x = jnp.where(jnp.arange(size) == 1, -1.0, 2.0)
+        found = rejection.draw_until_taken(read_one_key("test", KEY), draw, x)
+        assert np.isnan(found[1]) and np.nansum(found) == 2 * (size - 1)
