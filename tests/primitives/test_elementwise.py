@@ -32,6 +32,7 @@ BETTER = {
     ("digamma", -1): lambda x: x == 0,
     ("lgamma", 0): lambda x: x == 0,
     ("digamma", 0): lambda x: x == np.inf,  # 0 in the limit
+    ("pow", 0): lambda x, y: (x == 0) & (y == 0),  # x**0 is 1 wherever x is
 }
 
 
