@@ -33,6 +33,7 @@ BETTER = {
     ("lgamma", 0): lambda x: x == 0,
     ("digamma", 0): lambda x: x == np.inf,  # 0 in the limit
     ("pow", 0): lambda x, y: (x == 0) & (y == 0),  # x**0 is 1 wherever x is
+    ("pow", 1): lambda x, y: (x == 0) & (y == 0),  # 0, as in y > 0; not continuous there
 }
 
 
