@@ -3,11 +3,13 @@
 `EXISTING` are points with derivatives, or limits of them: a function, how it is called, the same
 in mpmath, and the points. `CHOSEN` are points where there is none, what there is instead, and why;
 docs/derivatives.md shows them; `python -m tests.special_points` writes its table anew. A new
-function with such a point has a row here; test_special_points.py compares.
+function with such a point has a row here; others have a place in `ELSEWHERE`. The points are
+compared by test_special_points.py.
 """
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import mpmath as mp
@@ -103,12 +105,32 @@ def deviation(*xs: Any) -> Any:
     return mp.sqrt(sum((x - mean) ** 2 for x in xs) / len(xs))
 
 
+def standardize(*xs: Any) -> Any:
+    mean = sum(xs) / len(xs)
+    return weigh(x - mean for x in xs) / mp.sqrt(deviation(*xs) ** 2 + mp.mpf("1e-5"))
+
+
+def softmax(*x: Any) -> Any:
+    return weigh(mp.exp(v) for v in x) / sum(map(mp.exp, x))
+
+
+def log_softmax(*x: Any) -> Any:
+    return weigh(x) - (2 ** len(x) - 1) * mp.log(sum(map(mp.exp, x)))
+
+
+def owens_t(h: Any, a: Any) -> Any:
+    return mp.quad(lambda x: mp.exp(-h * h * (1 + x * x) / 2) / (1 + x * x), [0, a]) / (2 * mp.pi)
+
+
 def unary(names: str, namespace: Any, points: list, **exact: Callable) -> list[Row]:
     """Rows of functions whose name in mpmath is theirs, or given."""
     rename = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh"}
     rename |= {"arctanh": "atanh", "sinc": "sincpi", "gammaln": "loggamma", "expi": "ei"}
     found = [(n, exact.get(n) or getattr(mp, rename.get(n, n))) for n in names.split()]
-    return [Row(n, getattr(namespace, n), f, [(x,) for x in points]) for n, f in found]
+    prefix = namespace.__name__.removeprefix("weft.")
+    return [
+        Row(f"{prefix}.{n}", getattr(namespace, n), f, [(x,) for x in points]) for n, f in found
+    ]
 
 
 L = jnp.linalg
@@ -122,38 +144,59 @@ EXISTING = [
            jnp, [0, 0.5, -0.5]),
     *unary("exp2 square i0", jnp, [0, 1, -2], exp2=lambda x: 2**x, square=lambda x: x * x,
            i0=lambda x: mp.besseli(0, x)),
-    Row("hypot", jnp.hypot, mp.hypot, [(3, 4), (0, 1), (1, 0), (1, 1), (-1, -1)]),
-    Row("arctan2", jnp.arctan2, mp.atan2, [(0, 1), (1, 0), (1, 1), (-1, 0)]),
-    Row("logaddexp", jnp.logaddexp, lambda x, y: mp.log(mp.exp(x) + mp.exp(y)),
+    Row("numpy.hypot", jnp.hypot, mp.hypot, [(3, 4), (0, 1), (1, 0), (1, 1), (-1, -1)]),
+    Row("numpy.arctan2", jnp.arctan2, mp.atan2, [(0, 1), (1, 0), (1, 1), (-1, 0)]),
+    Row("numpy.logaddexp", jnp.logaddexp, lambda x, y: mp.log(mp.exp(x) + mp.exp(y)),
         [(0, 0), (2, 2), (-1, 0), (0, 60)]),
-    Row("logaddexp2", jnp.logaddexp2, lambda x, y: mp.log(2**x + 2**y, 2), [(0, 0), (2, 2)]),
-    Row("power", jnp.power, lambda x, y: x**y, [(2, 0), (2, 1), (1, 0), (1, 1), (0, 3), (0, 2.5)]),
-    *[Row(f"power {p!r}", lambda x, p=p: jnp.power(x, p), lambda x, p=p: x**p, [(0,), (1,), (2,)])
+    Row("numpy.logaddexp2", jnp.logaddexp2, lambda x, y: mp.log(2**x + 2**y, 2), [(0, 0), (2, 2)]),
+    Row("numpy.power", jnp.power, lambda x, y: x**y, [(2, 0), (2, 1), (1, 0), (1, 1), (0, 3), (0,
+        2.5)]),
+    *[Row(f"numpy.power {p!r}", lambda x, p=p: jnp.power(x, p), lambda x, p=p: x**p,
+          [(0,), (1,), (2,)])
       for p in (0, 1, 2, 3, 0.0, 1.0, 2.0, 3.0)],
-    *[Row(f"power {p!r}", lambda x, p=p: jnp.power(x, p), lambda x, p=p: x**p, [(-1,), (-2,)])
+    *[Row(f"numpy.power {p!r}", lambda x, p=p: jnp.power(x, p), lambda x, p=p: x**p, [(-1,), (-2,)])
       for p in (-1, 0, 2.0, 3.0)],
-    Row("prod", vector(jnp.prod), lambda *x: mp.fprod(x), TRIPLES),
-    Row("cumprod", vector(jnp.cumprod), lambda a, b, c: a + 2 * a * b + 4 * a * b * c, TRIPLES),
-    Row("var", vector(jnp.var), lambda *x: deviation(*x) ** 2, TRIPLES),
-    Row("std", vector(jnp.std), deviation, [(0, 0, 2), (0, 1, 2), (3, 4, 0)]),
-    *[Row(f"norm {p}", vector(lambda x, p=p: L.norm(x, p)), norm_of(p), [(3, 4, 1), (1, 1, 1)])
+    Row("numpy.prod", vector(jnp.prod), lambda *x: mp.fprod(x), TRIPLES),
+    Row("numpy.cumprod", vector(jnp.cumprod), lambda a, b, c: a + 2 * a * b + 4 * a * b * c,
+        TRIPLES),
+    Row("numpy.var", vector(jnp.var), lambda *x: deviation(*x) ** 2, TRIPLES),
+    Row("numpy.std", vector(jnp.std), deviation, [(0, 0, 2), (0, 1, 2), (3, 4, 0)]),
+    Row("numpy.nanprod", vector(jnp.nanprod), lambda *x: mp.fprod(x), TRIPLES),
+    Row("numpy.nancumprod", vector(jnp.nancumprod), lambda a, b, c: a + 2 * a * b + 4 * a * b * c,
+        TRIPLES),
+    Row("numpy.nanvar", vector(jnp.nanvar), lambda *x: deviation(*x) ** 2, TRIPLES),
+    Row("numpy.nanstd", vector(jnp.nanstd), deviation, [(0, 0, 2), (0, 1, 2), (3, 4, 0)]),
+    Row("numpy.float_power", jnp.float_power, lambda x, y: x**y, [(2, 0), (1, 1), (0, 3)]),
+    *[Row(f"numpy.linalg.norm {p}", vector(lambda x, p=p: L.norm(x, p)), norm_of(p),
+          [(3, 4, 1), (1, 1, 1)])
       for p in (2, 3, 0.5)],
-    Row("norm", vector(L.norm), norm_of(2), [(0, 0, 2), (3, 4, 0), (0, 1, 2)]),
-    Row("det", matrix(L.det), lambda a, b, c, d: a * d - b * c, SQUARES),
-    Row("inv", matrix(L.inv), exact_inverse, [(1, 0, 0, 1), (2, 0, 0, 1), (0, 1, 1, 0)]),
-    Row("pinv", matrix(L.pinv), exact_inverse, [(1, 0, 0, 1), (2, 0, 0, 1), (0, 1, 1, 0)]),
-    Row("matrix_power", matrix(lambda x: L.matrix_power(x, 2)),
+    Row("numpy.linalg.norm", vector(L.norm), norm_of(2), [(0, 0, 2), (3, 4, 0), (0, 1, 2)]),
+    Row("numpy.linalg.det", matrix(L.det), lambda a, b, c, d: a * d - b * c, SQUARES),
+    Row("numpy.linalg.inv", matrix(L.inv), exact_inverse, [(1, 0, 0, 1), (2, 0, 0, 1), (0, 1, 1,
+        0)]),
+    Row("numpy.linalg.pinv", matrix(L.pinv), exact_inverse, [(1, 0, 0, 1), (2, 0, 0, 1), (0, 1, 1,
+        0)]),
+    Row("numpy.linalg.matrix_power", matrix(lambda x: L.matrix_power(x, 2)),
         lambda a, b, c, d: weigh((a * a + b * c, b * (a + d), c * (a + d), b * c + d * d)),
         SQUARES),
+    Row("numpy.linalg.solve", matrix(lambda x: L.solve(x, jnp.array([1.0, 2.0]))),
+        lambda a, b, c, d: (d - 2 * b + 2 * (2 * a - c)) / (a * d - b * c),
+        [(1, 0, 0, 1), (0, 1, 1, 0)]),
+    Row("numpy.linalg.slogdet[1]", matrix(lambda x: L.slogdet(x)[1]),
+        lambda a, b, c, d: mp.log(abs(a * d - b * c)), [(1, 0, 0, 1), (0, 1, 1, 0)]),
     # --- scipy.special ---
-    Row("xlogy", special.xlogy, lambda x, y: x * mp.log(y), [(0, 1), (0, 2), (0, 0.5), (1, 1)]),
-    Row("xlog1py", special.xlog1py, lambda x, y: x * mp.log1p(y), [(0, 0), (0, 1), (1, 0)]),
-    Row("kl_div", special.kl_div, lambda p, q: p * mp.log(p / q) - p + q, PAIRS),
-    Row("rel_entr", special.rel_entr, lambda p, q: p * mp.log(p / q), PAIRS),
-    Row("boxcox", special.boxcox, boxcox, [(1, 0), (2, 0), (0.5, 0), (1, 0.5), (0, 2), (0, 3)]),
-    Row("boxcox1p", special.boxcox1p, lambda x, p: boxcox(1 + x, p),
+    Row("scipy.special.xlogy", special.xlogy, lambda x, y: x * mp.log(y),
+        [(0, 1), (0, 2), (0, 0.5), (1, 1)]),
+    Row("scipy.special.xlog1py", special.xlog1py, lambda x, y: x * mp.log1p(y),
+        [(0, 0), (0, 1), (1, 0)]),
+    Row("scipy.special.kl_div", special.kl_div, lambda p, q: p * mp.log(p / q) - p + q, PAIRS),
+    Row("scipy.special.rel_entr", special.rel_entr, lambda p, q: p * mp.log(p / q), PAIRS),
+    Row("scipy.special.boxcox", special.boxcox, boxcox, [(1, 0), (2, 0), (0.5, 0), (1, 0.5), (0,
+        2), (0, 3)]),
+    Row("scipy.special.boxcox1p", special.boxcox1p, lambda x, p: boxcox(1 + x, p),
         [(0, 0), (1, 0), (0, 0.5), (-1, 2), (-1, 3)]),
-    Row("spence", special.spence, lambda x: mp.polylog(2, 1 - x), [(1,), (2,), (0.5,)]),
+    Row("scipy.special.spence", special.spence, lambda x: mp.polylog(2, 1 - x),
+        [(1,), (2,), (0.5,)]),
     *unary("gammaln gamma digamma", special, [1, 2, 0.5]),
     *unary("erf erfc erfinv dawsn expit", special, [0, 0.5], dawsn=dawson, expit=sigmoid),
     *unary("expi exp1", special, [1, 0.5], exp1=mp.e1),
@@ -161,49 +204,90 @@ EXISTING = [
     *unary("ndtr log_ndtr", special, [0, -3, 2], ndtr=phi, log_ndtr=lambda x: mp.log(phi(x))),
     *unary("entr logit", special, [0.5, 0.25], entr=lambda x: -x * mp.log(x),
            logit=lambda x: mp.log(x / (1 - x))),
-    Row("sici[0]", lambda x: special.sici(x)[0], mp.si, [(0,), (1,)]),
-    Row("fresnel[0]", lambda x: special.fresnel(x)[0], mp.fresnels, [(0,), (1,)]),
-    Row("fresnel[1]", lambda x: special.fresnel(x)[1], mp.fresnelc, [(0,), (1,)]),
-    *[Row(f"gammainc {a}", lambda x, a=a: special.gammainc(a, x),
+    Row("scipy.special.sici[0]", lambda x: special.sici(x)[0], mp.si, [(0,), (1,)]),
+    Row("scipy.special.fresnel[0]", lambda x: special.fresnel(x)[0], mp.fresnels, [(0,), (1,)]),
+    Row("scipy.special.fresnel[1]", lambda x: special.fresnel(x)[1], mp.fresnelc, [(0,), (1,)]),
+    *[Row(f"scipy.special.gammainc {a}", lambda x, a=a: special.gammainc(a, x),
           lambda x, a=a: mp.gammainc(a, 0, x, regularized=True), [(0,), (1,), (3,)])
       for a in (1.0, 2.0, 3.0)],
-    Row("gammaincc 3", lambda x: special.gammaincc(3.0, x),
+    Row("scipy.special.gammaincc 3", lambda x: special.gammaincc(3.0, x),
         lambda x: mp.gammainc(3, x, mp.inf, regularized=True), [(0,), (1,)]),
-    Row("expn 4", lambda x: special.expn(4, x), lambda x: mp.expint(4, x), [(0,), (1,)]),
-    Row("hyp1f1 2 3", lambda x: special.hyp1f1(2.0, 3.0, x), lambda x: mp.hyp1f1(2, 3, x),
+    Row("scipy.special.expn 4", lambda x: special.expn(4, x), lambda x: mp.expint(4, x),
+        [(0,), (1,)]),
+    Row("scipy.special.hyp1f1 2 3", lambda x: special.hyp1f1(2.0, 3.0, x), lambda x: mp.hyp1f1(2,
+        3, x),
         [(0,), (1,), (-1,)]),
-    Row("beta", special.beta, mp.beta, [(1, 1), (2, 1), (0.5, 0.5)]),
-    Row("logsumexp", vector(special.logsumexp), lambda *x: mp.log(sum(map(mp.exp, x))), TRIPLES),
-    Row("logsumexp b",
+    Row("scipy.special.beta", special.beta, mp.beta, [(1, 1), (2, 1), (0.5, 0.5)]),
+    Row("scipy.special.logsumexp", vector(special.logsumexp), lambda *x: mp.log(sum(map(mp.exp,
+        x))), TRIPLES),
+    Row("scipy.special.logsumexp b",
         lambda a, b, c: special.logsumexp(jnp.stack([a, a + 1]), b=jnp.stack([b, c])),
         lambda a, b, c: mp.log(b * mp.exp(a) + c * mp.exp(a + 1)),
         [(0, 1, 0), (0, 0, 1), (0, 1, 1)]),
+    Row("scipy.special.betainc 2 3", lambda x: special.betainc(2.0, 3.0, x),
+        lambda x: x * x * (6 - 8 * x + 3 * x * x), [(0,), (1,), (0.5,)]),
+    Row("scipy.special.hyp2f1 .5 2 3", lambda x: special.hyp2f1(0.5, 2.0, 3.0, x),
+        lambda x: mp.hyp2f1(0.5, 2, 3, x), [(0,), (0.5,), (-1,)]),
+    Row("scipy.special.owens_t", special.owens_t, owens_t, [(0, 1), (0, 0), (1, 0), (1, 1)]),
+    Row("scipy.special.comb", special.comb, mp.binomial, [(3, 1), (2, 1), (2.5, 0.5)]),
+    Row("scipy.special.comb 0", special.comb, lambda n, k: 0 * n, [(3, 4), (3, -1), (-1, 1)]),
+    Row("scipy.special.poch", special.poch, mp.rf, [(1, 0), (1, 1), (2, 1), (0.5, 0.5)]),
+    Row("scipy.special.polygamma 1", lambda x: special.polygamma(1, x), lambda x: mp.psi(1, x),
+        [(1,), (2,)]),
+    Row("scipy.special.bessel_jn 2", lambda x: special.bessel_jn(x, v=2)[2],
+        lambda x: mp.besselj(2, x), [(0,), (1,)]),
+    Row("scipy.special.softmax", vector(special.softmax), softmax, TRIPLES),
+    Row("scipy.special.log_softmax", vector(special.log_softmax), log_softmax, TRIPLES),
     # --- scipy.stats ---
-    Row("norm.cdf", stats.norm.cdf, phi, [(0,), (-2,)]),
-    Row("norm.logpdf", stats.norm.logpdf, lambda x: mp.log(density(x)), [(0,), (1,)]),
-    Row("gennorm.logpdf", stats.gennorm.logpdf,
+    Row("scipy.stats.norm.cdf", stats.norm.cdf, phi, [(0,), (-2,)]),
+    Row("scipy.stats.norm.logpdf", stats.norm.logpdf, lambda x: mp.log(density(x)), [(0,), (1,)]),
+    Row("scipy.stats.gennorm.logpdf", stats.gennorm.logpdf,
         lambda x, b: mp.log(b / 2) - mp.loggamma(1 / b) - abs(x) ** b, [(0, 2), (0, 3), (1, 1)]),
-    Row("logistic.cdf", stats.logistic.cdf, sigmoid, [(0,), (1,)]),
-    Row("cauchy.cdf", stats.cauchy.cdf, lambda x: mp.atan(x) / mp.pi + 0.5, [(0,), (1,)]),
-    Row("gamma.logpdf", stats.gamma.logpdf, log_gamma_density, [(1, 1), (2, 1), (1, 2.5)]),
-    Row("poisson.cdf 2", lambda m: stats.poisson.cdf(2.0, m),
+    Row("scipy.stats.logistic.cdf", stats.logistic.cdf, sigmoid, [(0,), (1,)]),
+    Row("scipy.stats.cauchy.cdf", stats.cauchy.cdf, lambda x: mp.atan(x) / mp.pi + 0.5,
+        [(0,), (1,)]),
+    Row("scipy.stats.gamma.logpdf", stats.gamma.logpdf, log_gamma_density,
+        [(1, 1), (2, 1), (1, 2.5)]),
+    Row("scipy.stats.poisson.cdf 2", lambda m: stats.poisson.cdf(2.0, m),
         lambda m: mp.exp(-m) * (1 + m + m * m / 2), [(0,), (1,)]),
+    *[Row(f"scipy.stats.geom.pmf {k}", lambda p, k=k: stats.geom.pmf(k, p),
+          lambda p, k=k: p * (1 - p) ** (k - 1), [(1,), (0.5,), (0.25,)]) for k in (1, 2, 3)],
+    *[Row(f"scipy.stats.bernoulli.pmf {k}", lambda p, k=k: stats.bernoulli.pmf(k, p),
+          lambda p, k=k: p if k else 1 - p, [(1,), (0,)]) for k in (0, 1)],
+    Row("scipy.stats.binom.pmf 0", lambda p: stats.binom.pmf(0, 5, p), lambda p: (1 - p) ** 5,
+        [(0,), (0.5,)]),
+    Row("scipy.stats.poisson.pmf 0", lambda m: stats.poisson.pmf(0, m), lambda m: mp.exp(-m),
+        [(0,), (1,)]),
+    Row("scipy.stats.nbinom.pmf 0", lambda p: stats.nbinom.pmf(0, 2, p), lambda p: p * p,
+        [(1,), (0.5,)]),
+    Row("scipy.stats.t.logpdf", lambda x: stats.t.logpdf(x, 2.0),
+        lambda x: -1.5 * mp.log(1 + x * x / 2), [(0,), (1,)]),
+    Row("scipy.stats.vonmises.logpdf", lambda x: stats.vonmises.logpdf(x, 1.0), mp.cos,
+        [(0,), (1,)]),
+    Row("scipy.stats.multivariate_normal.logpdf",
+        lambda x: stats.multivariate_normal.logpdf(x, 0.0, 1.0), lambda x: -x * x / 2,
+        [(0,), (1,)]),
     # --- nn ---
     *unary("softplus log_sigmoid sigmoid silu mish tanh", nn, [0, 1, -3], softplus=softplus,
            log_sigmoid=lambda x: -softplus(-x), sigmoid=sigmoid, silu=lambda x: x * sigmoid(x),
            mish=lambda x: x * mp.tanh(softplus(x))),
-    Row("gelu", lambda x: nn.gelu(x, False), lambda x: x * phi(x), [(0,), (1,), (-2,)]),
-    Row("squareplus", nn.squareplus, lambda x: (x + mp.sqrt(x * x + 4)) / 2, [(0,), (1,)]),
-    Row("log1mexp", nn.log1mexp, lambda x: mp.log1p(-mp.exp(-x)), [(0.6931472,), (1,), (0.1,)]),
-    Row("softmax", vector(nn.softmax),
-        lambda *x: weigh(mp.exp(v) for v in x) / sum(map(mp.exp, x)), TRIPLES),
-    Row("log_softmax", vector(nn.log_softmax),
-        lambda *x: weigh(x) - 7 * mp.log(sum(map(mp.exp, x))), TRIPLES),
+    Row("nn.gelu", lambda x: nn.gelu(x, False), lambda x: x * phi(x), [(0,), (1,), (-2,)]),
+    Row("nn.squareplus", nn.squareplus, lambda x: (x + mp.sqrt(x * x + 4)) / 2, [(0,), (1,)]),
+    Row("nn.log1mexp", nn.log1mexp, lambda x: mp.log1p(-mp.exp(-x)), [(0.6931472,), (1,), (0.1,)]),
+    Row("nn.standardize", vector(nn.standardize), standardize, [(0, 0, 2), (1, 1, 1)]),
+    Row("nn.logmeanexp", vector(nn.logmeanexp), lambda *x: mp.log(sum(map(mp.exp, x))), TRIPLES),
+    Row("nn.glu", vector(nn.glu), lambda x, y: x * sigmoid(y), [(0, 0), (1, 1)]),
+    Row("nn.softmax", vector(nn.softmax),
+        softmax, TRIPLES),
+    Row("nn.log_softmax", vector(nn.log_softmax),
+        log_softmax, TRIPLES),
 ]  # fmt: skip
 
 ZERO, ZEROS = [[0]], [[0, 0], [0, 0]]
 NONE3 = [[0] * 3] * 3
 CORNER = "a corner: "
+EDGE = "the edge of the support: from within"
+NOTHING = "0 where the probability is 0, as exp of a log that is -inf"
 
 CHOSEN = [
     Choice("numpy.abs", jnp.abs, (0,), [1], ZERO, CORNER + "the derivative from the right"),
@@ -215,6 +299,23 @@ CHOSEN = [
     Choice("numpy.clip", lambda x: jnp.clip(x, -1.0, 1.0), (1,), [0.5], ZERO,
            "a tie of x with the bound"),
     Choice("numpy.hypot", jnp.hypot, (0, 0), [0.5, 0.5], ZEROS, "a cone: as that of max(|x|, |y|)"),
+    Choice("numpy.fmax", jnp.fmax, (1, 1), [0, 1], ZEROS, "a tie: the second operand"),
+    Choice("numpy.fmin", jnp.fmin, (1, 1), [0, 1], ZEROS, "a tie: the second operand"),
+    Choice("numpy.heaviside", jnp.heaviside, (0, 1), [0, 1], ZEROS, "a jump: that of its pieces"),
+    Choice("numpy.copysign", jnp.copysign, (0, 1), [1, 0], ZEROS, "as of a positive operand"),
+    Choice("numpy.remainder", jnp.remainder, (4, 2), [1, -2], ZEROS, "a jump: from the right"),
+    Choice("numpy.fmod", jnp.fmod, (4, 2), [1, -2], ZEROS, "a jump: from the right"),
+    Choice("numpy.divmod[1]", lambda x, y: jnp.divmod(x, y)[1], (4, 2), [1, -2], ZEROS,
+           "a jump: from the right"),
+    Choice("numpy.modf[0]", lambda x: jnp.modf(x)[0], (2,), [1], ZERO, "a jump: from the right"),
+    Choice("numpy.frexp[0]", lambda x: jnp.frexp(x)[0], (2,), [0.25], ZERO,
+           "a jump: from the right"),
+    Choice("numpy.angle", jnp.angle, (0,), [NAN], None, "as arctan2(0, 0)"),
+    Choice("numpy.nan_to_num", jnp.nan_to_num, (INF,), [0], ZERO, "what is replaced is constant"),
+    Choice("numpy.interp", lambda x: jnp.interp(x, jnp.arange(3.0), jnp.arange(3.0) ** 2), (1,),
+           [3], ZERO, CORNER + "the derivative from the right"),
+    Choice("numpy.unwrap", vector(jnp.unwrap), (0, 4, 0), [1, 2, 4], NONE3,
+           "that of its pieces"),
     Choice("numpy.arctan2", jnp.arctan2, (0, 0), [NAN, NAN], None, "every angle is a limit"),
     Choice("numpy.power", jnp.power, (0, 0), [0, 0], ZEROS,
            "not continuous: that in x along y = 0; that in y is 0 where x is"),
@@ -227,8 +328,43 @@ CHOSEN = [
     Choice("numpy.sort", vector(jnp.sort), (1, 1, 0), [2, 4, 1], NONE3,
            "a tie: the order of the elements, as the sort is stable"),
     Choice("numpy.median", vector(jnp.median), (1, 1, 0), [1, 0, 0], NONE3, "a tie: as sort"),
+    Choice("numpy.nanmax", vector(jnp.nanmax), (1, 1, 0), [0.5, 0.5, 0], NONE3, "as max"),
+    Choice("numpy.nanmin", vector(jnp.nanmin), (1, 1, 1), [1 / 3] * 3, NONE3, "as min"),
+    Choice("numpy.minmax", vector(lambda x: jnp.stack(jnp.minmax(x))), (1, 1, 0), [1, 1, 1], NONE3,
+           "as min and max"),
+    Choice("numpy.sort_complex", vector(lambda x: jnp.sort_complex(x).real), (1, 1, 0), [2, 4, 1],
+           NONE3, "as sort"),
+    Choice("numpy.partition", vector(lambda x: jnp.partition(x, 1)), (1, 1, 0), [2, 4, 1], NONE3,
+           "as sort"),
+    Choice("numpy.top_k", vector(lambda x: jnp.top_k(x, 2)[0]), (1, 1, 0), [1, 2, 0], NONE3,
+           "a tie: the order of the elements"),
+    Choice("numpy.unique", vector(lambda x: jnp.unique(x, size=3)), (1, 1, 0), [2, 0, 5], NONE3,
+           "a tie: the first of the equal elements"),
+    Choice("numpy.quantile", vector(lambda x: jnp.quantile(x, 0.5)), (1, 1, 0), [1, 0, 0], NONE3,
+           "a tie: as sort"),
+    Choice("numpy.percentile", vector(lambda x: jnp.percentile(x, 50.0)), (1, 1, 0), [1, 0, 0],
+           NONE3, "a tie: as sort"),
+    Choice("numpy.nanmedian", vector(jnp.nanmedian), (1, 1, 0), [1, 0, 0], NONE3, "as median"),
+    Choice("numpy.nanquantile", vector(lambda x: jnp.nanquantile(x, 0.5)), (1, 1, 0), [1, 0, 0],
+           NONE3, "as quantile"),
+    Choice("numpy.nanpercentile", vector(lambda x: jnp.nanpercentile(x, 50.0)), (1, 1, 0),
+           [1, 0, 0], NONE3, "as percentile"),
+    Choice("numpy.corrcoef", matrix(jnp.corrcoef), (1, 1, 1, 1), [NAN] * 4, None,
+           "a row of equal values has no correlation"),
+    Choice("numpy.nanstd", vector(jnp.nanstd), (1, 1, 1), [NAN] * 3, None, "a cone"),
     Choice("numpy.std", vector(jnp.std), (1, 1, 1), [NAN] * 3, None, "a cone"),
     Choice("numpy.linalg.norm", vector(L.norm), (0, 0, 0), [NAN] * 3, None, "a cone"),
+    Choice("numpy.linalg.norm", vector(lambda x: L.norm(x, jnp.inf)), (1, 1, 0), [0.5, 0.5, 0],
+           NONE3, "of order inf, a tie: equal shares"),
+    Choice("numpy.linalg.vector_norm", vector(L.vector_norm), (0, 0, 0), [NAN] * 3, None,
+           "a cone"),
+    Choice("numpy.linalg.matrix_norm", matrix(L.matrix_norm), (0, 0, 0, 0), [NAN] * 4, None,
+           "a cone"),
+    Choice("numpy.linalg.cond", matrix(L.cond), (1, 0, 0, 1), [1, 0, 0, -1], None, "as svdvals"),
+    Choice("numpy.linalg.eigvals", matrix(lambda x: L.eigvals(x).real), (1, 0, 0, 1),
+           [1, 0, 0, 2], None, "as eigvalsh"),
+    Choice("numpy.linalg.cholesky", matrix(L.cholesky), (0, 0, 0, 0), [NAN] * 4, None,
+           "not positive definite"),
     Choice("numpy.linalg.eigh", matrix(lambda x: L.eigh(x)[1]), (1, 0, 0, 1), [NAN] * 4, None,
            "vectors of equal values may turn by any angle"),
     Choice("numpy.linalg.eigvalsh", matrix(L.eigvalsh), (1, 0, 0, 1), [1, 0, 0, 2], None,
@@ -245,11 +381,43 @@ CHOSEN = [
            "-inf in p: 0, so that what has no probability weighs nothing"),
     Choice("scipy.special.kl_div", special.kl_div, (1, -1), [0, 0], ZEROS, "out of its domain"),
     Choice("scipy.special.i0e", special.i0e, (0,), [0], None, CORNER + "the mean of both sides"),
+    Choice("scipy.special.comb", special.comb, (2, 0), [0, 1.5], None,
+           "a jump in k: the derivative from the right"),
+    Choice("scipy.special.poch", special.poch, (0, 1), [NAN, 0], None,
+           "gamma has a pole at both of its arguments"),
+    Choice("scipy.special.i1e", special.i1e, (0,), [0.5], ZERO,
+           "the second derivative jumps: the mean of both sides"),
+    Choice("scipy.special.factorial", special.factorial, (-2,), [0], ZERO, "0 where it is 0"),
+    Choice("scipy.stats.sem", vector(stats.sem), (1, 1, 1), [NAN] * 3, None, "a cone, as std"),
+    Choice("scipy.stats.uniform.pdf", stats.uniform.pdf, (0,), [0], ZERO, EDGE),
+    Choice("scipy.stats.uniform.cdf", stats.uniform.cdf, (0,), [0.5], ZERO, EDGE + ", a tie"),
+    Choice("scipy.stats.expon.pdf", stats.expon.pdf, (0,), [-1], [[1]], EDGE),
+    Choice("scipy.stats.expon.cdf", stats.expon.cdf, (0,), [1], [[-1]], EDGE),
+    Choice("scipy.stats.pareto.pdf", lambda x: stats.pareto.pdf(x, 2.0), (1,), [-6], [[24]], EDGE),
+    Choice("scipy.stats.gamma.pdf", lambda x: stats.gamma.pdf(x, 1.0), (0,), [-1], [[1]], EDGE),
+    Choice("scipy.stats.chi2.pdf", lambda x: stats.chi2.pdf(x, 2.0), (0,), [-0.25], [[0.125]],
+           EDGE),
+    Choice("scipy.stats.beta.pdf", lambda x: stats.beta.pdf(x, 2.0, 2.0), (0,), [0], ZERO, NOTHING),
+    Choice("scipy.stats.truncnorm.pdf", lambda x: stats.truncnorm.pdf(x, -1.0, 1.0), (-1,),
+           [0.3544377], ZERO, EDGE),
+    Choice("scipy.stats.truncnorm.cdf", lambda x: stats.truncnorm.cdf(x, -1.0, 1.0), (-1,), [0],
+           ZERO, NOTHING),
+    Choice("scipy.stats.poisson.pmf", lambda m: stats.poisson.pmf(1, m), (0,), [0], ZERO, NOTHING),
+    Choice("scipy.stats.binom.pmf", lambda p: stats.binom.pmf(1, 5, p), (0,), [0], ZERO, NOTHING),
+    Choice("scipy.stats.nbinom.pmf", lambda p: stats.nbinom.pmf(1, 2, p), (1,), [0], ZERO, NOTHING),
     Choice("scipy.stats.laplace.pdf", stats.laplace.pdf, (0,), [-0.5], None,
            CORNER + "the derivative from the right"),
     Choice("scipy.stats.gennorm.logpdf", stats.gennorm.logpdf, (0, 1), [0, 0.4227843], None,
            CORNER + "0 in x"),
     Choice("nn.relu", nn.relu, (0,), [0], ZERO, CORNER + "the derivative from the left"),
+    Choice("nn.relu6", nn.relu6, (0,), [0], ZERO, CORNER + "the derivative from the left"),
+    Choice("nn.hard_sigmoid", nn.hard_sigmoid, (3,), [0], ZERO,
+           CORNER + "the derivative from the right"),
+    Choice("nn.hard_silu", nn.hard_silu, (3,), [1], ZERO, CORNER + "the derivative from the right"),
+    Choice("nn.sparse_sigmoid", nn.sparse_sigmoid, (1,), [0.25], ZERO,
+           CORNER + "the mean of both sides"),
+    Choice("nn.squareplus", lambda x: nn.squareplus(x, 0.0), (0,), [NAN], None,
+           "for b = 0, where it is relu"),
     Choice("nn.relu6", nn.relu6, (6,), [0], ZERO, CORNER + "the derivative from the right"),
     Choice("nn.leaky_relu", nn.leaky_relu, (0,), [1], ZERO,
            CORNER + "the derivative from the right"),
@@ -260,6 +428,102 @@ CHOSEN = [
     Choice("nn.sparse_plus", nn.sparse_plus, (1,), [1], ZERO, "the second derivative jumps"),
     Choice("nn.soft_sign", nn.soft_sign, (0,), [1], [[-2]], "the second derivative jumps"),
 ]  # fmt: skip
+
+
+# What needs no row: public functions by reason and namespace, and `module.a,b` for methods.
+ELSEWHERE = {
+    "gives or takes no floats, or is no function of arrays": {
+        "numpy": """all allclose any argmax argmin argpartition argsort argwhere array_equal
+            array_equiv array_repr array_str bartlett bitwise_and bitwise_count bitwise_invert
+            bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor blackman broadcast_shapes
+            can_cast count_nonzero diag_indices diag_indices_from digitize einsum_path empty
+            empty_like equal eye flatnonzero from_dlpack frombuffer fromfile fromfunction fromiter
+            frompyfunc fromstring gcd get_printoptions greater greater_equal hamming hanning
+            identity indices isclose iscomplex iscomplexobj isdtype isfinite isin isinf isnan
+            isneginf isposinf isreal isrealobj isscalar issubdtype iterable ix_ lcm less less_equal
+            lexsort load logical_and logical_not logical_or logical_xor mask_indices nanargmax
+            nanargmin ndim nonzero not_equal ones ones_like packbits printoptions promote_types
+            ravel_multi_index result_type save savez searchsorted set_printoptions shape signbit
+            size tri tril_indices tril_indices_from triu_indices triu_indices_from unpackbits
+            unravel_index zeros zeros_like""",
+        "numpy.fft": "fftfreq rfftfreq",
+        "numpy.linalg": "matrix_rank",
+        "scipy.special": "bernoulli lpmn lpmn_values",
+        "scipy.stats": "rankdata bernoulli.ppf",
+        "nn": "one_hot get_scaled_dot_general_config",
+    },
+    "piecewise constant: derivatives are 0": {
+        "numpy": """ceil floor floor_divide histogram histogram2d histogram_bin_edges histogramdd
+            nextafter rint round spacing trunc""",
+        "scipy.special": "gammasgn",
+        "scipy.stats": "bernoulli.cdf",
+    },
+    "linear, or products and sums of what it is given": {
+        "numpy": """add average bincount conj convolve correlate cov cross cumsum cumulative_prod
+            cumulative_sum deg2rad diff dot ediff1d einsum gradient inner kron linspace matmul
+            matvec mean multiply nancumsum nanmean nansum negative outer piecewise poly polyadd
+            polyder polyint polymul polysub polyval positive rad2deg subtract sum tensordot trace
+            trapezoid vander vdot vecdot vecmat""",
+        "numpy.fft": """fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2
+            irfftn rfft rfft2 rfftn""",
+        "numpy.linalg": "cross multi_dot outer trace",
+        "scipy.stats": "uniform.ppf",
+        "nn": "scaled_dot_general scaled_matmul",
+    },
+    "moves, chooses or makes elements": {
+        "numpy": """append apply_along_axis apply_over_axes arange array array_split asarray astype
+            atleast_1d atleast_2d atleast_3d block broadcast_arrays broadcast_to choose
+            column_stack compress concat concatenate copy delete diag diagflat diagonal dsplit
+            dstack expand_dims extract fill_diagonal flip fliplr flipud full full_like hsplit
+            hstack imag insert intersect1d matrix_transpose meshgrid moveaxis pad permute_dims
+            place ptp put put_along_axis ravel real repeat reshape resize roll rollaxis rot90
+            select setdiff1d setxor1d split squeeze stack swapaxes take take_along_axis tile
+            transpose tril trim_zeros triu union1d unique_all unique_counts unique_inverse
+            unique_values unstack vectorize vsplit vstack where""",
+        "numpy.linalg": "diagonal",
+        "scipy.stats": "mode",
+        "nn": "identity",
+    },
+    "smooth wherever its value is finite": {
+        "numpy": """arccosh divide fabs geomspace kaiser ldexp log log10 log2 logspace polydiv
+            polyfit reciprocal roots""",
+        "numpy.linalg": "eig lstsq qr tensorinv tensorsolve",
+        "scipy.special": """betaln erfcinv erfcx loggamma multigammaln ndtri sph_harm_y
+            wofz zeta""",
+        "scipy.stats": """bernoulli.logpmf beta.cdf,logcdf,logpdf,logsf,sf betabinom.logpmf,pmf
+            binom.logpmf cauchy.isf,logcdf,logpdf,logsf,pdf,ppf,sf chi2.cdf,logcdf,logpdf,logsf,sf
+            dirichlet.logpdf,pdf expon.logcdf,logpdf,logsf,ppf,sf gamma.cdf,logcdf,logsf,sf
+            gennorm.cdf,pdf geom.logpmf gumbel_l.cdf,logcdf,logpdf,logsf,pdf,ppf,sf
+            gumbel_r.cdf,logcdf,logpdf,logsf,pdf,ppf,sf laplace.cdf,logpdf
+            logistic.isf,logpdf,pdf,ppf,sf multinomial.logpmf,pmf multivariate_normal.pdf
+            nbinom.logpmf norm.isf,logcdf,logsf,pdf,ppf,sf pareto.cdf,logcdf,logpdf,logsf,ppf,sf
+            poisson.entropy,logpmf t.pdf truncnorm.logcdf,logpdf,logsf,sf uniform.logpdf
+            vonmises.pdf wrapcauchy.logpdf,pdf""",
+        "nn": "dot_product_attention",
+    },
+}
+
+
+def find_public() -> dict[str, Callable]:
+    """The public functions that need a row, or a place in ELSEWHERE."""
+    spaces = {"numpy": jnp, "numpy.linalg": L, "numpy.fft": jnp.fft, "nn": nn}
+    spaces |= {"scipy.special": special, "scipy.stats": stats}
+    for name in stats.__all__:
+        if isinstance(getattr(stats, name), ModuleType):
+            spaces[f"scipy.stats.{name}"] = getattr(stats, name)
+    found = {f"{s}.{n}": getattr(module, n) for s, module in spaces.items() for n in module.__all__}
+    return {n: x for n, x in found.items() if callable(x) and not isinstance(x, type)}
+
+
+def find_placed() -> list[str]:
+    """The names of functions that have a row, or a place in ELSEWHERE."""
+    names = [row.name.split()[0].split("[")[0] for row in [*EXISTING, *CHOSEN]]
+    for spaces in ELSEWHERE.values():
+        for space, listed in spaces.items():
+            for entry in listed.split():
+                *module, methods = f"{space}.{entry}".split(".")
+                names += [".".join([*module, m]) for m in methods.split(",")]
+    return names
 
 
 def limits(row: Row, point: tuple) -> tuple:

@@ -6,7 +6,16 @@ Nothing is jitted: points are stacked to one size, so that all functions share t
 import numpy as np
 import pytest
 
-from tests.special_points import CHOSEN, DOC, EXISTING, MARK, limits, make_table
+from tests.special_points import (
+    CHOSEN,
+    DOC,
+    EXISTING,
+    MARK,
+    find_placed,
+    find_public,
+    limits,
+    make_table,
+)
 from weft import grad, jacfwd, jacrev, vmap
 from weft import numpy as jnp
 
@@ -52,4 +61,14 @@ def test_choices_are_documented():
     text = DOC.read_text()
     assert text[text.index(MARK) + len(MARK) :] == make_table(), (
         "write it anew: python -m tests.special_points"
+    )
+
+
+def test_every_function_is_placed():
+    public, placed = find_public(), find_placed()
+    assert not [n for n in placed if n not in public], "no public functions"
+    known = {id(public[n]) for n in placed}  # other names of a function need no place
+    assert not [n for n, fun in public.items() if id(fun) not in known], (
+        "give it a row in tests/special_points.py for its singularity, branch, tie or edge, "
+        "or a place in ELSEWHERE"
     )

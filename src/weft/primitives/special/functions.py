@@ -168,10 +168,13 @@ random_gamma_grad_p = define_special(
 
 
 def beta_slope(a: Any, b: Any, x: Any) -> Any:
-    """x**(a-1) (1-x)**(b-1) / beta(a, b)."""
+    """x**(a-1) (1-x)**(b-1) / beta(a, b); at 0 and 1 as a product, as igamma_slope."""
     norm = sub(lgamma(add(a, b)), add(lgamma(a), lgamma(b)))
-    powers = add(mul(sub(a, 1), log(x)), mul(sub(b, 1), log1p(neg(x))))
-    return exp(add(powers, norm))
+    at_edge, half = eq(mul(x, sub(x, 1)), 0), literal(0.5, typeof(x).dtype)
+    safe, edge = select(at_edge, half, x), select(at_edge, x, half)
+    powers = add(mul(sub(a, 1), log(safe)), mul(sub(b, 1), log1p(neg(safe))))
+    product = mul(pow(edge, sub(a, 1)), pow(add(neg(edge), 1), sub(b, 1)))
+    return select(at_edge, mul(product, exp(norm)), exp(add(powers, norm)))
 
 
 regularized_incomplete_beta_p = define_special(

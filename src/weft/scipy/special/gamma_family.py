@@ -190,19 +190,26 @@ poch_p, poch = definitions.define_pair(
     "gamma(z + m) / gamma(z), the rising factorial.",
     strong=True,
 )
+
+
+def subtract_psi(y: Any, a: Any, b: Any) -> Any:
+    """psi(a) - psi(b), but 0 where y is: out of the domain of comb, where both may be poles."""
+    return psi(select(y == 0, 1, a)) - psi(select(y == 0, 1, b))
+
+
 comb_p = definitions.define_primitive(
     "comb",
     combinations,
     [
-        lambda t, y, n, k: t * y * (psi(n + 1) - psi(n - k + 1)),
-        lambda t, y, n, k: t * y * (psi(n - k + 1) - psi(k + 1)),
+        lambda t, y, n, k: t * y * subtract_psi(y, n + 1, n - k + 1),
+        lambda t, y, n, k: t * y * subtract_psi(y, n - k + 1, k + 1),
     ],
     "The number of ways to choose k of n things.",
 )
 factorial_p = definitions.define_primitive(
     "factorial",
     factorial_value,
-    [lambda t, y, n: t * y * psi(n + 1)],
+    [lambda t, y, n: t * y * psi(select(y == 0, 1, n + 1))],
     "gamma(n + 1), 0 for negative n.",
 )
 

@@ -85,6 +85,18 @@ nbinom = define_distribution(
     logpmf=nbinom_logpmf,
 )
 
+
+def geom_pmf(k: Any, p: Any) -> Any:
+    """By a power for large p, whose derivatives are finite at p = 1 and where 1 - p is exact."""
+
+    def prob(k: Any) -> Any:
+        low = jnp.where(p < 0.5, p, 0.5)
+        small = jnp.exp(xlog1py(k - 1, -low) + jnp.log(low))
+        return jnp.where(p < 0.5, small, p * (1 - p) ** (k - 1))
+
+    return evaluate_inside((k >= 1) & is_whole(k), prob, k, 1, 0)
+
+
 geom = define_distribution(
     "geom",
     "the geometric distribution: probability p (1 - p)**(k - 1) of k = 1, 2, ...",
@@ -93,6 +105,7 @@ geom = define_distribution(
     logpmf=lambda k, p: evaluate_inside(
         (k >= 1) & is_whole(k), lambda k: xlog1py(k - 1, -p) + jnp.log(p), k, 1, -INF
     ),
+    pmf=geom_pmf,
 )
 
 
