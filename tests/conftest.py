@@ -87,12 +87,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def sample(cases: Sequence[pytest.Function], count: int) -> set[str]:
     """Which of a test's cases to run: about `count`, the same in every run.
 
-    Every value of every parameter is in one of them, and of pairs of values as many as can be.
+    Every value that several cases have is in one of them, and of pairs of values as many as can be.
     """
 
+    def values(case: pytest.Function) -> list:
+        return [(name, id(value)) for name, value in sorted(case.callspec.params.items())]
+
+    often = collections.Counter(itertools.chain(*map(values, cases)))
+
     def met(case: pytest.Function) -> set:
-        values = [(name, id(value)) for name, value in sorted(case.callspec.params.items())]
-        return {*values, *itertools.combinations(values, 2)}
+        shared = [value for value in values(case) if often[value] > 1]
+        return {*shared, *itertools.combinations(shared, 2)}
 
     def gain(case: pytest.Function) -> tuple[int, int]:
         new = met(case) - seen

@@ -16,7 +16,7 @@ LARGEST = float(np.finfo(np.float32).max)
 EXTREME = np.float32([NAN, INF, 0, -1, 1e-40, LARGEST, 3])  # the last is ordinary
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize(
     ("name", "pairs", "results"),
     [
