@@ -335,8 +335,7 @@ TESTED_IN = {
     "primitives/test_conformance.py": (
         "primitives/bits.py primitives/constant.py primitives/fft.py "
         "primitives/special/bessel.py primitives/special/error.py "
-        "primitives/special/formula.py primitives/special/functions.py "
-        "primitives/special/tables.py"
+        "primitives/special/formula.py primitives/special/functions.py"
     ),
     # families whose functions one table compares with SciPy
     "random/test_random.py": "primitives/random.py random/choices.py random/sampling.py",

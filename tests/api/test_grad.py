@@ -142,6 +142,7 @@ def test_the_convention_for_complex_inputs():
         (lambda: grad(lambda x, y: x, (0, -2))(1.0, 1.0), ValueError, "must be distinct"),
         (lambda: grad(lambda x: x, 1.5), TypeError, "argnums must be an int"),
         (lambda: grad(3.0), TypeError, "needs a function; got 3.0"),
+        (lambda: grad(3.0), TypeError, "Hint: grad(f)(x), not grad(f(x))"),
         (lambda: grad(lambda x: x)("a"), TypeError, "got 'a' of type str at x of <lambda>"),
         (lambda: grad(lambda x: x * x, has_aux=True)(1.0), TypeError, "a pair (output, aux)"),
     ],

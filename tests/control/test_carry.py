@@ -36,6 +36,8 @@ def test_what_moves_unknown_or_mapped_at_the_start_is_so_around_the_loop():
     assert split_loop(BODY, 1, 3, marks)[2] == (False, True, True, True)
     _, mapped, out_dims = batch_loop(BODY, 1, 3, Axis(2), (None, 0, None, None))
     assert mapped == (True, True, True) and out_dims == [0, 0, 0]
+    _, mapped, out_dims = batch_loop(BODY, 1, 3, Axis(2), (None, None, 1, None))
+    assert mapped == (False, True, True) and out_dims == [None, 0, 0]
 
 
 def test_what_moves_only_where_there_is_no_derivative_does_not_move():

@@ -86,6 +86,11 @@ def test_index_tricks():
     i, j = jnp.array([0, 2]), jnp.array([1, 3])
     for got, want in zip(jnp.ix_(i, j), np.ix_([0, 2], [1, 3]), strict=True):
         np.testing.assert_array_equal(got, want)
+    mask = np.array([True, False, True])
+    parts = (mask, np.zeros(0, np.float32), np.array([4, 5, 6], np.int8))
+    for got, want in zip(jnp.ix_(*parts), np.ix_(*parts), strict=True):
+        np.testing.assert_array_equal(got, want)
+        assert got.dtype == (np.int8 if want.dtype == np.int8 else np.int32)
     flat = np.array([0, 13, 23, 5])
     for got, want in zip(
         jnp.unravel_index(jnp.asarray(flat), (2, 3, 4)),

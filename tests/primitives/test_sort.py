@@ -25,6 +25,14 @@ def test_floats_are_ordered_as_numbers_with_nan_last(dtype):
     np.testing.assert_array_equal(np.signbit(out[2:4]), [False, True])  # equal: as they came
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_neighbouring_floats_are_told_apart(dtype, rng):
+    starts = np.array([1e-3, 0.5, 1, 2, 3, 100], dtype).view(f"u{np.dtype(dtype).itemsize}")
+    x = (starts[:, None] + np.arange(8, dtype=starts.dtype)).ravel().view(dtype)
+    x = np.concatenate([-x[::-1], x])
+    np.testing.assert_array_equal(np.asarray(sort.sort(rng.permutation(x))), x)
+
+
 def test_sort_is_stable():
     keys = np.array([0.0, 1.0, -0.0, NAN, 1.0, -NAN], np.float32)
     _, order = sort.sort_key_val(keys, np.arange(6))

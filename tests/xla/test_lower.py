@@ -9,7 +9,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.core.stage import close_jaxpr
-from weft.xla.lower import lower_module
+from weft.xla.lower import has_scopes, lower_module
 
 X = np.ones(3, np.float32)
 
@@ -113,3 +113,14 @@ def test_constants_of_every_kind(dtype):
     value = np.array([[0, 1], [1, 1]]).astype(jnp.dtype(dtype))
     out = weft.jit(lambda: jnp.asarray(value))()
     assert out.dtype == value.dtype and np.asarray(out).tobytes() == value.tobytes()
+
+
+def test_a_scope_is_found_however_deep():
+    def scoped(x):
+        with weft.named_scope("a"):
+            return x + 1
+
+    plain, outer = (lambda x: x + 1), (lambda x: weft.jit(scoped)(x) * 2)
+    for fun, found in ((scoped, True), (plain, False), (outer, True), (weft.jit(plain), False)):
+        assert has_scopes(weft.make_jaxpr(fun)(1.0).jaxpr) == found
+    assert has_scopes(weft.make_jaxpr(lambda x: scoped(weft.jit(plain)(x)))(1.0).jaxpr)

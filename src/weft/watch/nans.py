@@ -192,7 +192,7 @@ def step_bodies(bodies: Sequence[Body], operands: list) -> Generator[Any, Any, N
         return
     body, *others = bodies
     if body.runs == "branch":
-        body = bodies[min(max(int(operands[0]), 0), len(bodies) - 1)]
+        body = bodies[int(operands[0])]
     args = [operands[i] for i in body.operands]
     if body.runs in ("once", "again", "branch"):
         yield body.jaxpr, args
