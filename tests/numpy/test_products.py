@@ -144,7 +144,9 @@ def test_cross(sizes, rng):
 @pytest.mark.parametrize("axes", [{}, {"axisa": 1, "axisc": 0}, {"axisb": 0}, {"axis": 1}])
 def test_the_axes_of_cross(axes, rng):
     a, b = draw(rng, 3, 3, 3), draw(rng, 3, 3, 3)
-    np.testing.assert_allclose(jnp.cross(a, b, **axes), np.cross(a, b, **axes), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        jnp.cross(a, b, **axes), np.cross(a, b, **axes), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_products_of_mixed_dtypes():

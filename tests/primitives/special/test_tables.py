@@ -1,4 +1,4 @@
-"""The coefficients of series: functions over the ranges of all their pieces, in double precision."""
+"""Coefficients of series: functions over the ranges of all their pieces, in double precision."""
 
 import numpy as np
 import pytest
