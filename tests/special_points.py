@@ -243,6 +243,8 @@ EXISTING = [
     Row("scipy.stats.norm.logpdf", stats.norm.logpdf, lambda x: mp.log(density(x)), [(0,), (1,)]),
     Row("scipy.stats.gennorm.logpdf", stats.gennorm.logpdf,
         lambda x, b: mp.log(b / 2) - mp.loggamma(1 / b) - abs(x) ** b, [(0, 2), (0, 3), (1, 1)]),
+    Row("scipy.stats.gennorm.cdf", lambda x: stats.gennorm.cdf(x, 2.0),
+        lambda x: phi(x * mp.sqrt(2)), [(0,), (1,), (-1,)]),
     Row("scipy.stats.logistic.cdf", stats.logistic.cdf, sigmoid, [(0,), (1,)]),
     Row("scipy.stats.cauchy.cdf", stats.cauchy.cdf, lambda x: mp.atan(x) / mp.pi + 0.5,
         [(0,), (1,)]),
@@ -493,7 +495,7 @@ ELSEWHERE = {
         "scipy.stats": """bernoulli.logpmf beta.cdf,logcdf,logpdf,logsf,sf betabinom.logpmf,pmf
             binom.logpmf cauchy.isf,logcdf,logpdf,logsf,pdf,ppf,sf chi2.cdf,logcdf,logpdf,logsf,sf
             dirichlet.logpdf,pdf expon.logcdf,logpdf,logsf,ppf,sf gamma.cdf,logcdf,logsf,sf
-            gennorm.cdf,pdf geom.logpmf gumbel_l.cdf,logcdf,logpdf,logsf,pdf,ppf,sf
+            gennorm.pdf geom.logpmf gumbel_l.cdf,logcdf,logpdf,logsf,pdf,ppf,sf
             gumbel_r.cdf,logcdf,logpdf,logsf,pdf,ppf,sf laplace.cdf,logpdf
             logistic.isf,logpdf,pdf,ppf,sf multinomial.logpmf,pmf multivariate_normal.pdf
             nbinom.logpmf norm.isf,logcdf,logsf,pdf,ppf,sf pareto.cdf,logcdf,logpdf,logsf,ppf,sf

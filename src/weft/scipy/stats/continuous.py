@@ -112,7 +112,7 @@ gennorm = define_distribution(
     proper=lambda beta: beta > 0,
     takes=(),
     logpdf=lambda x, beta: jnp.log(beta / 2) - special.gammaln(1 / beta) - raise_size(x, beta),
-    cdf=lambda x, beta: split_tail(0.5 * special.gammaincc(1 / beta, raise_size(x, beta)), x),
+    cdf=lambda x, beta: gennorm_cdf(x, beta),
 )
 
 
@@ -120,6 +120,14 @@ def raise_size(x: Any, beta: Any) -> Any:
     """abs(x)**beta, whose derivative at 0 is 0, also for beta up to 1 where it has none."""
     away = (x != 0) | (beta > 1)
     return jnp.where(away, jnp.abs(jnp.where(away, x, 1)) ** beta, 0)
+
+
+def gennorm_cdf(x: Any, beta: Any) -> Any:
+    """At 0 by its tangent, as the derivative of the incomplete gamma function is infinite there."""
+    at_zero = x == 0
+    size = jnp.abs(jnp.where(at_zero, 1, x)) ** beta
+    away = split_tail(0.5 * special.gammaincc(1 / beta, size), x)
+    return jnp.where(at_zero, 0.5 + x * beta / 2 * jnp.exp(-special.gammaln(1 / beta)), away)
 
 
 def split_tail(tail: Any, x: Any) -> Any:
