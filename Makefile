@@ -3,6 +3,7 @@
 # make test   format check, lint, types, doctests and tests: the gate, in ten minutes on two cores
 # make test-all  the same with every case of every table, compiled as for users; hours
 # make bench  compare with JAX, side by side; writes docs/benchmarks.md
+# make test-ecosystem  tests of libraries written for JAX, here and on JAX; writes docs/ecosystem.md
 # make gpu-smoke   check and time everything on a GPU, if there is one
 # make clean  remove everything these make
 
@@ -20,7 +21,7 @@ export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
 export MPLCONFIGDIR ?= $(CURDIR)/.cache/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-all bench gpu-smoke clean
+.PHONY: demo test test-all test-ecosystem bench gpu-smoke clean
 
 demo: $(VENV)/.examples
 	$(VENV)/bin/python examples/digits.py
@@ -41,6 +42,9 @@ test-all: test
 
 bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
+
+test-ecosystem: $(VENV)-ecosystem/.made
+	$(VENV)-ecosystem/bin/python tools/run_ecosystem.py $(ARGS)
 
 # The plugin is of jaxlib's version; without a GPU there is nothing to install, or to check.
 gpu-smoke: $(VENV)/.test
@@ -69,6 +73,13 @@ $(BENCH_VENV)/.made: | $(VENV)/.made
 	rm -rf $(BENCH_VENV)
 	$(VENV)/bin/python -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install -q jax==$(BENCH_JAX)
+	@touch $@
+
+# Libraries, the JAX that they require, and weft.
+$(VENV)-ecosystem/.made: tests/ecosystem/requirements.txt pyproject.toml | $(VENV)/.made
+	rm -rf $(VENV)-ecosystem
+	$(VENV)/bin/python -m venv $(VENV)-ecosystem
+	$(VENV)-ecosystem/bin/python -m pip install -q -r $< --editable .
 	@touch $@
 
 $(BENCH_VENV)-weft/.made: pyproject.toml | $(VENV)/.made

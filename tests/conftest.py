@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+collect_ignore = ["ecosystem"]  # in an environment of its own: make test-ecosystem
 
 # The environment must not decide what is tested: weft's defaults do, float32 among them.
 KEPT = {"WEFT_CACHE_DIR", "WEFT_TEST_ALL", "WEFT_TEST_DEVICES"}

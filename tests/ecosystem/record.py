@@ -1,0 +1,99 @@
+"""A pytest plugin that writes what each test did, a line of JSON as soon as it is known.
+
+tools/run_ecosystem.py runs libraries' tests with it, under the switch and on JAX. Tests that the
+file ECOSYSTEM_RESULTS has already are passed over, so that a run that was stopped goes on; one that
+was begun and never ended has crashed the process. It imports neither weft nor jax.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+RESULTS = Path(os.environ["ECOSYSTEM_RESULTS"])
+ONE_IN = int(os.environ.get("ECOSYSTEM_ONE_IN", 1))
+LIMIT = float(os.environ.get("ECOSYSTEM_LIMIT", 600))  # seconds that one test may take
+
+found: dict[str, dict[str, Any]] = {}
+
+
+def write(**line: Any) -> None:
+    with RESULTS.open("a") as file:
+        print(json.dumps(line), file=file)
+
+
+def read_results(path: Path) -> dict[str, dict[str, Any]]:
+    """The last that the file says of each test; one only begun is a crash."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {line["id"]: line for line in map(json.loads, lines)}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    done = {name for name, line in read_results(RESULTS).items() if line["outcome"] != "error"}
+    run = [
+        item
+        for item in items
+        if item.nodeid not in done and zlib.crc32(item.nodeid.encode()) % ONE_IN == 0
+    ]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(run)])
+    items[:] = run
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        write(id=report.nodeid, outcome="error", seconds=0, why=last_line(report.longreprtext))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    def stop(*args: object) -> None:
+        raise TimeoutError(f"took more than {LIMIT:.0f} seconds")
+
+    write(id=item.nodeid, outcome="crashed", seconds=0, why="the process ended")
+    line = found[item.nodeid] = dict(id=item.nodeid, outcome="passed", why="", values=[])
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    begin = time.process_time()
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        write(**line, seconds=round(time.process_time() - begin, 3))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    line = found[report.nodeid]
+    if type(report) is not pytest.TestReport or report.passed or line["outcome"] == "failed":
+        return  # reports of a test's parts: it fails itself
+    line["outcome"] = report.outcome
+    line["why"] = last_line(report.longreprtext) if report.failed else ""
+
+
+def last_line(text: str) -> str:
+    """The line of a traceback that says what the error is."""
+    lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+    return (lines or text.splitlines()[-1:] or [""])[0][:200]
+
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest) -> Any:
+    """A function that writes down a pytree's numbers, to compare with those of the other run."""
+
+    def write_numbers(tree: Any) -> None:
+        for leaf in sys.modules["jax"].tree.leaves(tree):
+            x = np.asarray(leaf)
+            if np.issubdtype(x.dtype, np.complexfloating):
+                x = np.stack([x.real, x.imag])
+            found[request.node.nodeid]["values"].append(
+                x.astype(np.float64).ravel()[:1000].tolist()
+            )
+
+    return write_numbers
