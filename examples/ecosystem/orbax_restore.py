@@ -33,14 +33,16 @@ def go_on(run, first, last):
 def main():
     weights = jnp.zeros(4)
     start = dict(weights=weights, state=optimizer.init(weights))
-    with tempfile.TemporaryDirectory() as folder:
-        with ocp.CheckpointManager(Path(folder) / "run") as manager:
-            half = go_on(start, 0, 20)
-            manager.save(20, args=ocp.args.StandardSave(half))
-            manager.wait_until_finished()
-            like = jax.tree.map(ocp.utils.to_shape_dtype_struct, start)
-            step = manager.latest_step()
-            restored = manager.restore(step, args=ocp.args.StandardRestore(like))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ocp.CheckpointManager(Path(folder) / "run") as manager,
+    ):
+        half = go_on(start, 0, 20)
+        manager.save(20, args=ocp.args.StandardSave(half))
+        manager.wait_until_finished()
+        like = jax.tree.map(ocp.utils.to_shape_dtype_struct, start)
+        step = manager.latest_step()
+        restored = manager.restore(step, args=ocp.args.StandardRestore(like))
     resumed, whole = go_on(restored, step, 40), go_on(half, 20, 40)
     same = jax.tree.map(lambda a, b: bool(np.array_equal(a, b)), resumed, whole)
     print(f"resumed at step {step}: weights {resumed['weights']}\nas without a pause: {same}")
