@@ -103,12 +103,18 @@ CALLS = [
 def test_against_numpy(call):
     want = call(np, HOST)
     x = jnp.asarray(HOST)
-    same(call(jnp, x), want)
-    same(weft.jit(lambda v: call(jnp, v))(x), want)
-    grad = weft.grad(lambda v: call(jnp, v).sum())(x)
+    fun = lambda v: call(jnp, v)
+    same(fun(x), want)
+
+    @weft.jit  # one program for the three
+    def transformed(x):
+        mapped = weft.vmap(fun, in_axes=1)(jnp.stack([x, x], 1))
+        return fun(x), mapped, weft.grad(lambda v: fun(v).sum())(x)
+
+    staged, mapped, grad = transformed(x)
+    same(staged, want)
+    same(mapped[1], want)
     assert grad.shape == x.shape
-    got = weft.vmap(lambda v: call(jnp, v), in_axes=1)(jnp.stack([x, x], 1))
-    same(got[1], want)
 
 
 def test_dtypes_are_promoted_by_joining():
