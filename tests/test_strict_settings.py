@@ -13,7 +13,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import config, eval_shape, image, nn, random
+from weft import config, dtypes, eval_shape, image, nn, random
 from weft.experimental import rnn
 from weft.scipy import fft, integrate, linalg, ndimage, signal, special, stats
 from weft.scipy.interpolate import RegularGridInterpolator
@@ -208,3 +208,17 @@ def test_whatever_runs_by_default_runs_under_both_settings(rank, dtype):
                     failed.append(f"{name} ({inspect.getsource(call).strip()}): {error}")
     assert ran > 500
     assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, C64], ids=str)
+def test_constants_of_activations_meet_the_dtype_of_the_operand(dtype):
+    """Integers are made floats first, and a coordinate's weights meet any dtype."""
+    names = (
+        "celu elu hard_sigmoid hard_silu leaky_relu mish relu6 selu soft_sign softplus sparse_plus"
+    )
+    with config.scope(**STRICT):
+        for name in names.split() + ["sparse_sigmoid", "squareplus"]:
+            if dtype != C64 or name == "soft_sign":
+                assert dtypes.is_inexact(eval_shape(getattr(nn, name), of((3,), dtype)).dtype)
+        move = lambda x, c: ndimage.map_coordinates(x, [c], 1)
+        assert eval_shape(move, of((3,), dtype), of((2,))).dtype == dtype

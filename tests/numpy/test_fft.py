@@ -160,3 +160,11 @@ def test_transforms_of_nothing_are_nothing():
     x = jnp.zeros((0, 3))
     assert jnp.fft.fftn(x).shape == jnp.fft.ifft(x, axis=0).shape == (0, 3)
     assert jnp.fft.fftn(x).dtype == jnp.complex64
+
+
+def test_numbers_of_points_that_are_none():
+    for call in (lambda: jnp.fft.fftfreq("a"), lambda: jnp.fft.fft(jnp.ones(3), "a")):
+        with pytest.raises(TypeError, match=r"fft\w*: .* must be an integer known now; got 'a'"):
+            call()
+    with pytest.raises(ShapeError, match=r"2\*\*63 bytes"):
+        jnp.fft.fftfreq(10**19)

@@ -1,11 +1,18 @@
 """Exponentials and powers beyond the rows of cases_transcendental.py."""
 
 import numpy as np
+import pytest
 
 import weft
 from weft.primitives import transcendental
 
 ONES = np.ones(3, np.float32)
+
+
+@pytest.mark.parametrize("accuracy", ["a", {1}])
+def test_an_accuracy_that_is_none_is_an_error_of_ours(accuracy):
+    with pytest.raises(ValueError, match=r"^exp: accuracy must be a lax\.Tolerance or"):
+        transcendental.exp(1.0, accuracy=accuracy)
 
 
 def test_accuracy_is_kept_as_a_parameter_only_where_it_is_given():

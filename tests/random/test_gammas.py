@@ -33,3 +33,13 @@ def test_the_derivative_of_gamma_samples_of_many():
     log_slope = weft.grad(lambda a: random.loggamma(KEY, a).sum())(a)
     np.testing.assert_allclose((log_slope * a)[:3], 1, rtol=1e-2)
     assert weft.grad(draw)(INF) == 1
+
+
+def test_infinite_parameters_of_shares_and_powers():
+    """One infinite parameter takes all; of two, NumPy and JAX say NaN."""
+    for b, want in ((np.inf, np.nan), (1.0, 1.0)):
+        np.testing.assert_equal(np.asarray(random.beta(KEY, np.inf, b)), np.float32(want))
+        got = random.dirichlet(KEY, jnp.array([np.inf, b]))
+        np.testing.assert_array_equal(got, np.float32([want, 1 - want]))
+    x = np.sort(random.generalized_normal(KEY, np.inf, (500,)))
+    assert np.abs(x - np.linspace(-1, 1, 500)).max() < 0.15

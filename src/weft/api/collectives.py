@@ -72,7 +72,12 @@ def check_groups(op: str, names: tuple, size: int, groups: AxisIndexGroups) -> G
     """Groups of copies as tuples; an error unless each copy is in one."""
     if groups is None:
         return None
-    out = tuple([tuple(map(operator.index, g)) for g in groups])
+    try:
+        out = tuple([tuple(map(operator.index, g)) for g in groups])
+    except TypeError:
+        raise TypeError(
+            f"{op}: axis_index_groups must be sequences of integers; got {groups!r}."
+        ) from None
     if sorted(i for g in out for i in g) != list(range(size)) or not all(out):
         raise ValueError(
             f"{op}: axis_index_groups must hold each index of axis {name_text(names)} (size "

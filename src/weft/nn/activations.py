@@ -49,10 +49,11 @@ relu6 = define_activation(
     "relu6",
     lambda x: jnp.where(x <= 0, 0.0, jnp.where(x >= 6, 6.0, x)),
     "min(max(x, 0), 6). Its derivatives at 0 and 6 are 0.",
+    floats=True,
 )
 sigmoid = define_activation("sigmoid", logistic, "1 / (1 + exp(-x)).", floats=True)
 softplus = define_activation(
-    "softplus", lambda x: jnp.logaddexp(x, 0.0), "log(1 + exp(x)), a smooth relu."
+    "softplus", lambda x: jnp.logaddexp(x, 0.0), "log(1 + exp(x)), a smooth relu.", floats=True
 )
 log_sigmoid = define_activation(
     "log_sigmoid",
@@ -63,29 +64,41 @@ log_sigmoid = define_activation(
 silu = swish = define_activation(
     "silu", lambda x: x * logistic(x), "x * sigmoid(x); also called swish.", floats=True
 )
-mish = define_activation("mish", lambda x: x * jnp.tanh(softplus(x)), "x * tanh(softplus(x)).")
-soft_sign = define_activation("soft_sign", lambda x: x / (jnp.abs(x) + 1), "x / (1 + |x|).")
+mish = define_activation(
+    "mish", lambda x: x * jnp.tanh(softplus(x)), "x * tanh(softplus(x)).", floats=True
+)
+soft_sign = define_activation(
+    "soft_sign", lambda x: x / (jnp.abs(x) + 1).astype(x.dtype), "x / (1 + |x|).", floats=True
+)
 selu = define_activation(
     "selu",
     lambda x: 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717),
     "1.0507 * elu(x, 1.6733), which keeps mean 0 and variance 1 (Klambauer et al. 2017).",
+    floats=True,
 )
 hard_tanh = define_activation(
     "hard_tanh", lambda x: jnp.where(x > 1, 1, jnp.where(x < -1, -1, x)), "x brought into [-1, 1]."
 )
-hard_sigmoid = define_activation("hard_sigmoid", lambda x: relu6(x + 3.0) / 6, "relu6(x + 3) / 6.")
+hard_sigmoid = define_activation(
+    "hard_sigmoid", lambda x: relu6(x + 3.0) / 6, "relu6(x + 3) / 6.", floats=True
+)
 hard_silu = hard_swish = define_activation(
-    "hard_silu", lambda x: x * hard_sigmoid(x), "x * hard_sigmoid(x); also called hard swish."
+    "hard_silu",
+    lambda x: x * hard_sigmoid(x),
+    "x * hard_sigmoid(x); also called hard swish.",
+    floats=True,
 )
 sparse_plus = define_activation(
     "sparse_plus",
     lambda x: jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, 0.25 * jnp.square(x + 1.0))),
     "0 for x <= -1, x for x >= 1, and (x + 1)**2 / 4 between them.",
+    floats=True,
 )
 sparse_sigmoid = define_activation(
     "sparse_sigmoid",
     lambda x: 0.5 * jnp.clip(x + 1.0, 0.0, 2.0),
     "The derivative of sparse_plus: (x + 1) / 2 brought into [0, 1].",
+    floats=True,
 )
 log1mexp = define_activation(
     "log1mexp", elementary.log1mexp, "log(1 - exp(-x)) for x >= 0, exact at both ends.", floats=True
@@ -97,28 +110,28 @@ log1mexp = define_activation(
 @fused
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x where it is at least 0, else negative_slope * x."""
-    x = as_array(x, "leaky_relu")
+    x = as_inexact("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 @fused
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x where it is positive, else alpha * (exp(x) - 1)."""
-    x = as_array(x, "elu")
+    x = as_inexact("elu", x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x)))
 
 
 @fused
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """x where it is positive, else alpha * (exp(x / alpha) - 1): its derivative is continuous."""
-    x = as_array(x, "celu")
+    x = as_inexact("celu", x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) / alpha))
 
 
 @fused
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
-    x = as_array(x, "squareplus")
+    x = as_inexact("squareplus", x)
     return 0.5 * (x + jnp.sqrt(x * x + b))
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.functions import check_integer
+from weft.core.aval import check_extent
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import literal_like
 from weft.numpy.creation import asarray
@@ -86,7 +88,7 @@ def find_lengths(op: str, x: Any, s: Sizes, axes: Sequence[int], kind: FftType) 
     if s is None:
         out = [*own[:-1], 2 * (own[-1] - 1)] if kind == FftType.IRFFT else own
     else:
-        given = list(map(operator.index, s))
+        given = [check_integer(op, "a number of points", n, -1) for n in s]
         if len(given) != len(axes):
             raise ShapeError(f"{op}: s must have a size for each of axes {axes}; got {tuple(s)}.")
         out = [n if g == -1 and len(own) > 1 else g for g, n in zip(given, own, strict=True)]
@@ -260,11 +262,10 @@ def divide_frequencies(op: str, k: Any, n: int, d: Any, dtype: Any, device: Any)
 
 def check_points(op: str, n: Any) -> int:
     """A number of points."""
-    if isinstance(n, float) and n.is_integer():
-        n = int(n)
-    n = operator.index(n)
-    if n < 1:
+    n = check_integer(op, "n", int(n) if isinstance(n, float) and n.is_integer() else n, 0)
+    if not n:
         raise ShapeError(f"{op}: n must be positive; got {n}.")
+    check_extent((n,), np.dtype(float))
     return n
 
 

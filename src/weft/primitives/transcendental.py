@@ -109,11 +109,21 @@ def define_tuned(
     return Transcendental(name, op, [deriv], takes=takes, doc=doc)
 
 
+def check_accuracy(op: str, accuracy: Any) -> Any:
+    """A Tolerance or an AccuracyMode, or the number of one."""
+    try:
+        return accuracy if isinstance(accuracy, Tolerance) else AccuracyMode(accuracy)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{op}: accuracy must be a lax.Tolerance or a lax.AccuracyMode; got {accuracy!r}."
+        ) from None
+
+
 def tuned_op(prim: Transcendental) -> Callable:
     """The function of a member with accuracies."""
 
     def fun(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
-        params = {} if accuracy is None else {"accuracy": accuracy}
+        params = {} if accuracy is None else {"accuracy": check_accuracy(prim.name, accuracy)}
         return current.trace.process(prim, (x,), params)[0]
 
     return name_function(fun, prim)

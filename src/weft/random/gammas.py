@@ -151,7 +151,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     log_x, log_y = jnp.minimum(log_x, largest), jnp.minimum(log_y, largest)
     most = jnp.maximum(log_x, log_y)
     x, y = jnp.exp(log_x - most), jnp.exp(log_y - most)
-    return x / (x + y)
+    return jnp.where(jnp.isinf(a) & jnp.isinf(b), literal(np.nan, dtype), x / (x + y))
 
 
 @sampler(positive=("alpha",))
@@ -164,9 +164,10 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
     lead = jnp.zeros(alpha.shape[:-1])
     shape = choose_shape("dirichlet", shape, lead, more="axes of alpha before the last")
     logs = sample_log_gamma("dirichlet", key, alpha, (*shape, alpha.shape[-1]))
-    logs = jnp.minimum(logs, dtypes.finfo(dtype).max)  # those infinite share alike
+    logs = jnp.minimum(logs, dtypes.finfo(dtype).max)
     x = jnp.exp(logs - jnp.max(logs, -1, keepdims=True, initial=-jnp.inf))
-    return x / jnp.sum(x, -1, keepdims=True)
+    several = jnp.sum(jnp.isinf(alpha), -1, keepdims=True) > 1  # whose shares nothing says
+    return jnp.where(several, literal(np.nan, dtype), x / jnp.sum(x, -1, keepdims=True))
 
 
 @sampler(positive=("df",))
@@ -205,7 +206,8 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 def draw_generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """Numbers of density proportional to exp(-|x|**p)."""
+    """Numbers of density proportional to exp(-|x|**p); of p = inf, those between -1 and 1."""
+    p = jnp.minimum(p, literal(float(dtypes.finfo(p.dtype).max) ** 0.75, p.dtype))
     first, second = split_pair(key)
     logs = sample_log_gamma("generalized_normal", first, 1 / p, shape)
     return draw_signs(second, shape, dtype) * jnp.exp(logs / p)

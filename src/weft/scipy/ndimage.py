@@ -13,6 +13,7 @@ from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
+from weft.options import config
 from weft.util import list_public
 
 __all__ = ["map_coordinates"]
@@ -101,6 +102,10 @@ def map_points(x: Any, points: list, cval: Any, order: int, mode: str) -> Any:
         clipped = EXTENSIONS["nearest"] if extend is None else extend
         neighbours.append([(clipped(i, n), w) for i, w in steps])
     cval = jnp.asarray(cval).astype(x.dtype)
+    wide = x.dtype  # of the elements times their weights
+    with config.scope(numpy_dtype_promotion="standard"):
+        for _, weight in sum(neighbours, []) if order else ():
+            wide = dtypes.promote_types(wide, weight.dtype)
 
     def value(*choice: int) -> Any:
         valid = [flags[k] for flags, k in zip(inside, choice, strict=True) if flags[k] is not None]
@@ -109,9 +114,11 @@ def map_points(x: Any, points: list, cval: Any, order: int, mode: str) -> Any:
         y = x[tuple([pairs[k][0] for pairs, k in zip(neighbours, choice, strict=True)])]
         for flags in valid:
             y = jnp.where(flags, y, cval)
-        return y
+        return y.astype(wide) if order else y
 
-    out = sum_weighted(value, [[w for _, w in pairs] for pairs in neighbours])
+    out = sum_weighted(
+        value, [[w.astype(wide) if order else None for _, w in pairs] for pairs in neighbours]
+    )
     if dtypes.is_integer(x.dtype):  # halves away from 0, as SciPy rounds
         out = jnp.trunc(out + jnp.copysign(0.5, out)) if order else out
     return out.astype(x.dtype)

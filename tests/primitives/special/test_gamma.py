@@ -1,5 +1,6 @@
 """Incomplete gamma and beta functions over their range, and at its ends."""
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -38,3 +39,27 @@ def test_ends_of_incomplete_gamma_and_beta():
     p = np.array([0, 0.5, 1, -1, 2, np.nan], np.float32)
     a, b, p = (v.ravel() for v in np.meshgrid(ends, ends, p))
     np.testing.assert_allclose(special.betainc(a, b, p), scipy.special.betainc(a, b, p), rtol=1e-6)
+
+
+def integrate_sample_slope(a, x):
+    """How a sample moves with its shape: the integral of the density's slope from the near end."""
+    a, x = mpmath.mpf(float(a)), mpmath.mpf(float(x))
+    side = 1 if x > a else -1
+    root, psi = mpmath.sqrt(a), mpmath.digamma(a)
+    log_density = lambda t: (a - 1) * mpmath.log(t) - t
+    ends = min(50, x / root * 0.999) if side < 0 else 50
+    slope = lambda u: (
+        (mpmath.log(t := x + side * u * root) - psi) * mpmath.exp(log_density(t) - log_density(x))
+    )
+    return float(side * root * mpmath.quad(slope, [0, 1, 4, ends]))
+
+
+@pytest.mark.parametrize("dtype, bound", [(np.float32, 1e-6), (np.float64, 1e-9)])
+def test_slope_of_gamma_samples_of_large_shapes(dtype, bound):
+    """From one tail to the other, where sums of terms would need too many."""
+    a, z = (v.ravel() for v in np.meshgrid([3e5, 1e7, 1e8, 1e12], [-40, -5, -0.1, 0, 3, 40]))
+    a = a.astype(dtype)
+    x = (a + z * np.sqrt(a)).astype(dtype)
+    with config.scope(enable_x64=True), mpmath.workdps(30):
+        want = [integrate_sample_slope(*pair) for pair in zip(a, x, strict=True)]
+        np.testing.assert_allclose(special.random_gamma_grad(a, x), want, rtol=bound)

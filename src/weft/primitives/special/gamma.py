@@ -409,12 +409,24 @@ def gamma_derivative(a: Expr, x: Expr) -> Expr:
 
 
 def sample_derivative(a: Expr, x: Expr) -> Expr:
-    """-(dP/da) / (dP/dx): the density, which may underflow, cancels."""
+    """-(dP/da) / (dP/dx): the density, which may underflow, cancels.
+
+    Of a large a and an x near it, where the sums would be too long, by the cube root of Wilson
+    and Hilferty, which is nearly normal, and the next term of Cornish and Fisher's expansion.
+    """
     sa, sx = make_proper(a, x)
+    many, reach = (4e6, 0.01) if x.eps < 1e-10 else (1e5, 0.05)
+    way = (sx - sa) / sa
+    near = (sa > many) & (abs(way) < reach)
+    q, n = expm1(log1p(where(near, way, 0.0)) / 3), 1 / sa
+    w, r = 3 * q + n / 3, 1 + q
+    far = r * r * (r + n / 6 - 1.5 * q) + w * (w * w - 3 * n) / 216
+    sa, sx = where(near, 1.0, sa), where(near, 1.0, sx)
     s, ds, h, slope = derivative_sums(sa, sx)
     by_series = -(sx / sa * (s * (log(sx) - write_digamma(sa + 1)) + ds))
     by_fraction = sx * (h * (log(sx) - write_digamma(sa) + slope))
-    return fix_ends(where(uses_series(sa, sx), by_series, by_fraction), a, x, 0.0, 0.0)
+    found = where(near, far, where(uses_series(sa, sx), by_series, by_fraction))
+    return fix_ends(found, a, x, 0.0, 0.0)
 
 
 # --- incomplete beta ------------------------------------------------------------------------
