@@ -16,16 +16,16 @@ from tests.special_points import (
     limits,
     make_table,
 )
-from weft import grad, jacfwd, jacrev, vmap
+from weft import enable_x64, grad, jacfwd, jacrev, vmap
 from weft import numpy as jnp
 
 SIZE = 6  # points that are differentiated at a time
 
 
-def differentiate(fun, points):
+def differentiate(fun, points, dtype=jnp.float32):
     """The gradients at points, and the Hessians forward over reverse and reverse over forward."""
     padded = [*points, *[points[-1]] * (SIZE - len(points))]
-    xs = [jnp.array(column, jnp.float32) for column in zip(*padded, strict=True)]
+    xs = [jnp.array(column, dtype) for column in zip(*padded, strict=True)]
     args = tuple(range(len(xs)))
     first = vmap(grad(fun, args))(*xs)
     seconds = jacfwd(grad(fun, args), args), jacrev(jacfwd(fun, args), args)
@@ -45,6 +45,29 @@ def test_where_derivatives_exist(row):
         np.testing.assert_allclose(first[i], want, 1e-4, 1e-5, err_msg=f"first at {point}")
         for got in (forward, reverse):
             np.testing.assert_allclose(got[i], curved, 5e-4, 5e-5, err_msg=f"second at {point}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", EXISTING, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "dtype", [jnp.float64, jnp.float16, jnp.bfloat16], ids=lambda d: d.__name__
+)
+def test_of_other_dtypes(dtype, row):
+    if dtype is not jnp.float64 and "linalg" in row.name:
+        pytest.skip("factorizations are of 32 bits and more")
+    with enable_x64():
+        points = [tuple(float(dtype(x)) for x in point) for point in row.points]
+        first, forward, reverse = differentiate(row.fun, points, dtype)
+    eps = float(jnp.finfo(dtype).eps)
+    for i, point in enumerate(points):
+        want, curved = limits(row, point)
+        near = {"rtol": max(8 * eps, 1e-7), "atol": max(8 * eps, 1e-8)}
+        np.testing.assert_allclose(first[i].astype(float), want, **near)
+        if dtype is jnp.float64:
+            for got in (forward, reverse):
+                np.testing.assert_allclose(
+                    got[i], curved, 1e-6, 1e-5
+                )  # limits are next to the point
 
 
 @pytest.mark.sample(one_in=4)
