@@ -784,3 +784,10 @@ def test_help_says_what_a_thing_does():
     assert weft.Array.sum.__doc__ == jnp.sum.__doc__
     assert {"sum", "at", "shape"} <= set(dir(weft.Array))
     assert not {"api", "util", "options", "pytrees", "xla"} & set(dir(weft))
+
+
+@pytest.mark.parametrize("transform", [weft.make_jaxpr, lambda f: lambda x: weft.eval_shape(f, x)])
+def test_a_masked_array_is_refused_where_types_are_enough(transform):
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(weft.errors.DtypeError, match=r"Hint: x\.filled\(0\)"):
+        transform(lambda x: x)(masked)

@@ -155,7 +155,7 @@ def avals_of(
     With `structs`, anything with a shape and a dtype is taken as an array.
     """
     if structs:
-        leaves = [x if is_valid_value(x) else struct_like(x) for x in leaves]
+        leaves = [x if is_valid_value(x) or is_masked(x) else struct_like(x) for x in leaves]
     try:
         if not structs:  # else types are enough, which a deleted array has
             leaves = list(map(require_alive, leaves))
