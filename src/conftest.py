@@ -4,6 +4,8 @@ import pytest
 
 from tests.docstrings import NAMES
 
+collect_ignore = ["weft/compat/pytest.py"]  # to import it is to make `import jax` mean weft
+
 
 @pytest.fixture(autouse=True, scope="session")
 def name_modules(doctest_namespace: dict) -> None:
