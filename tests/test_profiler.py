@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import json
 import socket
+import time
 import urllib.request
 from threading import Thread
 
@@ -104,7 +105,8 @@ def test_a_trace_with_a_link_waits_to_be_fetched(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(profiler, "PERFETTO_PORT", port)
     waiting = Thread(target=profiler.serve_perfetto_trace, args=(file,))
     waiting.start()
-    for _ in range(50):
+    for _ in range(500):
+        time.sleep(0.01)  # until it listens
         with contextlib.suppress(OSError):
             reply = urllib.request.urlopen(f"http://127.0.0.1:{port}/{file.name}", timeout=5)
             break

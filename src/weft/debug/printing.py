@@ -165,7 +165,8 @@ class Checker(string.Formatter):
 
 print = define_writer(
     "print",
-    lambda fmt, *args, **kwargs: builtins.print(fmt.format(*args, **kwargs)),
+    # in one write, so that lines which several devices print at once do not mix
+    lambda fmt, *args, **kwargs: builtins.print(fmt.format(*args, **kwargs) + "\n", end=""),
     """Print values, also in a compiled program: `debug.print("x is {} and y {y:.3f}", x, y=y)`.
 
     `fmt` is a format of `str.format`, not an f-string, whose values would be tracers; that it fits

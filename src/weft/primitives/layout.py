@@ -188,7 +188,7 @@ def broadcast_in_dim(
     return broadcast_in_dim_p.bind(
         operand,
         shape=shape,
-        broadcast_dimensions=tuple(broadcast_dimensions),
+        broadcast_dimensions=families.index_tuple(broadcast_dimensions),
         sharding=out_sharding,
     )[0]
 
@@ -604,7 +604,7 @@ rev_p = Rev()
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
     return (
-        rev_p.bind(operand, dimensions=tuple(dimensions))[0]
+        rev_p.bind(operand, dimensions=families.index_tuple(dimensions))[0]
         if len(dimensions)
         else require_alive(operand)
     )
