@@ -268,8 +268,11 @@ def check_slopes(fun, args, order=1, h=1e-6):
     np.testing.assert_allclose(slopes[0], (after - before) / (2 * h), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", INNER)
-def test_derivatives(name):
+MODES = (weft.jacfwd, weft.jacrev)
+
+
+def every_function(name):
+    """All functions of a distribution as one of a point, and a point inside its support."""
     module, names = getattr(stats, name), functions(name)
     # of incomplete gamma and beta functions, those in x; the densities, in the parameters too
     free = [n for n in names if n.endswith("pdf") or name in ("pareto", "truncnorm")]
@@ -281,8 +284,23 @@ def test_derivatives(name):
             for n in names
         ]
 
+    return fun, (0.3, x, *shapes)
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_derivatives(name):
     with enable_x64():
-        check_slopes(fun, (0.3, x, *shapes))
+        check_slopes(*every_function(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INNER)
+def test_forward_mode_is_reverse_mode(name):
+    fun, args = every_function(name)
+    both = jit(lambda *args: [mode(fun, range(len(args)))(*args) for mode in MODES])
+    with enable_x64():
+        forward, reverse = map(np.asarray, both(*map(float, args)))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-9, atol=1e-12)
 
 
 def test_derivatives_in_parameters_of_counts():
