@@ -101,33 +101,16 @@ def real_schur(x: Any) -> list:
 
 # what leads to the parts of others has no derivative
 REDUCED = [
-    Case(
-        eigen.hessenberg_p,
-        [(2, 4, 4)],
-        lambda x: np.stack([np.triu(scipy.linalg.hessenberg(a), -1) for a in x]),
-        fun=lambda x: [triu(eigen.hessenberg_p.bind(x)[0], -1)],
-        dtypes="f32 c64",
-        tol=200,
-        skip=FLAT,
-    ),
-    Case(
-        eigen.tridiagonal_p,
-        [(2, 4, 4)],
-        tridiagonal_reference,
-        fun=tridiagonal_parts,
-        dtypes="f32 c64",
-        tol=200,
-        skip=FLAT,
-    ),
-    Case(
-        eigen.schur_p,
-        [(2, 4, 4)],
-        lambda x: x @ t(x),
-        fun=real_schur,
-        dtypes="f32 c64",
-        tol=200,
-        skip=FLAT,
-    ),
+    Case(prim, [(2, 4, 4)], reference, fun=fun, dtypes="f32 c64", tol=200, skip=FLAT)
+    for prim, reference, fun in (
+        (
+            eigen.hessenberg_p,
+            lambda x: np.stack([np.triu(scipy.linalg.hessenberg(a), -1) for a in x]),
+            lambda x: [triu(eigen.hessenberg_p.bind(x)[0], -1)],
+        ),
+        (eigen.tridiagonal_p, tridiagonal_reference, tridiagonal_parts),
+        (eigen.schur_p, lambda x: x @ t(x), real_schur),
+    )
 ]
 
 CASES = [

@@ -84,28 +84,20 @@ def _run(gen: Callable, fun: Callable, *args: Any, **kwargs: Any) -> Any:
     return steps.send(fun(*inner, **options))
 
 
+def _run_with_aux(gen: Callable, fun: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
+    out, aux = _run(gen, fun, *args, **kwargs)
+    store.store(aux)
+    return out
+
+
 def transformation(gen: Callable, *given: Any) -> Any:
     """What the generator `gen(*static, *args)` makes of `fun`, or a decorator."""
-    if not given:
-        return functools.partial(transformation, gen)
-    fun, *static = given
-    made = functools.partial(_run, gen, fun.call_wrapped, *static)
-    return WrappedFun(fun.f, made, fun.debug_info)
+    return transformation2(functools.partial(_run, gen), *given)
 
 
 def transformation_with_aux(gen: Callable, *given: Any, **options: Any) -> Any:
     """As `transformation`, for a generator that yields a pair; also a thunk of its second."""
-    if not given:
-        return functools.partial(transformation_with_aux, gen)
-    fun, *static = given
-    store = Store()
-
-    def made(*args: Any, **kwargs: Any) -> Any:
-        out, aux = _run(gen, fun.call_wrapped, *static, *args, **kwargs)
-        store.store(aux)
-        return out
-
-    return WrappedFun(fun.f, made, fun.debug_info), store
+    return transformation_with_aux2(functools.partial(_run_with_aux, gen), *given)
 
 
 def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
