@@ -95,7 +95,8 @@ _KINDS = {  # by the abstract scalar type that covers them: the Python type, and
 }
 _KIND_OF = {dtype: kind for kind, (_, names) in _KINDS.items() for dtype in _dtypes(names)}
 _PYTHON_TYPE = {dtype: _KINDS[kind][0] for dtype, kind in _KIND_OF.items()}
-_PYTHON_DTYPE: dict[Any, np.dtype] = {t: np.dtype(t) for t in (bool, int, float, complex)}
+NUMBERS = (bool, int, float, complex)  # the types of Python numbers, in the order of promotion
+_PYTHON_DTYPE: dict[Any, np.dtype] = {t: np.dtype(t) for t in NUMBERS}
 _PYTHON_PAIR: dict[Any, Typed] = {t: (dtype, t is not bool) for t, dtype in _PYTHON_DTYPE.items()}
 
 _SHORT = {dtype: _short(dtype.name) for dtype in _KIND_OF} | {float0: "float0"}

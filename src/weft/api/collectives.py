@@ -28,8 +28,6 @@ from weft.util import check_option
 AxisName = Hashable
 AxisIndexGroups = Sequence[Sequence[int]] | None
 
-NUMBERS = (bool, int, float, complex)
-
 
 class CollectiveAxes(NamedTuple):
     """The axes of a collective: their names, how many copies there are along them, and groups."""
@@ -119,7 +117,7 @@ def sum_leaf(op: str, x: Any, where: CollectiveAxes) -> Any:
     if dtypes.is_bool(aval.dtype):
         x = int(x) if type(x) is bool else convert_bool(x)
     x = reduce_positions(op, x, where, layout.reduce_sum)
-    if isinstance(x, NUMBERS) and where.has_even_groups():
+    if isinstance(x, dtypes.NUMBERS) and where.has_even_groups():
         return x * where.group_size
     if isinstance(x, np.ndarray | np.generic) and where.has_even_groups():
         return x * x.dtype.type(where.group_size)  # type: ignore[operator]
@@ -157,7 +155,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = N
     def mean(leaf: Any) -> Any:
         shape = typeof(leaf, "pmean").shape
         total = sum_leaf("pmean", leaf, where)
-        if type(total) in NUMBERS:
+        if type(total) in dtypes.NUMBERS:
             return total / where.group_size
         dtype = typeof(total).dtype
         total = total if dtypes.is_inexact(dtype) else layout.convert(total, dtypes.default_float())

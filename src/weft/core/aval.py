@@ -230,7 +230,7 @@ def numpy_aval(x: Any) -> ShapedArray:
 
 # How to find the type of a value that does not carry it as `.aval`, by Python type.
 HOST_TYPES: dict[type, Callable[[Any], ShapedArray]] = {
-    **dict.fromkeys((bool, int, float, complex), python_scalar_aval),
+    **dict.fromkeys(dtypes.NUMBERS, python_scalar_aval),
     **dict.fromkeys((np.ndarray, np.memmap, *np.sctypeDict.values()), numpy_aval),
 }
 for _name in dir(ml_dtypes):

@@ -18,9 +18,8 @@ from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.source import describe_maker
 from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
+from weft.dtypes import NUMBERS
 from weft.options import named_axes, surroundings
-
-NUMBERS = (bool, int, float, complex)
 
 
 def has_tracked_axes() -> bool:

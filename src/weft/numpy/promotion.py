@@ -24,7 +24,7 @@ from weft.primitives.elementwise import convert, ne
 from weft.primitives.layout import broadcast_in_dim
 from weft.xla.array import ARRAYS, put, require_alive
 
-NUMBERS = frozenset((bool, int, float, complex))
+NUMBERS = frozenset(dtypes.NUMBERS)
 
 
 class PromotionPlan(NamedTuple):

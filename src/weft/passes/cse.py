@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.dtypes import NUMBERS
 from weft.passes.dce import has_effects
 
-NUMBERS = (bool, int, float, complex, np.generic)
+VALUES = (*NUMBERS, np.generic)
 
 
 @memo_jaxpr
@@ -46,6 +47,6 @@ def exact_value(x: Any, kind: Any = None) -> Any:
     """A stand-in for `x` that is equal only for the same value: 0.0, -0.0, 0 and False differ."""
     if isinstance(x, tuple):
         return (type(x), *map(exact_value, x))
-    if isinstance(x, NUMBERS):
+    if isinstance(x, VALUES):
         return type(x), kind, repr(x)
     return x

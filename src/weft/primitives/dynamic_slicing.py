@@ -273,7 +273,7 @@ def dynamic_update_slice(
     """
     op = "dynamic_update_slice"
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
-    if type(update) in layout.NUMBERS:
+    if type(update) in dtypes.NUMBERS:
         update = layout.literal(update, typeof(operand).dtype)
     if config.check_bounds == "all":
         check_starts_option(op, operand, starts, typeof(update).shape)
@@ -329,7 +329,7 @@ def dynamic_update_index_in_dim(
     """`operand` with one position along an axis replaced; `update` may lack that axis."""
     ndim = typeof(operand).ndim
     axis = families.normalize_axis("dynamic_update_index_in_dim", axis, ndim)
-    if type(update) in layout.NUMBERS:
+    if type(update) in dtypes.NUMBERS:
         update = layout.literal(update, typeof(operand).dtype)
     if typeof(update).ndim != ndim:
         update = layout.expand_dims(update, (axis,))

@@ -20,11 +20,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.trace import current
+from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives.expr import Expr
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import (
-    NUMBERS,
     batched_at_front,
     broadcast_in_dim,
     convert,

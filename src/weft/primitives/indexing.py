@@ -313,7 +313,7 @@ def fill_param(value: Any, dtype: np.dtype) -> Any:
     if value is None:
         return default_fill(dtype)
     number = (
-        np.asarray(value).astype(dtype).item() if not isinstance(value, layout.NUMBERS) else value
+        np.asarray(value).astype(dtype).item() if not isinstance(value, dtypes.NUMBERS) else value
     )
     if number != number and not isinstance(number, complex):
         return math.nan  # one object: NaN is not equal to itself
@@ -680,7 +680,7 @@ def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
         mode: str | GatherScatterMode | None = None,
     ) -> Any:
         dtype = typeof(operand).dtype
-        if type(updates) in layout.NUMBERS:
+        if type(updates) in dtypes.NUMBERS:
             updates = layout.literal(updates, dtype)
         program = None if prim.combine is None else stage_combiner(prim.combine, dtype)
         dims = ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers])

@@ -17,6 +17,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.primitive import Primitive, Zero
 from weft.core.trace import typed_value
+from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
 from weft.primitives import families
@@ -24,9 +25,6 @@ from weft.pytrees import flatten, unflatten
 from weft.util import inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
-
-NUMBERS = (bool, int, float, complex)
-
 
 # The Python type of literals of a dtype in a program, without 64-bit types and with them.
 _LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(

@@ -492,7 +492,7 @@ def starting_values(op: str, xs: Sequence[Any], init_values: Any, tree: Any) -> 
             f"got {init_tree} for {tree}."
         )
     inits = [
-        layout.literal(i, typeof(x).dtype) if type(i) in layout.NUMBERS else i
+        layout.literal(i, typeof(x).dtype) if type(i) in dtypes.NUMBERS else i
         for i, x in zip(inits, xs, strict=True)
     ]
     for x, i in zip(xs, inits, strict=True):

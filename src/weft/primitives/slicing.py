@@ -220,7 +220,7 @@ pad_p = Pad()
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
-    if type(padding_value) in layout.NUMBERS:
+    if type(padding_value) in dtypes.NUMBERS:
         padding_value = layout.literal(padding_value, typeof(operand).dtype)
     config = tuple(families.index_tuple(row) for row in padding_config)
     return pad_p.bind(operand, padding_value, padding_config=config)[0]

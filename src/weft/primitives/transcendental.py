@@ -17,6 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
+from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
     Costly,
@@ -39,7 +40,7 @@ from weft.primitives.elementwise import (
     unary_op,
 )
 from weft.primitives.expr import Expr
-from weft.primitives.layout import NUMBERS, convert, literal
+from weft.primitives.layout import convert, literal
 
 _LN2 = math.log(2)
 

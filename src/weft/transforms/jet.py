@@ -19,11 +19,12 @@ from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.trace import Trace, Tracer, current, use
+from weft.dtypes import NUMBERS
 from weft.primitives.constant import stage_whole
 from weft.primitives.dot import Bilinear
 from weft.primitives.elementwise import Elementwise, div, mul
 from weft.primitives.families import LinearPrimitive
-from weft.primitives.layout import NUMBERS, instantiate
+from weft.primitives.layout import instantiate
 
 # Families whose members may give term k of their results: `series(k, xs, ys, **params)`, see there.
 TERM_FAMILIES = (Elementwise, LinearPrimitive, Bilinear)
