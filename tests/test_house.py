@@ -23,7 +23,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 ORDER = """
 util errors options pytrees dtypes core passes mesh watch xla primitives transforms control parallel
 api lax numpy random scipy nn top example_libraries debug experimental interpreters extend cache
-compat
+explain compat
 """.split()  # noqa: SIM905
 
 # Inside a function these may be imported: heavy, and needed by few programs.
@@ -317,6 +317,10 @@ TESTED_IN = {
     "api/test_custom_rules.py": "transforms/check.py",
     "api/test_jit.py": "api/functions.py xla/fastpath.py",
     "experimental/test_jet.py": "transforms/jet.py",
+    "explain/test_costs.py": (
+        "explain/machine.py explain/origins.py explain/page.py explain/report.py "
+        "explain/subject.py explain/tables.py"
+    ),
     "nn/test_attention.py": "nn/scaled.py",
     "watch/test_nans.py": "watch/observer.py",
     "xla/test_eager.py": "xla/placement.py",

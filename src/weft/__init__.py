@@ -61,6 +61,7 @@ HOMES = {
     "weft.errors": "",
     "weft.example_libraries": "",
     "weft.experimental": "",
+    "weft.explain": "",
     "weft.extend": "",
     "weft.flatten_util": "",
     "weft.image": "",

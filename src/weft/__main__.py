@@ -1,6 +1,7 @@
 """Run a program that says `import jax` on weft: `python -m weft script.py args`.
 
 Also `python -m weft -m module args` and `python -m weft -c code args`, as with `python` itself.
+With `--explain` first, what the program cost is printed when it ends: docs/explain.md.
 """
 
 import os
@@ -9,8 +10,9 @@ import sys
 import types
 
 from weft.compat import install
+from weft.explain.script import explain_program
 
-USAGE = "usage: python -m weft (script.py | -m module | -c code) [args]"
+USAGE = "usage: python -m weft [--explain] (script.py | -m module | -c code) [args]"
 
 
 def run_program(args: list[str]) -> None:
@@ -33,4 +35,7 @@ def run_program(args: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    run_program(sys.argv[1:])
+    if sys.argv[1:2] == ["--explain"]:
+        explain_program(lambda: run_program(sys.argv[2:]), " ".join(sys.argv[2:]))
+    else:
+        run_program(sys.argv[1:])

@@ -84,6 +84,12 @@ OPTIONS = (
         "'off' shows every frame of weft in tracebacks.",
         ("auto", "off", "remove_frames", "quiet_remove_frames", "tracebackhide"),
     ),
+    Option(
+        "locate_operations",
+        False,
+        "Name compiled operations by what wrote them, as weft.explain reads it.",
+        traced=True,
+    ),
     Option("log_compiles", False, "Log every trace and compile with its time."),
     Option("explain_cache_misses", False, "Log why a jitted function is traced again."),
     Option("default_device", None, "Where new arrays are put.", traced=True),

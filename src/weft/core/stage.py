@@ -16,10 +16,10 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
-from weft.core.source import describe_maker
+from weft.core.source import describe_maker, scoped_source
 from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
 from weft.dtypes import NUMBERS
-from weft.options import named_axes, surroundings
+from weft.options import config, named_axes, surroundings
 
 
 def has_tracked_axes() -> bool:
@@ -160,7 +160,7 @@ def run_staged(trace: StageTrace, fun: Callable, args: Sequence[Any]) -> Any:
             surroundings.set_local("staging")
             current.source = None
             current.scope = ()  # names are from here on
-            current.capture = get_traceback
+            current.capture = scoped_source if config.locate_operations else get_traceback
             current.trace = trace
             return fun(*args)
         finally:

@@ -16,6 +16,7 @@ from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.watch import events
 from weft.xla.compile import Executable, compile_text
+from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module
 from weft.xla.placement import Placement, wide_sharding
 
@@ -54,11 +55,13 @@ class LoweredProgram(NamedTuple):
         calls = len(module.host_calls)
         if not placement.partitioned:
             loaded = compile_text(module.text, placement, settings, calls)
+            keep_located(loaded, module.origins)
             return Executable(loaded, jaxpr, placement, *passed)
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
         loaded = compile_text(module.text, placement, settings, calls, free)
+        keep_located(loaded, module.origins)
         # None for one device, and for no values None or one sharding
         whole = [placement.whole._to_xla_hlo_sharding(0)]
         taken = loaded.get_parameter_shardings() or whole * len(given[0])

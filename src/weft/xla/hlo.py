@@ -84,6 +84,7 @@ class Builder:
         self.token: Any = None  # a Value of type TOKEN, in programs that call any
         self.path = ""  # the prefix of the names of operations in the region being written
         self.scoped = False  # whether a named scope is around that region
+        self.origins: list = []  # what a LocatingBuilder names operations by
 
     def value(self, aval: ShapedArray) -> Value:
         """A fresh SSA name."""
@@ -156,8 +157,11 @@ class Builder:
         self.lines.append(f"{left} = {line.before}{names}{line.after}")
         return outs
 
-    def locate(self, start: int, path: str) -> None:
-        """Give the operations written from line `start` on a name, but for those that have one."""
+    def locate(self, start: int, path: str, eqn: Any = None) -> None:
+        """Give the operations written from line `start` on a name, but for those that have one.
+
+        `eqn` is the equation that they compute, for builders that keep it.
+        """
         quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
         for i in range(start, len(self.lines)):
             line = self.lines[i]

@@ -14,8 +14,10 @@ from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs, subjaxprs
 from weft.core.source import SourceInfo, path_text
 from weft.mesh.client import platform_of
+from weft.options import config
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.xla.hlo import TOKEN, Builder, Value
+from weft.xla.locating import LocatingBuilder
 from weft.xla.placement import Placement
 
 
@@ -45,7 +47,7 @@ def lower_jaxpr(
             if len(hlo.lines) == start + 1:
                 lines[key] = hlo.last_line(values, outs)
         if type(eqn.source) is SourceInfo or hlo.scoped:
-            hlo.locate(start, operation_path(hlo.path, eqn))
+            hlo.locate(start, operation_path(hlo.path, eqn), eqn)
         for var, out in zip(eqn.outvars, outs, strict=True):
             env[var] = out
     return [
@@ -68,7 +70,7 @@ def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]
     hlo.scoped = scoped or type(eqn.source) is SourceInfo
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
     if any(map(has_scopes, held_jaxprs(eqn))):  # the engine puts a call's name first
-        hlo.locate(start, hlo.path)
+        hlo.locate(start, hlo.path, eqn)
     hlo.path, hlo.scoped = around, scoped
     return outs
 
@@ -109,6 +111,7 @@ class Module(NamedTuple):
     host_calls: tuple[Callable, ...]
     parameters: Sequence[Any]
     results: Sequence[Any]
+    origins: Sequence[Sequence[Eqn]] = ()  # with `locate_operations`: what operations are named by
 
 
 def lower_module(
@@ -128,7 +131,8 @@ def lower_module(
     if has_extended(jaxpr):
         jaxpr, consts = physical_jaxpr(jaxpr), [*map(words_of, consts)]
     over = placement.devices if placement is not None and placement.partitioned else ()
-    hlo = Builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
+    builder = LocatingBuilder if config.locate_operations else Builder
+    hlo = builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
     in_avals, attrs = jaxpr.in_avals, [""] * len(jaxpr.invars)
     out_attrs: list[str] = []
     if donated:
@@ -147,7 +151,7 @@ def lower_module(
         write = hlo.threaded(write, False)
     hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
     text = hlo.module(Builder().unique(f"jit_{name}"))
-    return Module(text, tuple(hlo.host_calls), parameters, results)
+    return Module(text, tuple(hlo.host_calls), parameters, results, hlo.origins)
 
 
 def join_attrs(one: str, other: str) -> str:

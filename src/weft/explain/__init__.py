@@ -1,0 +1,131 @@
+"""What a program costs, line by line: `weft.explain(f)(*args)`.
+
+`explain.memory(f)` and `explain.compile(f)` are parts of it, for which nothing runs. See
+docs/explain.md.
+"""
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from weft.explain.costs import Costs
+from weft.explain.machine import measure_peaks
+from weft.explain.memory import find_residuals, list_live
+from weft.explain.profiles import profile_calls
+from weft.explain.report import Report
+from weft.explain.subject import Phase, Subject, name_operations, time_call
+from weft.passes import run_passes
+from weft.util import list_public
+
+__all__ = ["Report", "compile", "memory"]
+__dir__ = list_public(__name__)
+
+RUNS = 5
+
+
+def explain(fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
+    """A function of the same arguments that runs `fun` a few times and reports what it costs.
+
+    Args:
+      fun: a function that is jitted, or may be.
+      runs: how often it is called to measure it, after a first time.
+
+    Returns:
+      A function whose result is a `Report`: by the user's line the share of the measured time, in
+      the forward and the backward pass, FLOPs and bytes by the engine's analysis, the rates these
+      make, and whether arithmetic, memory or overhead bounds them; the stages before running; the
+      arrays kept for the backward pass; memory at its peak; kernels, collectives, host calls.
+
+    >>> report = weft.explain(lambda x: x @ x)(jnp.ones((64, 64)))
+    >>> [work.flops for place, work in report.lines]
+    [524288.0]
+    """
+
+    def explained(*args: Any, **kwargs: Any) -> Report:
+        subject = Subject(fun, args, kwargs)
+        report = begin_report(subject)
+        subject.call()
+        best = min(time_call(subject.call)[1] for _ in range(runs))
+        report.phases.append(Phase("running", best, f"the quickest of {runs} calls"))
+        with name_operations():
+            subject.call()
+            profile = profile_calls(subject.call, runs)
+        costs = Costs(subject.module, subject.attribution, profile)
+        report.add_costs(costs, measure_peaks(subject.platform))
+        report.host_bytes = subject.host_bytes()
+        return add_memory(report, subject)
+
+    return explained
+
+
+def memory(fun: Callable) -> Callable[..., Report]:
+    """A function of the same arguments that reports the memory `fun` needs, and runs nothing.
+
+    `Report.residuals` has the arrays kept from the forward to the backward pass; `Report.live`
+    those in memory at the peak, with the user's line of each.
+
+    >>> f = weft.grad(lambda w, x: jnp.sum(jnp.tanh(x @ w)))
+    >>> report = weft.explain.memory(f)(jnp.ones((3, 4)), jnp.ones((5, 3)))
+    >>> [(str(r.aval), r.source) for r in report.residuals if not r.is_argument]
+    [('f32[5,4]', 'one_minus_square')]
+    """
+
+    def explained(*args: Any, **kwargs: Any) -> Report:
+        subject = Subject(fun, args, kwargs)
+        return add_memory(Report(subject.name), subject)
+
+    return explained
+
+
+def compile(fun: Callable) -> Callable[..., Report]:
+    """A function of the same arguments that reports how `fun` is compiled, and runs nothing.
+
+    The seconds of tracing, lowering and compiling, whether the executable came from a cache and if
+    not why, and what was made: kernels, what is fused in each, and FLOPs and bytes by line.
+
+    >>> report = weft.explain.compile(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
+    >>> [phase.name for phase in report.phases]
+    ['tracing', 'lowering', 'compiling']
+    """
+
+    def explained(*args: Any, **kwargs: Any) -> Report:
+        subject = Subject(fun, args, kwargs)
+        report = begin_report(subject)
+        report.add_costs(Costs(subject.module, subject.attribution), None)
+        return report
+
+    return explained
+
+
+def begin_report(subject: Subject) -> Report:
+    """A report with the stages of the user's own program."""
+    return Report(subject.name, subject.stages.phases)
+
+
+def add_memory(report: Report, subject: Subject) -> Report:
+    """Fill in what is kept for the backward pass, and memory at its peak."""
+    program = subject.located.traced._program
+    names = [*["closed over"] * len(program.consts), *program.argument_names()]
+    report.residuals = find_residuals(run_passes(program.jaxpr), names)
+    report.live = list_live(subject.module, subject.attribution, subject.parameter_names())
+    stats = subject.located.compiled.memory_analysis()
+    report.memory = {
+        "live": sum(x.bytes for x in report.live),
+        "arguments": stats.argument_size_in_bytes,
+        "results": stats.output_size_in_bytes - stats.alias_size_in_bytes,
+        "temporaries": stats.temp_size_in_bytes,
+    }
+    return report
+
+
+class CallableModule(types.ModuleType):
+    """The module itself is the function `explain`."""
+
+    def __call__(self, fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
+        return explain(fun, runs=runs)
+
+    __call__.__doc__ = explain.__doc__
+
+
+sys.modules[__name__].__class__ = CallableModule

@@ -1,0 +1,186 @@
+"""Costs by the user's line and by kernel: what was measured, beside what the engine counts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from weft.explain.machine import Peaks
+from weft.explain.modules import CONTAINERS, FREE, CompiledModule, Cost, Instruction, shape_bytes
+from weft.explain.origins import Attribution, Place
+from weft.explain.profiles import Event, Profile, share_time
+from weft.xla.compile import COLLECTIVES
+
+# Where the work would take less than this part of the time at the peaks, it is not what takes it.
+BUSY = 0.15
+
+
+@dataclasses.dataclass
+class Work:
+    """What one line, or one kernel, costs in a run of the program."""
+
+    forward: float = 0.0  # seconds
+    backward: float = 0.0  # seconds, in a reverse pass
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    bytes: float = 0.0
+    operations: dict[str, None] = dataclasses.field(default_factory=dict)  # primitives, in order
+
+    @property
+    def seconds(self) -> float:
+        return self.forward + self.backward
+
+    def add(self, work: Work) -> None:
+        """Count other work as well."""
+        self.forward += work.forward
+        self.backward += work.backward
+        self.flops += work.flops
+        self.transcendentals += work.transcendentals
+        self.bytes += work.bytes
+        self.operations.update(work.operations)
+
+    def bound(self, peaks: Peaks | None) -> str:
+        """What the time is spent on: "arithmetic", "memory", or neither: "overhead"."""
+        if peaks is None or not self.seconds:
+            return ""
+        arithmetic = self.flops / peaks.flops + self.transcendentals / peaks.transcendentals
+        memory = self.bytes / peaks.bytes
+        if max(arithmetic, memory) < BUSY * self.seconds:
+            return "overhead"
+        return "arithmetic" if arithmetic >= memory else "memory"
+
+
+@dataclasses.dataclass
+class Kernel(Work):
+    """A piece of the program that runs as a whole: what is fused in it, and of which lines."""
+
+    name: str = ""
+    kind: str = ""
+    runs: float = 0.0
+    places: dict[Place, None] = dataclasses.field(default_factory=dict)
+    moved: float = 0.0  # bytes of its operands, of a collective or a call of the host
+
+
+class Costs:
+    """The costs of a program by line and by kernel; `measured` is the time in which it ran.
+
+    Without a profile they are what the engine counts, each instruction once.
+    """
+
+    def __init__(
+        self, module: CompiledModule, attribution: Attribution, profile: Profile | None = None
+    ):
+        self.module = module
+        self.attribution = attribution
+        self.lines: dict[Place, Work] = {}
+        self.kernels: list[Kernel] = []
+        self.wall = self.attributed = 0.0
+        if profile is None:
+            self.add_entry()
+        else:
+            self.add_profile(profile)
+        self.kernels.sort(key=lambda k: (-k.seconds, -k.flops, -k.bytes))
+
+    def is_container(self, event: Event) -> bool:
+        found = self.module.by_name.get(event.name)
+        return found is not None and found.opcode in CONTAINERS
+
+    def add_entry(self) -> None:
+        """What the program has, in order; in loops and branches what those have."""
+        todo: list[Instruction] = list(self.module.computations[self.module.entry])
+        while todo:
+            instruction = todo.pop()
+            if instruction.opcode in CONTAINERS:
+                todo += [i for c in instruction.called for i in self.module.computations[c]]
+            elif instruction.opcode not in FREE:
+                self.add_instruction(instruction, 0.0, 1.0, True)
+
+    def add_profile(self, profile: Profile) -> None:
+        """What ran in the windows of a profile, as of one of its runs."""
+        runs = len(profile.windows)
+        ours = profile.events_of(self.module.name)
+        counts: dict[str, int] = {}
+        for event in ours:
+            counts[event.name] = counts.get(event.name, 0) + 1
+        devices = len(self.module.loaded.local_devices())
+        seconds = share_time(ours, self.is_container)
+        for (_, name), taken in seconds.items():
+            instruction = self.module.by_name.get(name)
+            if instruction is not None:
+                each = counts[name] / runs / devices
+                is_work = not (
+                    instruction.opcode in CONTAINERS and self.has_run(instruction, counts)
+                )
+                self.add_instruction(instruction, taken / runs, each, is_work, devices)
+        self.wall = profile.wall / runs
+        self.attributed = sum(seconds.values()) / runs
+
+    def has_run(self, container: Instruction, counts: dict[str, int]) -> bool:
+        """Whether what a loop or a branch holds ran as kernels of its own."""
+        reached = map(self.module.computations.__getitem__, self.module.reach(container))
+        return any(i.name in counts for listed in reached for i in listed)
+
+    def add_instruction(
+        self, instruction: Instruction, taken: float, each: float, is_work: bool, devices: int = 1
+    ) -> None:
+        """Count an instruction that takes `taken` seconds and runs `each` times in a run.
+
+        `is_work` is False of what holds others that were counted.
+        """
+        cost = self.module.cost(instruction) if is_work else Cost()
+        times = each * devices
+        kernel = Kernel(name=instruction.name, kind=kind_text(instruction), runs=each)
+        if is_collective(instruction) or is_host_call(instruction):
+            kernel.moved = times * operand_bytes(self.module, instruction)
+        parts: Sequence[Any] = self.attribution.split(instruction) if is_work else ()
+        if not is_work:
+            place, back, operation = self.attribution.origin(instruction)
+            self.add_part(kernel, place, back, taken, Work(operations={operation: None}))
+        for p in parts:
+            work = Work(flops=p.flops * times, operations={p.operation: None})
+            work.transcendentals = cost.transcendentals * times * p.share
+            work.bytes = cost.bytes * times * p.share
+            self.add_part(kernel, p.place, p.backward, taken * p.share, work)
+        if is_work or taken:
+            self.kernels.append(kernel)
+
+    def add_part(
+        self, kernel: Kernel, place: Place, is_backward: bool, taken: float, work: Work
+    ) -> None:
+        if is_backward:
+            work.backward = taken
+        else:
+            work.forward = taken
+        kernel.add(work)
+        self.lines.setdefault(place, Work()).add(work)
+        kernel.places[place] = None
+
+    def sorted_lines(self) -> list[tuple[Place, Work]]:
+        """Lines and their costs, the most expensive first."""
+        return sorted(self.lines.items(), key=lambda x: (-x[1].seconds, -x[1].flops, -x[1].bytes))
+
+
+def kind_text(instruction: Instruction) -> str:
+    if is_collective(instruction):
+        return f"collective {instruction.opcode}"
+    if is_host_call(instruction):
+        return "host call"
+    if instruction.opcode == "custom-call":
+        return f"call of {instruction.target}"
+    return instruction.opcode
+
+
+def is_collective(instruction: Instruction) -> bool:
+    return instruction.opcode.removesuffix("-start") in COLLECTIVES
+
+
+def is_host_call(instruction: Instruction) -> bool:
+    return instruction.target.startswith("xla_ffi_python") or instruction.opcode in (
+        "infeed", "outfeed", "send", "recv",
+    )  # fmt: skip
+
+
+def operand_bytes(module: CompiledModule, instruction: Instruction) -> int:
+    """The bytes that an instruction is given."""
+    return sum(shape_bytes(module.by_id[o].shape) for o in instruction.operands)

@@ -1,0 +1,45 @@
+"""What this machine can do at best, measured: arithmetic, functions, memory."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft import numpy as jnp
+from weft.api.devices import block_until_ready
+from weft.api.jit import jit
+
+_SIDE = 1024  # of the matrices multiplied
+_LENGTH = 1 << 23  # of the vectors moved: 32 MiB, more than caches hold
+_SHORT = 1 << 20
+
+
+class Peaks(NamedTuple):
+    """Of each per second, at best."""
+
+    flops: float
+    transcendentals: float
+    bytes: float
+
+
+@functools.cache  # by the platform: the machine stays the same
+def measure_peaks(platform: str) -> Peaks:
+    """Peaks of the default device: of float32 products, of `exp`, and of a copy with a change."""
+    square = jnp.ones((_SIDE, _SIDE))
+    products = 2 * _SIDE**3 / time_best(jit(lambda x: x @ x), square)
+    functions = _SHORT / time_best(jit(jnp.exp), jnp.ones(_SHORT))
+    moved = 8 * _LENGTH / time_best(jit(lambda x: x + 1), jnp.ones(_LENGTH))
+    return Peaks(products, functions, moved)
+
+
+def time_best(fun: Callable, *args: Any, runs: int = 12) -> float:
+    """Seconds of the quickest of some calls, after one that compiles."""
+    block_until_ready(fun(*args))
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        block_until_ready(fun(*args))
+        times.append(time.perf_counter() - start)
+    return min(times)

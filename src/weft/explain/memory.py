@@ -1,0 +1,105 @@
+"""Memory: what a program keeps from its forward to its backward pass, and holds at its peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs
+from weft.explain.modules import CompiledModule, shape_bytes
+from weft.explain.origins import NOWHERE, Attribution, Place, find_place, is_backward
+
+
+class Residual(NamedTuple):
+    """An array that a reverse pass reads and that was there before it.
+
+    `source` is the operation that makes it, or the argument that it is.
+    """
+
+    aval: ShapedArray
+    source: str
+    made: Place
+    read: Place
+    is_argument: bool
+
+    @property
+    def bytes(self) -> int:
+        return self.aval.size * self.aval.dtype.itemsize
+
+
+class Live(NamedTuple):
+    """An array in memory at the peak."""
+
+    type: str
+    bytes: int
+    source: str
+    place: Place
+
+
+def find_residuals(jaxpr: Jaxpr, names: Sequence[str] = ()) -> list[Residual]:
+    """What equations of reverse passes read of others, in a program and in those it holds.
+
+    `names` are those of the arguments. The program was staged with `locate_operations`.
+    """
+    makers: dict[Var, Eqn | None] = dict.fromkeys(jaxpr.invars)
+    titles = dict(zip(jaxpr.invars, names, strict=False))
+    fixed: set[Var] = set()  # what depends on no argument
+    found: dict[Var, Residual] = {}
+    inner: list[Residual] = []
+    for eqn in jaxpr.eqns:
+        variables = [a for a in eqn.invars if type(a) is not Literal]
+        if is_backward([eqn]):
+            for v in variables:
+                if v in makers and v not in fixed and v not in found:
+                    found[v] = describe_residual(v, makers[v], eqn, titles)
+            continue
+        for held in held_jaxprs(eqn):
+            inner += find_residuals(held)
+        if fixed.issuperset(variables):
+            fixed.update(eqn.outvars)
+        makers.update(dict.fromkeys(eqn.outvars, eqn))
+    return [*found.values(), *inner]
+
+
+def describe_residual(v: Var, maker: Eqn | None, reader: Eqn, names: dict) -> Residual:
+    if maker is None:
+        return Residual(v.aval, names.get(v, "an argument"), NOWHERE, find_place([reader]), True)
+    chain = find_maker(maker, [*maker.outvars].index(v))
+    return Residual(v.aval, chain[0].primitive.name, find_place(chain), find_place([reader]), False)
+
+
+def find_maker(eqn: Eqn, index: int) -> list[Eqn]:
+    """The equation that makes a result of another, in what that holds, and those around it."""
+    for body in bodies_of(eqn):
+        held = body.jaxpr
+        if held is None or body.runs not in ("once", "turns") or index >= len(held.outvars):
+            continue
+        for inner in held.eqns:
+            for i, v in enumerate(inner.outvars):
+                if v is held.outvars[index]:
+                    return [*find_maker(inner, i), eqn]
+    return [eqn]
+
+
+def list_live(
+    module: CompiledModule, attribution: Attribution, parameters: Sequence[str]
+) -> list[Live]:
+    """The arrays in memory at the peak, largest first. `parameters` are names of the program's."""
+    found = []
+    for buffer in module.peak:
+        maker = module.by_id.get(buffer.maker)
+        if maker is None:
+            found.append(Live("", buffer.bytes, "", NOWHERE))
+            continue
+        place, back, operation = attribution.origin(maker)
+        if maker.opcode == "parameter" and maker.computation == module.entry:
+            named = maker.parameter < len(parameters)
+            operation = parameters[maker.parameter] if named else "an argument"
+            place = NOWHERE
+        elif back:
+            operation += " (backward)"
+        kind = maker.shape.partition("{")[0]
+        is_whole = shape_bytes(kind) == buffer.bytes and not kind.startswith("(")
+        found.append(Live(kind if is_whole else "part of a tuple", buffer.bytes, operation, place))
+    return sorted(found, key=lambda x: -x.bytes)

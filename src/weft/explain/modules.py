@@ -1,0 +1,244 @@
+"""Compiled programs as the engine gives them: instructions, their costs, and memory.
+
+Instructions and buffers are read from the engine's protocol buffers, of which jaxlib has no classes
+(xla/service/hlo.proto); what an instruction costs, from the engine's analysis of a module that has
+it alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib import _hlo, _jax
+
+# What holds instructions that have events of their own.
+CONTAINERS = frozenset(("while", "conditional", "call"))
+# What is no work, or none that the analysis should count.
+FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"))
+
+_SHAPE = re.compile(r"([a-z]+)(\d*)\w*\[([\d,]*)\]")
+_NAMED = re.compile(r"^\s*(?:ROOT )?%?([^\s=]+) = (.*)$")
+
+
+def read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a protocol buffer: each number with an integer, or with bytes."""
+    at, end = 0, len(data)
+
+    def read_integer() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < end:
+        tag = read_integer()
+        if tag & 7 == 0:
+            yield tag >> 3, read_integer()
+        else:
+            size = read_integer() if tag & 7 == 2 else 8 if tag & 7 == 1 else 4
+            yield tag >> 3, data[at : at + size]
+            at += size
+
+
+def read_message(data: bytes) -> dict[int, list]:
+    """A protocol buffer as lists of what each field has."""
+    found: dict[int, list] = {}
+    for number, value in read_fields(data):
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def read_integers(parts: Sequence[Any]) -> list[int]:
+    """A repeated field of integers, packed or not."""
+    found: list[int] = []
+    for part in parts:
+        if isinstance(part, int):
+            found.append(part)
+            continue
+        value = shift = 0
+        for byte in part:
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                found.append(value)
+                value = shift = 0
+    return found
+
+
+def shape_bytes(shape: str) -> int:
+    """The bytes of a value of a shape as the engine writes it, of a tuple those of its members."""
+    total = 0
+    for letters, bits, dims in _SHAPE.findall(shape):
+        count = 1
+        for d in filter(None, dims.split(",")):
+            count *= int(d)
+        total += -(-count * (8 if letters == "pred" else int(bits or 0)) // 8)
+    return total
+
+
+class Cost(NamedTuple):
+    """Of one execution, by the engine's analysis."""
+
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    bytes: float = 0.0
+
+    @property
+    def weight(self) -> float:
+        """A measure of the work, to share a kernel's time: a transcendental is some 16 flops."""
+        return self.flops + 16 * self.transcendentals
+
+
+class Instruction(NamedTuple):
+    """One instruction of a compiled module."""
+
+    name: str
+    opcode: str
+    operands: tuple[int, ...]  # ids
+    called: tuple[int, ...]  # ids of computations
+    path: str  # the names of what wrote it
+    id: int
+    computation: int
+    parameter: int
+    target: str  # of a custom call
+    shape: str
+
+
+class Buffer(NamedTuple):
+    """An array in memory: its bytes, and the id of the instruction that makes it."""
+
+    bytes: int
+    maker: int
+
+
+class CompiledModule:
+    """The instructions of a loaded executable."""
+
+    def __init__(self, loaded: Any):
+        self.client = loaded.client
+        self.loaded = loaded
+        (module,) = loaded.hlo_modules()
+        self.name = module.name
+        options = _hlo.HloPrintOptions()
+        options.print_metadata = False
+        self.blocks, self.texts = split_text(module.to_string(options))
+        message = read_message(module.as_serialized_hlo_module_proto())
+        self.entry = message[6][0]
+        self.computations: dict[int, list[Instruction]] = {}
+        self.names: dict[int, str] = {}  # of computations
+        for data in message[3]:
+            self.read_computation(read_message(data))
+        every = [i for listed in self.computations.values() for i in listed]
+        self.by_id = {i.id: i for i in every}
+        self.by_name = {i.name: i for i in every}
+        self.callers = {c: i for i in every for c in i.called}
+        self.users: dict[int, Instruction] = {o: i for i in reversed(every) for o in i.operands}
+        self.costs: dict[str, Cost] = {}
+
+    def read_computation(self, message: dict[int, list]) -> None:
+        key = message[5][0]
+        self.names[key] = message[1][0].decode()
+        self.computations[key] = listed = []
+        for data in message[2]:
+            m = read_message(data)
+            name, opcode = m[1][0].decode(), m[2][0].decode()
+            path = read_message(m[7][0]).get(2, [b""])[0].decode() if 7 in m else ""
+            operands = tuple(read_integers(m.get(36, ())))
+            called = tuple(read_integers(m.get(38, ())))
+            target = m.get(28, [b""])[0].decode()
+            shape = self.texts.get(name, "").partition(f" {opcode}(")[0]
+            more = m[35][0], key, m.get(9, [0])[0], target, shape
+            listed.append(Instruction(name, opcode, operands, called, path, *more))
+
+    def reach(self, instruction: Instruction) -> list[int]:
+        """The computations that an instruction calls, and those that these call."""
+        found: dict[int, None] = {}
+        todo = list(instruction.called)
+        while todo:
+            key = todo.pop()
+            if key not in found:
+                found[key] = None
+                todo += [c for i in self.computations[key] for c in i.called]
+        return list(found)
+
+    def inner(self, instruction: Instruction) -> list[Instruction]:
+        """The instructions that one is made of, those of a reduction's region aside."""
+        every = [i for c in self.reach(instruction) for i in self.computations[c]]
+        holders = {*CONTAINERS, "fusion"}
+        skip = {c for i in every if i.opcode not in holders for c in self.reach(i)}
+        return [i for i in every if i.computation not in skip and i.opcode not in holders]
+
+    def cost(self, instruction: Instruction) -> Cost:
+        """What one execution of an instruction costs; a loop's turns are counted if known."""
+        name = instruction.name
+        if instruction.opcode in FREE:
+            return Cost()
+        found = self.costs.get(name)
+        if found is None:
+            found = self.costs[name] = self.analyse(instruction)
+        return found
+
+    def analyse(self, instruction: Instruction) -> Cost:
+        operands = [self.by_id[o] for o in dict.fromkeys(instruction.operands)]
+        lines = [f"%{o.name} = {o.shape} parameter({i})" for i, o in enumerate(operands)]
+        lines.append(f"ROOT %{instruction.name} = {self.texts[instruction.name]}")
+        blocks = [self.blocks[self.names[c]] for c in reversed(self.reach(instruction))]
+        text = "\n".join(["HloModule m\n", *blocks, "ENTRY %only {", *lines, "}"])
+        try:
+            module = _hlo.hlo_module_from_text(text)
+            costs = _jax.hlo_module_cost_analysis(self.client, module)
+        except (RuntimeError, ValueError):  # an instruction that the engine does not read back
+            return Cost(bytes=float(shape_bytes(instruction.shape)))
+        keys = ("flops", "transcendentals", "bytes accessed")
+        return Cost(*[max(0.0, float(costs.get(k, 0.0))) for k in keys])
+
+    @functools.cached_property
+    def peak(self) -> list[Buffer]:
+        """The arrays that are in memory at once where most of it is in use; empty if not told."""
+        stats = self.loaded.get_compiled_memory_stats()
+        data = getattr(stats, "serialized_buffer_assignment_proto", b"")
+        if not data:
+            return []
+        message = read_message(data)
+        buffers = {}
+        for part in message.get(1, ()):
+            m = read_message(part)
+            maker = read_message(m[3][0]).get(4, [0])[0] if 3 in m else 0
+            buffers[m.get(1, [0])[0]] = Buffer(m.get(2, [0])[0], maker)
+        constant = {
+            m.get(1, [0])[0]
+            for m in map(read_message, message.get(3, ()))
+            if m.get(12, [0])[0] or m.get(3, [0])[0]
+        }
+        found = []
+        for part in message.get(5, ()):  # of each allocation, what it holds then
+            m = read_message(part)
+            if m.get(1, [0])[0] not in constant:
+                found += [buffers[i] for i in read_integers(m.get(2, ())) if i in buffers]
+        return found
+
+
+def split_text(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """A module's text in parts: its computations by name, and instructions, without their names."""
+    blocks, texts, name, lines = {}, {}, "", []
+    for line in text.split("\n"):
+        if not line.startswith(" ") and line.endswith("{"):
+            name = line.removeprefix("ENTRY ").lstrip("%").split(" ")[0].split("(")[0]
+            lines = [line.removeprefix("ENTRY ")]
+        elif line == "}" and lines:
+            blocks[name] = "\n".join([*lines, line])
+            lines = []
+        elif lines:
+            lines.append(line)
+            found = _NAMED.match(line)
+            if found:
+                texts[found[1]] = found[2]
+    return blocks, texts

@@ -1,0 +1,120 @@
+"""A report as one page of HTML, which needs no other file and no program."""
+
+from __future__ import annotations
+
+import html
+import linecache
+from collections.abc import Sequence
+
+from weft.explain.costs import Work
+from weft.explain.origins import NOWHERE, Place
+from weft.explain.tables import Table, seconds_text
+
+AROUND = 4  # lines of source shown before and after one that costs
+
+STYLE = """
+:root { color-scheme: light dark; --bar: #7aa7e0; --hot: #e8956a; --line: #8884; --soft: #8881; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .3rem; }
+p.note { margin: .2rem 0 .5rem; opacity: .75; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .85rem; }
+th { text-align: left; font-weight: 600; white-space: nowrap; }
+th, td { padding: .15rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+td.place { white-space: nowrap; } td.code, pre { font-family: ui-monospace, monospace; }
+td.bar { background: linear-gradient(to left, var(--bar) var(--w), transparent var(--w)); }
+tr:hover td { background-color: var(--soft); }
+.source { font: .85rem/1.45 ui-monospace, monospace; border: 1px solid var(--line);
+  overflow-x: auto; padding: .4rem 0; }
+.source div { white-space: pre; padding: 0 .8rem; }
+.source .cost { display: inline-block; width: 6rem; text-align: right; margin-right: 1rem; }
+.source .number { display: inline-block; width: 3rem; text-align: right; margin-right: 1rem;
+  opacity: .5; }
+.source .gap { opacity: .5; }
+summary { cursor: pointer; font-weight: 600; margin-top: .8rem; }
+"""
+
+
+def write_page(title: str, tables: Sequence[Table], lines: Sequence[tuple[Place, Work]]) -> str:
+    """The page: the first table, the user's source with what each line costs, the other tables."""
+    parts = [
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
+        '<meta name=viewport content="width=device-width, initial-scale=1">',
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>",
+        f"<h1>{html.escape(title)}</h1>",
+        *map(write_table, tables[:1]),
+        write_sources(lines),
+        *map(write_table, tables[1:]),
+        "</body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def write_table(table: Table) -> str:
+    number = lambda i: ' class="n"' if i < table.numbers else ""
+    heads = "".join(f"<th{number(i)}>{html.escape(h)}" for i, h in enumerate(table.headings))
+    rows = []
+    for r, row in enumerate(table.rows):
+        cells = []
+        for i, text in enumerate(row):
+            kind = number(i)
+            if table.headings[i] == "source":
+                kind = ' class="code"'
+            elif table.headings[i] in ("line", "at", "read for"):
+                kind = ' class="place"'
+            if i == 0 and table.shares:
+                kind = f' class="n bar" style="--w:{100 * table.shares[r]:.1f}%"'
+            cells.append(f"<td{kind}>{html.escape(text)}")
+        rows.append(f"<tr>{''.join(cells)}")
+    note = f'<p class="note">{html.escape(table.note)}</p>' if table.note else ""
+    body = f'<div class="wide"><table><tr>{heads}\n{chr(10).join(rows)}</table></div>'
+    return f"<section><h2>{html.escape(table.title)}</h2>{note}{body if rows else ''}</section>"
+
+
+def write_sources(lines: Sequence[tuple[Place, Work]]) -> str:
+    """The source files around the lines that cost, each line with its seconds or operations."""
+    files: dict[str, dict[int, Work]] = {}
+    for place, work in lines:
+        if place is not NOWHERE and linecache.getline(place.file, place.line):
+            files.setdefault(place.file, {})[place.line] = work
+    if not files:
+        return ""
+    most = max((w.seconds for _, w in lines), default=0.0)
+    return "<h2>Source</h2>" + "\n".join(
+        f"<details open><summary>{html.escape(file)}</summary>"
+        f'<div class="source">{write_source(file, costs, most)}</div></details>'
+        for file, costs in files.items()
+    )
+
+
+def write_source(file: str, costs: dict[int, Work], most: float) -> str:
+    """One file: the lines that cost, and those around them."""
+    shown = sorted({n + d for n in costs for d in range(-AROUND, AROUND + 1) if n + d > 0})
+    rows, before = [], 0
+    for n in shown:
+        text = linecache.getline(file, n)
+        if not text:
+            continue
+        if n > before + 1:
+            rows.append('<div class="gap">      ...</div>')
+        before = n
+        work = costs.get(n)
+        cost, style, title = "", "", ""
+        if work is not None:
+            cost = seconds_text(work.seconds)
+            title = f' title="{html.escape(describe_work(work))}"'
+            if most:
+                strength = 60 * work.seconds / most
+                style = (
+                    ' style="background: color-mix(in srgb, var(--hot) '
+                    f'{strength:.0f}%, transparent)"'
+                )
+        spans = f'<span class="cost">{cost}</span><span class="number">{n}</span>'
+        rows.append(f"<div{style}{title}>{spans}{html.escape(text.rstrip())}</div>")
+    return "".join(rows)
+
+
+def describe_work(work: Work) -> str:
+    forward, backward = seconds_text(work.forward) or "0", seconds_text(work.backward) or "0"
+    return f"forward {forward}, backward {backward}: {', '.join(work.operations)}"

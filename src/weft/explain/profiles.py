@@ -1,0 +1,138 @@
+"""Measuring: calls under the engine's profiler, and what each instruction takes of their time."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib import _profile_data, _profiler
+
+from weft.errors import JaxRuntimeError
+from weft.mesh.client import client
+
+WINDOW = "weft.explain"  # the name of the block around each call
+
+
+class Event(NamedTuple):
+    """One execution of an instruction. Times are in nanoseconds."""
+
+    module: str
+    name: str
+    start: float
+    end: float
+    run: Any
+
+
+class Profile(NamedTuple):
+    """What a profile has: when calls were made, and the instructions that ran."""
+
+    windows: list[tuple[float, float]]
+    events: list[Event]
+
+    @property
+    def wall(self) -> float:
+        """Seconds in all calls."""
+        return sum(end - start for start, end in self.windows) * 1e-9
+
+    def events_of(self, module: str) -> list[Event]:
+        """What ran of a module in the windows."""
+        starts = [start for start, _ in self.windows]
+        found = []
+        for event in self.events:
+            i = bisect.bisect_right(starts, event.start) - 1
+            if event.module == module and i >= 0 and event.start < self.windows[i][1]:
+                found.append(event._replace(end=min(event.end, self.windows[i][1])))
+        return found
+
+
+def start_session() -> Any:
+    """A profiler session that has begun; there can be one in a process."""
+    client()  # devices are seen by a session that starts after them
+    options = _profiler.ProfileOptions()
+    options.python_tracer_level = 0  # functions of Python are not looked at
+    return _profiler.ProfilerSession(options)
+
+
+def stop_session(session: Any) -> Profile:
+    """What was profiled."""
+    try:
+        return read_profile(session.stop())
+    except RuntimeError as error:
+        raise JaxRuntimeError(
+            f"explain: no other profile may be under way; got {error} "
+            "Hint: weft.profiler.stop_trace() first."
+        ) from error
+
+
+def profile_calls(call: Callable[[], Any], runs: int) -> Profile:
+    """A profile of `runs` calls; each must return when its results are there."""
+    session = start_session()
+    for _ in range(runs):
+        with _profiler.TraceMe(WINDOW):
+            call()
+    return stop_session(session)
+
+
+def read_profile(data: bytes) -> Profile:
+    """The instructions that ran, and the windows, of a serialized profile."""
+    windows, events = [], []
+    ends: dict[tuple[str, Any], list[float]] = {}  # of what goes on in other threads
+    for plane in _profile_data.ProfileData.from_serialized_xspace(data).planes:
+        for line in plane.lines:
+            for event in line.events:
+                name, start = event.name, event.start_ns
+                if name == WINDOW:
+                    windows.append((start, start + event.duration_ns))
+                elif name.startswith("end: "):
+                    key = name[5:], dict(event.stats).get("_c")
+                    ends.setdefault(key, []).append(start + event.duration_ns)
+                elif event.duration_ns and not name.startswith("ThreadpoolListener"):
+                    stats = dict(event.stats)
+                    if "hlo_op" in stats:
+                        module, run = str(stats.get("hlo_module", "")), stats.get("run_id")
+                        key = str(stats["hlo_op"]), stats.get("_p")
+                        end = start + event.duration_ns
+                        events.append((Event(module, key[0], start, end, run), key))
+    for times in ends.values():
+        times.sort()
+    return Profile(sorted(windows), [extend_event(e, ends.get(key, ())) for e, key in events])
+
+
+def extend_event(event: Event, ends: Sequence[float]) -> Event:
+    """An event up to where what it began ends, by the engine; `ends` are of all its runs."""
+    i = bisect.bisect_left(ends, event.start)
+    return event if i == len(ends) else event._replace(end=max(event.end, ends[i]))
+
+
+def share_time(
+    events: Iterable[Event], is_container: Callable[[Event], bool]
+) -> dict[tuple[str, str], float]:
+    """Seconds of the clock for each instruction, by module and name.
+
+    At each moment, the instructions that run on some thread share it; those that hold others, as
+    loops do, have it only where none of the others runs.
+    """
+    listed = list(events)
+    points = [(e.start, True, i) for i, e in enumerate(listed)]
+    points += [(e.end, False, i) for i, e in enumerate(listed)]
+    points.sort(key=lambda p: p[:2])
+    holders = [is_container(e) for e in listed]
+    running: tuple[set[int], set[int]] = (set(), set())  # leaves; containers
+    taken = [0.0] * len(listed)
+    before = 0.0
+    for time, begins, i in points:
+        leaves, outer = running
+        if leaves:
+            share = (time - before) / len(leaves)
+            for k in leaves:
+                taken[k] += share
+        elif outer:
+            taken[max(outer, key=lambda k: listed[k].start)] += time - before
+        before = time
+        (running[holders[i]].add if begins else running[holders[i]].discard)(i)
+    found: dict[tuple[str, str], float] = {}
+    for event, t in zip(listed, taken, strict=True):
+        key = event.module, event.name
+        found[key] = found.get(key, 0.0) + t * 1e-9
+    return found

@@ -1,0 +1,182 @@
+"""The report: its tables, in the terminal and as a page."""
+
+from __future__ import annotations
+
+import html
+import pathlib
+from collections.abc import Sequence
+
+from weft.explain.costs import Costs, Kernel, Work
+from weft.explain.machine import Peaks
+from weft.explain.memory import Live, Residual
+from weft.explain.origins import NOWHERE, Place
+from weft.explain.page import write_page
+from weft.explain.subject import Phase
+from weft.explain.tables import Table, bytes_text, count_text, rate_text, seconds_text
+
+MOST_KERNELS = 20
+
+
+class Report:
+    """What a program costs. `print` it, or `save` it as a page; a notebook shows the page.
+
+    Attributes:
+      phases: seconds of tracing, lowering, compiling and running, with what is to be said of each.
+      lines: pairs of a place (`file`, `line`, `text`) and what it costs in a run: `seconds`,
+        `forward`, `backward`, `flops`, `transcendentals`, `bytes`, `operations`, `bound(peaks)`;
+        the most expensive first.
+      kernels: what runs as a whole: the same, with `name`, `kind`, `runs`, `places`.
+      wall, attributed: seconds of a run under the profiler, and of these in known instructions.
+      peaks: what this machine can do in a second: `flops`, `transcendentals`, `bytes`.
+      residuals: arrays kept from the forward to the backward pass.
+      live: arrays in memory at the peak; `memory` has the totals in bytes.
+    """
+
+    def __init__(self, name: str, phases: Sequence[Phase] = ()):
+        self.name = name
+        self.phases = list(phases)
+        self.lines: list[tuple[Place, Work]] = []
+        self.kernels: list[Kernel] = []
+        self.wall = self.attributed = 0.0
+        self.peaks: Peaks | None = None
+        self.residuals: list[Residual] = []
+        self.live: list[Live] = []
+        self.memory: dict[str, int] = {}
+        self.host_bytes = 0
+
+    def add_costs(self, costs: Costs, peaks: Peaks | None) -> None:
+        self.lines, self.kernels, self.peaks = costs.sorted_lines(), costs.kernels, peaks
+        self.wall, self.attributed = costs.wall, costs.attributed
+
+    @property
+    def tables(self) -> list[Table]:
+        """What is printed."""
+        every = [
+            phase_table(self.phases, self.wall, self.peaks),
+            line_table(self.lines, self.wall, self.attributed, self.peaks),
+            residual_table(self.residuals),
+            memory_table(self.live, self.memory),
+            kernel_table(self.kernels, self.peaks),
+            moved_table("Collectives", "collective", self.kernels),
+            moved_table("Calls of the host", "host", self.kernels),
+        ]
+        if self.host_bytes:
+            note = f"{bytes_text(self.host_bytes)} of arguments are NumPy's, and moved in each call"
+            every.append(Table("Transfers", (), (), note))
+        return [t for t in every if t.rows or t.note]
+
+    def __str__(self) -> str:
+        return "\n\n".join([f"explain {self.name}", *map(str, self.tables)])
+
+    __repr__ = __str__
+
+    def to_html(self) -> str:
+        """The page, which needs no other file."""
+        return write_page(f"explain {self.name}", self.tables, self.lines)
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Write the page to a file."""
+        pathlib.Path(path).write_text(self.to_html(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())  # apart, so that its style is not that of the notebook
+        return f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0"></iframe>'
+
+
+def phase_table(phases: Sequence[Phase], wall: float, peaks: Peaks | None) -> Table:
+    rows = [(seconds_text(p.seconds) or "0", p.name, p.note) for p in phases]
+    if peaks is None:
+        return Table("Stages", ("time", "stage", ""), rows, numbers=1)
+    note = (
+        f"This machine at best: {rate_text(peaks.flops, 'FLOP/s')}, "
+        f"{rate_text(peaks.bytes, 'B/s')}, {rate_text(peaks.transcendentals, ' exp/s')}."
+    )
+    return Table("Stages", ("time", "stage", ""), rows, note, 1)
+
+
+def rate_cells(work: Work, peaks: Peaks | None) -> list[str]:
+    """FLOPs and bytes, and those per second, and what bounds them."""
+    t = work.seconds
+    rates = ["", ""]
+    if t:
+        rates = [rate_text(work.flops / t, "FLOP/s"), rate_text(work.bytes / t, "B/s")]
+    amounts = [count_text(work.flops), bytes_text(work.bytes) if work.bytes else ""]
+    return [*amounts, *rates, work.bound(peaks)]
+
+
+RATES = ("FLOPs", "bytes", "rate", "traffic", "bound by")
+
+
+def line_table(
+    lines: Sequence[tuple[Place, Work]], wall: float, attributed: float, peaks: Peaks | None
+) -> Table:
+    rows, shares = [], []
+    for place, work in lines:
+        share = work.seconds / wall if wall else 0.0
+        times = [f"{share:.1%}", seconds_text(work.forward), seconds_text(work.backward)]
+        rows.append([*times, *rate_cells(work, peaks), str(place), place.text])
+        shares.append(share)
+    if wall and rows:
+        rest = wall - attributed
+        times = [f"{rest / wall:.1%}", seconds_text(rest), ""]
+        rows.append([*times, *[""] * 5, "(not attributed)", "calls, and waits between kernels"])
+        shares.append(rest / wall)
+    if not wall:
+        rows = [[*row[3:5], *row[8:]] for row in rows]
+        return Table("Lines", ("FLOPs", "bytes", "line", "source"), rows, numbers=2)
+    note = (
+        f"Of {seconds_text(wall)} a run under the profiler, {attributed / wall:.1%} is in kernels "
+        "whose lines are known. A kernel of several lines is shared by what the engine counts."
+    )
+    heads = ("share", "forward", "backward", *RATES, "line", "source")
+    return Table("Lines", heads, rows, note, 7, shares)
+
+
+def residual_table(residuals: Sequence[Residual]) -> Table:
+    kept = [r for r in residuals if not r.is_argument]
+    rows = [
+        (
+            bytes_text(r.bytes),
+            str(r.aval),
+            r.source,
+            "" if r.is_argument else str(r.made),
+            str(r.read),
+        )
+        for r in sorted(residuals, key=lambda r: (r.is_argument, -r.bytes))
+    ]
+    note = f"{bytes_text(sum(r.bytes for r in kept))} besides arguments" if residuals else ""
+    heads = ("bytes", "type", "made by", "at", "read for")
+    return Table("Kept from the forward for the backward pass", heads, rows, note, 1)
+
+
+def memory_table(live: Sequence[Live], memory: dict[str, int]) -> Table:
+    rows = [
+        (bytes_text(x.bytes), x.type, x.source, str(x.place) if x.place is not NOWHERE else "")
+        for x in live
+        if x.bytes * 1000 >= sum(y.bytes for y in live)
+    ]
+    note = ", ".join(f"{k} {bytes_text(v)}" for k, v in memory.items())
+    return Table("Memory at its peak", ("bytes", "type", "what", "line"), rows, note, 1)
+
+
+def kernel_table(kernels: Sequence[Kernel], peaks: Peaks | None) -> Table:
+    rows = []
+    for k in kernels[:MOST_KERNELS]:
+        cells = [seconds_text(k.seconds), f"{k.runs:.4g}", *rate_cells(k, peaks)]
+        rows.append([*cells, k.kind, ", ".join(k.operations), ", ".join(map(str, k.places))])
+    more = len(kernels) - MOST_KERNELS
+    heads = ("time", "runs", *RATES, "kind", "made of", "lines")
+    if not any(k.seconds for k in kernels):
+        rows, heads = [[r[2], r[3], *r[7:]] for r in rows], ("FLOPs", "bytes", *heads[7:])
+    note = f"{len(kernels)} in all; {more} more are not shown" if more > 0 else ""
+    return Table("Kernels", heads, rows, note, 6 if len(heads) > 5 else 2)
+
+
+def moved_table(title: str, kind: str, kernels: Sequence[Kernel]) -> Table:
+    rows = [
+        (bytes_text(k.moved), seconds_text(k.seconds), f"{k.runs:.4g}", k.kind, *map(str, k.places))
+        for k in kernels
+        if k.kind.startswith(kind)
+    ]
+    rows = [(*row[:4], ", ".join(row[4:])) for row in rows]
+    return Table(title, ("bytes", "time", "runs", "kind", "line"), rows, numbers=3)

@@ -1,0 +1,145 @@
+"""A whole program explained: `python -m weft --explain script.py`."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from weft.api.devices import block_until_ready, live_arrays
+from weft.explain.costs import Costs, Work
+from weft.explain.machine import measure_peaks
+from weft.explain.modules import CompiledModule
+from weft.explain.origins import Attribution, Place
+from weft.explain.profiles import Profile, share_time, start_session, stop_session
+from weft.explain.report import Report, line_table
+from weft.explain.tables import Table, seconds_text
+from weft.mesh.client import default_device
+from weft.options import config
+from weft.watch import events
+from weft.xla.hlo import Builder
+from weft.xla.locating import LocatingBuilder
+
+MOST_LINES = 10
+MOST_PROGRAMS = 40
+
+
+class ScriptReport(Report):
+    """What a script cost: its programs, and its most expensive lines."""
+
+    def __init__(self, name: str, seconds: float):
+        super().__init__(name)
+        self.seconds = seconds
+        self.programs = Table("Programs", (), ())
+
+    @property
+    def tables(self) -> list[Table]:
+        lines = line_table(self.lines, self.wall, self.attributed, self.peaks)
+        note = f"The {MOST_LINES} most expensive; shares are of all the time that the script took."
+        rest = "Python, making programs, operations whose lines are not known"
+        rows = [*lines.rows[:-1], [*lines.rows[-1][:-1], rest]] if lines.rows else []
+        return [self.programs, lines._replace(note=note, rows=rows)]
+
+
+class Retraces(logging.Handler):
+    """Collects what is logged with `explain_cache_misses`, by the name of the function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: dict[str, dict[str, int]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if str(record.msg).startswith("traced %s again") and isinstance(record.args, tuple):
+            name, place, why = record.args
+            found = self.reasons.setdefault(module_text(str(name)), {})
+            reason = f"{place}: {why}"
+            found[reason] = found.get(reason, 0) + 1
+
+
+def explain_program(run: Callable[[], None], name: str) -> ScriptReport:
+    """Run a program, and report what it cost when it ends, also where it ends by an exception."""
+    made: dict[str, dict[str, float]] = collections.defaultdict(
+        lambda: collections.defaultdict(float)
+    )
+
+    def listen(event: str, seconds: float, fun_name: str = "", **_: Any) -> None:
+        name = fun_name.removeprefix("jit(").removesuffix(")")
+        made[program_name(name) if event == events.COMPILE else module_text(name)][event] += seconds
+
+    retraces, logger = Retraces(), logging.getLogger("weft.trace")
+    logger.addHandler(retraces)
+    logger.propagate = False
+    events.register_event_duration_secs_listener(listen)
+    config.update("locate_operations", True)
+    config.update("explain_cache_misses", True)
+    LocatingBuilder.kept = {}
+    session, start = start_session(), time.perf_counter()
+    try:
+        run()
+    finally:
+        block_until_ready(live_arrays())  # what nobody has waited for yet
+        seconds = time.perf_counter() - start
+        profile = stop_session(session)
+        config.update("locate_operations", False)
+        config.update("explain_cache_misses", False)
+        events.unregister_event_duration_listener(listen)
+        logger.removeHandler(retraces)
+        report = make_report(name, seconds, profile, made, retraces.reasons)
+        LocatingBuilder.kept = None
+        print(f"\n{report}")
+    return report
+
+
+def make_report(
+    name: str, seconds: float, profile: Profile, made: dict, reasons: dict
+) -> ScriptReport:
+    """The report of a script that took `seconds`, of which a profile was taken."""
+    report = ScriptReport(name, seconds)
+    every = profile._replace(windows=[(0.0, max([e.end for e in profile.events], default=0.0))])
+    lines: dict[Place, Work] = {}
+    for loaded, origins in (LocatingBuilder.kept or {}).values():
+        module = CompiledModule(loaded)
+        costs = Costs(module, Attribution(module, origins), every)
+        for place, work in costs.lines.items():
+            lines.setdefault(place, Work()).add(work)
+        report.attributed += costs.attributed
+    report.wall, report.peaks = seconds, measure_peaks(default_device().platform)
+    report.lines = sorted(lines.items(), key=lambda x: -x[1].seconds)[:MOST_LINES]
+    report.programs = program_table(profile, made, reasons, seconds)
+    return report
+
+
+def program_table(profile: Profile, made: dict, reasons: dict, seconds: float) -> Table:
+    """Each program by name: how often called, the seconds of its calls, and of making it."""
+    calls: dict[str, set] = collections.defaultdict(set)
+    for e in profile.events:
+        calls[program_name(e.module)].add((e.module, e.run))
+    busy: dict[str, float] = collections.defaultdict(float)
+    for (module, _), t in share_time(profile.events, lambda e: e.name.startswith("while")).items():
+        busy[program_name(module)] += t
+    compiled = {n for n, t in made.items() if n and events.COMPILE in t}
+    names = sorted({*calls, *compiled}, key=lambda n: (-busy[n], -made[n][events.COMPILE]))
+    rows = []
+    for n in names[:MOST_PROGRAMS]:
+        stages = [made[n][k] for k in (events.TRACE, events.LOWER, events.COMPILE)]
+        why = "; ".join(f"{r} ({k} times)" if k > 1 else r for r, k in reasons.get(n, {}).items())
+        rows.append((seconds_text(busy[n]), str(len(calls[n])), *map(seconds_text, stages), n, why))
+    total = sum(sum(t.values()) for t in made.values())
+    note = (
+        f"The script took {seconds_text(seconds)}: {seconds_text(total)} in tracing, lowering and "
+        f"compiling, {seconds_text(sum(busy.values()))} in programs."
+    )
+    heads = ("running", "calls", "tracing", "lowering", "compiling", "program", "traced again")
+    return Table("Programs", heads, rows, note, 5)
+
+
+def module_text(name: str) -> str:
+    """The name of a function as modules have it."""
+    return Builder().unique(name)
+
+
+def program_name(module: str) -> str:
+    """The name of the function that a module of a profile was made of."""
+    return module.removeprefix("jit_").rpartition(".")[0] or module

@@ -1,0 +1,168 @@
+"""What is explained: a function at given arguments, staged, lowered and compiled.
+
+The program of the user's own function is made as a call would make it. Costs are read off a second
+one, whose operations have names by which their equations are found (xla/locating.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.api.arguments import fix_static
+from weft.api.cache_misses import Call, differences
+from weft.api.devices import block_until_ready
+from weft.api.functions import check_callable
+from weft.api.jit import JitFunction, jit
+from weft.api.stages import Compiled, Lowered, Traced
+from weft.explain.modules import CompiledModule
+from weft.explain.origins import Attribution
+from weft.options import config
+from weft.pytrees import flatten, unflatten
+from weft.watch import events
+from weft.xla.array import ArrayImpl
+from weft.xla.diskcache import default_directory
+
+
+def name_operations() -> contextlib.AbstractContextManager[None]:
+    """`with name_operations():` programs made in the block are those to read costs off."""
+    return config.scope(locate_operations=True, explain_cache_misses=False)
+
+
+class Phase(NamedTuple):
+    """A stage of making or running a program: its seconds, and what is to be said of it."""
+
+    name: str
+    seconds: float
+    note: str = ""
+
+
+class Stages(NamedTuple):
+    """A program at each stage, and what making it took."""
+
+    traced: Traced
+    lowered: Lowered
+    compiled: Compiled
+    phases: tuple[Phase, Phase, Phase]
+
+
+class Subject:
+    """A function, jitted here unless it is, and the arguments it is explained for."""
+
+    def __init__(self, fun: Callable, args: tuple, kwargs: dict):
+        check_callable("explain", fun, wraps=True)
+        owner = getattr(getattr(fun, "trace", None), "__self__", None)
+        self.jitted = fun if isinstance(owner, JitFunction) else jit(fun)
+        self.function: JitFunction = self.jitted.trace.__self__
+        self.args, self.kwargs = args, kwargs
+        self.name = self.function.spec.name
+
+    @functools.cached_property
+    def stages(self) -> Stages:
+        """Of the user's own program."""
+        return self.make_stages()
+
+    @functools.cached_property
+    def located(self) -> Stages:
+        """Of the program whose operations are named."""
+        with name_operations():
+            return self.make_stages()
+
+    @functools.cached_property
+    def module(self) -> CompiledModule:
+        return CompiledModule(self.located.compiled.runtime_executable())
+
+    @functools.cached_property
+    def attribution(self) -> Attribution:
+        return Attribution(self.module, self.located.lowered._lowered.module.origins)
+
+    @property
+    def platform(self) -> str:
+        """What it runs on."""
+        return self.stages.compiled._placement.devices[0].platform
+
+    def make_stages(self) -> Stages:
+        """Trace, lower and compile; what an earlier call has kept is not made again."""
+        happened: list[str] = []
+        listen = lambda event, *_, **__: happened.append(event)
+        before = list(self.function.programs)
+        events.register_event_listener(listen)
+        events.register_event_duration_secs_listener(listen)
+        try:
+            traced, t = time_call(lambda: self.jitted.trace(*self.args, **self.kwargs))
+            is_new = events.TRACE in happened
+            why = self.retrace_reason(before) if is_new else "kept since an earlier call"
+            lowered, low = time_call(traced.lower)
+            size = f"{len(lowered._lowered.module.text.splitlines())} lines of StableHLO"
+            happened.clear()
+            compiled, c = time_call(lowered.compile)
+        finally:
+            events.unregister_event_listener(listen)
+            events.unregister_event_duration_listener(listen)
+        note = cache_note(happened, bool(before) and is_new)
+        phases = Phase("tracing", t, why), Phase("lowering", low, size), Phase("compiling", c, note)
+        return Stages(traced, lowered, compiled, phases)
+
+    def retrace_reason(self, before: Sequence[Any]) -> str:
+        """What differs from earlier calls of the function, if there were any."""
+        calls = [k for k in self.function.programs if type(k) is Call]
+        if not calls or calls[-1] in before:
+            return ""
+        # programs made here to be explained aside
+        earlier = [k for k in before if type(k) is Call and k.context == calls[-1].context]
+        if not earlier:
+            return "the first time"
+        fun = self.function.fun
+        rest = fix_static(fun, self.function.static, self.args, self.kwargs)[2]
+        return f"again: {differences(fun, rest, calls[-1], earlier)}"
+
+    def call(self) -> Any:
+        """Call the function, and wait for its results. Donated arguments are copied first."""
+        args, kwargs = self.args, self.kwargs
+        if self.stages.traced.donate_argnums:
+            leaves, tree = flatten((args, kwargs))
+            args, kwargs = unflatten(
+                tree, [x.copy() if isinstance(x, ArrayImpl) else x for x in leaves]
+            )
+        return block_until_ready(self.jitted(*args, **kwargs))
+
+    def parameter_names(self) -> list[str]:
+        """What each parameter of the compiled program is."""
+        lowered = self.located.lowered._lowered
+        names = compress(self.located.traced._program.argument_names(), lowered.kept)
+        number = ["the number of the run"] * bool(lowered.module.host_calls)
+        return [*number, *["closed over"] * len(lowered.consts), *names]
+
+    def host_bytes(self) -> int:
+        """Bytes of the arguments that a call moves to the device, since they are NumPy's."""
+        leaves = flatten((self.args, self.kwargs))[0]
+        return sum(x.nbytes for x in leaves if isinstance(x, np.ndarray | np.generic))
+
+
+def time_call(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a function returns, and the seconds it took."""
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+def cache_note(happened: Sequence[str], is_retrace: bool) -> str:
+    """Where an executable came from, and if it was compiled, why."""
+    if events.COMPILE not in happened:
+        return "kept in memory since an earlier call"
+    if events.CACHE_HIT in happened:
+        return "loaded from the disk cache"
+    if not config.enable_compilation_cache:
+        return "compiled: the disk cache is off (enable_compilation_cache)"
+    if config.compilation_cache_dir is None and default_directory() is None:
+        return "compiled: the disk cache is off (WEFT_CACHE_DIR)"
+    why = "this program is new to it"
+    if is_retrace:
+        why += ", as it was traced for other arguments"
+    return f"compiled: not in the disk cache; {why}, or this machine, jaxlib or XLA_FLAGS are"

@@ -1,0 +1,70 @@
+"""Tables of a report, and quantities as short texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+WIDEST = 48  # characters of a line of source in the terminal
+
+
+class Table(NamedTuple):
+    """Rows of texts under headings. Cells of the first `numbers` columns are aligned right.
+
+    `shares`, if any, has a number from 0 to 1 for each row, which is drawn as a bar.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    numbers: int = 0
+    shares: Sequence[float] = ()
+
+    def __str__(self) -> str:
+        cells = [
+            [clip_text(c) if h == "source" else c for h, c in zip(self.headings, row, strict=True)]
+            for row in self.rows
+        ]
+        widths = [max(map(len, column)) for column in zip(self.headings, *cells, strict=True)]
+
+        def align(row: Sequence[str]) -> str:
+            texts = [
+                c.rjust(w) if i < self.numbers else c.ljust(w)
+                for i, (c, w) in enumerate(zip(row, widths, strict=True))
+            ]
+            return ("  " + "  ".join(texts)).rstrip()
+
+        lines = [self.title, *([f"  {self.note}"] if self.note else [])]
+        if cells:
+            lines += [align(self.headings), *map(align, cells)]
+        return "\n".join(lines)
+
+
+def clip_text(text: str) -> str:
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+
+
+def scale_text(x: float, units: Sequence[str], step: float) -> str:
+    """A number with the unit in which it is short."""
+    unit, *larger = units
+    while abs(x) >= 0.9995 * step and larger:
+        x /= step
+        unit, *larger = larger
+    return f"{x:.3g} {unit}".rstrip() if x < 999.5 else f"{x:.0f} {unit}".rstrip()
+
+
+def bytes_text(x: float) -> str:
+    return scale_text(x, ("B", "kB", "MB", "GB", "TB"), 1000)
+
+
+def count_text(x: float) -> str:
+    return scale_text(x, ("", "k", "M", "G", "T"), 1000) if x else ""
+
+
+def rate_text(x: float, unit: str) -> str:
+    return f"{scale_text(x, ('', 'k', 'M', 'G', 'T'), 1000)}{unit}" if x else ""
+
+
+def seconds_text(x: float) -> str:
+    return scale_text(x * 1e9, ("ns", "us", "ms", "s"), 1000) if x else ""

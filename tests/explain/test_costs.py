@@ -1,0 +1,146 @@
+"""What is attributed to which line, in programs whose costs are known."""
+
+import numpy as np
+import pytest
+
+import weft
+from tests.docstrings import check_examples
+from weft import lax
+from weft import numpy as jnp
+from weft.explain.tables import Table, bytes_text, count_text, seconds_text
+
+
+def works(report):
+    """Costs by the text of the line, after the mark in it."""
+    return {place.text.partition("# ")[2]: work for place, work in report.lines}
+
+
+def layers(w, x):
+    h = jnp.sin(x)  # sin
+    h = h @ w  # product
+    h = jnp.exp(h) * 2  # exp
+    return jnp.sum(h)  # sum
+
+
+@pytest.fixture(scope="module")
+def report():
+    w, x = jnp.ones((256, 512)), jnp.ones((128, 256))
+    return weft.explain(weft.jit(weft.value_and_grad(layers)), runs=2)(w, x)
+
+
+def test_flops_of_a_product_by_line(report):
+    found = works(report)
+    # the product, and its transpose in w
+    assert found["product"].flops == 2 * (2 * 128 * 256 * 512)
+    assert found["sin"].transcendentals == 128 * 256
+    assert report.lines[0][0].text.endswith("# product")
+
+
+def test_forward_and_backward_apart(report):
+    found = works(report)
+    assert found["product"].forward > 0 and found["product"].backward > 0
+    assert found["sin"].forward > 0 and found["sin"].backward == 0  # x is not differentiated
+
+
+def test_times_add_up(report):
+    total = sum(work.seconds for _, work in report.lines)
+    assert total == pytest.approx(report.attributed) and total <= report.wall
+    assert sum(k.seconds for k in report.kernels) == pytest.approx(total)
+    assert [p.name for p in report.phases] == ["tracing", "lowering", "compiling", "running"]
+
+
+def test_arrays_kept_for_the_backward_pass(report):
+    kept = {(r.source, str(r.aval), r.bytes) for r in report.residuals if not r.is_argument}
+    # of x, its sine; of exp(h), itself: times two, once more
+    assert ("sin", "f32[128,256]", 128 * 256 * 4) in kept
+    assert {source for source, *_ in kept} <= {"sin", "exp", "mul"}
+
+
+def test_memory_at_the_peak(report):
+    live = {x.source.partition(" of ")[0]: x for x in report.live}
+    assert live["argument `w`"].bytes == 256 * 512 * 4
+    assert report.memory["arguments"] == (256 * 512 + 128 * 256) * 4
+    assert report.memory["live"] >= report.memory["arguments"] + report.memory["results"]
+
+
+def test_the_report_as_text_and_page(report, tmp_path):
+    text = str(report)
+    assert text.startswith("explain layers\n\nStages\n") and "h = h @ w  # product" in text
+    assert "(not attributed)" in text and "This machine at best" in text
+    report.save(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!doctype html>") and "h = h @ w  # product" in page
+    assert "src=" not in page and "href=" not in page
+    assert report._repr_html_().startswith("<iframe srcdoc=")
+
+
+def chain(x):
+    y = jnp.sin(x)  # first
+    y = y * 3  # second
+    return y + x  # third
+
+
+def broken(x):
+    y = jnp.sin(x)  # first
+    y = (y * 3) @ x  # second
+    return y + x  # third
+
+
+def kernels_of(f):
+    report = weft.explain.compile(f)(jnp.ones((64, 64)))
+    return [{p.text.partition("# ")[2] for p in k.places} for k in report.kernels]
+
+
+def test_what_is_fused_and_what_prevents_it():
+    assert kernels_of(chain) == [{"first", "second", "third"}]
+    found = kernels_of(broken)
+    assert {"first", "second"} in found and not any({"first", "third"} <= k for k in found)
+
+
+def step(x):
+    calls = np.float32(2)
+    y = weft.pure_callback(lambda x: x * calls, weft.typeof(x), x)  # host
+    return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.cos(c[1])), (0, y))[1]
+
+
+def test_calls_of_the_host_and_transfers():
+    report = weft.explain(step, runs=1)(np.ones(64, np.float32))
+    (call,) = [k for k in report.kernels if k.kind == "host call"]
+    assert [p.text.partition("# ")[2] for p in call.places] == ["host"]
+    assert call.moved == 64 * 4 + 4 and report.host_bytes == 256  # with the number of the run
+    assert "Calls of the host" in str(report) and "256 B of arguments are NumPy's" in str(report)
+
+
+def test_why_it_is_traced_again_and_whether_it_is_compiled():
+    f = weft.jit(lambda x: x * 5)
+    first = weft.explain.compile(f)(jnp.ones(2))
+    assert first.phases[0].note == "the first time"
+    assert "kept since an earlier call" in str(weft.explain.compile(f)(jnp.ones(2)))
+    again = weft.explain.compile(f)(jnp.ones(3))
+    assert again.phases[0].note.startswith("again: argument `x` was f32[2], is f32[3].")
+    with weft.config.scope(enable_compilation_cache=False):
+        off = weft.explain.compile(f)(jnp.ones(4))
+    assert off.phases[2].note == "compiled: the disk cache is off (enable_compilation_cache)"
+
+
+def test_donated_arguments_stay():
+    x = jnp.ones(8)
+    report = weft.explain(weft.jit(lambda x, n: x + n, donate_argnums=0, static_argnums=1))(x, 2)
+    assert not x.is_deleted() and report.memory["results"] == 0
+
+
+def test_what_is_explained_is_a_function():
+    with pytest.raises(TypeError, match="explain: "):
+        weft.explain(3)(1.0)
+
+
+def test_examples():
+    assert check_examples(weft.explain) >= 6
+
+
+def test_quantities():
+    assert [bytes_text(x) for x in (0, 999, 1000, 12345678)] == ["0 B", "999 B", "1 kB", "12.3 MB"]
+    assert [seconds_text(x) for x in (0, 2.5e-7, 0.0123, 61)] == ["", "250 ns", "12.3 ms", "61 s"]
+    assert [count_text(x) for x in (0, 3, 999.96e3)] == ["", "3", "1 M"]
+    table = Table("t", ("n", "source"), [("1", "x" * 60), ("22", "y")], numbers=1)
+    assert str(table).splitlines() == ["t", "   n  source", f"   1  {'x' * 45}...", "  22  y"]
