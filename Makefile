@@ -40,7 +40,7 @@ test: $(VENV)/.test
 test-all: PYTEST_ARGS := --all
 test-all: test
 
-bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made
+bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made $(VENV)-ecosystem/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
 
 test-ecosystem: $(VENV)-ecosystem/.made

@@ -10,6 +10,10 @@ RATIOS = {
     "start/import_first_op": 0.5,
     "start/first_mlp3_grad": 0.15,
     "memory/first_mlp3_grad": NOISE,
+    "libraries/optax_tests_cold": 0.5,
+    "libraries/optax_tests_warm": 0.5,
+    "libraries/flax_digits_cold": 0.5,
+    "libraries/flax_digits_warm": 0.5,
     "eager/add": 0.9,
     "eager/sin": 0.9,
     "eager/matmul": 0.9,
@@ -105,6 +109,9 @@ GROUPS = {
     "`import_over_engine` the package's import divided by it.",
     "memory": "Peak resident memory of the process that makes the first call.",
     "walk": "Named functions of the package that a cold `jit(lambda x: sin(x) * x)(x)` runs.",
+    "libraries": "Whole programs written for JAX, under the switch and on JAX, process and imports "
+    "included: four files of optax's tests, and examples/ecosystem/flax_digits.py. `cold` with no "
+    "compiled program on disk, `warm` with those of the cold one, for both.",
     "eager": "Eager: one operation on eight numbers, or a whole transformation, without jit.",
     "trace": "Tracing: `make_jaxpr` of a function never seen before.",
     "lower": "Lowering: `jit(f).lower(...)`, tracing included.",

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from goals import is_goal
+from libraries import PROGRAMS, time_program
 from report import cells, header, markdown, summary, terminal_line
 from worker import CHECKOUT, Peer, Worker, fresh
 
@@ -82,12 +83,25 @@ class Run:
                 continue
             for turn in range(self.effort.processes + 1):
                 for peer in filter(lambda peer: peer.has_jax_api, in_turn(self.peers, turn)):
-                    found = fresh_figures(peer, kinds, cache)
-                    if "error" in found:
-                        self.errors.update({(case, peer.label): found["error"] for case in cases})
-                    elif turn:
-                        for case, value in found.items():
-                            self.samples[case][peer.label].append(value)
+                    self.note(peer, cases, fresh_figures(peer, kinds, cache), keep=turn > 0)
+            yield from (self.row(case) for case in cases if self.wanted(case))
+
+    def note(self, peer, cases, found, keep=True):
+        """Keep what a fresh process has found, or why it has found nothing."""
+        if "error" in found:
+            self.errors.update({(case, peer.label): found["error"] for case in cases})
+        elif keep:
+            for case, value in found.items():
+                self.samples[case][peer.label].append(value)
+
+    def library_rows(self):
+        """Rows of whole programs that use libraries."""
+        for name, cases in PROGRAMS.items():
+            if not any(map(self.wanted, cases)):
+                continue
+            for turn in range(self.effort.processes // 3):
+                for peer in filter(lambda peer: peer.has_jax_api, in_turn(self.peers, turn)):
+                    self.note(peer, cases, time_program(name, peer.impl))
             yield from (self.row(case) for case in cases if self.wanted(case))
 
     def served_rows(self, cache, devices):
@@ -152,7 +166,8 @@ def measure(run):
     print(terminal_line(header(run.labels)), flush=True)
     rows = []
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as cache:
-        for source in (run.fresh_rows(cache), run.served_rows(cache, 1), run.served_rows(cache, 4)):
+        sources = [run.fresh_rows(cache), run.library_rows()]
+        for source in (*sources, run.served_rows(cache, 1), run.served_rows(cache, 4)):
             for row in source:
                 rows.append(row)
                 print(terminal_line(cells(row, run.labels)), flush=True)

@@ -522,7 +522,8 @@ def test_partial_of_a_partial_keeps_its_arguments_out_of_the_leaves(kind):
         (
             {"a": 1, "b": 2},
             {"a": 1, "c": 2},
-            "got a dict with keys 'a', 'b' at tree where rest[0] has a dict with keys 'a', 'c'.",
+            "got a dict with keys 'a', 'b' at tree where rest[0] has a dict with keys 'a', 'c' "
+            "(Dict key mismatch).",
         ),
         (
             {"a": [1]},
@@ -576,7 +577,7 @@ def test_partial_of_a_partial_keeps_its_arguments_out_of_the_leaves(kind):
             dict.fromkeys(range(10), 0),
             dict.fromkeys(range(1, 12), 0),
             "got a dict of 10 keys (only here: 0) at tree "
-            "where rest[0] has a dict of 11 keys (only here: 10, 11).",
+            "where rest[0] has a dict of 11 keys (only here: 10, 11) (Dict key mismatch).",
         ),
         (
             OrderedDict.fromkeys(range(9), 0),

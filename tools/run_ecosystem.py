@@ -6,10 +6,10 @@
     make test-ecosystem ARGS='--seconds 60'    as much as fits, on each side
     make test-ecosystem ARGS=--table           only write the page
 
-A library's own tests run where its wheel has them, else ours, tests/ecosystem/test_LIBRARY.py;
-once under the switch and once on JAX, in one environment. Results are kept in .cache/ecosystem as
-they come, and a run goes on where the last one stopped. The exit status is 1 if a library passes
-less than 99% of what it passes on JAX.
+A library's own tests run from its wheel or its source archive, and those of ours,
+tests/ecosystem/test_LIBRARY.py: once under the switch and once on JAX, in one environment. Results
+are kept in .cache/ecosystem as they come, and a run goes on where the last one stopped. The exit
+status is 1 if a library passes less than 99% of what it passes on JAX.
 """
 
 import argparse
@@ -19,8 +19,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,34 +33,54 @@ KEPT = CHECKOUT / ".cache/ecosystem"
 PAGE = CHECKOUT / "docs/ecosystem.md"
 SITE = Path(np.__file__).parents[1]  # where libraries are installed
 BAR = 0.99
+TEST_SECONDS = 300  # that one test may take
 
-# A library's name in the index, and the folder of its package; None where the tests are ours.
-LIBRARIES = {
-    "optax": "optax",
-    "chex": "chex",
-    "einops": "einops",
-    "mctx": "mctx",
-    "dm-haiku": "haiku",
-    "distrax": "distrax",
-    "jraph": "jraph",
-    "rlax": "rlax",
-    "orbax-checkpoint": None,
-    "equinox": None,
-    "jaxtyping": None,
-    "lineax": None,
-    "optimistix": None,
-    "diffrax": None,
-    "flax": None,
-    "treescope": None,
-    "examples": None,
+
+class Suite(NamedTuple):
+    """Tests of a library: in its `package`, in folder `tests` of its source archive, or ours."""
+
+    library: str
+    package: str = ""
+    tests: str = ""
+    environment: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        return self.library if self.package or self.tests else f"{self.library}*"
+
+
+FLAX = {  # as its own tests/run_all_tests.sh sets it
+    "JAX_NUMPY_RANK_PROMOTION": "raise",
+    "FLAX_PROFILE": "1",
+    "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
 }
+OF_LIBRARIES = [
+    Suite("optax", "optax"),
+    Suite("chex", "chex"),
+    Suite("einops", "einops", environment={"EINOPS_TEST_BACKENDS": "numpy,jax"}),
+    Suite("mctx", "mctx"),
+    Suite("dm-haiku", "haiku"),
+    Suite("distrax", "distrax"),
+    Suite("jraph", "jraph"),
+    Suite("rlax", "rlax"),
+    Suite("flax", tests="tests", environment=FLAX),
+]
+OURS = [
+    *("equinox", "jaxtyping", "lineax", "optimistix", "diffrax", "flax", "orbax-checkpoint"),
+    *("treescope", "examples"),
+]
+ALL = [*OF_LIBRARIES, *map(Suite, OURS)]
 
 # Files that are no tests, or need what cannot be installed here: with the reason.
 LEFT_OUT = {
     "test_utils.py": "holds no tests",
     "jraph/ogb_examples/": "needs a data set of the network",
     "haiku/_src/integration/jax2tf_test.py": "needs TensorFlow",
+    "tests/tensorboard_test.py": "needs TensorBoard",
 }
+
+# Tests that cannot pass here, and why. They count as failed.
+CANNOT: dict[str, str] = {}
 
 # Files that set what a process can set only once, before it computes: each runs in its own.
 ALONE = ("fake_set_n_cpu_devices_test.py", "restrict_backends_test.py")
@@ -65,15 +88,16 @@ ALONE = ("fake_set_n_cpu_devices_test.py", "restrict_backends_test.py")
 HEAD = """# Libraries written for JAX
 
 What `make test-ecosystem` found: tests of libraries, unchanged, under the switch
-([coming-from-jax.md](coming-from-jax.md)) and on JAX {jax}, in one environment. Where a wheel has
-tests, they are those; where it has none (*), they are the suite in `tests/ecosystem/`, whose
-numbers must also be equal. "Run" counts the tests that ran on both sides and did not skip
-themselves, "both" those that pass on JAX and here. Seconds are those of the processor in the tests,
-without the start of the process, with the programs that weft keeps on disk from earlier runs, if
-there were any{part}.
+([coming-from-jax.md](coming-from-jax.md)) and on JAX {jax}, in one environment. Where a wheel or a
+source archive has tests, they are those; those with a * are ours, in `tests/ecosystem/`, whose
+numbers must also be equal. "Tests" counts all of the library that either side found, "run" those
+that ran on both sides and did not skip themselves, and "both" those that pass on JAX and here; a
+file that cannot be imported here counts with all tests that it has on JAX. Seconds are those of the
+processor in the tests, without the start of the process, with the programs that weft keeps on disk
+from earlier runs, if there were any.
 
-| library | version | run | passed here | passed on JAX | both | seconds here | on JAX |
-|---|---|---|---|---|---|---|---|
+| library | version | tests | run | passed here | passed on JAX | both | seconds here | on JAX |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -86,66 +110,100 @@ def load_record():
     return module
 
 
-def find_tests(library: str) -> list[Path]:
-    """The files of tests of a library: in its package, or ours."""
-    package = LIBRARIES[library]
-    if package is None:
-        return [SUITES / f"test_{library.split('-')[0]}.py"]
-    files = [*(SITE / package).rglob("*_test.py"), *(SITE / package).rglob("test_*.py")]
-    return sorted(file for file in set(files) if not any(part in str(file) for part in LEFT_OUT))
+record = load_record()
 
 
-def run_tests(library: str, mode: str, args: argparse.Namespace) -> None:
-    """Run what is left of a library's tests, on weft or on JAX, for at most `args.seconds`."""
-    files = [file for file in find_tests(library) if file.exists()]
+def fetch_source(library: str) -> Path:
+    """The folder of a library's source archive, from the index at its first use."""
+    version = importlib.metadata.version(library)
+    folder = KEPT / "sources" / f"{library}-{version}"
+    if not folder.exists():
+        fetched = KEPT / "sources/fetched"
+        fetched.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary"]
+        subprocess.run([*command, library, f"{library}=={version}"], cwd=fetched, check=True)
+        (archive,) = fetched.glob("*.tar.gz")
+        with tarfile.open(archive) as file:
+            file.extractall(fetched, filter="data")
+        archive.unlink()
+        (unpacked,) = fetched.iterdir()
+        unpacked.rename(folder)
+    return folder
+
+
+def find_tests(suite: Suite) -> tuple[Path, list[Path]]:
+    """The folder that names of a suite's tests start from, and its files."""
+    if not suite.package and not suite.tests:
+        ours = SUITES / f"test_{suite.library.split('-')[0]}.py"
+        return SUITES, [ours] if ours.exists() else []
+    root = fetch_source(suite.library) if suite.tests else SITE
+    folder = root / (suite.tests or suite.package)
+    files = sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")})
+    return root, [file for file in files if not any(part in str(file) for part in LEFT_OUT)]
+
+
+def find_results(suite: Suite, mode: str) -> Path:
+    return KEPT / f"{suite.name.replace('*', '.ours')}.{mode}.jsonl"
+
+
+def list_commands(suite: Suite, mode: str) -> Iterator[list[str]]:
+    """The commands that run a suite, in as many processes as it needs."""
+    root, files = find_tests(suite)
     together = [file for file in files if file.name not in ALONE]
-    root = SUITES if LIBRARIES[library] is None else SITE
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{CHECKOUT / 'src'}:{SUITES}",
-        "ECOSYSTEM_RESULTS": str(KEPT / f"{library}.{mode}.jsonl"),
-        "ECOSYSTEM_ONE_IN": str(args.one_in),
-        "WEFT_CACHE_DIR": str(KEPT / "programs"),
-        "EINOPS_TEST_BACKENDS": "numpy,jax",
-        "JAX_PLATFORMS": "cpu",
-    }
-    environment.pop("WEFT_AS_JAX", None)
-    end = time.monotonic() + args.seconds
     for group in [together, *([file] for file in files if file not in together)]:
         command = [sys.executable, *(["-m", "weft"] if mode == "weft" else []), "-m", "pytest"]
         command += ["-c", SUITES / "pytest.ini", "--rootdir", root, "-p", "record", "-q"]
-        command += [
-            "-p",
-            "no:cacheprovider",
-            "--tb=short",
-            "--continue-on-collection-errors",
-            *group,
-        ]
-        work = KEPT / "work"  # tests write files where they run
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        for _ in range(5 if group else 0):  # after a crash, the rest
-            left = end - time.monotonic()
-            with open(KEPT / f"{library}.{mode}.log", "a") as log:
-                process = subprocess.Popen(
-                    list(map(str, command)), env=environment, cwd=work, stdout=log, stderr=log
-                )
-                try:
-                    code = process.wait(timeout=max(left, 1))
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-                    code = None
-            if code is None or code >= 0:
-                break
+        command += ["-p", "no:cacheprovider", "--tb=short", "--continue-on-collection-errors"]
+        command += [f"--timeout={TEST_SECONDS}", "--timeout-method=thread"]
+        command += ["--import-mode=importlib"] if suite.tests else []
+        if group:
+            yield [*map(str, command), *map(str, group)]
 
 
-def compare(library: str, record) -> dict:
+def run_tests(suite: Suite, mode: str, args: argparse.Namespace) -> None:
+    """Run what is left of a suite, on weft or on JAX, for about `args.seconds`."""
+    results = find_results(suite, mode)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{CHECKOUT / 'src'}:{SUITES}",
+        "ECOSYSTEM_RESULTS": str(results),
+        "ECOSYSTEM_ONE_IN": str(args.one_in),
+        "WEFT_CACHE_DIR": str(KEPT / "programs"),
+        "JAX_PLATFORMS": "cpu",
+        **suite.environment,
+    }
+    environment.pop("WEFT_AS_JAX", None)
+    work = KEPT / f"work.{mode}/run"  # tests write files where they run, and read ../PACKAGE/...
+    shutil.rmtree(work.parent, ignore_errors=True)
+    work.mkdir(parents=True)
+    if suite.package:
+        (work.parent / suite.package).symlink_to(SITE / suite.package)
+    end = time.monotonic() + args.seconds
+    for command in list_commands(suite, mode):
+        stopped = True
+        while stopped and (left := end - time.monotonic()) > 0:  # after a test stopped it, the rest
+            before = count_stopped(results)
+            command_now = [*command, f"--session-timeout={left:.0f}"]
+            with open(results.with_suffix(".log"), "a") as log:
+                subprocess.run(command_now, env=environment, cwd=work, stdout=log, stderr=log)
+            stopped = count_stopped(results) > before
+
+
+def count_stopped(results: Path) -> int:
+    """How many tests have ended their process."""
+    return sum(line["outcome"] == "stopped" for line in record.read_results(results).values())
+
+
+def compare(suite: Suite) -> dict:
     """What ran on both sides, and what does not agree."""
-    sides = [record.read_results(KEPT / f"{library}.{mode}.jsonl") for mode in ("weft", "jax")]
-    here, there = sides
-    names = [name for name in there if name in here]
-    ran = [name for name in names if {here[name]["outcome"], there[name]["outcome"]} != {"skipped"}]
+    here, there = (record.read_results(find_results(suite, mode)) for mode in ("weft", "jax"))
+    tests = [name for name, line in there.items() if line["outcome"] != "error"]
+    for name in tests:  # of a file that only JAX could import
+        error = here.get(name.split("::")[0], {})
+        if name not in here and error.get("outcome") == "error":
+            here[name] = {**error, "seconds": 0}
+    ran = [name for name in tests if is_run(here.get(name)) and is_run(there[name])]
+    ran = [name for name in ran if {here[name]["outcome"], there[name]["outcome"]} != {"skipped"}]
     failed = {}
     for name in ran:
         a, b = here[name], there[name]
@@ -153,37 +211,50 @@ def compare(library: str, record) -> dict:
             failed[name] = a["why"] or a["outcome"]
         elif b["outcome"] == "passed" and not agree(a["values"], b["values"]):
             failed[name] = "the numbers differ from those of JAX"
-    good = [sum(side[name]["outcome"] == "passed" for name in ran) for side in sides]
-    seconds = [sum(side[name]["seconds"] for name in ran) for side in sides]
-    return dict(ran=len(ran), good=good, seconds=seconds, failed=failed)
+    good = [sum(side[name]["outcome"] == "passed" for name in ran) for side in (here, there)]
+    seconds = [sum(side[name]["seconds"] for name in ran) for side in (here, there)]
+    return dict(tests=len(tests), ran=len(ran), good=good, seconds=seconds, failed=failed)
+
+
+def is_run(line: dict | None) -> bool:
+    return line is not None and line["outcome"] != "listed"
 
 
 def agree(a: list, b: list) -> bool:
-    return len(a) == len(b) and all(
-        len(x) == len(y) and np.allclose(x, y, rtol=1e-3, atol=1e-5, equal_nan=True)
-        for x, y in zip(a, b)
-    )
+    """Whether two lists of recorded arrays have equal types, and numbers as near as those allow."""
+    if [kind for kind, _ in a] != [kind for kind, _ in b]:
+        return False
+    return all(is_near(x, y, dtype, rtol) for ((dtype, _, rtol), x), (_, y) in zip(a, b))
 
 
-def write_page(part: str) -> bool:
+def is_near(x: list, y: list, dtype: str, rtol: float | None) -> bool:
+    if rtol is None:
+        rtol = {"float64": 1e-7, "complex128": 1e-7, "float32": 1e-4, "complex64": 1e-4}.get(dtype)
+    if rtol is None:
+        rtol = 2e-2 if "float" in dtype else 0
+    largest = max((abs(v) for v in y if np.isfinite(v)), default=0.0)
+    return np.allclose(x, y, rtol=rtol, atol=rtol * largest, equal_nan=True)
+
+
+def write_page() -> bool:
     """Write the table from all results that are kept; whether every library meets the bar."""
-    record = load_record()
-    text = HEAD.format(jax=importlib.metadata.version("jax"), part=part)
+    text = HEAD.format(jax=importlib.metadata.version("jax"))
     why, met = "", True
-    for library in LIBRARIES:
-        found = compare(library, record)
+    for suite in ALL:
+        found = compare(suite)
         if not found["ran"]:
             continue
-        ours = LIBRARIES[library] is None
-        version = "" if library == "examples" else importlib.metadata.version(library)
+        version = "" if suite.library == "examples" else importlib.metadata.version(suite.library)
         both = found["good"][1] - len(found["failed"])
         share = both / max(found["good"][1], 1)
         met &= share >= BAR
-        text += f"| {library}{'*' if ours else ''} | {version} | {found['ran']} "
+        text += f"| {suite.name} | {version} | {found['tests']} | {found['ran']} "
         text += f"| {found['good'][0]} | {found['good'][1]} | {both} ({share:.1%}) "
         text += "| {:.0f} | {:.0f} |\n".format(*found["seconds"])
-        for name, reason in found["failed"].items():
-            why += f"- {library}: `{name.split('/')[-1]}`: `{reason.replace('`', '')}`\n"
+        for name, error in found["failed"].items():
+            reason = next((CANNOT[part] for part in CANNOT if part in name), "")
+            why += f"- {suite.name}: `{name.split('/')[-1]}`: {reason}"
+            why += "\n" if reason else f"`{error.replace('`', '')}`\n"
     if why:
         text += f"\n## What passes on JAX and not here\n\n{why}"
     left = "".join(f"- `{name}`: {reason}\n" for name, reason in LEFT_OUT.items())
@@ -192,26 +263,26 @@ def write_page(part: str) -> bool:
 
 
 def main() -> None:
+    libraries = {suite.library: None for suite in ALL}
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", default=list(LIBRARIES))
+    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", default=list(libraries))
     parser.add_argument("--fresh", action="store_true", help="forget what was found before")
     parser.add_argument("--seconds", type=float, default=7200, help="for a library on one side")
     parser.add_argument("--one-in", type=int, default=1, help="run one test of so many")
     parser.add_argument("--table", action="store_true", help="only write the page")
     parser.add_argument("--sides", nargs="*", choices=["weft", "jax"], default=["weft", "jax"])
     args = parser.parse_args()
-    if unknown := set(args.libraries) - set(LIBRARIES):
+    if unknown := set(args.libraries) - set(libraries):
         parser.error(f"no such library: {', '.join(sorted(unknown))}")
     KEPT.mkdir(parents=True, exist_ok=True)
-    for library in () if args.table else args.libraries:
+    chosen = [suite for library in args.libraries for suite in ALL if suite.library == library]
+    for suite in () if args.table else chosen:
         for mode in args.sides:
             if args.fresh:
-                (KEPT / f"{library}.{mode}.jsonl").unlink(missing_ok=True)
-            print(f"{library} on {mode} ...", flush=True)
-            run_tests(library, mode, args)
-    part = f"; of large libraries, one test in {args.one_in}, as far as the time given went"
-    part = "" if args.one_in == 1 else part
-    met = write_page(part)
+                find_results(suite, mode).unlink(missing_ok=True)
+            print(f"{suite.name} on {mode} ...", flush=True)
+            run_tests(suite, mode, args)
+    met = write_page()
     print(PAGE.read_text())
     sys.exit(not met)
 

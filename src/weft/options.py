@@ -237,7 +237,8 @@ class Config:
     def parse_flags_with_absl(self) -> None:
         """Set what flags on the command line say, as `--jax_enable_x64`, and take them off it.
 
-        absl is not needed: what is left in `sys.argv` is for whatever parses that.
+        absl is not needed: what is left in `sys.argv` is for whatever parses that. The flags that
+        absl has, if it is there, count as parsed.
         """
         left = []
         for i, arg in enumerate(sys.argv):
@@ -249,6 +250,8 @@ class Config:
             else:
                 self.update(option.name, _read_text(option, text) if given else flag == positive)
         sys.argv[:] = left
+        if absl_flags := sys.modules.get("absl.flags"):
+            absl_flags.FLAGS(left[:1])
 
     config_with_absl = parse_flags_with_absl
 

@@ -13,6 +13,7 @@ import copyreg
 import dataclasses
 import functools
 import operator
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Sized
 from typing import Any, NamedTuple, TypeVar
 
@@ -141,7 +142,7 @@ def flatten_up_to(
         return treedef.flatten_up_to(tree)
     except ValueError as error:
         clearer = _flatten_error(tree, error) or prefix_error(
-            op, treedef, tree, prefix_name, full_name
+            op, treedef, tree, prefix_name, full_name, re.match("Dict key mismatch", str(error))
         )
         if clearer is None:
             raise
@@ -586,9 +587,17 @@ def find_mismatches(treedef1: PyTreeDef, treedef2: PyTreeDef) -> Iterator[Mismat
 
 
 def prefix_error(
-    op: str, prefix: PyTreeDef, full_tree: Any, prefix_name: str, full_name: str
+    op: str,
+    prefix: PyTreeDef,
+    full_tree: Any,
+    prefix_name: str,
+    full_name: str,
+    kind: re.Match | None = None,
 ) -> PytreeError | None:
-    """The error to raise if a treedef is no prefix of a tree: the first place where it is not."""
+    """The error to raise if a treedef is no prefix of a tree: the first place where it is not.
+
+    `kind` is the engine's name for the fault, such as "Dict key mismatch", which programs look for.
+    """
     first = next(_mismatches(prefix, full_tree, _open_treedef, _open_tree, (), True), None)
     if first is None:
         return None
@@ -597,7 +606,7 @@ def prefix_error(
         hint = " Hint: is_leaf=lambda x: x is None makes None a leaf."
     return PytreeError(
         f"{op}: {prefix_name} must be a tree prefix of {full_name}; "
-        f"got {first.between(prefix_name, full_name)}.{hint}"
+        f"got {first.between(prefix_name, full_name)}{f' ({kind[0]})' if kind else ''}.{hint}"
     )
 
 

@@ -4,6 +4,7 @@ import logging
 import pickle
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -256,9 +257,11 @@ def test_custom_vmap_rules_run_with_the_x64_of_the_call():
 def test_options_by_the_names_that_users_of_jax_write(monkeypatch):
     config = weft.config
     monkeypatch.setattr("sys.argv", ["p", "--jax_enable_x64", "--nojax_debug_nans", "-v", "--lr=1"])
+    parsed = []
+    monkeypatch.setitem(sys.modules, "absl.flags", SimpleNamespace(FLAGS=parsed.append))
     try:
         config.parse_flags_with_absl()
-        assert sys.argv == ["p", "-v", "--lr=1"]
+        assert sys.argv == ["p", "-v", "--lr=1"] and parsed == [["p"]]
         assert config.x64_enabled and config.jax_enable_x64 and config.values["jax_enable_x64"]
         monkeypatch.setattr("sys.argv", ["p", "--jax_enable_x64=False"])
         config.config_with_absl()

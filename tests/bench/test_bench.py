@@ -59,7 +59,7 @@ def test_every_goal_is_a_case():
         "from cases_devices import devices_suite; from cases_jax import jax_suite;"
         "from goals import RATIOS, VALUES; from run import *;"
         "served = {*jax_suite('weft').cases, *devices_suite('weft').cases};"
-        "cases = {*served, *sum(FRESH.values(), ())};"
+        "cases = {*served, *sum(FRESH.values(), ()), *sum(PROGRAMS.values(), [])};"
         "print(sorted({*RATIOS, *VALUES} - cases))"
     )
     done = subprocess.run(

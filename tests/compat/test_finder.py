@@ -39,13 +39,15 @@ import jax.extend as jex, jax.extend.linear_util, jax.lib.xla_bridge
 from jax import core, grad, lax, random
 from jax.experimental import colocated_python, pjit, shard_map
 from jax.scipy.stats import norm
-from jax._src import dtypes
+from jax._src import dtypes, tree_util
 assert jnp is jax.numpy is sys.modules["jax.numpy"] is weft.numpy and jax.Array is weft.Array
 assert weft.numpy.__spec__.name == weft.numpy.__name__ == "weft.numpy"
 assert grad is weft.grad and jax.jit is weft.jit and norm is weft.scipy.stats.norm
 assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.core.DropVar
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
+(make_error,) = tree_util.prefix_errors((1, [2]), (1, 2))
+assert "at in_axes[1]" in str(make_error("in_axes")) and not tree_util.prefix_errors(1, [2])
 assert importlib.metadata.version("jax") == jax.__version__ == jax.version.__version__
 assert importlib.metadata.version("jaxlib") == jax.lib.__version__
 assert jax.__version_info__ >= (0, 10, 2) and "vmap" in dir(jax) and "__version__" in dir(jax)

@@ -143,7 +143,7 @@ def test_a_platform_that_nobody_has(tmp_path):
     out, _ = run("import weft\nweft.config.update('jax_platforms', 'tpu')\n" + program[12:])
     assert out.endswith("Hint: pip install libtpu.\n")
     out, _ = run(program, JAX_PLATFORM_NAME="gpu")
-    assert out.startswith("weft: platform_name must be one of cpu; got 'gpu'.")
+    assert out.startswith("weft: platform_name must be one of cpu; got 'gpu' (Unknown backend).")
     assert run(program, JAX_PLATFORM_NAME="cpu")[0] == ""
 
 

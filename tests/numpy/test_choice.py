@@ -8,7 +8,7 @@ import pytest
 import weft.numpy as jnp
 from tests.numpy import compare
 from tests.numpy.compare import FLOATS, INTS, OTHERS, SPECIAL
-from weft import jit
+from weft import jit, random
 from weft.errors import DtypeError
 
 NAN, INF = np.nan, np.inf
@@ -44,6 +44,8 @@ def test_comparing_arrays():
     for equal_nan in (False, True):
         agree("isclose", *np.meshgrid(SPECIAL, SPECIAL), equal_nan=equal_nan)
     agree("isclose", INTS, INTS + 1, rtol=0.5)
+    keys = random.split(random.key(0))
+    assert jnp.isclose(keys, keys[0]).tolist() == [True, False]
     assert jnp.iscomplexobj(1j) and jnp.isrealobj(x) and jnp.isscalar(jnp.array(1))
     assert not jnp.isscalar(x) and not jnp.iscomplexobj([1, 2])
 

@@ -7,6 +7,7 @@ TensorFlow Probability (classes that are arrays).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from weft.dtypes import complex_dtype as to_complex_dtype
 from weft.interpreters.defining import Primitive
 from weft.lax import stop_gradient_p
 from weft.mesh.client import _process_group
-from weft.pytrees import is_tree_node
+from weft.pytrees import is_tree_node, prefix_error, structure
 from weft.util import list_public
 
 __all__ = [
@@ -83,6 +84,16 @@ class _Registry:
 
 
 _registry = _Registry()
+
+
+def prefix_errors(prefix_tree: Any, full_tree: Any) -> list[Callable[[str], Any]]:
+    """Why one tree is no prefix of another: functions that give an error, of the prefix's name."""
+    treedef = structure(prefix_tree)
+
+    def make_error(name: str) -> Any:
+        return prefix_error("pytree", treedef, full_tree, name, "the full tree")
+
+    return [make_error] if make_error("") else []
 
 
 class _State:

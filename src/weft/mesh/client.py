@@ -243,7 +243,7 @@ def devices_of(platform: str, what: str = "device: the platform") -> tuple:
     found = next((clients[n] for n in names if n in clients), None)
     found = found or next((c for c in clients.values() if c.platform == platform), None)
     if found is None:
-        why = next((f" ({n}: {failures[n]})" for n in names if n in failures), "")
+        why = next((f" ({n}: {failures[n]})" for n in names if n in failures), " (Unknown backend)")
         raise RuntimeError(
             f"{what} must be one of {', '.join(sorted(clients))}; got {platform!r}{why}."
             f"{install_hint(platform)}"

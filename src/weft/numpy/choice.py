@@ -379,9 +379,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 @fused(static=("equal_nan",))
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Where |a - b| <= atol + rtol * |b|. Infinities are close to themselves only."""
+    """Where |a - b| <= atol + rtol * |b|. Infinities are close to themselves only, as are keys."""
     x, y = promote_operands("isclose", as_operand("isclose", a), as_operand("isclose", b))
     x, y = broadcast_operands("isclose", as_array(x), as_array(y))
+    if dtypes.is_extended(x.dtype):
+        return ops.eq(x, y)
     if not dtypes.is_inexact(x.dtype):
         x, y = promote_operands("isclose", x, y, inexact=True)
     real = dtypes.real_dtype(x.dtype)
