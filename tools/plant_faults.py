@@ -1,37 +1,55 @@
 """Plant small faults in the package, one at a time, and count how many the tests notice.
 
+    .venv/bin/python -m pip install coverage
     .venv/bin/python tools/plant_faults.py --count 200 --seed 0 --out faults.jsonl
 
 A fault is one operator, comparison, constant or condition changed, or one statement dropped. They
 are drawn from all of `src/weft` by the seed, and each is planted in a copy of the checkout. Noticed
-means that the tests of the file's mirror (or, below `api/`, after those the conformance suite) fail
-or do not end in time. Faults that pass are printed with their line; whether such a fault changes
+means that the tests of the file's mirror, or below `api/` those and the conformance suite, fail or
+do not end in time. Faults that pass are printed with their line; whether such a fault changes
 anything that can be observed is for a person to say.
+
+Only tests that run the changed line are asked, the quickest first. Which those are is found out
+once, by running a mirror with coverage, and kept in `.cache/faults`; tests written later are always
+asked. Each fault is tried in a fork of a process that has imported what weft imports.
 """
 
 import argparse
 import ast
-import concurrent.futures
+import collections
 import contextlib
-import importlib.util
+import hashlib
+import importlib
 import json
+import multiprocessing
 import os
-import queue
 import random
+import resource
+import select
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import coverage
+import pytest
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "src/weft"
+KEPT = CHECKOUT / ".cache/faults"
 CONFORMANCE = "tests/primitives/test_conformance.py"
 CONFORMING = ("core/", "passes/", "xla/", "primitives/", "transforms/", "control/", "dtypes.py")
+
+# What tests import beside weft, imported once: none of it starts a thread.
+HEAVY = """
+numpy numpy.testing ml_dtypes jaxlib._jax opt_einsum scipy.linalg scipy.special scipy.stats
+scipy.signal scipy.optimize scipy.integrate scipy.interpolate scipy.ndimage scipy.sparse.linalg
+scipy.spatial.transform scipy.cluster.vq scipy.fft mpmath hypothesis _pytest.assertion.rewrite
+"""
 
 # Each with one that is close to it: a fault that is easy to make and hard to see.
 BINARY = {
@@ -44,15 +62,19 @@ COMPARISONS = {
     ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
 }  # fmt: skip
 
+UNSEEN = ("strict", "slots", "maxsize")  # arguments that change nothing in a program that is right
+
 
 class Fault(NamedTuple):
     """A piece of a file's text, by offsets in bytes, and what replaces it."""
 
     file: str
     line: int
+    last: int  # line
     start: int
     end: int
     text: str
+    inside: bool  # a function: it does not run when the file is imported
 
 
 def list_faults(file: Path) -> Iterator[Fault]:
@@ -72,11 +94,14 @@ def list_faults(file: Path) -> Iterator[Fault]:
         start, end = span(node)
         return source[start:end].decode()
 
-    def replace(node: ast.AST, new: str) -> Fault:
-        return Fault(str(file.relative_to(PACKAGE)), node.lineno, *span(node), new)
-
     def visit(node: ast.AST, inside: bool) -> Iterator[Fault]:
+        def replace(node: ast.AST, new: str) -> Fault:
+            place = str(file.relative_to(PACKAGE))
+            return Fault(place, node.lineno, node.end_lineno, *span(node), new, inside)
+
         match node:
+            case ast.keyword(arg) if arg in UNSEEN:
+                return
             case ast.BinOp(left, op, right) if inside and type(op) in BINARY:
                 yield replace(node, f"({text(left)}) {BINARY[type(op)]} ({text(right)})")
             case ast.Compare(left, [op], [right]):
@@ -108,10 +133,13 @@ def list_faults(file: Path) -> Iterator[Fault]:
 
 def find_tests() -> dict[str, str]:
     """The test file of each file of the package, as tests/test_house.py states it."""
-    spec = importlib.util.spec_from_file_location("test_house", CHECKOUT / "tests/test_house.py")
-    house = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(house)
-    elsewhere = {file: home for home, files in house.TESTED_IN.items() for file in files.split()}
+    house = ast.parse((CHECKOUT / "tests/test_house.py").read_text())  # imports weft: only read
+    [table] = [
+        ast.literal_eval(node.value)
+        for node in house.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "TESTED_IN"
+    ]
+    elsewhere = {file: home for home, files in table.items() for file in files.split()}
     found = {}
     for file in PACKAGE.rglob("*.py"):
         place = file.relative_to(PACKAGE)
@@ -119,6 +147,41 @@ def find_tests() -> dict[str, str]:
         if (CHECKOUT / "tests" / home).exists():
             found[str(place)] = f"tests/{home}"
     return found
+
+
+class Asked:
+    """A plugin of pytest: runs some tests alone, in an order, and notes what each runs."""
+
+    def __init__(self, tests: list[str] | None = None, tracer: coverage.Coverage | None = None):
+        self.tests, self.tracer = tests, tracer
+        self.failed = ""
+        self.seconds: dict[str, float] = {}
+        self.starting: set[str] = set()  # tests that start a process, in which anything may run
+        self.now = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if self.tests is not None:
+            place = {test: i for i, test in enumerate(self.tests)}
+            items[:] = [item for item in items if item.nodeid in place]
+            items.sort(key=lambda item: place[item.nodeid])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.now = nodeid
+        self.seconds[nodeid] = time.process_time()
+        if self.tracer:
+            self.tracer.switch_context(nodeid)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.seconds[nodeid] = round(time.process_time() - self.seconds[nodeid], 3)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.failed:
+            self.failed = report.nodeid
+
+    def watch(self, event: str, _: tuple) -> None:
+        if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
+            self.starting.add(self.now)
 
 
 class Copy:
@@ -129,40 +192,167 @@ class Copy:
         left_out = shutil.ignore_patterns(".*", "__pycache__", "out")
         shutil.copytree(CHECKOUT, root, ignore=left_out)
 
-    def run(self, tests: str, timeout: float | None) -> tuple[bool, float]:
-        """Whether the tests pass, and in how many seconds."""
-        cache = os.environ.get("WEFT_CACHE_DIR", str(CHECKOUT / ".cache/faults"))
-        env = {**os.environ, "WEFT_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": "1"}
-        env.pop("PYTHONPATH", None)  # pyproject.toml names the copy's own src
-        if "/on8/" in tests:
-            env["WEFT_TEST_DEVICES"] = "8"
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", tests]
-        start = time.monotonic()
-        process = subprocess.Popen(
-            command, cwd=self.root, env=env, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            passed = process.wait(timeout) == 0
-        except subprocess.TimeoutExpired:
-            passed = False
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # and what the tests have started
-            process.wait()
-        return passed, time.monotonic() - start
+    def run_child(self, tests: str, work: Callable[[], object], cpu: float) -> object:
+        """What `work` gives in a process of its own, or None if it does not end in time."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            log = os.open(self.root / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1), os.dup2(log, 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu), int(cpu)))
+            os.chdir(self.root)
+            os.environ["PYTHONPATH"] = str(self.root / "src")
+            os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+            os.environ.setdefault("WEFT_CACHE_DIR", str(KEPT / "programs"))
+            if "/on8/" in tests:
+                os.environ["WEFT_TEST_DEVICES"] = "8"
+            try:
+                result = json.dumps(work()).encode()
+                with os.fdopen(writing, "wb") as pipe:
+                    pipe.write(result)
+            finally:
+                os._exit(0)
+        os.close(writing)
+        result, until = b"", time.monotonic() + 60 + 6 * cpu
+        while select.select([reading], [], [], max(0, until - time.monotonic()))[0]:
+            if not (part := os.read(reading, 1 << 20)):
+                break
+            result += part
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # and what the tests have started
+        os.waitpid(child, 0)
+        return json.loads(result) if result else None
 
-    def try_fault(self, fault: Fault, tests: list[str], limits: dict[str, float]) -> str | None:
-        """The test file that notices a fault, or None."""
+    def trace(self, tests: str, files: Iterable[str]) -> dict:
+        """Which lines of the package each test of a file runs, and in how many seconds.
+
+        What is kept from another time holds as long as the tests and `files` are the same.
+        """
+        kept = KEPT / (tests.replace("/", "-") + ".json")
+        if kept.exists():
+            result = json.loads(kept.read_text())
+            now = {file: digest(PACKAGE / file) for file in files}
+            then = {file: result["lines"].get(file, {}).get("digest", now[file]) for file in now}
+            if result["digest"] == digest_tests(tests) and now == then:
+                return result
+
+        def work() -> dict:
+            package = f"{self.root}/src/weft/"
+            tracer = coverage.Coverage(data_file=None, source=[package], config_file=False)
+            asked = Asked(tracer=tracer)
+            sys.addaudithook(asked.watch)
+            tracer.start()
+            status = run_pytest(tests, asked)
+            tracer.stop()
+            if status != 0:
+                return {"status": int(status)}
+            data, lines = tracer.get_data(), {}
+            number = {test: i for i, test in enumerate(asked.seconds)}
+            for file in data.measured_files():
+                place = file.removeprefix(package)
+                found = data.contexts_by_lineno(file)
+                by = {line: [number.get(test, -1) for test in by] for line, by in found.items()}
+                lines[place] = {"digest": digest(Path(file)), **by}
+            starting = sorted(number[test] for test in asked.starting if test in number)
+            return {
+                "status": 0,
+                "digest": digest_tests(tests),
+                "seconds": asked.seconds,
+                "starting": starting,
+                "lines": lines,
+            }
+
+        result = self.run_child(tests, work, 3600)
+        if not result or result["status"] != 0:
+            log = (self.root / "log").read_text(errors="replace")[-3000:]
+            raise SystemExit(f"{tests} must pass before faults are planted\n{log}")
+        KEPT.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(result))
+        return result
+
+    def ask(self, tests: str, chosen: list[str] | None, cpu: float) -> str | None:
+        """The test of a file that fails, of those chosen or of all; None if all pass."""
+
+        def work() -> list:
+            sys.dont_write_bytecode = True
+            asked = Asked(chosen)
+            status = run_pytest(tests, asked)
+            return [int(status), asked.failed]
+
+        status, failed = self.run_child(tests, work, cpu) or (-1, "")
+        if status == pytest.ExitCode.NO_TESTS_COLLECTED and chosen is not None:
+            return self.ask(tests, None, cpu)  # the fault changes the names of tests
+        return (
+            None if status in (0, 5) else failed or f"{tests}: {'no end' if status < 0 else status}"
+        )
+
+    def try_fault(self, fault: Fault, plan: list[tuple[str, list[str], float]]) -> str | None:
+        """The test that notices a fault, or None."""
         file = self.root / "src/weft" / fault.file
-        source = file.read_bytes()
+        source, stat = file.read_bytes(), file.stat()
         planted = source[: fault.start] + fault.text.encode() + source[fault.end :]
         ast.parse(planted)
         file.write_bytes(planted)
         try:
-            return next((t for t in tests if not self.run(t, limits[t])[0]), None)
+            asked = (self.ask(tests, chosen, 30 + 4 * seconds) for tests, chosen, seconds in plan)
+            return next((by for by in asked if by), None)
         finally:
             file.write_bytes(source)
+            os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def run_pytest(tests: str, asked: Asked) -> int:
+    sys.argv = ["pytest"]
+    stop = [] if asked.tests is None and asked.tracer else ["-x"]
+    return pytest.main(["-q", "-p", "no:cacheprovider", "--tb=line", *stop, tests], [asked])
+
+
+def digest(*files: Path) -> str:
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def digest_tests(tests: str) -> str:
+    rows = sorted(CHECKOUT.glob("tests/primitives/cases*.py")) if tests == CONFORMANCE else []
+    return digest(CHECKOUT / tests, *rows)
+
+
+def choose_tests(fault: Fault, run: dict) -> tuple[list[str], float]:
+    """The tests of a file that run a fault's line, the quickest first, and their seconds.
+
+    Tests that start processes are among them if none else runs it, and all are if it is run when
+    the package is imported.
+    """
+    names = list(run["seconds"])
+    lines = run["lines"].get(fault.file, {})
+    by = {i for line in range(fault.line, fault.last + 1) for i in lines.get(str(line), ())}
+    if -1 in by and (by == {-1} or not fault.inside):
+        by = set(range(len(names)))
+    by = by - {-1} or set(run["starting"])
+    chosen = sorted((names[i] for i in by), key=run["seconds"].get)
+    return chosen, sum(run["seconds"][name] for name in chosen)
+
+
+COPY: Copy  # of the process that forks
+
+
+def make_copy(folder: str) -> None:
+    global COPY
+    # A shell starts what runs in the background with Ctrl-C ignored; tests interrupt themselves.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    COPY = Copy(Path(folder) / str(os.getpid()))
+    for name in HEAVY.split():
+        importlib.import_module(name)
+
+
+def trace(job: tuple) -> tuple[str, dict]:
+    return job[0], COPY.trace(*job)
+
+
+def try_one(job: tuple) -> tuple[Fault, str | None, float]:
+    start = time.monotonic()
+    return job[0], COPY.try_fault(*job), round(time.monotonic() - start, 1)
 
 
 def main() -> None:
@@ -171,52 +361,45 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the drawing of faults")
     parser.add_argument("--jobs", type=int, default=2, help="copies that run side by side")
     parser.add_argument("--only", default="", help="draw from files whose path begins so")
+    parser.add_argument("--skip", nargs="*", default=[], help="files not to draw from")
     parser.add_argument(
         "--out", type=Path, default=Path("faults.jsonl"), help="the report, a fault a line"
     )
     options = parser.parse_args()
-    # A shell starts what runs in the background with Ctrl-C ignored; tests interrupt themselves.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     homes = find_tests()
-    files = [PACKAGE / place for place in sorted(homes) if place.startswith(options.only)]
-    everything = [fault for file in files for fault in list_faults(file)]
+    files = [f for f in sorted(homes) if f.startswith(options.only) and f not in options.skip]
+    everything = [fault for file in files for fault in list_faults(PACKAGE / file)]
     drawn = random.Random(options.seed).sample(everything, min(options.count, len(everything)))
     print(f"{len(drawn)} of {len(everything)} faults in {len(files)} files", flush=True)
 
-    with tempfile.TemporaryDirectory() as folder, options.out.open("w") as report:
-        copies: queue.Queue[Copy] = queue.Queue()
-        for i in range(options.jobs):
-            copies.put(Copy(Path(folder) / str(i)))
+    def files_asked(fault: Fault) -> dict:
+        conforming = [CONFORMANCE] * fault.file.startswith(CONFORMING)
+        return dict.fromkeys([homes[fault.file], *conforming])
 
-        def with_copy(work, *args):
-            copy = copies.get()
-            try:
-                return work(copy, *args)
-            finally:
-                copies.put(copy)
-
-        def measure(copy: Copy, tests: str) -> tuple[str, float]:
-            passed, seconds = copy.run(tests, None)
-            if not passed:
-                raise SystemExit(f"{tests} must pass before faults are planted")
-            return tests, 60 + 5 * seconds
-
-        def try_one(copy: Copy, fault: Fault, limits: dict[str, float]) -> bool:
-            home = homes[fault.file]
-            tests = [home, CONFORMANCE] if fault.file.startswith(CONFORMING) else [home]
-            by = copy.try_fault(fault, list(dict.fromkeys(tests)), limits)
+    asked: dict[str, set[str]] = collections.defaultdict(set)  # files, by the tests that are asked
+    for fault in drawn:
+        for tests in files_asked(fault):
+            asked[tests].add(fault.file)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        options.out.open("w") as report,
+        multiprocessing.Pool(options.jobs, make_copy, [folder]) as pool,
+    ):
+        runs = dict(pool.imap_unordered(trace, sorted(asked.items(), reverse=True)))
+        print(f"traced {len(runs)} files of tests", flush=True)
+        noticed, jobs = 0, []
+        for fault in drawn:
+            plan = [(tests, *choose_tests(fault, runs[tests])) for tests in files_asked(fault)]
+            jobs.append((fault, [step for step in plan if step[1]]))
+        for fault, by, seconds in pool.imap_unordered(try_one, jobs):
+            noticed += by is not None
             line = (PACKAGE / fault.file).read_text().splitlines()[fault.line - 1].strip()
             print("." if by else f"\npassed: {fault.file}:{fault.line}: {line} -> {fault.text}",
                   end="", flush=True)  # fmt: skip
-            report.write(json.dumps({**fault._asdict(), "was": line, "by": by}) + "\n")
+            entry = {**fault._asdict(), "was": line, "by": by, "seconds": seconds}
+            report.write(json.dumps(entry) + "\n")
             report.flush()
-            return by is not None
-
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            needed = sorted({homes[fault.file] for fault in drawn} | {CONFORMANCE})
-            limits = dict(pool.map(lambda tests: with_copy(measure, tests), needed))
-            noticed = sum(pool.map(lambda fault: with_copy(try_one, fault, limits), drawn))
     print(f"\n{noticed} of {len(drawn)} noticed")
 
 
