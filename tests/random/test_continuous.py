@@ -5,6 +5,7 @@ import pytest
 import scipy.stats as stats
 
 import weft
+from tests.random.golden import GOLDEN, check_bits
 from weft import random
 
 KEY = random.PRNGKey(7)
@@ -51,3 +52,9 @@ def test_means_move_with_their_parameters():
     np.testing.assert_allclose(weft.grad(mean("beta", 2.0))(1.5), 2 / 3.5**2, rtol=0.02)
     np.testing.assert_allclose(weft.grad(mean("chisquare"))(3.0), 1, rtol=0.02)
     np.testing.assert_allclose(weft.grad(mean("gamma"))(0.3), 1, rtol=0.05)
+
+
+@pytest.mark.parametrize("setting", GOLDEN)
+def test_bits_are_those_of_jax(setting, kernels_as_for_users):
+    drawn = "uniform normal truncated_normal exponential gumbel laplace logistic cauchy"
+    check_bits(setting, f"{drawn} bernoulli rademacher lognormal maxwell")

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats as stats
 
+import weft.numpy as jnp
 from weft import random
+from weft.errors import ShapeError
 
 KEY = random.PRNGKey(7)
 N = 20000
@@ -28,3 +30,20 @@ def test_counts(name, args, law):
     found = np.append(found[often], found[~often].sum())
     expected = np.append(expected[often], N - expected[often].sum())
     assert stats.chisquare(found, expected, sum_check=False).pvalue > 1e-3
+
+
+def test_multinomial():
+    counts = random.multinomial(KEY, 20, jnp.array([0.2, 0.3, 0.5]), shape=(1000, 3))
+    assert (counts.sum(-1) == 20).all()
+    np.testing.assert_allclose(counts.mean(0), [4, 6, 10], rtol=0.05)
+    np.testing.assert_allclose(
+        np.corrcoef(counts.T)[0, 1], -np.sqrt(0.2 / 0.8 * 0.3 / 0.7), atol=0.1
+    )
+    n, p = jnp.array([[3.0], [0.0]]), jnp.array([[0.5, 0.5, 0], [0, 0, 1], [1, 0, 0]])
+    found = random.multinomial(KEY, n, p)  # (2, 3, 3)
+    assert found[0, :, 0].tolist()[1:] == [0, 3] and (found[0].sum(-1) == 3).all()
+    assert found[0, 1].tolist() == [0, 0, 3] and found[0, 0, 2] == 0 and not found[1].any()
+    assert random.multinomial(KEY, n, jnp.array([1.0])).tolist() == [[[3]], [[0]]]
+    assert random.multinomial(KEY, 3, jnp.zeros(0)).shape == (0,)
+    with pytest.raises(ShapeError, match=r"multinomial: p must be \(..., k\); got f32\[\]"):
+        random.multinomial(KEY, 3, jnp.float32(1))

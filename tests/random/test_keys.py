@@ -8,7 +8,8 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import lax, random
+from tests.random.golden import GOLDEN, check_bits
+from weft import config, lax, random
 from weft.errors import DtypeError, ShapeError, TypePromotionError
 
 KEY = random.key(0)
@@ -268,3 +269,95 @@ def test_callbacks_are_given_keys():
 
 def test_class_of_keys_is_a_class_of_arrays():
     assert issubclass(type(random.key(0)), weft.Array)
+
+
+@pytest.mark.parametrize("setting", GOLDEN)
+def test_bits_are_those_of_jax(setting, kernels_as_for_users):
+    check_bits(setting, "split fold_in PRNGKey key_data", one_in=2)
+
+
+def test_seeds():
+    for seed in (5, np.int8(5), np.uint64(2**32 + 5), 2**40 + 5, jnp.uint8(5), jnp.int32(5)):
+        assert random.PRNGKey(seed).tolist() == [0, 5]
+    assert random.PRNGKey(-1).tolist() == [0, 2**32 - 1]
+    assert random.PRNGKey(True, impl="rbg").tolist() == [0, 1, 0, 1]
+    assert weft.jit(random.PRNGKey)(jnp.array(True)).tolist() == [0, 1]
+    with config.scope(enable_x64=True):
+        for seed in (2**40 + 5, np.int64(2**40 + 5), jnp.int64(2**40 + 5)):
+            assert random.PRNGKey(seed).tolist() == [2**8, 5]
+    with config.scope(enable_custom_prng=True):
+        assert random.PRNGKey(3, impl="rbg").dtype == random.key_dtype("rbg")
+    assert random.key(3, dtype=random.key_dtype("rbg")) == random.key(3, impl="rbg")
+    raw = random.PRNGKey(3)
+    assert random.clone(raw) is raw and random.clone(KEY) is KEY
+    with config.scope(debug_key_reuse=True):
+        assert random.clone(KEY) == KEY and words(random.clone(raw)).tolist() == raw.tolist()
+    assert (random.fold_in(KEY, np.int8(7)) == random.fold_in(KEY, 7)).all()
+
+
+WORDS = random.PRNGKey(7)
+MISTAKES = [
+    (lambda: random.normal(1.5), DtypeError, "normal: key must be a random key"),
+    (lambda: random.normal("a"), DtypeError, "key must be a random key; got a str"),
+    (
+        lambda: random.normal(jnp.zeros(4, np.uint32)),
+        DtypeError,
+        r"wrap_key_data\(words, impl='rbg'",
+    ),
+    (lambda: random.normal(random.split(WORDS)), ShapeError, "Hint: vmap over the keys"),
+    (lambda: random.key(0, impl="x"), ValueError, "impl must be one of"),
+    (lambda: random.fold_in(WORDS, -1), OverflowError, r"fold_in: data must be in \[0, 2\*\*32\)"),
+    (lambda: random.PRNGKey(1.5), DtypeError, "PRNGKey: seed must be an integer"),
+    (
+        lambda: random.wrap_key_data(WORDS, impl="rbg"),
+        DtypeError,
+        r"u32\[..., 4\]; got u32\[2\]. Hint: random.wrap_key_data\(words, impl='threefry2x32'\)",
+    ),
+    (lambda: random.split(LINE), ShapeError, r"split: takes one key; got keys of shape \(3,\). Hi"),
+    (lambda: random.split(KEY, -1), ShapeError, "split: "),
+    (
+        lambda: random.normal(jnp.zeros((3,), np.uint32)),
+        DtypeError,
+        r"u32\[2\]; got u32\[3\]. Hint: random.key\(0\)",
+    ),
+    (lambda: random.normal(np.zeros(2)), DtypeError, r"key<fry> or its words u32\[2\]; got f"),
+    (lambda: random.key(2**64), OverflowError, "key: seed must be an integer of 64 bits; got 1844"),
+    (lambda: random.key(-(2**63) - 1), OverflowError, "key: seed must be an integer of 64 bits"),
+    (lambda: random.key(jnp.arange(2)), ShapeError, r"key: seed must be a scalar; .*vmap\(key\)"),
+    (lambda: random.key(None), DtypeError, "key: "),
+    (
+        lambda: random.wrap_key_data(jnp.zeros(2)),
+        DtypeError,
+        r"must be u32\[..., 2\]; got f32\[2\].$",
+    ),
+    (lambda: random.wrap_key_data(jnp.zeros(3, np.uint32)), DtypeError, r"got u32\[3\].$"),
+    (
+        lambda: random.fold_in(KEY, 1.5),
+        DtypeError,
+        r"fold_in: data must be an integer; .*int\(data",
+    ),
+    (lambda: random.fold_in(KEY, 2**32), OverflowError, "fold_in: data must be in"),
+    (
+        lambda: random.fold_in(KEY, np.arange(2)),
+        ShapeError,
+        "fold_in: data must be a scalar; .*vmap",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), MISTAKES, ids=range(len(MISTAKES)))
+def test_mistakes_are_named(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_raw_words_may_be_refused():
+    assert random.bits(WORDS) == random.bits(random.wrap_key_data(WORDS))
+    text = r"bits: key must be of a key dtype under legacy_prng_key='{}'; got its words u32\[2\]."
+    with (
+        config.scope(legacy_prng_key="error"),
+        pytest.raises(ValueError, match=text.format("error")),
+    ):
+        random.bits(WORDS)
+    with config.scope(legacy_prng_key="warn"), pytest.warns(UserWarning, match=text.format("warn")):
+        random.bits(WORDS)

@@ -9,6 +9,7 @@ import scipy.stats as stats
 import weft
 import weft.numpy as jnp
 from tests.docstrings import check_examples
+from tests.random.golden import GOLDEN, check_bits
 from weft import random
 from weft.errors import DtypeError, ShapeError
 
@@ -26,15 +27,64 @@ def test_vectors():
         y = random.multivariate_normal(KEY, jnp.array([1.0, -1.0]), cov, (N,), method=method)
         np.testing.assert_allclose(np.cov(np.asarray(y).T), cov, atol=0.06)
         np.testing.assert_allclose(y.mean(0), [1, -1], atol=0.04)
-    counts = random.multinomial(KEY, 20, jnp.array([0.2, 0.3, 0.5]), shape=(1000, 3))
-    assert (counts.sum(-1) == 20).all()
-    np.testing.assert_allclose(counts.mean(0), [4, 6, 10], rtol=0.05)
     radius = jnp.linalg.norm(random.ball(KEY, 3, shape=(N,)), axis=-1)
     assert stats.kstest(np.asarray(radius) ** 3, stats.uniform().cdf).pvalue > 1e-3
     q = random.orthogonal(KEY, 3, (2,))
     np.testing.assert_allclose(
         q @ jnp.swapaxes(q, -1, -2), np.broadcast_to(np.eye(3), (2, 3, 3)), atol=1e-5
     )
+
+
+@pytest.mark.parametrize("setting", GOLDEN)
+def test_bits_are_those_of_jax(setting, kernels_as_for_users):
+    check_bits(setting, "bits randint permutation choice categorical")
+
+
+def test_choices_over_axes():
+    """The elements are those of the lines that are drawn, each at most once if not put back."""
+    x = jnp.arange(24).reshape(2, 3, 4)
+    calls = [
+        lambda k, axis: random.choice(k, x, (5,), axis=axis),
+        lambda k, axis: random.choice(k, x, (2,), False, axis=axis),
+        lambda k, axis: random.choice(k, x, (2,), False, jnp.arange(1.0, 9)[: x.shape[axis]], axis),
+        lambda k, axis: random.choice(k, x, (3, 2), p=np.arange(x.shape[axis]), axis=axis),
+        lambda k, axis: random.permutation(k, x, axis),
+        lambda k, axis: random.permutation(k, x, axis, independent=True),
+    ]
+    run = weft.jit(lambda k: [[draw(k, axis) for axis in (0, 1, 2)] for draw in calls])
+    for i, found in enumerate(run(random.PRNGKey(3))):
+        for axis, got in enumerate(found):
+            lines = np.moveaxis(
+                np.asarray(got), range(axis, axis + got.ndim - 2), range(got.ndim - 2)
+            )
+            if i < 5:  # each line along the axis is one of x
+                lines = lines.reshape(-1, *np.delete(x.shape, axis))
+                wanted = np.moveaxis(np.asarray(x), axis, 0)
+                at = [int(np.flatnonzero((wanted == y).all((1, 2)))[0]) for y in lines]
+                assert len(set(at)) == len(at) if i in (1, 2, 4) else 0 not in at or i == 0
+            else:
+                np.testing.assert_array_equal(np.sort(got, axis), x)
+                assert axis == 0 or len(np.unique(np.argsort(got, axis), axis=2 - axis)) > 1
+
+
+def test_categorical_over_axes():
+    """An index is as likely as its logit says, in each place of the other axes."""
+    p = np.random.default_rng(0).dirichlet(np.ones(3), (2, 4))
+    for axis in (0, 1, 2, -1):
+        logits = jnp.moveaxis(jnp.log(p.astype(np.float32)), -1, axis) + 5
+        found = random.categorical(KEY, logits, axis, (4000, 2, 4))
+        share = (np.asarray(found)[..., None] == np.arange(3)).mean(0)
+        np.testing.assert_allclose(share, p, atol=0.03)
+        once = random.categorical(KEY, logits, axis, (3, 2, 4), replace=False)
+        np.testing.assert_array_equal(
+            np.sort(once, 0), np.broadcast_to(np.c_[:3][..., None], (3, 2, 4))
+        )
+    # the first of those that are not put back is as likely
+    first = weft.vmap(
+        lambda k: random.categorical(k, jnp.log(p[0, 0]), shape=(2,), replace=False)[0]
+    )
+    share = (np.asarray(first(random.split(KEY, 4000)))[:, None] == np.arange(3)).mean(0)
+    np.testing.assert_allclose(share, p[0, 0], atol=0.03)
 
 
 def test_edges_of_parameters():
@@ -70,14 +120,6 @@ def test_half_of_the_bits_are_set_and_neighbours_differ():
 
 
 BAD = [
-    (lambda: random.normal(1.5), DtypeError, "normal: key must be a random key"),
-    (lambda: random.normal("a"), DtypeError, "key must be a random key; got a str"),
-    (
-        lambda: random.normal(jnp.zeros(4, np.uint32)),
-        DtypeError,
-        r"wrap_key_data\(words, impl='rbg'",
-    ),
-    (lambda: random.normal(random.split(KEY)), ShapeError, "Hint: vmap over the keys"),
     (lambda: random.normal(KEY, (3,), np.int32), DtypeError, "normal: dtype must be one of"),
     (lambda: random.bits(KEY, (3,), np.int32), DtypeError, "bits: dtype must be"),
     (lambda: random.rayleigh(KEY, -1.0), ValueError, "rayleigh: scale must not be negative"),
@@ -85,9 +127,6 @@ BAD = [
     (lambda: random.choice(KEY, 5, p=jnp.ones(4)), ShapeError, r"choice: p must be \(5,\)"),
     (lambda: random.choice(KEY, 5, (6,), replace=False), ShapeError, "at most 5 can be drawn"),
     (lambda: random.randint(KEY, (2,), 0.0, 5), DtypeError, "minval and maxval must be integers"),
-    (lambda: random.key(0, impl="x"), ValueError, "impl must be one of"),
-    (lambda: random.fold_in(KEY, -1), OverflowError, r"fold_in: data must be in \[0, 2\*\*32\)"),
-    (lambda: random.PRNGKey(1.5), DtypeError, "PRNGKey: seed must be an integer"),
     (
         lambda: random.categorical(KEY, jnp.zeros((2, 3)), shape=(5,)),
         ShapeError,
@@ -121,11 +160,6 @@ BAD = [
     (lambda: random.truncated_normal(KEY, 2.0, 1.0), ValueError, "hold that lower <= upper"),
     (lambda: random.orthogonal(KEY, 1.5), ShapeError, "orthogonal: n must be an integer that"),
     (lambda: random.ball(KEY, -1), ShapeError, "ball: d must be an integer that is not negative"),
-    (
-        lambda: random.wrap_key_data(KEY, impl="rbg"),
-        DtypeError,
-        r"u32\[..., 4\]; got u32\[2\]. Hint: random.wrap_key_data\(words, impl='threefry2x32'\)",
-    ),
 ]
 
 
