@@ -315,6 +315,7 @@ TESTED_IN = {
     "api/test_composite.py": "control/composite.py",
     "api/test_cond.py": "api/bodies.py",
     "api/test_custom_rules.py": "transforms/check.py",
+    "api/test_custom_vmap.py": "control/mapped.py",
     "api/test_jit.py": "api/functions.py xla/fastpath.py",
     "experimental/test_jet.py": "transforms/jet.py",
     "explain/test_costs.py": (
@@ -338,8 +339,7 @@ TESTED_IN = {
     # primitives of which rows of the conformance suite say all
     "primitives/test_conformance.py": (
         "primitives/bits.py primitives/constant.py primitives/fft.py "
-        "primitives/special/bessel.py primitives/special/error.py "
-        "primitives/special/formula.py primitives/special/functions.py"
+        "primitives/special/bessel.py primitives/special/formula.py primitives/special/functions.py"
     ),
     # families whose functions one table compares with SciPy
     "random/test_random.py": "primitives/random.py random/choices.py random/sampling.py",
@@ -352,7 +352,7 @@ TESTED_IN = {
     "scipy/test_special.py": (
         "scipy/special/definitions.py scipy/special/elementary.py "
         "scipy/special/gamma_family.py scipy/special/hypergeometric.py "
-        "scipy/special/integrals.py scipy/special/normal.py"
+        "scipy/special/integrals.py scipy/special/normal.py primitives/special/error.py"
     ),
     # modules that show under another name what others define
     "compat/test_finder.py": (
@@ -376,7 +376,6 @@ TESTED_IN = {
         "api/shardings.py experimental/pjit.py parallel/constraint.py xla/layouts.py"
     ),
     "parallel/on8/test_mesh.py": "experimental/mesh_utils.py",
-    "parallel/on8/test_shard_map.py": "control/mapped.py",
     "parallel/test_processes.py": (
         "experimental/multihost_utils.py parallel/coordinator.py parallel/distributed.py"
     ),

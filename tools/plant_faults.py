@@ -17,6 +17,7 @@ asked. Each fault is tried in a fork of a process that has imported what weft im
 import argparse
 import ast
 import collections
+import concurrent.futures
 import contextlib
 import hashlib
 import importlib
@@ -41,7 +42,8 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "src/weft"
 KEPT = CHECKOUT / ".cache/faults"
-CONFORMANCE = "tests/primitives/test_conformance.py"
+# A row for each primitive, and for each operation that must refuse operands.
+CONFORMANCE = ("tests/primitives/test_conformance.py", "tests/primitives/test_errors.py")
 CONFORMING = ("core/", "passes/", "xla/", "primitives/", "transforms/", "control/", "dtypes.py")
 
 # What tests import beside weft, imported once: none of it starts a thread.
@@ -70,7 +72,8 @@ class Fault(NamedTuple):
 
     file: str
     line: int
-    last: int  # line
+    lines: tuple[int, int]  # the first and last of it, and of the statement that it is in
+    statement: tuple[int, int]
     start: int
     end: int
     text: str
@@ -94,10 +97,14 @@ def list_faults(file: Path) -> Iterator[Fault]:
         start, end = span(node)
         return source[start:end].decode()
 
-    def visit(node: ast.AST, inside: bool) -> Iterator[Fault]:
+    def visit(node: ast.AST, inside: bool, statement: tuple[int, int] = (0, 0)) -> Iterator[Fault]:
         def replace(node: ast.AST, new: str) -> Fault:
-            place = str(file.relative_to(PACKAGE))
-            return Fault(place, node.lineno, node.end_lineno, *span(node), new, inside)
+            place, lines = str(file.relative_to(PACKAGE)), (node.lineno, node.end_lineno)
+            return Fault(place, node.lineno, lines, statement, *span(node), new, inside)
+
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            statement = (node.lineno, body[0].lineno - 1 if body else node.end_lineno)
 
         match node:
             case ast.keyword(arg) if arg in UNSEEN:
@@ -125,14 +132,14 @@ def list_faults(file: Path) -> Iterator[Fault]:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
                     yield from visit(
-                        child, inside or isinstance(node, ast.FunctionDef | ast.Lambda)
+                        child, inside or isinstance(node, ast.FunctionDef | ast.Lambda), statement
                     )
 
     yield from visit(ast.parse(source), False)
 
 
-def find_tests() -> dict[str, str]:
-    """The test file of each file of the package, as tests/test_house.py states it."""
+def find_tests() -> dict[str, list[str]]:
+    """The test files of each file of the package, as tests/test_house.py states them."""
     house = ast.parse((CHECKOUT / "tests/test_house.py").read_text())  # imports weft: only read
     [table] = [
         ast.literal_eval(node.value)
@@ -143,10 +150,11 @@ def find_tests() -> dict[str, str]:
     found = {}
     for file in PACKAGE.rglob("*.py"):
         place = file.relative_to(PACKAGE)
-        home = elsewhere.get(str(place), str(place.with_name(f"test_{place.name}")))
-        if (CHECKOUT / "tests" / home).exists():
-            found[str(place)] = f"tests/{home}"
-    return found
+        name = f"test_{place.name}"
+        homes = [place.with_name(name), Path("parallel/on8", name)]
+        homes = [elsewhere[str(place)]] if str(place) in elsewhere else homes
+        found[str(place)] = [f"tests/{h}" for h in homes if (CHECKOUT / "tests" / h).exists()]
+    return {place: homes for place, homes in found.items() if homes}
 
 
 class Asked:
@@ -267,7 +275,7 @@ class Copy:
         result = self.run_child(tests, work, 3600)
         if not result or result["status"] != 0:
             log = (self.root / "log").read_text(errors="replace")[-3000:]
-            raise SystemExit(f"{tests} must pass before faults are planted\n{log}")
+            raise RuntimeError(f"{tests} must pass before faults are planted\n{log}")
         KEPT.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(result))
         return result
@@ -314,7 +322,7 @@ def digest(*files: Path) -> str:
 
 
 def digest_tests(tests: str) -> str:
-    rows = sorted(CHECKOUT.glob("tests/primitives/cases*.py")) if tests == CONFORMANCE else []
+    rows = sorted(CHECKOUT.glob("tests/primitives/cases*.py")) if tests == CONFORMANCE[0] else []
     return digest(CHECKOUT / tests, *rows)
 
 
@@ -326,7 +334,8 @@ def choose_tests(fault: Fault, run: dict) -> tuple[list[str], float]:
     """
     names = list(run["seconds"])
     lines = run["lines"].get(fault.file, {})
-    by = {i for line in range(fault.line, fault.last + 1) for i in lines.get(str(line), ())}
+    ran = lambda first, last: {i for n in range(first, last + 1) for i in lines.get(str(n), ())}
+    by = ran(*fault.lines) or ran(*fault.statement)  # a constant has no line where it is folded
     if -1 in by and (by == {-1} or not fault.inside):
         by = set(range(len(names)))
     by = by - {-1} or set(run["starting"])
@@ -361,6 +370,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the drawing of faults")
     parser.add_argument("--jobs", type=int, default=2, help="copies that run side by side")
     parser.add_argument("--only", default="", help="draw from files whose path begins so")
+    parser.add_argument("--again", type=Path, help="a report: plant what passed there instead")
     parser.add_argument("--skip", nargs="*", default=[], help="files not to draw from")
     parser.add_argument(
         "--out", type=Path, default=Path("faults.jsonl"), help="the report, a fault a line"
@@ -371,11 +381,15 @@ def main() -> None:
     files = [f for f in sorted(homes) if f.startswith(options.only) and f not in options.skip]
     everything = [fault for file in files for fault in list_faults(PACKAGE / file)]
     drawn = random.Random(options.seed).sample(everything, min(options.count, len(everything)))
+    if options.again:
+        rows = map(json.loads, options.again.read_text().splitlines())
+        passed = {(row["file"], row["start"], row["text"]) for row in rows if not row["by"]}
+        drawn = [fault for fault in everything if (fault.file, fault.start, fault.text) in passed]
     print(f"{len(drawn)} of {len(everything)} faults in {len(files)} files", flush=True)
 
     def files_asked(fault: Fault) -> dict:
-        conforming = [CONFORMANCE] * fault.file.startswith(CONFORMING)
-        return dict.fromkeys([homes[fault.file], *conforming])
+        conforming = CONFORMANCE if fault.file.startswith(CONFORMING) else ()
+        return dict.fromkeys([*homes[fault.file], *conforming])
 
     asked: dict[str, set[str]] = collections.defaultdict(set)  # files, by the tests that are asked
     for fault in drawn:
@@ -384,15 +398,17 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         options.out.open("w") as report,
-        multiprocessing.Pool(options.jobs, make_copy, [folder]) as pool,
+        concurrent.futures.ProcessPoolExecutor(
+            options.jobs, multiprocessing.get_context("fork"), make_copy, (folder,)
+        ) as pool,
     ):
-        runs = dict(pool.imap_unordered(trace, sorted(asked.items(), reverse=True)))
+        runs = dict(pool.map(trace, sorted(asked.items(), reverse=True)))
         print(f"traced {len(runs)} files of tests", flush=True)
         noticed, jobs = 0, []
         for fault in drawn:
             plan = [(tests, *choose_tests(fault, runs[tests])) for tests in files_asked(fault)]
             jobs.append((fault, [step for step in plan if step[1]]))
-        for fault, by, seconds in pool.imap_unordered(try_one, jobs):
+        for fault, by, seconds in pool.map(try_one, jobs):
             noticed += by is not None
             line = (PACKAGE / fault.file).read_text().splitlines()[fault.line - 1].strip()
             print("." if by else f"\npassed: {fault.file}:{fault.line}: {line} -> {fault.text}",
