@@ -14,6 +14,51 @@ from weft.errors import DtypeError
 NAN, INF = np.nan, np.inf
 agree = functools.partial(compare.agree, rtol=1e-4)
 
+UNARY = """
+abs angle bitwise_count ceil conj deg2rad fabs floor frexp imag log10 modf positive rad2deg real
+reciprocal rint round sinc spacing trunc
+""".split()  # noqa: SIM905
+BINARY = """
+copysign divmod float_power floor_divide fmax fmin fmod gcd heaviside hypot lcm ldexp left_shift
+logaddexp logaddexp2 nextafter power remainder right_shift
+""".split()  # noqa: SIM905
+OPERANDS = {
+    "float32": np.meshgrid(SPECIAL, SPECIAL),
+    "float16": np.meshgrid(*[FLOATS.astype(np.float16)] * 2),
+    "int32": np.meshgrid(INTS, OTHERS),
+    "uint8": np.meshgrid(np.uint8([0, 1, 2, 7, 200]), np.uint8([1, 2, 5, 7, 200])),
+    "bool": np.meshgrid(BOOLS, BOOLS),
+    "complex64": np.meshgrid(*[(FLOATS + 1j * FLOATS[::-1]).astype(np.complex64)] * 2),
+}
+# Where NumPy's result is of another kind, refused for what a value is, or wrong (negative halves).
+NOT_NUMPYS = {
+    ("reciprocal", "int32"), ("reciprocal", "uint8"), ("reciprocal", "bool"), ("power", "int32"),
+    ("spacing", "float16"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", OPERANDS)
+def test_values_and_what_is_refused_are_numpys(dtype):
+    """One program of all functions that NumPy has for the dtype; the others are errors."""
+    x, y = OPERANDS[dtype]
+    calls, wanted = [], []
+    for name in [n for n in UNARY + BINARY if (n, dtype) not in NOT_NUMPYS]:
+        args = (x,) if name in UNARY else (x, y)
+        try:
+            wanted.append(getattr(np, name)(*args))
+            calls.append((name, args))
+        except TypeError:
+            with pytest.raises(DtypeError, match=f"^{name}: .*; got "):
+                getattr(jnp, name)(*args)
+    found = jit(lambda: [getattr(jnp, name)(*args) for name, args in calls])()
+    for (name, _), got, want in zip(calls, found, wanted, strict=True):
+        several = isinstance(want, tuple)
+        for g, w in zip(got if several else [got], want if several else [want], strict=True):
+            assert g.dtype.kind == w.dtype.kind, name
+            tol = 2e-3 if np.float16 in (g.dtype, w.dtype) else 1e-4
+            np.testing.assert_allclose(g, w, rtol=tol, atol=tol / 2, err_msg=name)
+
 
 def test_shifts_and_bits():
     counts = np.array([0, 1, 2, 3, 4, 31, 5], np.int32)
@@ -24,12 +69,23 @@ def test_shifts_and_bits():
     agree("invert", INTS)
     agree("invert", BOOLS)
     assert jnp.bitwise_count(INTS).dtype == np.uint8
+    agree("angle", (FLOATS + 1j * FLOATS[::-1]).astype(np.complex64), deg=True)
+    np.testing.assert_allclose(jnp.reciprocal(INTS[[0, -1]]), [-1 / 7, 0.02], rtol=1e-6)
 
 
 @pytest.mark.parametrize("decimals", [0, 1, 2, -1])
 def test_round(decimals):
     agree("round", FLOATS * 10, decimals)
     assert jnp.round(jnp.ones(3, jnp.bfloat16), decimals).dtype == jnp.bfloat16
+
+
+def test_round_as_python_does():
+    x = jnp.float32(-12.5)
+    assert round(x) == -12 and round(x).dtype == np.int32
+    assert round(x, 0) == -12 and round(x, 0).dtype == np.float32 and round(x, -1) == -10
+    assert round(jnp.float32(1.375), 2) == np.float32(1.38) and round(jnp.int8(7)).dtype == np.int8
+    with pytest.raises(NotImplementedError, match="round: integers must be .* got -1. Hint"):
+        round(jnp.int8(7), -1)
 
 
 def test_power():

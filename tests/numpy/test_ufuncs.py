@@ -15,92 +15,31 @@ NAN, INF = np.nan, np.inf
 agree = functools.partial(compare.agree, rtol=1e-4)
 COMPLEX = (FLOATS + 1j * FLOATS[::-1]).astype(np.complex64)
 
-EXPONENTIALS = ["exp", "expm1", "exp2", "log", "log10", "log2", "log1p", "sqrt"]
-ANGLES = [
-    "sin",
-    "cos",
-    "tan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "arcsinh",
-    "arccosh",
-    "arctanh",
-]
-PARTS = [
-    "abs",
-    "positive",
-    "real",
-    "imag",
-    "conj",
-    "angle",
-    "sign",
-    "square",
-    "negative",
-    "reciprocal",
-]
-ROUNDING = ["floor", "ceil", "trunc", "rint", "round"]
-QUESTIONS = ["isnan", "isinf", "isfinite", "isreal", "iscomplex", "logical_not"]
-REAL = [
-    "fabs",
-    "cbrt",
-    "deg2rad",
-    "rad2deg",
-    "signbit",
-    "isposinf",
-    "isneginf",
-    "sinc",
-    "i0",
-    "spacing",
-    "modf",
-    "frexp",
-]
-BINARY = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "maximum",
-    "minimum",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "fmax",
-    "fmin",
-    "remainder",
-    "floor_divide",
-    "fmod",
-    "divmod",
-]
-BINARY_FLOAT = ["arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "heaviside"]
-BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm"]
+UNARY = """
+exp expm1 exp2 log log2 log1p sqrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
+arctanh sign square negative isnan isinf isfinite isreal iscomplex logical_not
+""".split()  # noqa: SIM905
+REAL = ["cbrt", "signbit", "isposinf", "isneginf", "i0"]
+BINARY = """
+add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal
+logical_and logical_or logical_xor
+""".split()  # noqa: SIM905
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", [*EXPONENTIALS, *ANGLES, *PARTS, *ROUNDING, *QUESTIONS, *REAL])
+@pytest.mark.parametrize("name", [*UNARY, *REAL])
 def test_unary_floats(name):
     agree(name, FLOATS)
     agree(name, SPECIAL)
 
 
-@pytest.mark.parametrize(
-    "name", [*["abs", "positive", "real", "imag", "conj", "sign", "square"], *QUESTIONS]
-)
+@pytest.mark.parametrize("name", UNARY[-9:])
 def test_unary_integers(name):
     agree(name, INTS)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", [*EXPONENTIALS, *ANGLES, *PARTS, *QUESTIONS, "rint", "sinc"])
+@pytest.mark.parametrize("name", UNARY)
 def test_unary_complex(name):
     if name != "exp2":
         agree(name, COMPLEX)
@@ -115,20 +54,18 @@ def test_the_logarithm_of_complex_zero_is_infinite_in_its_real_part(name):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", [*BINARY, *BINARY_FLOAT])
+@pytest.mark.parametrize("name", [*BINARY, "arctan2"])
 def test_binary_floats(name):
     agree(name, FLOATS, FLOATS[0])
     agree(name, *np.meshgrid(SPECIAL, SPECIAL))
 
 
-@pytest.mark.parametrize("name", [*BINARY, *BITS])
+@pytest.mark.parametrize("name", [*BINARY, "bitwise_and", "bitwise_or", "bitwise_xor"])
 def test_binary_integers(name):
     agree(name, INTS, OTHERS)
 
 
-@pytest.mark.parametrize(
-    "name", ["maximum", "minimum", "less", "less_equal", "greater", "fmax", "fmin"]
-)
+@pytest.mark.parametrize("name", ["maximum", "minimum", "less", "less_equal", "greater"])
 def test_complex_numbers_are_ordered_by_real_part_first(name):
     agree(name, COMPLEX, np.array([0.3 - 2j, -1.7 + 9j, 2.5j], np.complex64))
 
