@@ -42,8 +42,11 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "src/weft"
 KEPT = CHECKOUT / ".cache/faults"
-# A row for each primitive, and for each operation that must refuse operands.
-CONFORMANCE = ("tests/primitives/test_conformance.py", "tests/primitives/test_errors.py")
+# A row for each primitive, for each as a power series, for each operation that refuses operands.
+CONFORMANCE = (
+    "tests/primitives/test_conformance.py", "tests/experimental/test_jet_primitives.py",
+    "tests/primitives/test_errors.py",
+)  # fmt: skip
 CONFORMING = ("core/", "passes/", "xla/", "primitives/", "transforms/", "control/", "dtypes.py")
 
 # What tests import beside weft, imported once: none of it starts a thread.
@@ -167,6 +170,9 @@ class Asked:
         self.starting: set[str] = set()  # tests that start a process, in which anything may run
         self.now = ""
 
+    def pytest_configure(self) -> None:
+        del os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self.tests is not None:
@@ -211,7 +217,6 @@ class Copy:
             resource.setrlimit(resource.RLIMIT_CPU, (int(cpu), int(cpu)))
             os.chdir(self.root)
             os.environ["PYTHONPATH"] = str(self.root / "src")
-            os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
             os.environ.setdefault("WEFT_CACHE_DIR", str(KEPT / "programs"))
             if "/on8/" in tests:
                 os.environ["WEFT_TEST_DEVICES"] = "8"
@@ -313,6 +318,7 @@ class Copy:
 
 def run_pytest(tests: str, asked: Asked) -> int:
     sys.argv = ["pytest"]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # that asked.pytest_configure takes back
     stop = [] if asked.tests is None and asked.tracer else ["-x"]
     return pytest.main(["-q", "-p", "no:cacheprovider", "--tb=line", *stop, tests], [asked])
 
