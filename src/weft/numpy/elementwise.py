@@ -405,10 +405,20 @@ def log10(x: Any, /) -> Any:
     return ops.mul(y, literal_like(1 / np.log(10), y))
 
 
+def add_in_logs(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)), of complex numbers that with its angle in (-pi, pi]."""
+    out = cumulative.logaddexp(x, y)
+    if not dtypes.is_complex(out.dtype):
+        return out
+    angle, turn = ops.imag(out), literal_like(2 * np.pi, ops.imag(out))
+    turns = ops.ceil(ops.sub(ops.div(angle, turn), literal_like(0.5, angle)))
+    return ops.complex(ops.real(out), ops.sub(angle, ops.mul(turns, turn)))
+
+
 @fused
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """log(exp(x1) + exp(x2)), without overflow."""
-    return cumulative.logaddexp(*promote_pair("logaddexp", x1, x2, inexact=True))
+    return add_in_logs(*promote_pair("logaddexp", x1, x2, inexact=True))
 
 
 @fused
@@ -416,7 +426,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2 ** x1 + 2 ** x2), without overflow."""
     x, y = promote_pair("logaddexp2", x1, x2, inexact=True)
     scale = literal_like(np.log(2), x)
-    return ops.div(cumulative.logaddexp(ops.mul(x, scale), ops.mul(y, scale)), scale)
+    return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
 
 
 @fused
