@@ -8,9 +8,11 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from tests.numpy.compare import agree
+from tests.numpy.compare import agree, same
 from weft import config, dtypes, grad, jit, make_jaxpr, vmap
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
+
+MASKED = np.ma.array([1.0, 2], mask=[0, 1])
 
 # --- of values ------------------------------------------------------------------------------
 
@@ -35,6 +37,9 @@ from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
         ([np.int64(3), 1.5], np.float32, False),
         ([np.ones(2, np.float16), np.ones(2)], np.float32, False),
         ((1, 2), np.int32, False),
+        ([range(3), range(2, 5)], np.int32, False),
+        ([np.zeros(2, np.int8), range(2)], np.int32, False),
+        ([[], np.ones(0, np.int8)], np.int8, False),
         (range(3), np.int32, False),
         (memoryview(b"ab"), np.uint8, False),
         (bytearray(b"ab"), np.uint8, False),
@@ -53,6 +58,9 @@ def test_array_with_a_dtype():
     assert jnp.array([1, 2], dtype=bool).dtype == np.bool_
     assert jnp.array(jnp.arange(3), dtype=np.float16).dtype == np.float16
     assert jnp.asarray([1.7], dtype="int8") == 1
+    same(jnp.array(np.array([1.7, 2.2]), np.int8), np.int8([1, 2]))
+    same(jnp.array(np.float64(1.7), np.int8), np.int8(1))
+    assert jnp.array(1.0).weak_type and not jnp.array(jnp.asarray(1.0), np.float32).weak_type
     with pytest.warns(UserWarning, match="enable_x64"):
         assert jnp.array([1], dtype=np.int64).dtype == np.int32
     with config.scope(enable_x64=True):
@@ -107,6 +115,11 @@ def test_copies():
     assert jnp.asarray(x) is x and jnp.asarray(x, jnp.int32) is x
     assert jnp.array(x) is not x
     assert jnp.array(x).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    assert jnp.array(x, copy=False) is x and jnp.asarray(x, copy=True) is not x
+    assert jnp.from_dlpack(x) is x and jnp.from_dlpack(x, copy=True) is not x
+    assert jnp.astype(x, x.dtype) is x and jnp.astype(x, x.dtype, copy=True) is not x
+    same(jnp.astype(jnp.array([1.7, -2.5]), np.int8), np.int8([1, -2]))
+    assert not jnp.astype(jnp.asarray(2.0), np.float32).weak_type
     assert "copy" in str(make_jaxpr(jnp.array)(x)) and "copy" not in str(make_jaxpr(jnp.asarray)(x))
 
 
@@ -246,9 +259,6 @@ def test_linspace_in_full():
     )
 
 
-# --- by position ----------------------------------------------------------------------------
-
-
 # --- errors ---------------------------------------------------------------------------------
 
 
@@ -275,12 +285,13 @@ def test_linspace_in_full():
         (lambda: jnp.arange(jnp.ones(2)), ShapeError, "arange: start must be a number"),
         (lambda: jnp.arange(3, dtype=bool), DtypeError, "must count in numbers"),
         (lambda: jit(jnp.arange)(3), ConcretizationTypeError, "arange.*argument `start`.*static"),
+        (lambda: jnp.arange(None), TypeError, "arange: must be given where to stop; got None. Hi"),
         (lambda: jnp.linspace(0, 1, -1), ShapeError, "num must not be negative"),
-        (lambda: jnp.eye(-1), ShapeError, "eye: sizes must not be negative"),
-        (lambda: jnp.tril(jnp.ones(3)), ShapeError, "at least two axes"),
-        (lambda: jnp.diag(3.0), ShapeError, "diag: needs a vector or a matrix"),
-        (lambda: jnp.meshgrid(1, 2), ShapeError, "must have one axis"),
-        (lambda: jnp.meshgrid(jnp.ones(2), indexing="a"), ValueError, "'xy' or 'ij'; got 'a'"),
+        (lambda: jnp.array(MASKED), DtypeError, "array: must not be a masked array"),
+        (lambda: jnp.array([MASKED, 1]), DtypeError, "array: must not be a masked array"),
+        (lambda: jnp.asarray(np.array(["a"]), int), DtypeError, "must be arrays or numbers; got a"),
+        (lambda: jnp.from_dlpack(3), DtypeError, "from_dlpack: needs an object with __dlpack__; g"),
+        (lambda: jnp.from_dlpack(np.ones(2, ">f4")), DtypeError, "^from_dlpack: .*[^.]\\.$"),
     ],
 )  # fmt: skip
 def test_errors(call, error, message):

@@ -34,7 +34,8 @@ OPERANDS = {
 NOT_NUMPYS = {
     ("reciprocal", "int32"), ("reciprocal", "uint8"), ("reciprocal", "bool"), ("power", "int32"),
     ("spacing", "float16"), ("spacing", "int32"), ("spacing", "uint8"), ("spacing", "bool"),
-    ("floor_divide", "bool"), ("divmod", "bool"), ("positive", "bool"), ("round", "bool"), ("deg2rad", "complex64"), ("rad2deg", "complex64"),
+    ("floor_divide", "bool"), ("divmod", "bool"), ("positive", "bool"), ("round", "bool"),
+    ("deg2rad", "complex64"), ("rad2deg", "complex64"),
     ("logaddexp", "complex64"), ("logaddexp2", "complex64"),
 }  # fmt: skip
 

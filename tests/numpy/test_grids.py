@@ -117,3 +117,38 @@ def test_sizes_and_diagonals_far_beyond_an_array():
         np.testing.assert_array_equal(jnp.tri(3, 3, k), np.full((3, 3), float(k > 0)))
         np.testing.assert_array_equal(jnp.tril(jnp.ones((3, 3)), k), np.full((3, 3), float(k > 0)))
     agree("vander", np.array([True, False]), 3)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: jnp.eye(-1), ShapeError, "eye: sizes must not be negative"),
+        (lambda: jnp.tril(jnp.ones(3)), ShapeError, "at least two axes"),
+        (lambda: jnp.diag(3.0), ShapeError, "diag: needs a vector or a matrix"),
+        (lambda: jnp.fill_diagonal(jnp.ones(3), 0, inplace=False), ShapeError, "needs a matrix, o"),
+        (lambda: jnp.fill_diagonal(jnp.ones((2, 2, 3)), 0, inplace=False), ShapeError, "of equal "),
+        (lambda: jnp.tril_indices_from(np.ones(3)), ShapeError, r"needs a matrix; .*shape \(3,\)"),
+        (lambda: jnp.diag_indices_from(np.ones((2, 3))), ShapeError, "two or more axes of equal "),
+        (lambda: jnp.diag_indices_from(np.ones(2)), ShapeError, "two or more axes of equal size"),
+        (lambda: jnp.meshgrid(1, 2), ShapeError, r"must have one axis; got i32\[\], i32\[\]"),
+        (lambda: jnp.meshgrid(jnp.ones(2), indexing="a"), ValueError, "'xy' or 'ij'; got 'a'"),
+        (lambda: jnp.meshgrid(jnp.ones(2), copy=False), ValueError, "copy must be True"),
+        (lambda: jnp.vander(jnp.ones((2, 2))), ShapeError, "vander: needs a vector"),
+        (lambda: jnp.mgrid[0:], ValueError, "a slice must say where to stop"),
+        (lambda: jnp.r_["r", 1], NotImplementedError, "matrices are not supported; got 'r'"),
+        (lambda: jnp.ix_(jnp.ones((2, 2))), ShapeError, "ix_: arguments must be vectors"),
+        (lambda: jnp.ravel_multi_index((1,), (2, 3)), ShapeError, r"each axis; got 1 for \(2, 3\)"),
+        (lambda: jnp.ravel_multi_index((1,), (2,), order="A"), ValueError, "order must be 'C' or"),
+    ],
+)  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_indices_of_a_mask_may_be_of_a_size():
+    for size, want in ((2, 2), (9, 6), (None, 6)):
+        got = jnp.mask_indices(3, np.triu, size=size)
+        for g, w in zip(got, np.triu_indices(3), strict=True):
+            assert g.shape == (size or 6,)
+            np.testing.assert_array_equal(g, np.r_[w[:want], np.zeros(len(g) - want, int)])

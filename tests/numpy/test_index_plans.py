@@ -34,6 +34,15 @@ def test_known_indices_against_numpy():
         (slice(None), [2, 0], slice(None, None, 2)), (1, slice(None, None, -2), [0, 3]),
     ]  # fmt: skip
     keys = [tuple(np.array(k) if isinstance(k, list) else k for k in key) for key in keys]
+    m = x % 3 == 1
+    keys += [
+        m, m[:, :, 0], m[:, 1, 0], (slice(None), m[0]), (..., m[0, 1]), (..., m[:, :, 0], 1),
+        (None, m[:, 0, 0], ..., 2), (slice(1), m[1, :, 0], slice(None, None, -1)), m & False,
+        (m[:, 0, 0], [2]), (0, ..., m[0, 1]), True, False, (True, 1), (1, False), (0, True, 2),
+        (slice(None), np.bool_(True), [1, 1]), ([1, 0], [2, 2]), ((1,), slice(None), [0]),
+        ([], slice(None)), (np.uint8([1, 0]), 0), (np.array(1), [0, 2]), (np.int64(1), None, 0),
+        ([[0], [1]], slice(1, None), [[0, 3]]), (slice(2), 1, [3, 0, 1]), (np.array([], np.int32),),
+    ]  # fmt: skip
     found = weft.jit(lambda x: [x[key] for key in keys])(x)
     changed = weft.jit(lambda x: [x.at[key].set(-1) for key in keys])(x)
     for key, got, after in zip(keys, found, changed, strict=True):
@@ -130,6 +139,10 @@ def test_the_option_restores_clamping():
         (slice("a", None), TypeError, "bounds must be integers; got 'a'"),
         (slice(1.0, None), TypeError, "bounds must be integers; got 1.0"),
         (np.zeros(3, bool), IndexError, r"the shape of the axes it indexes, \(8,\); got bool\[3\]"),
+        ([object()], TypeError, "must not be a list"),
+        (({},), TypeError, "an index must be an integer, .*; got {} of type dict"),
+        ((1, slice(None, 2), 0.5), TypeError, "got 0.5 of type float"),
+        ((slice(1, None), 0, slice(None, 2, 3)), IndexError, "got 3 for f32"),
     ],
 )
 def test_bad_indices(index, error, text):
