@@ -72,7 +72,6 @@ REASONS = [
         "*token*", "*Token*", "SPMDAxisContext", "AxisContext", "device_put_*", "process_*",
         "make_array_from*", "*is_fully_*", "addressable_*", "global_*", "host_*", "*_formats",
     )),
-    ("jax.ffi", "*", "calls of foreign functions are being built"),
     ("jax.ref", "*", "references that change are not part of the language here"),
     ("*", "*[Rr]ef", "references that change are not part of the language here"),
     ("*", "new_ref", "references that change are not part of the language here"),

@@ -322,6 +322,7 @@ TESTED_IN = {
         "explain/machine.py explain/origins.py explain/page.py explain/report.py "
         "explain/subject.py explain/tables.py"
     ),
+    "test_ffi.py": "api/ffi_call.py xla/foreign.py",
     "nn/test_attention.py": "nn/scaled.py",
     "watch/test_nans.py": "watch/observer.py",
     "xla/test_eager.py": "xla/placement.py",

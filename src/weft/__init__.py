@@ -63,6 +63,7 @@ HOMES = {
     "weft.experimental": "",
     "weft.explain": "",
     "weft.extend": "",
+    "weft.ffi": "",
     "weft.flatten_util": "",
     "weft.image": "",
     "weft.interpreters": "",

@@ -27,6 +27,7 @@ REFUSED = {
     "convnet --epochs -1": "--epochs must be at least 1; got -1",
     "data_parallel --devices 3 --batch 64": "--batch must be a multiple of --devices; got 64, 3",
     "digits --epochs 0": "--epochs must be at least 1; got 0",
+    "foreign --epochs 0": "--epochs must be at least 1; got 0",
     "gp --points 1000000": "--points must be at most 135632; got 1000000",
     "hmc --chains 0": "--chains must be at least 1; got 0",
     "logistic --penalty 0": "--penalty must be above 0; got 0.0",

@@ -52,7 +52,6 @@ MISSING = {
     "jax.experimental.serialize_executable": (_LATER, "the disk cache, which keeps programs"),
     "jax.experimental.sparse": (_LATER, "dense arrays, or jax.ops.segment_sum"),
     "jax.export": (_LATER, "jax.jit(f).lower(x).as_text()"),
-    "jax.ffi": (_LATER, "jax.pure_callback"),
     "jax.experimental.xla_metadata": (_LATER, "jax.named_scope"),
     "jax.freeze": (_LATER, "values that a loop carries"),
     "jax.lax.create_token": (_OUT, "nothing: effects happen in the order written"),

@@ -132,6 +132,28 @@ VMAP_METHODS = (
 )
 
 
+def map_operands(
+    op: str, method: str | None, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+) -> list | None:
+    """The operands of a call of an opaque function that is to compute all elements of an axis.
+
+    The axis comes first; None for the methods by which the function is called for each element.
+    """
+    if method is None:
+        raise MissingRule(
+            f"{op}: under vmap, vmap_method must be one of {', '.join(VMAP_METHODS)}; got None. "
+            f"Hint: {op}(..., vmap_method='sequential') calls it for each element."
+        )
+    if method.startswith("sequential"):
+        return None
+    fill = {
+        "expand_dims": lambda x: expand_dims(x, (0,)),
+        "broadcast_all": lambda x: batched_at_front(x, None, axis.size),
+        "legacy_vectorized": lambda x: x,
+    }[method]
+    return [fill(x) if d is None else move_to_front(x, d) for x, d in zip(args, dims, strict=True)]
+
+
 class PureCallback(HostCall):
     """The results of a function that does nothing else: it may be called more often, or never.
 
@@ -141,25 +163,11 @@ class PureCallback(HostCall):
     name = "pure_callback"
 
     def batch(self, axis, args, dims, **params):
-        method = params["vmap_method"]
-        if method is None:
-            raise MissingRule(
-                f"pure_callback: under vmap, vmap_method must be one of {', '.join(VMAP_METHODS)}; "
-                "got None. Hint: pure_callback(f, shapes, x, vmap_method='sequential') calls f for "
-                "each element."
-            )
-        if method.startswith("sequential"):
+        mapped = map_operands(self.name, params["vmap_method"], axis, args, dims)
+        if mapped is None:
             return super().batch(axis, args, dims, **params)
-        fill = {
-            "expand_dims": lambda x: expand_dims(x, (0,)),
-            "broadcast_all": lambda x: batched_at_front(x, None, axis.size),
-            "legacy_vectorized": lambda x: x,
-        }[method]
-        args = [
-            fill(x) if d is None else move_to_front(x, d) for x, d in zip(args, dims, strict=True)
-        ]
         avals = tuple([unmapped_aval(a, axis.size, 0) for a in params["result_avals"]])
-        outs = self.bind(*args, **{**params, "result_avals": avals})
+        outs = self.bind(*mapped, **{**params, "result_avals": avals})
         return outs, [0] * len(outs)
 
 

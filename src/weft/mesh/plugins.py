@@ -11,7 +11,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,6 +184,22 @@ def register_kernels(plugin: Plugin, c_api: Any) -> None:
             kernels.update(module.registrations())
     for name, kernel in kernels.items():
         extension.register_custom_call_target(c_api, name, kernel, platform, 1)
+    _REGISTRIES[plugin.platform] = extension, c_api
+    for register in _WAITING.pop(plugin.platform, ()):
+        register(extension, c_api)
+
+
+# What users register for a GPU before its plugin is loaded waits for that.
+_REGISTRIES: dict[str, tuple[Any, Any]] = {}
+_WAITING: dict[str, list[Callable[[Any, Any], None]]] = {}
+
+
+def register_on_gpu(platform: str, register: Callable[[Any, Any], None]) -> None:
+    """Call `register(extension, c_api)` with what a GPU's plugin takes kernels by, once loaded."""
+    if platform in _REGISTRIES:
+        register(*_REGISTRIES[platform])
+    else:
+        _WAITING.setdefault(platform, []).append(register)
 
 
 def import_kernels(plugin: Plugin, name: str) -> Any:

@@ -6,8 +6,9 @@ values, and keeps the executables, is run.py.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import check_extent, typeof
@@ -16,6 +17,7 @@ from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.watch import events
 from weft.xla.compile import Executable, compile_text
+from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module
 from weft.xla.placement import Placement, wide_sharding
@@ -53,10 +55,13 @@ class LoweredProgram(NamedTuple):
         module, jaxpr, placement, kept, consts = self
         passed = consts, None if all(kept) else kept, module.host_calls
         calls = len(module.host_calls)
+        make_executable: Callable[..., Executable] = Executable
+        if module.foreign_calls:
+            make_executable = functools.partial(ForeignExecutable, module.foreign_calls)
         if not placement.partitioned:
             loaded = compile_text(module.text, placement, settings, calls)
             keep_located(loaded, module.origins)
-            return Executable(loaded, jaxpr, placement, *passed)
+            return make_executable(loaded, jaxpr, placement, *passed)
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
@@ -77,7 +82,7 @@ class LoweredProgram(NamedTuple):
             choose(module.parameters, taken[len(before) :], jaxpr.in_avals),
             choose(module.results, made[: len(jaxpr.outvars)], jaxpr.out_avals),
         )
-        return Executable(loaded, jaxpr, placement, *passed, shardings)
+        return make_executable(loaded, jaxpr, placement, *passed, shardings)
 
 
 def lower_program(

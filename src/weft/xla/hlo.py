@@ -81,6 +81,7 @@ class Builder:
         self.written: dict[tuple, Line | None] = {}  # equations that were one line, to repeat
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
+        self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors
         self.token: Any = None  # a Value of type TOKEN, in programs that call any
         self.path = ""  # the prefix of the names of operations in the region being written
         self.scoped = False  # whether a named scope is around that region
@@ -266,14 +267,13 @@ class Builder:
         backend_config: str = "{}",
         **attrs: Any,
     ) -> list[Value]:
-        """Call a typed FFI kernel registered under `target`."""
+        """Call what is registered under `target`: a handler of the typed FFI, api_version 4."""
+        attrs = {"api_version": "4 : i32", "backend_config": backend_config, **attrs}
         return self.op(
             "stablehlo.custom_call",
             operands,
             out_avals,
-            call_target_name=f'"{target}"',
-            api_version="4 : i32",
-            backend_config=backend_config,
+            call_target_name=quote_text(target),
             **attrs,
         )
 

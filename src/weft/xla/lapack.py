@@ -17,6 +17,7 @@ from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
 from weft.mesh.plugins import GPUS
+from weft.xla.foreign import write_kernel_call
 from weft.xla.hlo import Builder, Value
 
 # The letter in the names of LAPACK's routines for a dtype.
@@ -99,24 +100,17 @@ def call_kernel(
 ) -> list[Value]:
     """Write the call of a kernel that takes matrices column by column, or row by row."""
 
-    def layouts(avals: Sequence[ShapedArray]) -> str:
-        texts = [layout_text(a.ndim, a.ndim if by_rows else call.batch) for a in avals]
-        return f"[{', '.join(texts)}]"
+    def layouts(avals: Sequence[ShapedArray]) -> list[list[int]]:
+        return [axes_in_memory(a.ndim, a.ndim if by_rows else call.batch) for a in avals]
 
-    alone = len(call.out_avals) == 1
-    shared = ", ".join(
-        f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if alone else out}], "
-        f"operand_index = {operand}, operand_tuple_indices = []>"
-        for out, operand in call.aliases.items()
-    )
-    return call.hlo.custom_call(
+    return write_kernel_call(
+        call.hlo,
         name,
         call.operands,
         call.out_avals,
+        (layouts([v.aval for v in call.operands]), layouts(call.out_avals)),
+        call.aliases,
         "{" + ", ".join(f"{k} = {v}" for k, v in options.items()) + "}",
-        operand_layouts=layouts([v.aval for v in call.operands]),
-        result_layouts=layouts(call.out_avals),
-        output_operand_aliases=f"[{shared}]",
     )
 
 
@@ -196,9 +190,9 @@ def call_gesvd(call: KernelCall, solver: str, mode: str) -> list[Value]:
     return [outs[0], outs[1], outs[3], outs[2], outs[4]] if wide else outs
 
 
-def layout_text(rank: int, batch: int) -> str:
+def axes_in_memory(rank: int, batch: int) -> list[int]:
     """The order of axes in memory, the fastest first."""
     axes = list(reversed(range(rank)))
     if rank == batch + 2:
         axes[:2] = axes[1::-1]
-    return f"dense<{axes if axes else ''}> : tensor<{rank}xindex>"
+    return axes

@@ -101,10 +101,10 @@ def lower_call(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], name: str) -> 
 
 
 class Module(NamedTuple):
-    """A program as text, and the Python functions that it calls by their index.
+    """A program as text, the Python functions that it calls by their index, and foreign calls.
 
-    If it calls any, its first parameter is the number of the run. `parameters` and `results`, over
-    a mesh, are the shardings that the text names, None for the others.
+    If it calls any of Python, its first parameter is the number of the run. `parameters` and
+    `results`, over a mesh, are the shardings that the text names, None for the others.
     """
 
     text: str
@@ -112,6 +112,7 @@ class Module(NamedTuple):
     parameters: Sequence[Any]
     results: Sequence[Any]
     origins: Sequence[Sequence[Eqn]] = ()  # with `locate_operations`: what operations are named by
+    foreign_calls: Sequence[Any] = ()
 
 
 def lower_module(
@@ -151,7 +152,8 @@ def lower_module(
         write = hlo.threaded(write, False)
     hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
     text = hlo.module(Builder().unique(f"jit_{name}"))
-    return Module(text, tuple(hlo.host_calls), parameters, results, hlo.origins)
+    calls = tuple(hlo.host_calls)
+    return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
 
 
 def join_attrs(one: str, other: str) -> str:

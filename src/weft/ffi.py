@@ -1,0 +1,221 @@
+"""Foreign functions: compiled code of others, called from programs by XLA's FFI.
+
+    library = ctypes.CDLL("./librms.so")
+    ffi.register_ffi_target("rms", ffi.pycapsule(library.Rms))
+    y = ffi.ffi_call("rms", weft.ShapeDtypeStruct(x.shape, x.dtype))(x, eps=np.float32(1e-6))
+
+docs/ffi.md has the C++ side, and says what is checked when.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jaxlib
+from jaxlib import _jax
+
+from weft.api.ffi_call import ffi_call
+from weft.core.aval import ShapedArray
+from weft.errors import JaxRuntimeError
+from weft.mesh.plugins import GPUS, register_on_gpu
+from weft.util import check_option, list_public
+from weft.xla.foreign import write_attribute, write_dictionary, write_kernel_call
+from weft.xla.hlo import Value
+
+__all__ = [
+    "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
+    "register_ffi_target", "register_ffi_target_as_batch_partitionable", "register_ffi_type",
+    "register_ffi_type_id",
+]  # fmt: skip
+__dir__ = list_public(__name__)
+
+
+def include_dir() -> str:
+    """The folder of the headers that handlers are compiled with: `xla/ffi/api/ffi.h` and more.
+
+    >>> os.path.exists(os.path.join(weft.ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))
+    True
+    """
+    return os.path.join(os.path.dirname(jaxlib.__file__), "include")
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+
+def pycapsule(funcptr: Any) -> Any:
+    """A pointer from a library that `ctypes` has loaded, as `register_ffi_target` takes it."""
+    try:
+        address = ctypes.cast(funcptr, ctypes.c_void_p).value
+    except ctypes.ArgumentError:
+        address = None
+    if not address:
+        raise TypeError(
+            f"pycapsule: funcptr must be a function of a library that ctypes has loaded; got "
+            f"{funcptr!r}. Hint: ctypes.CDLL(path).name_of_the_handler."
+        )
+    return _new_capsule(address, b"xla._CUSTOM_CALL_TARGET", None)
+
+
+# The names of platforms here, by those that users give; JAX's programs say CUDA for a GPU.
+PLATFORMS = {"host": "cpu", "gpu": "cuda"}
+
+
+def name_platform(op: str, platform: Any) -> str:
+    """The platform by the name that it has here."""
+    if not isinstance(platform, str):
+        raise TypeError(f"{op}: platform must be a string; got {platform!r}. Hint: 'cpu'.")
+    return PLATFORMS.get(platform.lower(), platform.lower())
+
+
+def is_capsule(x: Any) -> bool:
+    """Whether a value is a PyCapsule, for which Python has no public type."""
+    return type(x).__name__ == "PyCapsule"
+
+
+def register_ffi_target(
+    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
+) -> None:
+    """Make a compiled function known, so that programs may call it by `name`.
+
+    Args:
+      fn: a handler as a PyCapsule (`pycapsule`), or a dict of those of its stages: "execute", and
+        "instantiate", "prepare", "initialize" if it has them.
+      platform: what it is for: "cpu", "CUDA", "ROCM".
+      api_version: 1 for a handler of the typed FFI, 0 for a function of XLA's older custom calls.
+      kwargs: for the engine: `traits`.
+
+    Raises ValueError if the name has another function already: it cannot be changed in a process.
+    """
+    op = "register_ffi_target"
+    stages = fn.values() if isinstance(fn, dict) else [fn]
+    if not all(map(is_capsule, stages)) or isinstance(fn, dict) and "execute" not in fn:
+        raise TypeError(
+            f"{op}: fn must be a PyCapsule, or a dict of them with 'execute'; got {fn!r}. "
+            "Hint: ffi.pycapsule(ctypes.CDLL(path).name_of_the_handler)."
+        )
+    check_option(op, "api_version", api_version, 0, 1)
+    place = name_platform(op, platform)
+    if place in GPUS:
+        register_on_gpu(
+            place,
+            lambda extension, c_api: extension.register_custom_call_target(
+                c_api, name, fn, place.upper(), api_version, **kwargs
+            ),
+        )
+        return
+    place = "Host" if place == "cpu" else place  # the engine's name, under which older calls look
+    try:
+        _jax.register_custom_call_target(name, fn, place, api_version, **kwargs)
+    except JaxRuntimeError as error:
+        raise ValueError(
+            f"{op}: a name must be given to one function of a platform; got {name!r} on {place}: "
+            f"{error}"
+        ) from None
+
+
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
+    """Say that calls of a target may be split over devices along leading axes.
+
+    Each device then calls it with its rows alone; else it is given whole arrays.
+    """
+    _jax.register_custom_call_as_batch_partitionable(name)
+    for platform in GPUS:
+        register_on_gpu(
+            platform, lambda _, c_api: _jax.register_custom_call_as_batch_partitionable(name, c_api)
+        )
+
+
+def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
+    """Make a type known that a handler keeps between its stages.
+
+    Args:
+      name: unique in the process.
+      type_registration: a dict of PyCapsules: "type_id", of a pointer to the `XLA_FFI_TypeId`, and
+        "type_info", of one to the `XLA_FFI_TypeInfo`.
+      platform: as of `register_ffi_target`.
+    """
+    place = name_platform("register_ffi_type", platform)
+    if place in GPUS:
+        register_on_gpu(
+            place,
+            lambda extension, c_api: extension.register_custom_type(c_api, name, type_registration),
+        )
+    else:
+        _jax.register_custom_type(name, type_registration)
+
+
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+    """Refuse: this release of the engine takes a type with what destroys its values."""
+    raise NotImplementedError(
+        f"register_ffi_type_id: the engine must be given the type whole; got the id of {name!r}. "
+        "Hint: ffi.register_ffi_type(name, {'type_id': id, 'type_info': info})."
+    )
+
+
+# --- lowering rules of primitives that are foreign functions ----------------------------------
+
+
+def build_ffi_lowering_function(
+    call_target_name: str,
+    *,
+    operand_layouts: Sequence[Any] | None = None,
+    result_layouts: Sequence[Any] | None = None,
+    backend_config: Mapping[str, Any] | str | None = None,
+    skip_ffi_layout_processing: bool = False,
+    has_side_effect: bool = False,
+    operand_output_aliases: Mapping[int, int] | None = None,
+    api_version: int = 4,
+) -> Callable[..., Any]:
+    """A function `write(ctx, *values, **params)` that writes a call, for use in a lowering rule.
+
+    What it gives has the values of the results as `.results`. See `ffi_lowering`.
+    """
+
+    def write(ctx: Any, *values: Value, **params: Any) -> types.SimpleNamespace:
+        def orders(layouts: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> list:
+            given = layouts or [None] * len(avals)
+            return [
+                [*reversed(range(a.ndim))] if o is None
+                else [*reversed(o.major_to_minor)] if hasattr(o, "major_to_minor") else [*o]
+                for o, a in zip(given, avals, strict=True)
+            ]  # fmt: skip
+
+        if isinstance(backend_config, str):
+            config = backend_config
+        else:
+            given = {**(backend_config or {}), **params}
+            config = write_dictionary({k: write_attribute(k, v) for k, v in given.items()})
+        results = write_kernel_call(
+            ctx.hlo,
+            call_target_name,
+            values,
+            ctx.avals_out,
+            (orders(operand_layouts, ctx.avals_in), orders(result_layouts, ctx.avals_out)),
+            {out: operand for operand, out in (operand_output_aliases or {}).items()},
+            config,
+            api_version=f"{api_version} : i32",
+            has_side_effect="true" if has_side_effect else "false",
+        )
+        return types.SimpleNamespace(results=results)
+
+    return write
+
+
+def ffi_lowering(call_target_name: str, **options: Any) -> Callable[..., Sequence[Value]]:
+    """The lowering rule of a primitive that is the foreign function `call_target_name`.
+
+    Its parameters are the attributes. For `interpreters.mlir.register_lowering`.
+
+    Args:
+      options: `operand_layouts` and `result_layouts`, for each value the order of its axes in
+        memory, the fastest first (or a `Layout`); `backend_config`, more attributes by name;
+        `has_side_effect`; `operand_output_aliases`; `api_version`.
+    """
+    write = build_ffi_lowering_function(call_target_name, **options)
+    return lambda ctx, *values, **params: write(ctx, *values, **params).results
