@@ -77,6 +77,7 @@ HOMES = {
     "weft.numpy": "",
     "weft.ops": "",
     "weft.options": "config",
+    "weft.passes": "",
     "weft.profiler": "",
     "weft.random": "",
     "weft.scipy": "",

@@ -90,6 +90,13 @@ OPTIONS = (
         "Name compiled operations by what wrote them, as weft.explain reads it.",
         traced=True,
     ),
+    Option(
+        "passes",
+        None,
+        "The passes that programs go through, by name, as 'cse_jaxpr,drop_dead_code', or 'all'.",
+        traced=True,
+    ),
+    Option("dump", None, "A folder to which each program is written after every pass."),
     Option("log_compiles", False, "Log every trace and compile with its time."),
     Option("explain_cache_misses", False, "Log why a jitted function is traced again."),
     Option("default_device", None, "Where new arrays are put.", traced=True),

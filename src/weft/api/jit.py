@@ -26,6 +26,7 @@ from weft.errors import DeletedError, JaxRuntimeError
 from weft.mesh.client import devices_of
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
+from weft.passes import find_passes
 from weft.pytrees import flatten
 from weft.util import find_global_name, fun_name
 from weft.watch.key_reuse import check_keys
@@ -177,6 +178,7 @@ def jit(
     compiler_options: dict[str, Any] | None = None,
     in_shardings: Any = None,
     out_shardings: Any = None,
+    passes: Any = None,
 ) -> Any:
     """Compile a function with XLA: the first call for each set of argument types traces it.
 
@@ -192,12 +194,13 @@ def jit(
       keep_unused: pass arguments to the compiled program even where it does not use them.
       device: where to run, instead of where the arguments are.
       inline: in a traced function, write the operations there, not a call.
-      compiler_options: XLA flags for this function, and its derivatives; it must not be called in
-        another that is jitted.
+      compiler_options: XLA flags for it and its derivatives; no other jitted function may call it.
       in_shardings: the shardings of the positional arguments: a pytree prefix of them, of
         shardings, or specs over the mesh that `set_mesh` put into scope. None leaves it to the
         arguments: what they are bound to is where the function runs, over all devices of a mesh.
       out_shardings: those of the results, likewise; None leaves them to the compiler.
+      passes: names of `weft.passes.PASSES`, and functions from jaxpr to jaxpr, in place of those of
+        `config.passes`; of a function within another that is jitted, those of that one count.
 
     Returns:
       A function with `.trace`, `.lower`, `.eval_shape`, `.clear_cache` and `.__wrapped__`.
@@ -206,21 +209,19 @@ def jit(
     Array([1, 3, 5], dtype=int32)
     """
     if fun is None:
-        options = {name: x for name, x in locals().items() if name != "fun"}
-        return functools.partial(jit, **options)
+        return functools.partial(jit, **{k: x for k, x in locals().items() if k != "fun"})
     check_callable("jit", fun, wraps=True)
     if backend is not None and device is None:
         device = devices_of(backend, "jit: backend")[0]
     static = mark_arguments(fun, static_argnums, static_argnames, "static_argnums")
     donate = mark_arguments(fun, donate_argnums, donate_argnames, "donate_argnums")
-    both = set(static.nums) & set(donate.nums)
-    if both:
+    if both := set(static.nums) & set(donate.nums):
         raise ValueError(f"jit: an argument must not be both static and donated; got {both}.")
     settings = tuple(sorted((compiler_options or {}).items()))
-    spec = JitSpec(fun_name(fun), keep_unused=keep_unused, compiler_options=settings, device=device)
+    how = {"device": device, "passes": None if passes is None else find_passes(passes)}
+    spec = JitSpec(fun_name(fun), (), keep_unused, settings, **how)
     shardings = request_shardings("jit", in_shardings, out_shardings)
-    made = JitFunction(fun, spec, static, donate, shardings=shardings, inline=inline)
-    return made.make_callable()
+    return JitFunction(fun, spec, static, donate, "jit", shardings, inline).make_callable()
 
 
 def clear_caches() -> None:

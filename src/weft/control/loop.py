@@ -85,6 +85,13 @@ class While(Loop):
         cond = loop_bodies.widen_cond(params["cond_jaxpr"], tuple(map(typeof, more)))
         return bind_while(cond, body, split_groups(args, params)[0], consts, carry, params)
 
+    def with_consts(self, eqn, jaxpr, given):
+        """The equation with another body, which takes more consts, `given`, after those it has."""
+        cond_consts, body_consts, init = split_groups(eqn.invars, eqn.params)
+        n = len(body_consts) + len(given)
+        params = {**eqn.params, "body_jaxpr": jaxpr, "body_nconsts": n}
+        return eqn.replace(invars=[*cond_consts, *body_consts, *given, *init], params=params)
+
     def batch(self, axis, args, dims, **params):
         cond_consts, body_consts, init = split_groups(args, params)
         cond_dims, body_dims, init_dims = split_groups(dims, params)

@@ -114,6 +114,13 @@ class Scan(Loop, SavingRule):
             for x, g in zip(args, found, strict=True)
         ]
 
+    def with_consts(self, eqn, jaxpr, given):
+        """The equation with another body, which takes more consts, `given`, after those it has."""
+        n, linear = count_groups(eqn.params)[0], eqn.params["linear"]
+        linear = (*linear[:n], *[False] * len(given), *linear[n:])
+        params = {**eqn.params, "jaxpr": jaxpr, "linear": linear, "num_consts": n + len(given)}
+        return eqn.replace(invars=[*eqn.invars[:n], *given, *eqn.invars[n:]], params=params)
+
     def checked(self, trace, args, params):
         consts, carry, xs = self.groups(args, params)
         program = thread_checks_jaxpr(params["jaxpr"], trace.errors, len(consts))

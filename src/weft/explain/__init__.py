@@ -107,7 +107,7 @@ def add_memory(report: Report, subject: Subject) -> Report:
     """Fill in what is kept for the backward pass, and memory at its peak."""
     program = subject.located.traced._program
     names = [*["closed over"] * len(program.consts), *program.argument_names()]
-    report.residuals = find_residuals(run_passes(program.jaxpr), names)
+    report.residuals = find_residuals(run_passes(program.jaxpr, program.spec.passes), names)
     report.live = list_live(subject.module, subject.attribution, subject.parameter_names())
     stats = subject.located.compiled.memory_analysis()
     report.memory = {

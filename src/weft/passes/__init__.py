@@ -5,20 +5,93 @@ what it made is remembered on the jaxpr it was made of. One that is not in `PASS
 it is needed. Transformations by a rule of primitives, as a derivative, are in transforms/.
 """
 
-from collections.abc import Callable
+import itertools
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from weft.core.jaxpr import Jaxpr
 from weft.options import config
 from weft.passes.check import check_jaxpr
+from weft.passes.cse import cse_jaxpr
 from weft.passes.dce import drop_dead_code
+from weft.passes.fold import fold_constants
+from weft.passes.hoist import hoist_invariants
+from weft.passes.merge import merge_equal_programs
+from weft.passes.simplify import simplify_algebra
+from weft.util import list_public
 
-PASSES: tuple[Callable[[Jaxpr], Jaxpr], ...] = (drop_dead_code,)
+__all__ = [
+    "DEFAULT", "PASSES", "cse_jaxpr", "drop_dead_code", "fold_constants", "hoist_invariants",
+    "merge_equal_programs", "run_passes", "simplify_algebra",
+]  # fmt: skip
+__dir__ = list_public(__name__)
+
+Pass = Callable[[Jaxpr], Jaxpr]
+
+# All of them, in an order in which each has what the ones before it leave.
+PASSES: tuple[Pass, ...] = (
+    fold_constants,
+    simplify_algebra,
+    cse_jaxpr,
+    hoist_invariants,
+    merge_equal_programs,
+    drop_dead_code,
+)
+# Those that save more than they cost: see docs/design/014-passes.md.
+DEFAULT: tuple[Pass, ...] = (drop_dead_code,)
+
+_files = itertools.count(1)
 
 
-def run_passes(jaxpr: Jaxpr) -> Jaxpr:
-    """A program after all of `PASSES`, in their order; checked after each with `enable_checks`."""
-    for run_pass in PASSES:
+def find_passes(given: Any = None) -> tuple[Pass, ...]:
+    """The passes that a value of `passes` stands for: of `jit`, of the option, or by default.
+
+    It is a sequence of functions and of names of `PASSES`, or one text with names between commas;
+    "all" is all of them, "none" none.
+    """
+    if given is None:
+        given = config.passes
+    if given is None:
+        return DEFAULT
+    if isinstance(given, str):
+        known = {"all": PASSES, "default": DEFAULT, "none": (), "": ()}
+        given = known.get(given, tuple(name.strip() for name in given.split(",")))
+    by_name: dict[Any, Pass] = {p.__name__: p for p in PASSES}
+    found = [by_name.get(p, p) if isinstance(p, str) else p for p in given]
+    for p in found:
+        if not callable(p):
+            raise ValueError(
+                f"passes: must be functions from jaxpr to jaxpr, or names of {', '.join(by_name)}; "
+                f"got {p!r}."
+            )
+    return tuple(found)
+
+
+def run_passes(jaxpr: Jaxpr, passes: Sequence[Pass] | None = None, name: str = "") -> Jaxpr:
+    """A program after all of the passes, in their order, by default those that `jit` runs.
+
+    It is checked after each with `enable_checks`, and written to a numbered file of the folder
+    `config.dump` (WEFT_DUMP).
+    """
+    folder = config.dump
+    if folder:
+        write_dump(folder, jaxpr, name, "traced")
+    if passes is None:
+        passes = DEFAULT if config.passes is None else find_passes(config.passes)
+    for run_pass in passes:
         jaxpr = run_pass(jaxpr)
         if config.enable_checks:
             check_jaxpr(jaxpr)
+        if folder:
+            write_dump(folder, jaxpr, name, getattr(run_pass, "__name__", "pass"))
     return jaxpr
+
+
+def write_dump(folder: str, jaxpr: Jaxpr, name: str, step: str) -> None:
+    """Write a program to the next file of a folder."""
+    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{name}-{step}")
+    os.makedirs(folder, exist_ok=True)
+    path = pathlib.Path(folder, f"{next(_files):04}-{safe}.txt")
+    path.write_text(f"{jaxpr}\n", encoding="utf-8")

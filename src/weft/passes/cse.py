@@ -10,18 +10,23 @@ import numpy as np
 
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.dtypes import NUMBERS
-from weft.passes.dce import has_effects
+from weft.passes.dce import has_effects, with_equations
+from weft.passes.rewrite import rewrite_held
 
 VALUES = (*NUMBERS, np.generic)
 
 
 @memo_jaxpr
 def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` with equal computations done once; those with effects are left as they are."""
+    """`jaxpr` with equal computations done once, also in the programs that it holds.
+
+    Those with effects are left as they are.
+    """
     first: dict[tuple, Sequence[Var]] = {}
     new: dict[Var, Atom] = {}
     eqns: list[Eqn] = []
-    for eqn in jaxpr.eqns:
+    for before in jaxpr.eqns:
+        eqn = before if before.primitive.memoize_type else rewrite_held(before, cse_jaxpr)
         old = eqn.invars
         invars = [new.get(a, a) if type(a) is not Literal else a for a in old]  # type: ignore
         if not has_effects(eqn):
@@ -38,7 +43,7 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
                 continue
         eqns.append(eqn if all(map(operator.is_, invars, old)) else eqn.replace(invars=invars))
     if not new:
-        return jaxpr
+        return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
     outvars = [a if type(a) is Literal else new.get(a, a) for a in jaxpr.outvars]  # type: ignore
     return jaxpr.replace(outvars=outvars, eqns=eqns)
 

@@ -64,9 +64,13 @@ def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def used_inputs(jaxpr: Jaxpr) -> tuple[bool, ...]:
-    """Which inputs of a program without dead code are needed."""
+    """Which inputs of a program are read, by any equation or as a result."""
     found = jaxpr.memo.get("used_inputs")
-    return dce_jaxpr(jaxpr)[1] if found is None else found
+    if found is None:
+        read = {a for e in jaxpr.eqns for a in e.invars if type(a) is not Literal}
+        read.update(a for a in jaxpr.outvars if type(a) is not Literal)
+        found = jaxpr.memo["used_inputs"] = tuple([v in read for v in jaxpr.invars])
+    return found
 
 
 @memo_jaxpr

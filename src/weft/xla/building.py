@@ -35,6 +35,7 @@ class JitSpec(NamedTuple):
     in_shardings: tuple = ()  # of the arguments, None where it follows from them; () for all
     out_shardings: tuple = ()  # of the results, likewise
     device: Any = None  # where to run, instead of where the arguments are
+    passes: tuple | None = None  # from jaxpr to jaxpr; None for those of the configuration
 
 
 class LoweredProgram(NamedTuple):
@@ -60,13 +61,15 @@ class LoweredProgram(NamedTuple):
             make_executable = functools.partial(ForeignExecutable, module.foreign_calls)
         if not placement.partitioned:
             loaded = compile_text(module.text, placement, settings, calls)
-            keep_located(loaded, module.origins)
+            if module.origins:
+                keep_located(loaded, module.origins)
             return make_executable(loaded, jaxpr, placement, *passed)
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
         loaded = compile_text(module.text, placement, settings, calls, free)
-        keep_located(loaded, module.origins)
+        if module.origins:
+            keep_located(loaded, module.origins)
         # None for one device, and for no values None or one sharding
         whole = [placement.whole._to_xla_hlo_sharding(0)]
         taken = loaded.get_parameter_shardings() or whole * len(given[0])
@@ -97,7 +100,7 @@ def lower_program(
     for v in jaxpr.outvars:
         if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
             check_extent(v.aval.shape, v.aval.dtype, 57)
-    jaxpr = run_passes(jaxpr)
+    jaxpr = run_passes(jaxpr, spec.passes, spec.name)
     used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)
     written, passed, taken = {}, [], []  # variables: of consts in the text, and of parameters

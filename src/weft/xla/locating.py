@@ -50,7 +50,7 @@ class LocatingBuilder(Builder):
 
 def keep_located(loaded: Any, origins: Sequence) -> None:
     """Keep an executable and what its operations are named by, where all are to be explained."""
-    if origins and LocatingBuilder.kept is not None:
+    if LocatingBuilder.kept is not None:
         LocatingBuilder.kept[loaded.hlo_modules()[0].name] = loaded, origins
 
 

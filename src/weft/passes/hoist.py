@@ -1,0 +1,87 @@
+"""Loop-invariant code: what is the same in each turn of a loop, computed once before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr
+from weft.core.primitive import Body, Primitive
+from weft.core.source import nested_source
+from weft.passes.dce import has_effects, with_equations
+from weft.passes.inline import rename_atoms
+from weft.passes.rewrite import rewrite_held
+
+
+@memo_jaxpr
+def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` with what is the same in each turn of its loops computed once before them.
+
+    What has effects or refers to a named axis stays, and so does what makes more of less, as a
+    broadcast does: it would be kept in memory. Of loops, those are looked into whose primitive has
+    `with_consts`, as `scan` and `while` have.
+    """
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.memoize_type:
+            eqns.append(eqn)
+            continue
+        eqn = rewrite_held(eqn, hoist_invariants)
+        for body in bodies_of(eqn):
+            is_whole = body.jaxpr is not None and eqn.params.get(body.key) is body.jaxpr
+            if body.runs == "turns" and is_whole and hasattr(eqn.primitive, "with_consts"):
+                eqn = hoist_body(eqn, body, eqns)
+        eqns.append(eqn)
+    return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
+
+
+def hoist_body(loop: Eqn, body: Body, eqns: list[Eqn]) -> Eqn:
+    """A loop whose body is given what it computed in each turn; that is added to `eqns`."""
+    jaxpr: Jaxpr = body.jaxpr
+    outer: dict[Var, Atom] = find_fixed_inputs(loop, body)
+    moved = []
+    for eqn in jaxpr.eqns:
+        if can_move(eqn, outer):
+            moved.append(eqn)
+            outer.update({v: type(v)(v.aval) for v in eqn.outvars})
+    if not moved:
+        return loop
+    scope = loop.source_info.scope
+    for eqn in moved:
+        ins, outs = rename_atoms(eqn.invars, outer), rename_atoms(eqn.outvars, outer)
+        eqns.append(eqn.replace(invars=ins, outvars=outs, source=nested_source(scope, eqn.source)))
+    gone = set(map(id, moved))
+    rest = [eqn for eqn in jaxpr.eqns if id(eqn) not in gone]
+    read = {a for eqn in rest for a in eqn.invars if type(a) is not Literal}
+    read.update(a for a in jaxpr.outvars if type(a) is not Literal)
+    given = [v for eqn in moved for v in eqn.outvars if v in read]
+    first = body.carry.start
+    invars = [*jaxpr.invars[:first], *given, *jaxpr.invars[first:]]
+    inner = jaxpr.replace(invars=invars, eqns=rest)
+    return loop.primitive.with_consts(loop, inner, rename_atoms(given, outer))  # type: ignore
+
+
+def find_fixed_inputs(loop: Eqn, body: Body) -> dict[Var, Atom]:
+    """The inputs of a body that are the same in each turn, and what they are outside.
+
+    They are the consts, and what of the carry the body hands on as it is.
+    """
+    jaxpr = body.jaxpr
+    fixed = dict(zip(jaxpr.invars, [loop.invars[i] for i in body.operands], strict=False))
+    return {
+        v: a
+        for i, (v, a) in enumerate(fixed.items())
+        if i < body.carry.start
+        or (i in body.carry and jaxpr.outvars[i - body.carry.start] is v and v.aval is a.aval)
+    }
+
+
+def can_move(eqn: Eqn, fixed: dict[Var, Atom]) -> bool:
+    """Whether an equation is the same in each turn, and no larger than what it is made of."""
+    prim = eqn.primitive
+    atoms: Sequence[Atom] = [a for a in eqn.invars if type(a) is not Literal]
+    if not atoms or not all(a in fixed for a in atoms):
+        return False
+    if has_effects(eqn) or type(prim).refers is not Primitive.refers or not prim.memoize_type:
+        return False
+    count = lambda every: sum(a.aval.size * a.aval.dtype.itemsize for a in every)
+    return count(eqn.outvars) <= count(atoms)
