@@ -324,6 +324,7 @@ TESTED_IN = {
     ),
     "test_ffi.py": "api/ffi_call.py xla/foreign.py",
     "nn/test_attention.py": "nn/scaled.py",
+    "numpy/test_refs.py": "primitives/state.py core/ref.py primitives/refs.py",
     "watch/test_nans.py": "watch/observer.py",
     "xla/test_eager.py": "xla/placement.py",
     # rules of one primitive or family, kept apart from its class

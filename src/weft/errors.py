@@ -18,8 +18,8 @@ __all__ = [
     "InconclusiveDimensionOperation", "IndexingError", "JAXIndexError", "JAXTypeError",
     "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "LeakedTracerError", "MissingRule",
     "MutationError", "NonConcreteBooleanIndexError", "ProcessFailureError", "PytreeError",
-    "ShapeError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerError",
-    "TracerIntegerConversionError", "TypePromotionError", "UnboundAxisError",
+    "RefError", "ShapeError", "TracerArrayConversionError", "TracerBoolConversionError",
+    "TracerError", "TracerIntegerConversionError", "TypePromotionError", "UnboundAxisError",
     "UnexpectedTracerError",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
@@ -99,6 +99,10 @@ class MissingRule(NotImplementedError):
 
 class MutationError(TypeError):
     """An array was assigned into."""
+
+
+class RefError(TypeError, ValueError):
+    """A reference is passed twice, returned, or written where it cannot be."""
 
 
 class DeletedError(RuntimeError):

@@ -136,6 +136,7 @@ NO_ROW = {
     "control.*": HOLD_PROGRAMS,
     "parallel.*": DEVICES,
     "primitives.random": "numbers that NumPy cannot foretell: tests/random",
+    "primitives.refs": "on references, which are no arrays: tests/numpy/test_refs.py",
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
     "Member of scipy/special": "tests/scipy/test_special.py, against SciPy and mpmath",
     "all_gather_invariant pvary psum_invariant": DEVICES,

@@ -15,9 +15,10 @@ import numpy as np
 from weft import dtypes
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, is_masked, is_valid_value, typeof
+from weft.core.ref import AbstractRef, is_ref
 from weft.core.stage import StagedTracer
 from weft.core.trace import Tracer, current
-from weft.errors import DtypeError, TracerError
+from weft.errors import DtypeError, RefError, TracerError
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
@@ -78,6 +79,11 @@ class FlatFun:
                     hidden[i] = x
                 elif not is_valid_value(x):
                     raise result_error(self.op, self.fun, out)
+                elif is_ref(x):
+                    raise RefError(
+                        f"{self.op}: a reference must not be returned; got a {x.aval} from "
+                        f"{fun_name(self.fun)}. Hint: return r[...], or weft.freeze(r)."
+                    )
         return [x for i, x in enumerate(outs) if i not in hidden] if hidden else outs
 
     def result(self, outs: Sequence[Any]) -> Any:
@@ -159,13 +165,31 @@ def avals_of(
     try:
         if not structs:  # else types are enough, which a deleted array has
             leaves = list(map(require_alive, leaves))
-        return [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+        avals = [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+        if AbstractRef in map(type, avals):
+            check_refs(op, fun, (), leaves, lambda: argument_names(fun, tree))
+        return avals
     except DtypeError:
         names = argument_names(fun, tree)
         for name, x in zip(names, leaves, strict=True):
             if not is_valid_value(x):
                 raise value_error(op, "arguments", f"{name} of {fun_name(fun)}", x) from None
         raise
+
+
+def check_refs(
+    op: str, fun: Callable, consts: Sequence[Any], leaves: Sequence[Any], names: Callable
+) -> None:
+    """Raise where a reference is passed twice, or is both passed and closed over."""
+    seen = {id(x): f"a value that {fun_name(fun)} closes over" for x in consts if is_ref(x)}
+    for i, x in enumerate(leaves):
+        if is_ref(x):
+            if id(x) in seen:
+                raise RefError(
+                    f"{op}: a reference must be passed once, and not be closed over too; got a "
+                    f"{x.aval} as {seen[id(x)]} and as {names()[i]}."
+                )
+            seen[id(x)] = names()[i]
 
 
 def struct_like(x: Any) -> Any:

@@ -17,10 +17,22 @@ from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Zero
+from weft.core.ref import AbstractRef
 from weft.core.source import boundary
-from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.errors import DtypeError, PytreeError, RefError, ShapeError
 from weft.primitives.layout import convert, fill, instantiate, literal
-from weft.pytrees import Partial, PyTreeDef, flatten, flatten_with_path, keystr, unflatten
+from weft.primitives.refs import add_to_ref
+from weft.pytrees import (
+    Partial,
+    PyTreeDef,
+    broadcast_prefix,
+    flatten,
+    flatten_with_path,
+    is_none,
+    keystr,
+    register_pytree_node,
+    unflatten,
+)
 from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat
 from weft.transforms.transpose import backward
@@ -77,6 +89,13 @@ def linearize_leaves(
 ) -> tuple[list, Derivative, list]:
     """(outputs, derivative, residuals) of a flat function at values of the given types."""
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
+    if AbstractRef in map(type, avals):
+        aval: Any = next(a for a in avals if hasattr(a, "inner_aval"))
+        raise RefError(
+            f"{flat.op}: reverse mode has no derivative with respect to a reference; got {aval} as "
+            f"an argument of {fun_name(flat.fun)}. Hint: differentiate in other arguments "
+            "(argnums), or in the array: lambda x: f(weft.new_ref(x))."
+        )
     outs, jaxpr, residuals, out_moved = linearize_flat(flat, leaves, moved)
     out_avals = [typeof(x) for x in outs]
     return outs, Derivative(jaxpr, avals, moved, out_avals, out_moved), residuals
@@ -291,9 +310,47 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
         return unflatten(flat.in_tree, derivative.pull(residuals, given))[0]
 
     pullback.__name__ = f"vjp({fun_name(fun)})"
-    f_vjp = Partial(pullback, residuals)
+    f_vjp = Pullback(pullback, residuals)
     value = flat.result(outs)
     return (value, f_vjp, flat.aux) if has_aux else (value, f_vjp)
+
+
+class Pullback(Partial):
+    """What `vjp` gives: the function from cotangents of outputs to those of `primals`, a pytree."""
+
+    def with_refs(self, *refs: Any) -> Callable[..., tuple]:
+        """The pullback, which adds cotangents to references in place of returning them.
+
+        `refs` has an entry for each of `primals`, a pytree prefix of it: a reference of the type of
+        the cotangent, which is then None in the result, or None to have the cotangent returned.
+
+        >>> _, f_vjp = vjp(lambda x, y: x * y, 3.0, 2.0)
+        >>> total = weft.new_ref(jnp.float32(0))
+        >>> f_vjp.with_refs(total, None)(1.0)
+        (None, Array(3., dtype=float32, weak_type=True))
+        >>> total
+        Ref(2., dtype=float32)
+        """
+
+        def accumulating(*cts: Any) -> tuple:
+            grads = self(*cts)
+            if len(refs) != len(grads):
+                raise TypeError(
+                    f"with_refs: there must be one entry for each of primals; got {len(refs)} for "
+                    f"{len(grads)}. Hint: None for a cotangent to be returned."
+                )
+            leaves, tree = flatten(grads)
+            targets = broadcast_prefix(refs, grads, is_none, op="with_refs", names=("refs", "ct"))
+            return unflatten(tree, list(map(add_to_ref, targets, leaves)))
+
+        return accumulating
+
+
+register_pytree_node(
+    Pullback,
+    lambda p: ((p.args, p.keywords), p.func),
+    lambda func, given: Pullback(func, *given[0], **given[1]),
+)
 
 
 def tangent_leaves(
@@ -310,6 +367,11 @@ def tangent_leaves(
     for i, (x, aval) in enumerate(zip(leaves, avals, strict=True)):
         want = aval.to_tangent()
         got = typeof(x)
+        if type(got) is not type(want):
+            raise RefError(
+                f"{op}: {kind} of references must be references, and of arrays arrays; got {got} "
+                f"for {aval}. Hint: weft.new_ref(t)."
+            )
         if got.shape == want.shape and got.dtype == want.dtype:
             out.append(Zero(want) if want.dtype == dtypes.float0 else require_alive(x))
             continue

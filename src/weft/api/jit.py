@@ -14,7 +14,7 @@ from typing import Any
 
 from weft.api.arguments import Marked, find_donated, fix_static, mark_arguments, unhashable_error
 from weft.api.cache_misses import Call, explain_call
-from weft.api.functions import avals_of, check_callable
+from weft.api.functions import avals_of, check_callable, check_refs
 from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
@@ -79,12 +79,14 @@ class JitFunction:
             return self.fun(*args, **kwargs), None, False
         program, leaves = self.find_program(args, kwargs)
         spec = program.spec
+        if program.stateful:
+            check_refs(self.op, self.fun, program.consts, leaves, program.argument_names)
         if current.trace is not EVAL:
             leaves = constrain_values(leaves, spec.in_shardings)
             given = (*program.consts, *leaves)
             outs = jit_p.bind(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
             return program.result(constrain_values(outs, spec.out_shardings)), None, False
-        if spec.in_shardings:
+        if spec.in_shardings and not program.stateful:
             self.shardings.check_bound(leaves, spec.in_shardings)
         outs, fast = program.run(leaves)
         return program.result(outs), fast, False

@@ -13,12 +13,17 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.functions import FlatFun, argument_origins
+from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.core.ref import AbstractRef, is_ref
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer
 from weft.options import config
+from weft.parallel.constraint import constrain_values
+from weft.passes.discharge import discharge_state
 from weft.primitives.layout import zeros
+from weft.primitives.refs import load_ref
 from weft.pytrees import PyTreeDef, unflatten
 from weft.util import Logger, insert_at
 from weft.watch import events
@@ -105,6 +110,7 @@ class StagedProgram(NamedTuple):
     out_tree: PyTreeDef
     hidden_results: dict[int, Any]
     spec: JitSpec  # in terms of what the jaxpr takes and gives
+    stateful: bool = False  # whether it takes or closes over references
 
     @property
     def closed(self) -> ClosedJaxpr:
@@ -131,10 +137,25 @@ class StagedProgram(NamedTuple):
 
     def run(self, leaves: Sequence[Any], placement: Placement | None = None) -> tuple:
         """The results of the jaxpr, and how C++ may run it: see `run_program`."""
+        if self.stateful:
+            options = self.spec.compiler_options
+            how = {"compiler_options": options} if options else {}
+            given = (*self.consts, *constrain_values(list(leaves), self.spec.in_shardings))
+            return jit_p.bind(*given, name=self.spec.name, jaxpr=self.jaxpr, **how), None
         hides = self.hidden or self.hidden_results
         tree = None if hides else self.out_tree
         where: Any = {"placement": placement, "names": self.argument_names}
         return run_program(self.jaxpr, self.consts, leaves, self.spec, tree, **where)
+
+    def discharged(self) -> tuple[StagedProgram, list]:
+        """The program on the arrays that references hold, and those that it closes over."""
+        jaxpr, written = discharge_state(self.jaxpr)
+        consts = [load_ref(c) if is_ref(c) else c for c in self.consts]
+        donated = [i - len(consts) for i in written if i >= len(consts)]
+        spec = self.spec._replace(donated=(*self.spec.donated, *donated))
+        if spec.out_shardings:
+            spec = spec._replace(out_shardings=(*spec.out_shardings, *[None] * len(written)))
+        return self._replace(jaxpr=jaxpr, spec=spec), consts
 
     def result(self, outs: Sequence[Any]) -> Any:
         """The pytree of results from those of the jaxpr."""
@@ -176,7 +197,7 @@ def stage_program(
         spec = spec._replace(donated=tuple(gone))
     program = StagedProgram(
         fun, in_tree, avals, donated, hidden, jaxpr, closed, consts, flat.out_tree, flat.hidden,
-        spec,
+        spec, AbstractRef in map(type, closed.in_avals),
     )  # fmt: skip
     if shardings is None:
         return program

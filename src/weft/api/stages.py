@@ -113,7 +113,8 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
         program, placement = self._program, self._placement
-        lowered = lower_program(program.jaxpr, program.consts, program.spec, placement)
+        plain, consts = program.discharged() if program.stateful else (program, program.consts)
+        lowered = lower_program(plain.jaxpr, consts, plain.spec, placement)
         return Lowered(program, placement, lowered)
 
 
@@ -150,9 +151,8 @@ class Lowered(_Stage):
         if compiler_options:
             settings = tuple(sorted(compiler_options.items()))
             program = program._replace(spec=program.spec._replace(compiler_options=settings))
-        run = find_executable(
-            program.jaxpr, program.consts, program.spec, self._placement, self._lowered
-        )
+        plain, consts = program.discharged() if program.stateful else (program, program.consts)
+        run = find_executable(plain.jaxpr, consts, plain.spec, self._placement, self._lowered)
         return Compiled(program, run)
 
 
@@ -196,6 +196,8 @@ class Compiled(_Stage):
                     "function, which compiles for each new type."
                 )
         leaves = program.select_visible(leaves)
+        if program.stateful:
+            return program.result(program.run(leaves)[0])
         if find_observer() is None:
             return program.result(self._run(*leaves))
         return program.result(program.run(leaves, self._placement)[0])

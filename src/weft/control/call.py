@@ -20,9 +20,12 @@ from weft.core.primitive import (
     mark_moving,
     tangents_of,
 )
+from weft.core.stage import StageTrace
 from weft.core.trace import current
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
+from weft.passes.discharge import holds_state
+from weft.primitives.state import run_stateful
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import checkify_jaxpr
 from weft.transforms.jet import SeriesRule
@@ -39,6 +42,12 @@ class Holder(Primitive):
 
     memoize_type = False
     program = "jaxpr"
+
+    def bind(self, *args, **params):
+        trace = current.trace
+        if type(trace) is not StageTrace and holds_state(params):
+            return run_stateful(self, args, params)
+        return trace.process(self, args, params)
 
     def impl(self, *args, **params):
         return run_primitive(self, args, params, params[self.program])
@@ -166,6 +175,13 @@ class Call(Holder, SeriesRule):
         invars, outvars = cut(eqn.invars, eqn.outvars)
         _, params = self.rebuild(params, jaxpr, cut)
         return eqn.replace(invars=invars, outvars=outvars, params=params)
+
+    def discharge(self, params, refs, written, verb):
+        jaxpr = self.transform(verb, params, range(len(refs)), written)
+        ends = lambda ins, outs: (ins, [*outs, *[ins[i] for i in written]])
+        _, params = self.rebuild(params, jaxpr, ends)
+        count = len(jaxpr.outvars) - len(written)
+        return params, range(len(refs)), [*range(count), *[~i for i in written]]
 
     def checked(self, trace, args, params):
         program = checkify_jaxpr(params[self.program], trace.errors)

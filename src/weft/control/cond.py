@@ -139,6 +139,13 @@ class Cond(Holder, SeriesRule, SavingRule):
         outs = self.bind(index, *args, branches=made[0])
         return outs, [0 if m else None for m in out_mapped]
 
+    def discharge(self, params, refs, written, verb):
+        operands = range(1, len(refs))
+        branches = tuple([verb(b, operands, written) for b in params["branches"]])
+        count = len(branches[0].outvars) - len(written)
+        places = [*range(count), *[~i for i in written]]
+        return {"branches": branches}, range(len(refs)), places
+
     def checked(self, trace, args, params):
         branches, program = check_branches(params["branches"], trace.errors)
         return trace.absorb(program, self.bind(*args, branches=branches))
@@ -349,7 +356,7 @@ def take_inputs(jaxpr: Jaxpr, sources: tuple[int | ShapedArray, ...]) -> Jaxpr:
     """A program with other parameters: its own, by position, and new ones, by type, not read."""
     if sources == tuple(range(len(jaxpr.invars))):
         return jaxpr
-    invars = [UnreadVar(s) if isinstance(s, ShapedArray) else jaxpr.invars[s] for s in sources]
+    invars = [jaxpr.invars[s] if isinstance(s, int) else UnreadVar(s) for s in sources]
     return jaxpr.replace(invars=invars)
 
 

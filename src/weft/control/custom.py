@@ -17,7 +17,9 @@ from weft.core.primitive import Axis, Body, Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer
+from weft.errors import RefError
 from weft.passes.dce import dce_jaxpr
+from weft.passes.discharge import state_effects
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
@@ -98,6 +100,15 @@ class CustomCall(Call):
         count = len(consts) + params["num_consts"]
         return [*consts, *args], {**params, "call_jaxpr": close_jaxpr(jaxpr), "num_consts": count}
 
+    def discharge(self, params, refs, written, verb):
+        if any(r is not None for r in refs):
+            raise NotImplementedError(
+                f"{self.name}: a function with a derivative of its own must not touch references "
+                f"in a program that is transformed; got {params['name']}. Hint: pass it r[...]; "
+                "only bwd of a custom_vjp function may write to one."
+            )
+        return super().discharge(params, refs, written, verb)
+
     def transpose(self, cts, *args, call_jaxpr, **params):
         return backward(call_jaxpr, (), args, cts)
 
@@ -174,6 +185,16 @@ class CustomJVP(CustomCall):
     """
 
     name = "custom_jvp_call"
+
+    def staged(self, args, params):
+        args, params = super().staged(args, params)
+        if params["call_jaxpr"].effects and state_effects(params["call_jaxpr"]):
+            raise RefError(
+                f"custom_jvp: a function with a forward rule must be pure; got {params['name']}, "
+                "which reads or writes a reference from outside. Hint: pass r[...] as an argument, "
+                "or make the reference in the function."
+            )
+        return args, params
 
     def jvp(self, primals, tangents, **params):
         self.check_consts(primals, tangents, params)

@@ -13,14 +13,15 @@ from typing import Any
 
 from weft.control import loop_bodies
 from weft.control.call import Holder
-from weft.control.carry import Loop, batch_loop, carry_in_front, jvp_loop, split_loop
+from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces, jvp_loop, split_loop
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving, tangents_of
 from weft.core.stage import stage_closed
 from weft.core.trace import use
+from weft.errors import RefError
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import max, sub
@@ -174,6 +175,29 @@ class While(Loop):
         return trace.absorb(
             program, bind_while(cond, program.jaxpr, cond_consts, body_consts, init, params)
         )
+
+    def discharge(self, params, refs, written, verb):
+        n, m = params["cond_nconsts"], params["body_nconsts"]
+        if written and written[0] < n:
+            raise RefError(
+                "while_loop: the predicate must not write to references; got one that does. "
+                "Hint: write in the body."
+            )
+        carry = range(n + m, len(refs))
+        body = verb(params["body_jaxpr"], range(n, len(refs)), written)
+        cond = verb(params["cond_jaxpr"], [*range(n), *carry])
+        count = len(params["body_jaxpr"].outvars)
+        outs, last = cut_pieces(body.outvars, (count,))
+        consts = [i for i in range(n, n + m) if i not in written]
+        again = {refs[i]: cond.invars[i] for i in range(n) if refs[i] is not None}
+        seen = [again.pop(refs[i], None) or Var(body.invars[i - n].aval) for i in written]
+        looked = [i for i in range(n) if cond.invars[i] not in seen]
+        cond = cond.replace(invars=[*[cond.invars[i] for i in looked], *seen, *cond.invars[n:]])
+        invars = [body.invars[i - n] for i in (*consts, *written, *carry)]
+        body = body.replace(invars=invars, outvars=[*last, *outs])
+        params = while_params(cond, body, len(looked), len(consts), params)
+        order = [*looked, *consts, *written, *carry]
+        return params, order, [*[~i for i in written], *range(count)]
 
     def dce(self, eqn, live):
         invars, params, live = narrow_while(eqn.invars, eqn.params, live)

@@ -127,6 +127,20 @@ class Scan(Loop, SavingRule):
         outs = bind_scan(program.jaxpr, consts, [*start_unfailed(program), *carry], xs, params)
         return trace.absorb(program, outs)
 
+    def discharge(self, params, refs, written, verb):
+        n, m = count_groups(params)
+        carried = [i for i in written if i < n]
+        rows = [i for i in written if i >= n + m]
+        body = verb(params["jaxpr"], range(len(refs)), [*carried, *rows])
+        order = [*[i for i in range(n) if i not in carried], *carried, *range(n, len(refs))]
+        count = len(params["jaxpr"].outvars)
+        outs, last, ends = cut_pieces(body.outvars, (count, len(carried)))
+        body = body.replace(invars=[body.invars[i] for i in order], outvars=[*last, *outs, *ends])
+        linear = [params["linear"][i] for i in order]
+        sizes = n - len(carried), m + len(carried)
+        places = [*[~i for i in carried], *range(count), *[~i for i in rows]]
+        return scan_params(body, *sizes, params, linear), order, places
+
     def transpose_unknown(self, cts, args, linear, params):
         """The transpose where some of the carry is no function of what is solved for."""
         _, late_args, late_params, halves = run_known_part(linear, args, params)

@@ -30,7 +30,7 @@ def check_extent(shape: tuple[int, ...], dtype: Any, most: int = 63) -> None:
 
 
 class AbstractValue:
-    """What a traced value is known to be. `ShapedArray` is the one kind that weft has."""
+    """What a traced value is known to be: a `ShapedArray`, or a reference to one (ref.py)."""
 
     __slots__ = ()
 
@@ -253,6 +253,8 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
     aval = getattr(x, "aval", None)
     if type(aval) is ShapedArray:
         return aval
+    if isinstance(aval, AbstractValue):
+        return aval  # type: ignore[return-value]  # of a reference
     if is_masked(x):
         raise DtypeError(
             f"{op}: must not be a masked array, whose mask would be lost; got {x.dtype}"

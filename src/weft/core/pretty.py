@@ -28,6 +28,7 @@ from weft.core.jaxpr import (
     Var,
     bodies_of,
 )
+from weft.core.ref import StateEffect
 from weft.core.source import source_location
 from weft.util import fun_name
 
@@ -357,10 +358,27 @@ class Typed(Notation):
             else f"{unused}{v.aval if self.options.print_shapes else ''}"
             for v in eqn.outvars
         ]
+        if "index" in eqn.params and type(eqn.primitive.effect) is StateEffect:
+            return [self.note(eqn), self.access(eqn, names, used, outs)]
         left = [Nest(2, fill_words(outs)), " = "] if outs else []
         args = Nest(2, fill_words([self.atom(a, names) for a in eqn.invars]))
         params = self.params(eqn, names, used)
         return [self.note(eqn), *left, eqn.primitive.name, params, " ", args]
+
+    def access(self, eqn: Eqn, names: Scope, used: Collection[Var], outs: list[str]) -> str:
+        """A read or a write of a reference: `a:f32[] <- r[0]`, `r[0] <- a`, `r[0] += a`."""
+        texts = [self.atom(a, names) for a in eqn.invars]
+        ref: Any = eqn.invars[0].aval
+        count = eqn.primitive.values  # type: ignore[attr-defined]
+        arrays = eqn.params["index"].text(ref.inner_aval, texts[1 + count :])
+        place = f"{texts[0]}[{arrays}]"
+        if not count:
+            return f"{outs[0]} <- {place}"
+        if not outs:
+            return f"{place} += {texts[1]}"
+        if eqn.outvars[0] in used:
+            return f"{outs[0]}, {place} <- {place}, {texts[1]}"
+        return f"{place} <- {texts[1]}"
 
     def params(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
         """`[axes=(0,)]`, with each on a line of its own where they do not fit on one."""

@@ -18,6 +18,7 @@ Only primitives that hold programs have these:
     staged(args, params)                     -> args, params     Python functions -> jaxprs
     partial_eval(trace, unknown, args, params) -> outs           do the known part now
     dce(eqn, live)                           -> Eqn or None      what the live results need
+    discharge(params, refs, written, verb)   -> params, order, places   see passes/discharge.py
 """
 
 from __future__ import annotations
@@ -161,6 +162,7 @@ class Primitive(PrimitiveKind):
     staged: ClassVar[Any] = None
     partial_eval: ClassVar[Any] = None
     dce: ClassVar[Any] = None
+    discharge: ClassVar[Any] = None
     pretty_params: ClassVar[Any] = None
 
     def bind(self, *args: Any, **params: Any) -> list:
@@ -247,10 +249,13 @@ def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArra
                 f"which nothing computes; got {', '.join(map(str, avals))}. "
                 "Hint: jnp.zeros(x.shape) in its place."
             )
-        if a.physical is not a and prim.elements not in TAKE_KEYS:
+        if a.physical is not a and (prim.elements not in TAKE_KEYS or hasattr(a, "inner_aval")):
             listed = ", ".join(map(str, avals))
+            kind, hint = "random keys", ""
+            if hasattr(a, "inner_aval"):
+                kind, hint = "references", " Hint: r[...] reads all of a reference."
             raise DtypeError(
-                f"{prim.name}: operands must be numbers, not random keys; got {listed}."
+                f"{prim.name}: operands must be numbers, not {kind}; got {listed}.{hint}"
             )
     varying = join_varying(avals)
     if type(prim).refers is not Primitive.refers:

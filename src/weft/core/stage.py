@@ -16,9 +16,11 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
+from weft.core.ref import AbstractRef, is_ref
 from weft.core.source import describe_maker, scoped_source
 from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
 from weft.dtypes import NUMBERS
+from weft.errors import RefError
 from weft.options import config, named_axes, surroundings
 
 
@@ -126,7 +128,14 @@ class StageTrace(Trace):
         self.live = not close
         constvars = [var for var, _ in self.consts.values()]
         consts = typed_values([value for _, value in self.consts.values()], constvars)
-        return Jaxpr(constvars, self.args, outvars, self.eqns, self.name), consts
+        jaxpr = Jaxpr(constvars, self.args, outvars, self.eqns, self.name)
+        if AbstractRef in map(type, jaxpr.out_avals):
+            var: Any = next(v for v in outvars if is_ref(v))
+            raise RefError(
+                f"{self.name or 'jit'}: a reference must not be returned from a traced function; "
+                f"got a {var.aval} {self.origin(var)}. Hint: return r[...], or weft.freeze(r)."
+            )
+        return jaxpr, consts
 
     def origin(self, var: Var) -> str:
         for i, arg in enumerate(self.args):

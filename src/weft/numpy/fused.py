@@ -31,16 +31,19 @@ class NotForKernel(Exception):
     """
 
 
-def kernel_for(fun: Callable, name: str, static: Sequence[str] = ()) -> Callable:
+def kernel_for(
+    fun: Callable, name: str, static: Sequence[str] = (), donated: tuple[int, ...] = ()
+) -> Callable:
     """A C++ callable that runs `fun` on concrete values as one program per types and statics.
 
     Arguments that `static` names are Python values; the rest are pytrees of arrays. It raises
     NotForKernel where one of these is no array or number, or where `fun` needs to know its value.
+    Leaves that `donated` counts must be arrays that nobody else holds.
     """
     code = fun.__code__
     parameters = code.co_varnames[: code.co_argcount]
     marked = Marked(tuple([i for i, n in enumerate(parameters) if n in static]), tuple(static))
-    spec = JitSpec(name)
+    spec = JitSpec(name, donated)
     kept: dict[tuple, tuple] = {}  # the programs that C++ cannot run
 
     def miss(*args: Any, **kwargs: Any) -> tuple:

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.ref import AbstractRef
 from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
@@ -58,6 +59,7 @@ class Access(NamedTuple):
     unique_indices: bool = False
     wrap_negative_indices: bool = True
     checked: bool = True  # an index known to be out of bounds raises
+    donates: bool = False  # an eager write may take over the memory of the array
 
     @property
     def clamps(self) -> bool:
@@ -257,6 +259,8 @@ def getitem(x: Any, index: Any) -> Any:
         except Exception as error:
             error.__traceback__ = trim_traceback(error.__traceback__)
             raise
+    if type(x.aval) is AbstractRef:
+        return x.aval.getitem(x, index)
     return read_traced(x, index, PLAIN)
 
 

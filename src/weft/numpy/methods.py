@@ -16,6 +16,7 @@ import numpy as np
 
 from weft.api.devices import device_put
 from weft.core.aval import ShapedArray, not_array_error
+from weft.core.ref import AbstractRef, Ref
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.mesh.client import Space
@@ -31,6 +32,7 @@ from weft.numpy import (
     manipulation,
     products,
     reductions,
+    refs,
     searching,
     sorting,
     ufuncs,
@@ -233,6 +235,9 @@ def attach_methods() -> None:
             setattr(cls, name, member)
     ShapedArray.sharding = property(lambda self: abstract_sharding(self.ndim))  # type: ignore[attr-defined]
     ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
+    AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
+    AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)
+    Ref.__getitem__, Ref.__setitem__ = refs.get, refs.set  # type: ignore[attr-defined]
     ArrayImpl.__iter__ = KeyArray.__iter__ = indexing.iterate  # a tracer's knows where it was made
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.core.aval import ShapedArray, typeof
+from weft.core.ref import AbstractRef
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
@@ -295,11 +296,11 @@ def update_places(
     return write(x, op, plan, arrays, values, how, func)
 
 
-def remember_kernel(key: tuple, fun: Callable) -> Callable:
+def remember_kernel(key: tuple, fun: Callable, donates: bool = False) -> Callable:
     """The compiled program remembered under a key, made of `fun` when it is new."""
     kernel = _KERNELS.get(key)
     if kernel is None:
-        kernel = _KERNELS[key] = kernel_for(fun, key[1])
+        kernel = _KERNELS[key] = kernel_for(fun, key[1], (), (0,) if donates else ())
     return kernel
 
 
@@ -312,21 +313,27 @@ def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Acces
         if not plan.inside and how.checked:
             check_places(aval, plan)
         if plan.inside:
-            return update_slice_eagerly(x, key, plan, op, values)
+            return update_slice_eagerly(x, key, plan, op, values, how.donates)
     key, arrays = indexing.move_numbers(*split_index(aval, index))
     plan = indexing.check_plan(aval, key, arrays, how)
     kernel = remember_kernel(
-        (aval, op, key, how), lambda x, values, arrays: write(x, op, plan, arrays, values, how)
+        (aval, op, key, how),
+        lambda x, values, arrays: write(x, op, plan, arrays, values, how),
+        how.donates,
     )
     return kernel(x, values, arrays)
 
 
-def update_slice_eagerly(x: Any, key: Key, plan: IndexPlan, op: str, values: Any) -> Any:
+def update_slice_eagerly(
+    x: Any, key: Key, plan: IndexPlan, op: str, values: Any, donates: bool
+) -> Any:
     """x with a static slice changed now."""
     part = plan.slices
     if part.steps is not None or part.whole:
         return remember_kernel(
-            (x.aval, op, key), lambda x, values: write(x, op, plan, (), values, indexing.PLAIN)
+            (x.aval, op, key, donates),
+            lambda x, values: write(x, op, plan, (), values, indexing.PLAIN),
+            donates,
         )(x, values)
     sizes = part.sizes
     moving = [i for i, (m, n) in enumerate(zip(sizes, x.aval.shape, strict=True)) if m != n]
@@ -339,12 +346,15 @@ def update_slice_eagerly(x: Any, key: Key, plan: IndexPlan, op: str, values: Any
             x = promote_operands(op, x, inexact=True)[0]
         return write_slice(x, op, plan, every, values, None)
 
-    kernel = remember_kernel((x.aval, op, sizes, part.rev, part.squeezed, plan.new), at)
+    how = (sizes, part.rev, part.squeezed, plan.new, donates)
+    kernel = remember_kernel((x.aval, op, *how), at, donates)
     return kernel(x, values, [part.starts[i] for i in moving])
 
 
 def refuse_setitem(x: Any, index: Any, value: Any) -> None:
-    """Refuse x[index] = value: arrays do not change."""
+    """Refuse x[index] = value: arrays do not change, but what a reference holds does."""
+    if type(x.aval) is AbstractRef:
+        return x.aval.setitem(x, index, value)
     raise MutationError(
         f"array: an array must not be assigned into; got x[{show_index(index)}] = ... on {x.aval}. "
         f"Hint: x = x.at[{show_index(index)}].set(value)."

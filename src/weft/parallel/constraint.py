@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.primitive import References
+from weft.core.ref import is_ref
 from weft.mesh.sharding import NamedSharding, check_divisible
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.primitives.families import LinearPrimitive
@@ -52,11 +53,14 @@ sharding_constraint_p = ShardingConstraint()
 
 
 def constrain_values(xs: list, shardings: Sequence[Any]) -> list:
-    """Values with these shardings; None leaves a value as it is, and () all of them."""
+    """Values with these shardings; None leaves a value as it is, and () all of them.
+
+    References are where they are.
+    """
     if not shardings:
         return xs
     return [
-        x if s is None else sharding_constraint_p.bind(x, sharding=s)[0]
+        x if s is None or is_ref(x) else sharding_constraint_p.bind(x, sharding=s)[0]
         for x, s in zip(xs, shardings, strict=True)
     ]
 

@@ -17,6 +17,7 @@ from weft.control.call import Call, Holder
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Axis, Body, References, Zero
+from weft.core.ref import write_error
 from weft.errors import ShapeError
 from weft.mesh.client import default_device, devices_of, more_devices_hint
 from weft.mesh.mesh import Mesh
@@ -84,6 +85,12 @@ class Pmap(Call):
         if arrange is not None:
             mapped, _ = arrange(mapped, [True] * len(params["call_jaxpr"].outvars))
         return self, {**params, "call_jaxpr": jaxpr, "mapped_invars": tuple(mapped)}
+
+    def discharge(self, params, refs, written, verb):
+        shared = [i for i in written if not params["mapped_invars"][i]]
+        if shared:
+            raise write_error(params["call_jaxpr"].in_avals[shared[0]], axis_of(params))
+        return super().discharge(params, refs, written, verb)
 
     def transpose(self, cts, *args, **params):
         # of an operand that all devices have, each gives its part of the cotangent

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import AbstractValue, ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from weft.core.pretty import equation_text
 from weft.core.source import source_line
@@ -103,12 +103,12 @@ def _type_list(avals: Sequence[ShapedArray]) -> str:
 
 def _same_type(x: ShapedArray, y: ShapedArray) -> bool:
     """Types agree up to weakness, which matters to promotion alone, and that is done by then."""
-    return x is y or (x.shape == y.shape and x.dtype == y.dtype)
+    return x is y or (type(x) is type(y) and x.shape == y.shape and x.dtype == y.dtype)
 
 
 def _check_binders(binders: Sequence[Any], defined: set[Var], where: str) -> None:
     for v in binders:
-        if not isinstance(v, Var) or not isinstance(v.aval, ShapedArray):
+        if not isinstance(v, Var) or not isinstance(v.aval, AbstractValue):
             raise CheckError(f"jaxpr: only typed variables can be defined; got {v!r} {where}.")
         if v in defined:
             raise CheckError(

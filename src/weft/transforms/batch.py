@@ -195,4 +195,4 @@ def check_repeatable(op: str, jaxprs: Sequence[Jaxpr]) -> None:
 def unmapped_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:
     """The type of a stack of `size` values of this type along axis `dim`."""
     shape = (*aval.shape[:dim], size, *aval.shape[dim:])
-    return ShapedArray(shape, aval.dtype, aval.weak_type, aval.varying)
+    return aval.update(shape=shape)

@@ -15,6 +15,8 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs, subjaxp
 from weft.core.source import SourceInfo, path_text
 from weft.mesh.client import platform_of
 from weft.options import config
+from weft.passes.dce import dce_jaxpr
+from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.xla.hlo import TOKEN, Builder, Value
 from weft.xla.locating import LocatingBuilder
@@ -130,6 +132,7 @@ def lower_module(
     known, None for the others.
     """
     if has_extended(jaxpr):
+        jaxpr = dce_jaxpr(discharge_jaxpr(jaxpr))[0] if has_state(jaxpr) else jaxpr
         jaxpr, consts = physical_jaxpr(jaxpr), [*map(words_of, consts)]
     over = placement.devices if placement is not None and placement.partitioned else ()
     builder = LocatingBuilder if config.locate_operations else Builder

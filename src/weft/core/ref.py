@@ -1,0 +1,205 @@
+"""References: `Ref`, a name for an array that a program may change, and its type `AbstractRef`.
+
+In a staged program a reference is a variable of that type; everywhere else it is a `Ref`, which
+holds a value. The operations are primitives/refs.py's, indexing is numpy/refs.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from weft.core.aval import AbstractValue, HasAval, ShapedArray, typeof
+from weft.core.primitive import Effect
+from weft.core.trace import Trace, Tracer, current
+from weft.errors import DeletedError, RefError
+
+
+class AbstractRef(AbstractValue):
+    """The type of a reference: that of the array, `inner_aval`. Interned; prints `Ref{f32[3]}`."""
+
+    __slots__ = (
+        "__weakref__", "dtype", "inner_aval", "ndim", "physical", "shape", "size", "varying",
+        "weak_type",
+    )  # fmt: skip
+    inner_aval: ShapedArray
+    physical: ShapedArray
+    getitem: ClassVar[Any]  # numpy/methods.py gives what tracers of this type do
+    setitem: ClassVar[Any]
+
+    def __new__(
+        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None
+    ) -> AbstractRef:
+        found = _INTERNED.get(inner_aval)
+        if found is None:
+            found = object.__new__(cls)
+            found.inner_aval = inner_aval
+            found.physical = inner_aval.physical  # not itself: programs with one are not physical
+            for name in ("dtype", "ndim", "shape", "size", "varying", "weak_type"):
+                setattr(found, name, getattr(inner_aval, name))
+            found = _INTERNED.setdefault(inner_aval, found)
+        return found
+
+    def __reduce__(self) -> tuple:
+        return AbstractRef, (self.inner_aval,)
+
+    def update(self, **changes: Any) -> AbstractRef:
+        """The type of references to arrays of the same type but for the given fields."""
+        inner = changes.pop("inner_aval", self.inner_aval)
+        return AbstractRef(inner.update(**changes))
+
+    def strong(self) -> AbstractRef:
+        """The same type, not weak."""
+        return AbstractRef(self.inner_aval.strong())
+
+    def to_tangent(self) -> AbstractRef:
+        """The type of a reference to a tangent."""
+        return AbstractRef(self.inner_aval.to_tangent())
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """`Ref{f32[3,4]}`."""
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+
+    __str__ = str_short
+
+    def __repr__(self) -> str:
+        return self.str_short(short_dtypes=False)
+
+
+_INTERNED: dict[ShapedArray, AbstractRef] = {}
+
+
+class StateEffect(Effect):
+    """What an operation does to the reference that is its first operand."""
+
+    def __init__(self, name: str, writes: bool):
+        self.name = name  # type: ignore[misc]
+        self.writes = writes
+
+
+READ, WRITE = StateEffect("Read", False), StateEffect("Write", True)
+ACCUM, MAKE = StateEffect("Accum", True), StateEffect("Make", False)
+
+
+class RefKind(type):
+    """A traced value of a reference is an instance of `Ref`, as one of an array is of `Array`."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return is_ref(x)
+
+
+class Ref(HasAval, metaclass=RefKind):
+    """A reference to an array, which a program may change in place: what `new_ref` gives.
+
+    `r[i]` reads, `r[i] = v` and `r[i] += v` write, with NumPy's indices; `r[...]` is all of it. A
+    reference may be passed to functions that are transformed, and closed over by them, but not
+    returned. Its type is `Ref{f32[3]}`.
+    """
+
+    __slots__ = ("__weakref__", "_value", "aval", "owned", "trace")
+
+    aval: Any
+    trace: Trace  # where it was made, under which its value has a meaning
+    owned: bool  # whether nobody else holds the array
+
+    def __init__(self, value: Any, aval: ShapedArray | None = None):
+        self._value = value
+        self.aval = AbstractRef(typeof(value) if aval is None else aval)
+        self.trace = current.trace
+        self.owned = False
+
+    @property
+    def value(self) -> Any:
+        """What it holds now."""
+        if self._value is None:
+            raise DeletedError(
+                f"Ref: must not be used after it was freed; got a {self.aval}. "
+                "Hint: read it before freeze, which gives its last value."
+            )
+        return self._value
+
+    @property
+    def sharding(self) -> Any:
+        """How the array lies on devices."""
+        return self.value.sharding
+
+    def is_deleted(self) -> bool:
+        """Whether it was freed."""
+        return self._value is None
+
+    def free(self) -> Any:
+        """End it; its last value."""
+        value, self._value = self.value, None
+        return value
+
+    def hold(self, value: Any, owned: bool = False) -> None:
+        """Make it hold a value; `owned`: an array that nobody else holds."""
+        check_write(self)
+        if isinstance(value, Tracer) and not is_within(self.trace, value.owner):
+            raise write_error(self.aval, value.owner)
+        self._value, self.owned = value, owned
+
+    def __reduce__(self) -> tuple:
+        self.owned = False  # a copy shares the array
+        return Ref, (self.value,)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"bool(): needs a value; got a {self.aval}. Hint: r[...].")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"numpy: needs an array; got a {self.aval}. Hint: np.asarray(r[...]).")
+
+    def __repr__(self) -> str:
+        if self._value is None:
+            return f"Ref(freed, {self.aval.inner_aval})"
+        text = repr(self._value)
+        return f"Ref{text[5:]}" if text.startswith("Array(") else f"Ref({text})"
+
+
+def is_ref(x: Any) -> bool:
+    """Whether a value is a reference, or a traced value of one."""
+    return type(getattr(x, "aval", None)) is AbstractRef
+
+
+def is_within(trace: Any, outer: Any) -> bool:
+    """Whether a trace is `outer`, or under it."""
+    while trace is not None:
+        if trace is outer:
+            return True
+        trace = trace.parent
+    return False
+
+
+def holds_here(ref: Any, staging: type) -> bool:
+    """Whether `ref` is a `Ref` whose value can be used here: none is being staged in between."""
+    if type(ref) is not Ref:
+        return False
+    trace = current.trace
+    while trace is not ref.trace:
+        if trace is None or type(trace) is staging:
+            return False
+        trace = trace.parent
+    return True
+
+
+def check_write(ref: Ref) -> None:
+    """Raise where a mapped function writes to a reference from outside, which is not mapped."""
+    trace = current.trace
+    while trace is not None and trace is not ref.trace:
+        if hasattr(trace, "axis"):
+            raise write_error(ref.aval, trace)
+        trace = trace.parent
+
+
+def write_error(aval: AbstractRef, trace: Any) -> RefError:
+    """The error for a write that a trace does not allow, or that an axis does not."""
+    if hasattr(trace, "axis") or hasattr(trace, "spmd"):
+        return RefError(
+            f"vmap: a reference that is not mapped must not be written; got a write to a {aval} "
+            "from outside of the mapped function. Hint: pass it as an argument with an axis of "
+            "in_axes, or make it in the function."
+        )
+    return RefError(
+        "grad: a differentiated value must not be written to a reference that is not "
+        f"differentiated; got a write to a {aval} from outside of the function. "
+        "Hint: make the reference in the function, or write lax.stop_gradient(x)."
+    )

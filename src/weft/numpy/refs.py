@@ -1,0 +1,312 @@
+"""Reading and writing references by index: `r[i]`, `r[i] = v`, and the functions of `weft.ref`.
+
+The operations of a staged program are primitives/refs.py's. Where nothing is staged, the array
+that a reference holds is read as any array is (indexing.py), and replaced by a changed copy
+(updates.py), which takes over its memory where nobody else holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Axis
+from weft.core.ref import AbstractRef, Ref, check_write, holds_here, is_ref
+from weft.core.source import boundary
+from weft.core.stage import StageTrace
+from weft.core.trace import Tracer, current
+from weft.errors import DtypeError, RefError
+from weft.numpy import indexing, updates
+from weft.numpy.creation import asarray
+from weft.numpy.index_plans import Key, expand_key, plan_index, split_index, static_key
+from weft.numpy.promotion import NUMBERS
+from weft.primitives.layout import broadcast_in_dim, convert, literal, zeros
+from weft.primitives.refs import (
+    WHOLE,
+    StateOperation,
+    Whole,
+    addupdate_p,
+    empty_ref_p,
+    free_ref_p,
+    freeze_p,
+    get_p,
+    load_ref,
+    new_ref_p,
+    place_axis,
+    store_ref,
+    swap_p,
+)
+from weft.transforms.batch import batch, bring_to_front
+from weft.xla.eager import EVAL
+
+
+class Places(Whole):
+    """An index of NumPy's: its key (index_plans.py), of which the arrays are operands."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Key):
+        self.key = key
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is Places and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __reduce__(self) -> tuple:
+        return Places, (self.key,)
+
+    def shape_of(self, aval: ShapedArray) -> tuple[int, ...]:
+        return plan_index(aval, self.key).shape
+
+    def read(self, x: Any, arrays: Sequence[Any]) -> Any:
+        return indexing.read(x, plan_index(typeof(x), self.key), arrays)
+
+    def write(self, x: Any, value: Any, arrays: Sequence[Any], adds: bool) -> Any:
+        op = "add" if adds else "set"
+        plan = plan_index(typeof(x), self.key)
+        return updates.write(x, op, plan, arrays, value, indexing.PLAIN)
+
+    def text(self, aval: ShapedArray, names: Sequence[str]) -> str:
+        given = iter(names)
+        return ",".join([entry_text(e, given) for e in expand_key(aval, self.key)])
+
+    def batch(self, prim: StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
+        ref, *operands = args
+        whole = load_ref(ref)
+        apply = lambda *xs: flatten_pair(prim.apply(*xs, index=self))
+        outs, out_dims = batch(apply, [whole, *operands], dims, axis)
+        if prim.effect.writes:  # type: ignore[attr-defined]
+            new = bring_to_front(outs.pop(), out_dims.pop(), axis.size)
+            store_ref(ref, place_axis(new, dims[0]))
+        return outs, out_dims
+
+
+def flatten_pair(pair: tuple[list, Any]) -> list:
+    """Results, and then what a reference holds afterwards, if that is new."""
+    outs, new = pair
+    return outs if new is None else [*outs, new]
+
+
+def entry_text(entry: Any, names: Iterator[str]) -> str:
+    """An entry of a key as it is written between brackets."""
+    if entry is None or type(entry) is int:
+        return str(entry)
+    if entry is Ellipsis:
+        return "..."
+    if type(entry) is tuple:
+        start, stop, step = ("" if b is None else str(b) for b in entry)
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+    return next(names)
+
+
+# --- one operation ----------------------------------------------------------------------------
+
+DONATING = indexing.PLAIN._replace(donates=True)
+
+
+def require_ref(op: str, ref: Any) -> AbstractRef:
+    """The type of a reference; raises where `ref` is none."""
+    if is_ref(ref):
+        return ref.aval
+    raise DtypeError(f"{op}: needs a reference; got {typeof(ref, op)}. Hint: r = weft.new_ref(x).")
+
+
+def split_places(inner: ShapedArray, index: Any) -> tuple[Whole, Sequence[Any]]:
+    """An index as a parameter, and the arrays in it; what is known to be out of bounds raises."""
+    if index is Ellipsis or (type(index) is tuple and not index):
+        return WHOLE, ()
+    key = static_key(index)
+    arrays: Sequence[Any] = ()
+    if key is None:
+        key, arrays = split_index(inner, index)
+    indexing.check_plan(inner, key, arrays, indexing.PLAIN)
+    return Places(key), arrays
+
+
+def cast_value(op: str, aval: AbstractRef, value: Any) -> Any:
+    """What is to be written, in the dtype of the reference."""
+    value = value if type(value) in NUMBERS or isinstance(value, Tracer) else asarray(value)
+    v, inner = typeof(value), aval.inner_aval
+    if is_ref(value):
+        raise DtypeError(f"{op}: needs an array; got {v}. Hint: r[...] reads a reference.")
+    if v.dtype == inner.dtype:
+        return value
+    kinds = ((inner.dtype, inner.weak_type), (v.dtype, v.weak_type))
+    if not v.weak_type or dtypes.promote(kinds, op)[0] != inner.dtype:
+        raise DtypeError(
+            f"{op}: what is written must be of the dtype of the reference; got {v} for a {aval}. "
+            f"Hint: value.astype(jnp.{inner.dtype.name})."
+        )
+    return literal(value, inner.dtype) if type(value) in NUMBERS else convert(value, inner.dtype)
+
+
+def shape_value(op: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """What is to be written, broadcast to the shape of what it replaces."""
+    if typeof(value).shape == shape:
+        return value
+    value = updates.broadcast_values(op, value, shape)
+    return value if typeof(value).shape == shape else broadcast_in_dim(value, shape, ())
+
+
+@boundary
+def get(ref: Any, idx: Any = None) -> Any:
+    """What a reference holds at an index: `ref[idx]`; all of it without one.
+
+    >>> r = weft.new_ref(jnp.arange(4))
+    >>> get(r, slice(1, 3))
+    Array([1, 2], dtype=int32)
+    """
+    aval = require_ref("get", ref)
+    idx = Ellipsis if idx is None else idx
+    if holds_here(ref, StageTrace):
+        value = ref.value
+        found = value if idx is Ellipsis else indexing.getitem(value, idx)
+        if found is value:
+            ref.owned = False
+        return found
+    index, arrays = split_places(aval.inner_aval, idx)
+    return get_p.bind(ref, *arrays, index=index)[0]
+
+
+def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
+    """Write to a reference, by the operation that is "set", "add" or "swap"; what that gives."""
+    aval = require_ref(op, ref)
+    idx = Ellipsis if idx is None else idx
+    value = cast_value(op, aval, value)
+    if holds_here(ref, StageTrace):
+        check_write(ref)
+        old = [get(ref, idx)] if op == "swap" else []
+        how = DONATING if ref.owned and current.trace is EVAL else indexing.PLAIN
+        kind = "add" if op == "add" else "set"
+        new = updates.update_places(ref.value, idx, kind, value, how, None)
+        ref.hold(new, current.trace is EVAL)
+        return old
+    index, arrays = split_places(aval.inner_aval, idx)
+    value = shape_value(op, value, index.shape_of(aval.inner_aval))
+    prim = addupdate_p if op == "add" else swap_p
+    return prim.bind(ref, value, *arrays, index=index)
+
+
+@boundary
+def set(ref: Any, idx: Any, value: Any) -> None:
+    """Write to a reference at an index: `ref[idx] = value`, which broadcasts.
+
+    `value` has the dtype of the reference, or is a number.
+
+    >>> r = weft.new_ref(jnp.zeros(3))
+    >>> set(r, 0, 5.0)
+    >>> r
+    Ref([5., 0., 0.], dtype=float32)
+    """
+    write_ref("set", ref, idx, value)
+
+
+@boundary
+def swap(ref: Any, idx: Any, value: Any) -> Any:
+    """Write to a reference at an index, and give what was there.
+
+    >>> r = weft.new_ref(jnp.zeros(3))
+    >>> swap(r, 0, 5.0)
+    Array(0., dtype=float32)
+    """
+    return write_ref("swap", ref, idx, value)[0]
+
+
+@boundary
+def addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """Add to what a reference holds at an index; an element named twice is added to twice.
+
+    >>> r = weft.new_ref(jnp.zeros(3))
+    >>> addupdate(r, jnp.array([1, 1]), 1.0)
+    >>> r
+    Ref([0., 2., 0.], dtype=float32)
+    """
+    write_ref("add", ref, idx, x)
+
+
+# --- from making to freeing -------------------------------------------------------------------
+
+
+@boundary
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Any:
+    """A reference to an array that a program may change in place, which holds `init_val` first.
+
+    `r[i]` reads, `r[i] = v` and `r[i] += v` write. It goes through every transformation, as an
+    argument, closed over, or made within; it must not be returned. The array that it was made of
+    stays as it is. `memory_space` and `kind` are taken for JAX's sake, and change nothing.
+
+    >>> r = new_ref(jnp.arange(3))
+    >>> r[1] += 10
+    >>> r
+    Ref([ 0, 11,  2], dtype=int32)
+    """
+    if is_ref(init_val):
+        raise DtypeError(f"new_ref: needs an array; got {init_val.aval}. Hint: new_ref(r[...]).")
+    if kind not in (None, "no_grad_no_remat"):
+        raise ValueError(f"new_ref: kind must be None or 'no_grad_no_remat'; got {kind!r}.")
+    aval = typeof(init_val, "new_ref")
+    if type(current.trace) is StageTrace:
+        return new_ref_p.bind(init_val, kind=kind, memory_space=memory_space)[0]
+    value = init_val if isinstance(init_val, Tracer) else asarray(init_val)
+    return Ref(value, aval)
+
+
+@boundary
+def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+    """A reference to an array of the shape and dtype of `ty`, which is yet to be written.
+
+    It holds zeros, in JAX nothing in particular.
+
+    >>> r = empty_ref(weft.ShapeDtypeStruct((2,), np.float32))
+    >>> r[...] = 1.0
+    >>> r
+    Ref([1., 1.], dtype=float32)
+    """
+    aval = ShapedArray(ty.shape, ty.dtype)
+    if type(current.trace) is StageTrace:
+        return empty_ref_p.bind(memory_space=memory_space, ty=aval)[0]
+    return Ref(zeros(aval))
+
+
+@boundary
+def freeze(ref: Any) -> Any:
+    """What a reference holds at last; it must not be used afterwards.
+
+    Where it was made outside of the function that is traced, read it by `ref[...]` instead.
+
+    >>> r = new_ref(jnp.zeros(2))
+    >>> r[0] = 1.0
+    >>> freeze(r)
+    Array([1., 0.], dtype=float32)
+    """
+    return end_ref("freeze", ref, freeze_p)[0]
+
+
+@boundary
+def free_ref(ref: Any) -> None:
+    """The end of a reference, whose value is not needed; it must not be used afterwards.
+
+    >>> r = new_ref(jnp.zeros(2))
+    >>> free_ref(r)
+    >>> r
+    Ref(freed, f32[2])
+    """
+    end_ref("free_ref", ref, free_ref_p)
+
+
+def end_ref(op: str, ref: Any, prim: Any) -> list:
+    """Bind what ends a reference, where it was made."""
+    aval = require_ref(op, ref)
+    if holds_here(ref, StageTrace) and ref.trace is current.trace:
+        return [ref.free()]
+    trace = current.trace
+    if type(ref) is Ref or ref.owner is not trace or ref.variable in getattr(trace, "args", ()):
+        raise RefError(
+            f"{op}: a reference must be freed where it was made; got a {aval} from outside of a "
+            "traced function. Hint: r[...] to read it."
+        )
+    return prim.bind(ref)

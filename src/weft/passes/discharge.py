@@ -1,0 +1,221 @@
+"""Discharge: references of a program become values.
+
+One that is passed in becomes an array, and what it holds at the end a result. The operations on
+references are primitives/refs.py's; a primitive that holds programs says in its rule `discharge`
+how values go into them and out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
+from weft.core.primitive import Primitive
+from weft.core.ref import MAKE, AbstractRef, StateEffect
+from weft.core.source import inner_source, source_line
+from weft.core.stage import StagedTracer, StageTrace, run_staged
+from weft.core.trace import current
+from weft.errors import DeletedError, RefError
+from weft.passes.inline import inline_calls
+
+Kinds = frozenset[StateEffect]
+
+
+def has_state(jaxpr: Jaxpr) -> bool:
+    """Whether a program, or one that it holds, makes, reads or writes references."""
+    found = jaxpr.memo.get("has_state")
+    if found is None:
+        found = jaxpr.memo["has_state"] = any(type(e) is StateEffect for e in jaxpr.effects)
+    return found
+
+
+def holds_state(params: dict[str, Any]) -> bool:
+    """Whether any program among the parameters of an equation has state."""
+    return any(jaxpr.effects and has_state(jaxpr) for jaxpr in jaxprs_in_params(params))
+
+
+def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
+    """What a closed program does to the references that it is passed, by position among inputs."""
+    found = jaxpr.memo.get("state_effects")
+    if found is None:
+        kinds: dict[Any, set[StateEffect]] = {}
+        for eqn in jaxpr.eqns:
+            for i, effect in iter_state(eqn.primitive, eqn.params):
+                kinds.setdefault(eqn.invars[i], set()).add(effect)
+        inputs = enumerate([*jaxpr.constvars, *jaxpr.invars])
+        found = {i: frozenset(kinds[v]) for i, v in inputs if v in kinds}
+        jaxpr.memo["state_effects"] = found
+    return found
+
+
+def iter_state(prim: Primitive, params: dict[str, Any]) -> Iterator[tuple[int, StateEffect]]:
+    """What an application does to its operands that are references: places, with effects."""
+    if type(prim.effect) is StateEffect and prim.effect is not MAKE:
+        yield 0, prim.effect
+    if not prim.memoize_type and holds_state(params):
+        for body in prim.bodies(params):
+            if body.jaxpr is not None and has_state(body.jaxpr):
+                places = body.operands or range(len(body.jaxpr.invars))
+                for i, kinds in state_effects(body.jaxpr).items():
+                    yield from ((places[i], e) for e in kinds)
+
+
+def discharge_state(
+    jaxpr: Jaxpr, should_discharge: Sequence[bool] | bool = True
+) -> tuple[Jaxpr, tuple[int, ...]]:
+    """A program on values in place of one on references, and which inputs it writes.
+
+    Inputs that are references become arrays; what those written hold at the end comes after the
+    other results. Only references marked in `should_discharge` are replaced; those that the program
+    itself makes are in any case.
+    """
+    marks = should_discharge
+    marks = marks if isinstance(marks, Sequence) else (marks,) * len(jaxpr.invars)
+    refs = [i for i, a in enumerate(jaxpr.in_avals) if type(a) is AbstractRef and marks[i]]
+    effects = state_effects(jaxpr)
+    written = tuple(i for i in refs if any(e.writes for e in effects.get(i, ())))
+    return discharge_jaxpr(jaxpr, tuple(refs), written, True), written
+
+
+@memo_jaxpr
+def discharge_jaxpr(
+    jaxpr: Jaxpr, refs: tuple[int, ...] = (), finals: tuple[int, ...] = (), lowers: bool = True
+) -> Jaxpr:
+    """`jaxpr` with arrays for the inputs `refs`, and what `finals` of them hold as last results.
+
+    `lowers`: it is for nothing else but to be lowered, so that custom rules need not be kept.
+    """
+    if lowers:
+        jaxpr = inline_calls(jaxpr)
+    trace = StageTrace(None, jaxpr.name)
+    work = Discharge(trace, lowers)
+    work.given.update(jaxpr.invars)
+    for i, v in enumerate(jaxpr.invars):
+        if i in refs:
+            work.refs.add(v)
+            work.env[v] = trace.new_arg(v.aval.inner_aval)  # type: ignore[attr-defined]
+        else:
+            trace.args.append(v)
+            work.env[v] = StagedTracer(trace, v.aval, v)
+    work.env.update({v: StagedTracer(trace, v.aval, v) for v in jaxpr.constvars})
+
+    def write() -> list:
+        for eqn in jaxpr.eqns:
+            current.source = inner_source(eqn.source)
+            work.step(eqn)
+        outs = [a if type(a) is Literal else trace.atom(work.read(a)) for a in jaxpr.outvars]
+        return [*outs, *[trace.atom(work.read(jaxpr.invars[i])) for i in finals]]
+
+    outvars = run_staged(trace, write, ())
+    if trace.consts:
+        raise NotImplementedError("discharge: an index must not use arrays of its own.")
+    return Jaxpr(jaxpr.constvars, trace.args, outvars, trace.eqns, jaxpr.name)
+
+
+class Discharge:
+    """One walk: what each variable stands for. For one in `refs` that is the array it holds now."""
+
+    def __init__(self, trace: StageTrace, lowers: bool):
+        self.trace = trace
+        self.lowers = lowers
+        self.env: dict[Any, Any] = {}
+        self.refs: set[Any] = set()
+        self.given: set[Any] = set()  # inputs
+        self.ended: set[Any] = set()
+
+    def read(self, atom: Any) -> Any:
+        """The value of an atom."""
+        if type(atom) is Literal:
+            return atom.read()
+        if atom in self.ended:
+            place = source_line(current.source)
+            raise DeletedError(
+                f"Ref: must not be used after it was freed; got a {atom.aval}"
+                f"{' at ' + place if place else ''}. Hint: use what freeze gives."
+            )
+        return self.env[atom]
+
+    def step(self, eqn: Eqn) -> None:
+        """Write what an equation stands for."""
+        prim, params = eqn.primitive, eqn.params
+        used = not self.refs.isdisjoint(a for a in eqn.invars if type(a) is not Literal)
+        kept = not used and any(type(a.aval) is AbstractRef for a in eqn.invars)
+        if type(prim.effect) is StateEffect and not (kept and prim.effect is not MAKE):
+            self.touch(eqn)
+        elif used or (not prim.memoize_type and holds_state(params)):
+            self.thread(eqn)
+        else:
+            atoms = [a if type(a) is Literal else self.trace.atom(self.env[a]) for a in eqn.invars]
+            self.trace.eqns.append(eqn.replace(invars=atoms))
+            for v in eqn.outvars:
+                self.env[v] = StagedTracer(self.trace, v.aval, v)
+
+    def touch(self, eqn: Eqn) -> None:
+        """An operation on a reference: its results, and what the reference holds then."""
+        outs, new = eqn.primitive.apply(*map(self.read, eqn.invars), **eqn.params)  # type: ignore[attr-defined]
+        self.env.update(zip(eqn.outvars, outs, strict=True))
+        self.refs.update(v for v in eqn.outvars if type(v.aval) is AbstractRef)
+        if new is ENDED:
+            if eqn.invars[0] in self.given or eqn.invars[0] not in self.refs:
+                raise freed_outside(eqn)
+            self.ended.add(eqn.invars[0])
+        elif new is not None:
+            self.env[eqn.invars[0]] = new
+
+    def thread(self, eqn: Eqn) -> None:
+        """An equation that holds programs: values go in for references, and come out."""
+        for a in eqn.invars:
+            self.read(a)
+        refs = [a if type(a) is not Literal and a in self.refs else None for a in eqn.invars]
+        params, order, places = thread_state(eqn.primitive, eqn.params, refs, self.lowers)
+        operands = [self.read(eqn.invars[i]) for i in order]
+        outs = self.trace.process(eqn.primitive, operands, params)
+        for place, y in zip(places, outs, strict=True):
+            self.env[eqn.outvars[place] if place >= 0 else eqn.invars[~place]] = y
+
+
+class Ended:
+    """What `apply` gives for the value of a reference that it ends."""
+
+
+ENDED = Ended()
+
+
+def freed_outside(eqn: Eqn) -> RefError:
+    """The error for a reference that is freed by a function which it was passed to."""
+    place = source_line(eqn.source)
+    return RefError(
+        f"{eqn.primitive}: a reference must be freed where it was made; got a "
+        f"{eqn.invars[0].aval} from outside of a traced function{' at ' + place if place else ''}. "
+        "Hint: r[...] to read it."
+    )
+
+
+def thread_state(
+    prim: Primitive, params: dict[str, Any], refs: Sequence[Hashable | None], lowers: bool
+) -> tuple[dict[str, Any], Sequence[int], Sequence[int]]:
+    """An application with references, as one without.
+
+    `refs` has, for each operand that is a reference to be replaced, what tells it from others, else
+    None. Returned: the parameters; the operands in their new order; and for each new result its
+    place among the results before, or ~i where it is what the reference operand i holds then.
+    """
+    names = {r: i for i, r in reversed([*enumerate(refs)]) if r is not None}
+    same = tuple([None if r is None else names[r] for r in refs])
+    home = next(jaxprs_in_params(params))
+    key = ("discharge", prim, tuple(params.items()), same, lowers)
+    found = home.memo.get(key)
+    if found is None:
+        if prim.discharge is None:
+            raise prim.missing("discharge")
+        written = {i for i, e in iter_state(prim, params) if e.writes and refs[i] is not None}
+        which = {i for i, r in enumerate(refs) if r is not None}
+
+        def verb(jaxpr: Jaxpr, operands: Sequence[int], finals: Sequence[int] = ()) -> Jaxpr:
+            """A body discharged, whose inputs are these operands; it gives some at the end."""
+            own = tuple([k for k, i in enumerate(operands) if i in which])
+            return discharge_jaxpr(jaxpr, own, tuple(map(operands.index, finals)), lowers)
+
+        found = home.memo[key] = prim.discharge(params, same, sorted(written), verb)
+    return found

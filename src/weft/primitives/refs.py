@@ -1,0 +1,294 @@
+"""Operations on references: `new_ref`, `get`, `swap`, `addupdate`, `freeze`, `free_ref`.
+
+What is read or written is the parameter `index`, an object that knows how (`Whole` here, indices of
+NumPy's in numpy/refs.py); its arrays are the last operands. Programs with these operations are
+lowered after passes/discharge.py has made values of the references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Axis, Effect, Primitive, Zero, join_varying
+from weft.core.ref import (
+    ACCUM,
+    MAKE,
+    READ,
+    WRITE,
+    AbstractRef,
+    Ref,
+    holds_here,
+    is_ref,
+    write_error,
+)
+from weft.core.stage import StageTrace
+from weft.core.trace import current
+from weft.errors import DtypeError, ShapeError
+from weft.passes.discharge import ENDED
+from weft.primitives.elementwise import add
+from weft.primitives.layout import batched_at_front, instantiate, transpose, zeros
+
+
+class Whole:
+    """The index `r[...]`: all of the array."""
+
+    def shape_of(self, aval: ShapedArray) -> tuple[int, ...]:
+        """The shape of what is read."""
+        return aval.shape
+
+    def read(self, x: Any, arrays: Sequence[Any]) -> Any:
+        """What is read of an array."""
+        return x
+
+    def write(self, x: Any, value: Any, arrays: Sequence[Any], adds: bool) -> Any:
+        """An array with a value written, or added, where this index says."""
+        return add(x, value) if adds else value
+
+    def text(self, aval: ShapedArray, names: Sequence[str]) -> str:
+        """How it is printed, for an array of a type, with the names of its own arrays."""
+        return "..."
+
+    def batch(self, prim: StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
+        """The batch rule: `args` are the reference, then what is written, if any is."""
+        ref, *values = args
+        if dims[0] is not None:
+            values = [
+                place_axis(batched_at_front(v, d, axis.size), dims[0])
+                for v, d in zip(values, dims[1:], strict=True)
+            ]
+        outs = prim.bind(ref, *values, index=self)
+        return outs, [dims[0]] * len(outs)
+
+
+def place_axis(x: Any, dim: int) -> Any:
+    """An array with its first axis moved to `dim`."""
+    order = [*range(1, dim + 1), 0, *range(dim + 1, typeof(x).ndim)]
+    return transpose(x, order) if dim else x
+
+
+WHOLE = Whole()
+
+
+class StateOperation(Primitive):
+    """A family: what reads or writes the reference that is the first operand.
+
+    All are linear in the reference and in what is written.
+    """
+
+    memoize_type = False
+    effect: Effect
+    values = 0  # how many operands there are between the reference and the arrays of the index
+
+    def check(self, ref: Any, values: Sequence[Any], index: Any) -> ShapedArray:
+        """The type of the part that is read or written; raises where operands do not fit."""
+        if type(ref) is not AbstractRef:
+            raise DtypeError(
+                f"{self.name}: needs a reference; got {ref}. Hint: r = weft.new_ref(x)."
+            )
+        inner = ref.inner_aval
+        part = inner.update(shape=index.shape_of(inner), weak_type=inner.weak_type)
+        for v in values:
+            if v.shape != part.shape or v.dtype != part.dtype:
+                raise ShapeError(
+                    f"{self.name}: what is written must have the type of what it replaces; got "
+                    f"{v} for {part} of a {ref}."
+                )
+            if join_varying((v, inner)) is not inner.varying:
+                raise ShapeError(
+                    f"{self.name}: what differs between devices must be written to a reference "
+                    f"that does; got {v} for a {ref}. Hint: lax.pvary(x, axes) when it is made."
+                )
+        return part
+
+    def abstract_eval(self, ref, *operands, index):
+        n = self.values
+        part = self.check(ref, operands[:n], index)
+        return self.results(part.update(varying=join_varying((part, *operands[n:]))))
+
+    def results(self, part: ShapedArray) -> list[ShapedArray]:
+        """The types of the results, given that of the part."""
+        raise NotImplementedError
+
+    def apply(self, x: Any, *operands: Any, index: Any) -> tuple[list, Any]:
+        """The results, and the array afterwards, where the reference holds `x`."""
+        raise NotImplementedError
+
+    def impl(self, ref, *operands, index):
+        outs, new = self.apply(ref.value, *operands, index=index)
+        if new is not None:
+            ref.hold(new)
+        return outs
+
+    def jvp(self, primals, tangents, *, index):
+        n = 1 + self.values
+        if type(tangents[0]) is Zero and any(type(t) is not Zero for t in tangents[1:n]):
+            raise write_error(typeof(primals[0]), current.trace)
+        outs = self.bind(*primals, index=index)
+        if type(tangents[0]) is Zero:
+            return outs, [Zero(typeof(y).to_tangent()) for y in outs]
+        dots = [tangents[0], *map(instantiate, tangents[1:n]), *primals[n:]]
+        return outs, self.bind(*dots, index=index)
+
+    def batch(self, axis, args, dims, *, index):
+        if dims[0] is None and self.effect.writes:  # type: ignore[attr-defined]
+            raise write_error(typeof(args[0]), axis)
+        return index.batch(self, axis, args, dims)
+
+
+class GetRef(StateOperation):
+    """r[index]. Shapes: as NumPy indexes."""
+
+    name = "get"
+    effect = READ
+
+    def results(self, part):
+        return [part]
+
+    def apply(self, x, *arrays, index):
+        return [index.read(x, arrays)], None
+
+
+class SwapRef(StateOperation):
+    """r[index], which becomes `value` afterwards. Shapes: value as r[index]."""
+
+    name = "swap"
+    effect = WRITE
+    values = 1
+
+    def results(self, part):
+        return [part]
+
+    def apply(self, x, value, *arrays, index):
+        return [index.read(x, arrays)], index.write(x, value, arrays, False)
+
+
+class AddUpdateRef(StateOperation):
+    """r[index] += value, where each element counts as often as it is named. No results."""
+
+    name = "addupdate"
+    effect = ACCUM
+    values = 1
+
+    def results(self, part):
+        return []
+
+    def apply(self, x, value, *arrays, index):
+        return [], index.write(x, value, arrays, True)
+
+
+get_p, swap_p, addupdate_p = GetRef(), SwapRef(), AddUpdateRef()
+
+
+class MakeRef(Primitive):
+    """A family: what makes a reference, or ends one."""
+
+    memoize_type = False
+    effect = MAKE
+
+    def apply(self, *args: Any, **params: Any) -> tuple[list, Any]:
+        """The results, and the array afterwards, as of `StateOperation`."""
+        raise NotImplementedError
+
+    def batch(self, axis, args, dims, **params):
+        outs = self.bind(*args, **params)
+        return outs, list(dims[:1]) * len(outs)
+
+    def jvp(self, primals, tangents, **params):
+        dots = self.bind(*map(instantiate, tangents), **params)
+        return self.bind(*primals, **params), dots
+
+
+class NewRef(MakeRef):
+    """A reference that holds x."""
+
+    name = "new_ref"
+
+    def abstract_eval(self, x, *, kind, memory_space):
+        return [AbstractRef(x)]
+
+    def impl(self, x, *, kind, memory_space):
+        return [Ref(x)]
+
+    def apply(self, x: Any, **params: Any) -> tuple[list, Any]:
+        return [x], None
+
+
+class EmptyRef(MakeRef):
+    """A reference to an array of type `ty` that is yet to be written: here zeros."""
+
+    name = "empty_ref"
+
+    def abstract_eval(self, *, memory_space, ty):
+        return [AbstractRef(ty)]
+
+    def impl(self, *, memory_space, ty):
+        return [Ref(zeros(ty))]
+
+    def apply(self, *, memory_space: Any, ty: ShapedArray) -> tuple[list, Any]:
+        return [zeros(ty)], None
+
+
+class FreezeRef(MakeRef):
+    """What r holds at last."""
+
+    name = "freeze"
+
+    def abstract_eval(self, ref):
+        return [ref.inner_aval]
+
+    def impl(self, ref):
+        return [ref.free()]
+
+    def apply(self, x: Any) -> tuple[list, Any]:
+        return [x], ENDED
+
+
+class FreeRef(MakeRef):
+    """The end of r. No results."""
+
+    name = "free_ref"
+
+    def abstract_eval(self, ref):
+        return []
+
+    def impl(self, ref):
+        ref.free()
+        return []
+
+    def apply(self, x: Any) -> tuple[list, Any]:
+        return [], ENDED
+
+
+new_ref_p, empty_ref_p, freeze_p, free_ref_p = NewRef(), EmptyRef(), FreezeRef(), FreeRef()
+
+
+def load_ref(ref: Any) -> Any:
+    """All that a reference holds, under the current trace."""
+    return ref.value if holds_here(ref, StageTrace) else get_p.bind(ref, index=WHOLE)[0]
+
+
+def store_ref(ref: Any, value: Any) -> None:
+    """Have a reference hold a value, under the current trace."""
+    if holds_here(ref, StageTrace):
+        ref.hold(value)
+    else:
+        swap_p.bind(ref, value, index=WHOLE)
+
+
+def add_to_ref(ref: Any, x: Any) -> Any:
+    """Add a value to what a reference holds; the value where `ref` is no reference."""
+    if not is_ref(ref):
+        return x
+    inner, aval = ref.aval.inner_aval, typeof(x)
+    if inner.shape != aval.shape or inner.dtype != aval.dtype:
+        raise ShapeError(
+            f"with_refs: a reference must have the type of the cotangent; got {ref.aval} for "
+            f"{aval}. Hint: weft.new_ref(jnp.zeros_like(x))."
+        )
+    if holds_here(ref, StageTrace):
+        ref.hold(add(ref.value, x))
+    else:
+        addupdate_p.bind(ref, x, index=WHOLE)
+    return None

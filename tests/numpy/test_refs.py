@@ -1,0 +1,509 @@
+"""References: eagerly; in every transformation, against carried values; errors."""
+
+import copy
+import itertools
+import pickle
+import random as pyrandom
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax, ref
+from weft.core.ref import AbstractRef
+from weft.errors import DeletedError, DtypeError, IndexingError, RefError, ShapeError
+
+# --- as values --------------------------------------------------------------------------------
+
+
+def test_reads_and_writes_are_those_of_numpy():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    r, want = weft.new_ref(x), x.copy()
+    for index, value in [
+        (0, 5.0),
+        (np.s_[:, 1], np.arange(3, dtype=np.float32)),
+        (np.s_[..., ::2], 7.0),
+        (np.s_[-1, 1:3], np.float32([8, 9])),
+        (np.s_[::-1], x + 1),
+        (np.array([0, 2]), -x[:2]),
+        ((np.array([0, 1]), 3), 2.0),
+        (x > 5, 1.5),
+        (np.s_[...], x),
+    ]:
+        np.testing.assert_array_equal(r[index], want[index])
+        r[index] = value
+        want[index] = value
+        np.testing.assert_array_equal(r[...], want)
+    np.testing.assert_array_equal(list(r)[1], want[1])
+    assert (r.shape, r.dtype, r.ndim, r.size, len(r)) == ((3, 4), np.float32, 2, 12, 3)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "float16", "complex64"])
+def test_dtypes(dtype):
+    r = weft.new_ref(jnp.zeros((2, 0, 3), dtype))
+    r[0] = r[1]
+    s = weft.new_ref(jnp.zeros((), dtype))
+    s[...] = jnp.ones((), dtype)
+    assert s.dtype == r.dtype == jnp.dtype(dtype) and s[...] == 1
+
+
+def test_functions():
+    r = weft.new_ref(jnp.arange(4))
+    assert int(ref.swap(r, 1, 9)) == 1
+    ref.addupdate(r, jnp.array([0, 0]), 1)
+    ref.set(r, -1, 7)
+    np.testing.assert_array_equal(ref.get(r), [2, 9, 2, 7])
+    np.testing.assert_array_equal(ref.get(r, slice(1, 3)), [9, 2])
+    assert repr(r) == "Ref([2, 9, 2, 7], dtype=int32)"
+    assert str(weft.typeof(r)) == "Ref{i32[4]}" and isinstance(r, weft.Ref)
+    np.testing.assert_array_equal(weft.freeze(r), [2, 9, 2, 7])
+    with pytest.raises(DeletedError, match="after it was freed; got a Ref{i32\\[4\\]}"):
+        r[0]
+    assert repr(r) == "Ref(freed, i32[4])"
+
+
+def test_no_array_of_the_user_changes():
+    x = jnp.arange(3.0)
+    a, b = weft.new_ref(x), weft.new_ref(x)
+    increment = weft.jit(lambda r: ref.addupdate(r, 0, 1.0))
+    seen = []
+    for step in (
+        lambda: a.__setitem__(0, 5.0),
+        lambda: increment(a),
+        lambda: b.__setitem__(1, 2.0),
+    ):
+        step()
+        seen.append((a[...], np.asarray(a[...])))
+        step()
+        a[...] = seen[0][0]
+        step()
+    for array, before in seen:
+        np.testing.assert_array_equal(array, before)
+    np.testing.assert_array_equal(x, [0, 1, 2])
+    for clone in (copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
+        before = np.asarray(a[...])
+        clone[0] = -1.0
+        a[2] = 3.0
+        np.testing.assert_array_equal(a[...], [before[0], before[1], 3.0])
+
+
+def test_writes_in_place():
+    r = weft.new_ref(jnp.zeros(1000))
+    r[0] = 1.0
+    place = r.value.unsafe_buffer_pointer()
+    write = weft.jit(lambda r: ref.addupdate(r, 0, 1.0))
+    for _ in range(2):
+        r[3] = 2.0
+        write(r)
+        lax.fori_loop(0, 3, lambda i, _: r.__setitem__(i, 1.0), None)
+    assert r.value.unsafe_buffer_pointer() == place
+
+
+# --- programs ---------------------------------------------------------------------------------
+
+
+def test_text_of_a_program():
+    def f(x, r, i):
+        old = ref.swap(r, 0, x)
+        r[i] = r[1, :2].sum() * old.sum()
+        r[:, 1] += 1.0
+        ref.addupdate(r, ..., 1.0)
+        return r[2:, None]
+
+    lines = str(weft.make_jaxpr(f)(jnp.ones(3), weft.new_ref(jnp.ones((4, 3))), 2)).split("\n")
+    body = [line.strip() for line in lines if "[" in line]
+    assert body[0].startswith("{ lambda ; a:f32[3] b:Ref{f32[4,3]} c:i32[]. let")
+    text = "\n".join(body)
+    for part in (
+        "d:f32[3], b[0,:] <- b[0,:], a",
+        "<- b[1,:2]",
+        "b[c,:] <- ",
+        "<- b[:,1]",
+        "b[...] += ",
+        "<- b[2:,None,:]",
+    ):
+        assert part in text, (part, text)
+
+
+def test_types_and_effects():
+    def f(a, b, c):
+        ref.addupdate(a, 0, b[0])
+        weft.jit(lambda: c.__setitem__(0, 1.0))()
+
+    refs = [weft.new_ref(jnp.ones(2)) for _ in range(3)]
+    jaxpr = weft.make_jaxpr(f)(*refs)
+    assert type(jaxpr.in_avals[0]) is AbstractRef and AbstractRef(refs[0][...].aval) is refs[1].aval
+    kinds = ref.state_effects(jaxpr.jaxpr)
+    assert {i: {e.name for e in es} for i, es in kinds.items()} == {
+        0: {"Accum"},
+        1: {"Read"},
+        2: {"Write"},
+    }
+
+
+def test_jit():
+    closed = weft.new_ref(jnp.zeros(3))
+    count = 0
+
+    @weft.jit
+    def f(r, x):
+        nonlocal count
+        count += 1
+        inner = weft.new_ref(x)
+        inner[0] += closed[1]
+        r[0] += inner[0]
+        closed[2] = r[0]
+        return weft.freeze(inner), {"seen": r[...]}
+
+    r = weft.new_ref(jnp.zeros(2))
+    for _ in range(3):
+        out, more = f(r, jnp.array([1.0, 0.0]))
+        closed[1] = 1.0
+    np.testing.assert_array_equal(r[...], [5, 0])
+    np.testing.assert_array_equal(closed[...], [0, 1, 5])
+    np.testing.assert_array_equal(more["seen"], [5, 0])
+    assert count == 1 and out[0] == 2.0
+    lowered = f.lower(r, jnp.zeros(2))
+    assert "tf.aliasing_output" in lowered.as_text()
+    lowered.compile()(r, jnp.zeros(2))
+    assert r[0] == 6.0
+
+
+def test_loops_and_branches():
+    r, rows = weft.new_ref(jnp.zeros(4)), weft.new_ref(jnp.arange(8.0).reshape(4, 2))
+
+    def walk(c, row):
+        r[0] += row[1]
+        row[0] = c
+        return c + 1, r[0]
+
+    for run in (lax.scan, weft.jit(lax.scan, static_argnums=0)):
+        c, ys = run(walk, 10.0, rows)
+    np.testing.assert_array_equal(ys, np.cumsum([1, 3, 5, 7]) + 16)
+    np.testing.assert_array_equal(rows[...], [[10, 1], [11, 3], [12, 5], [13, 7]])
+    # the predicate reads what the body writes
+    lax.while_loop(lambda i: r[0] > 20, lambda i: (ref.addupdate(r, 0, -5.0), i + 1)[1], 0)
+    assert r[0] == 17.0
+    for i in range(3):
+        lax.switch(i, [lambda: r.__setitem__(1, r[0]), lambda: None, lambda: r.__setitem__(2, 4.0)])
+    np.testing.assert_array_equal(r[...], [17, 17, 4, 0])
+    lax.map(lambda row: row.__setitem__(1, 0.0), rows)
+    assert not rows[:, 1].any()
+
+
+def test_vmap():
+    r = weft.new_ref(jnp.zeros((3, 2)))
+    f = lambda r, i, x: (r.__setitem__(i, r[i] + x), r[0])[1]
+    for axes in ((1, 0, 0), (-1, 0, None)):
+        weft.vmap(f, axes)(r, jnp.array([0, 2]), 5.0 if axes[2] is None else jnp.array([1.0, 2.0]))
+    np.testing.assert_array_equal(r[...], [[6, 0], [0, 0], [0, 7]])
+    ref.addupdate(r, 0, 1.0)
+    out = weft.jit(weft.vmap(lambda r: ref.swap(r, ..., r[...] * 2), 1))(r)
+    np.testing.assert_array_equal(out, [[7, 0, 0], [1, 0, 7]])
+    np.testing.assert_array_equal(r[...], [[14, 2], [0, 0], [0, 14]])
+    # read from outside, made within, and a loop that writes to a mapped one
+    closed = weft.new_ref(jnp.arange(3.0))
+
+    def g(i):
+        own = weft.new_ref(jnp.zeros(3))
+        lax.fori_loop(0, 3, lambda k, _: own.__setitem__(k, closed[i] + k), None)
+        return own[...]
+
+    np.testing.assert_array_equal(weft.vmap(g)(jnp.arange(2)), [[0, 1, 2], [1, 2, 3]])
+
+
+def test_jvp_of_references():
+    r, t = weft.new_ref(jnp.arange(1.0, 4.0)), weft.new_ref(jnp.ones(3))
+
+    def f(r, x):
+        r[0] = jnp.sin(r[1]) * x
+        ref.addupdate(r, 2, r[0])
+        return r[2] * x
+
+    y, dot = weft.jvp(f, (r, 2.0), (t, 1.0))
+    s, c = np.sin(2.0), np.cos(2.0)
+    np.testing.assert_allclose([y, dot], [(3 + 2 * s) * 2, 3 + 2 * s + 2 * (1 + 2 * c + s)], 1e-6)
+    np.testing.assert_allclose(r[...], [2 * s, 2, 3 + 2 * s], 1e-6)
+    np.testing.assert_allclose(t[...], [2 * c + s, 1, 1 + 2 * c + s], 1e-6)
+
+
+def test_gradients_into_references():
+    y, f_vjp = weft.vjp(lambda p, x: p["w"] @ x + p["b"], {"w": jnp.ones(3), "b": 1.0}, jnp.ones(3))
+    total = {"w": weft.new_ref(jnp.ones(3)), "b": None}
+    grads = weft.jit(lambda ct: f_vjp.with_refs(total, None)(ct))(2.0)
+    assert grads[0] == {"w": None, "b": 2.0}
+    np.testing.assert_array_equal(grads[1], [2, 2, 2])
+    f_vjp.with_refs(total, total["w"])(1.0)
+    np.testing.assert_array_equal(total["w"][...], [5, 5, 5])
+    with pytest.raises(
+        ShapeError, match="must have the type of the cotangent; got Ref{f32\\[2\\]}"
+    ):
+        f_vjp.with_refs(None, weft.new_ref(jnp.zeros(2)))(1.0)
+
+
+@weft.custom_vjp
+def log_cotangent(x, r):
+    return x
+
+
+log_cotangent.defvjp(lambda x, r: (x, r), lambda r, ct: (ref.addupdate(r, ..., ct), (ct, None))[1])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit], ids=["eager", "jit"])
+def test_cotangents_are_written_by_custom_rules(wrap):
+    def f(x, r):
+        x, _ = lax.scan(lambda c, _: (jnp.sin(log_cotangent(c, r)), None), x, None, length=3)
+        return log_cotangent(x**2, r)
+
+    r = weft.new_ref(jnp.float32(0))
+    gradient = wrap(weft.grad(f))(0.5, r)
+    xs = [0.5]
+    for _ in range(3):
+        xs.append(np.sin(xs[-1]))
+    cts = [1.0, 2 * xs[3] * np.cos(xs[2])]
+    cts += [cts[-1] * np.cos(xs[1])]
+    cts += [cts[-1] * np.cos(xs[0])]
+    np.testing.assert_allclose([gradient, r[...]], [cts[-1], sum(cts)], 1e-5)
+
+
+# --- against carried values -------------------------------------------------------------------
+
+
+class Reference:
+    """State by a reference, which loops and branches close over."""
+
+    def __init__(self, x):
+        self.ref = weft.new_ref(x)
+
+    def get(self, i):
+        return self.ref[i]
+
+    def set(self, i, v):
+        self.ref[i] = v
+
+    def add(self, i, v):
+        ref.addupdate(self.ref, i, v)
+
+    def loop(self, step):
+        lax.fori_loop(0, 3, lambda i, _: step(self, i), None)
+
+    def walk(self, xs, step):
+        return lax.scan(lambda _, x: (None, step(self, x)), None, xs)[1]
+
+    def repeat(self, step):
+        lax.while_loop(lambda i: i < 2, lambda i: (step(self, i), i + 1)[1], 0)
+
+    def choose(self, p, step):
+        lax.cond(p, lambda: step(self, 0), lambda: None)
+
+    def call(self, step):
+        weft.jit(lambda: step(self, 1))()
+
+    def last(self):
+        return weft.freeze(self.ref)
+
+
+class Carried(Reference):
+    """The same by values that are carried."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def run(self, step, x, *args):
+        inner = Carried(x)
+        y = step(inner, *args)
+        return inner.x, y
+
+    def get(self, i):
+        return self.x[i]
+
+    def set(self, i, v):
+        self.x = self.x.at[i].set(v)
+
+    def add(self, i, v):
+        self.x = self.x.at[i].add(v)
+
+    def loop(self, step):
+        self.x = lax.fori_loop(0, 3, lambda i, x: self.run(step, x, i)[0], self.x)
+
+    def walk(self, xs, step):
+        self.x, ys = lax.scan(lambda x, y: self.run(step, x, y), self.x, xs)
+        return ys
+
+    def repeat(self, step):
+        self.x = lax.while_loop(
+            lambda s: s[1] < 2, lambda s: (self.run(step, s[0], s[1])[0], s[1] + 1), (self.x, 0)
+        )[0]
+
+    def choose(self, p, step):
+        self.x = lax.cond(p, lambda x: self.run(step, x, 0)[0], lambda x: x, self.x)
+
+    def call(self, step):
+        self.x = weft.jit(lambda x: self.run(step, x, 1)[0])(self.x)
+
+    def last(self):
+        return self.x
+
+
+def random_program(seed):
+    """A function of a vector of three that reads and writes two states, of the class given."""
+    rng = pyrandom.Random(seed)
+    plan = [(rng.choice("gsawlrcjw"), rng.random(), rng.randrange(3)) for _ in range(4)]
+
+    def step(state, i, kind, u, k):
+        if kind in "gs":
+            state.set(i, jnp.sin(state.get(k)) + u)
+        elif kind == "a":
+            state.add(jnp.array([0, k]), state.get(i) * u)
+        else:
+            state.set(slice(0, 2), state.get(slice(1, 3)) * u)
+
+    def run(a, b, kind, u, k, within):
+        inner = lambda state, i: step(state, i, within, u, k)
+        if kind == "l":
+            a.loop(inner)
+        elif kind == "r":
+            a.repeat(inner)
+        elif kind == "c":
+            b.choose(b.get(0) > u - 0.5, inner)
+        elif kind == "j":
+            b.call(inner)
+        elif kind == "w":
+            b.set(..., a.walk(jnp.arange(3), lambda s, i: (inner(s, i), s.get(i))[1]))
+        else:
+            step(b, k, kind, u, k)
+
+    def program(make):
+        def f(x):
+            a, b = make(x), make(jnp.cos(x))
+            for n, (kind, u, k) in enumerate(plan):
+                run(a, b, kind, u, k, plan[n - 1][0])
+                a.add(k, b.get(0))
+            return a.last() * plan[0][1] + b.last()
+
+        return f
+
+    return program
+
+
+TRANSFORMATIONS = {
+    "jit": weft.jit,
+    "vmap": lambda f: lambda x: weft.vmap(f)(jnp.stack([x, x * 0.5])).sum(0),
+    "jvp": lambda f: lambda x: weft.jvp(f, (x,), (jnp.cos(x),))[1],
+    "vjp": lambda f: lambda x: weft.vjp(f, x)[1](x + 0.5)[0],
+    "remat": lambda f: lambda x: weft.checkpoint(f)(x),
+}
+TRIPLES = list(itertools.product(TRANSFORMATIONS, repeat=3))
+
+
+def compare_state(seed, names):
+    program, x = random_program(seed), jnp.array([0.3, -0.4, 0.9])
+    found = []
+    for make in (Reference, Carried):
+        f = program(make)
+        for name in names:
+            f = TRANSFORMATIONS[name](f)
+        found.append(weft.jit(f)(x))
+    np.testing.assert_allclose(*found, rtol=2e-5, atol=1e-5, err_msg=f"{seed} {names}")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_programs(seed):
+    compare_state(seed, pyrandom.Random(seed).choice(TRIPLES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", TRIPLES, ids="-".join)
+def test_random_programs_in_three_transformations(names):
+    compare_state(TRIPLES.index(names), names)
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+RAISES = {
+    "twice": (lambda r: weft.jit(lambda a, b: a[0])(r, r), "jit: .* passed once.* as a and as b"),
+    "closed over": (
+        lambda r: weft.jit(lambda a: a[0] + r[0])(r),
+        "as a value that <lambda> closes over and as argument `a`",
+    ),
+    "in a branch": (
+        lambda r: lax.cond(True, lambda a, b: a[0], lambda a, b: b[0], r, r),
+        "cond: .* passed once",
+    ),
+    "returned": (weft.jit(lambda r: {"r": r}), "must not be returned .* argument `r`"),
+    "made and returned": (lambda r: weft.jit(lambda: weft.new_ref(1.0))(), "made by .*new_ref"),
+    "carried": (lambda r: lax.scan(lambda c, x: (c, x), r, jnp.ones(2)), "must not be returned"),
+    "of vmap": (
+        lambda r: weft.vmap(lambda x: weft.new_ref(x))(jnp.ones(2)),
+        "vmap: .*not be returned",
+    ),
+    "not mapped": (
+        lambda r: weft.vmap(lambda x: r.__setitem__(0, x))(jnp.ones(2)),
+        "vmap: a reference that is not mapped must not be written",
+    ),
+    "not mapped, in jit": (
+        lambda r: weft.jit(weft.vmap(lambda r, x: r.__setitem__(0, x), (None, 0)))(r, jnp.ones(2)),
+        "vmap: a reference that is not mapped must not be written",
+    ),
+    "differentiated": (
+        lambda r: weft.grad(lambda x: (r.__setitem__(0, x), x)[1])(1.0),
+        "grad: a differentiated value must not be written",
+    ),
+    "differentiated, in jit": (
+        weft.jit(lambda r: weft.jvp(lambda x: r.__setitem__(0, x), (1.0,), (1.0,))),
+        "grad: a differentiated value must not be written",
+    ),
+    "gradient": (weft.grad(lambda r: r[0]), "grad: reverse mode has no derivative .* reference"),
+    "tangent": (lambda r: weft.jvp(lambda r: r[0], (r,), (jnp.ones(3),)), "must be references"),
+    "freed inside": (weft.jit(lambda r: weft.freeze(r)), "freeze: .* freed where it was made"),
+    "predicate": (
+        lambda r: lax.while_loop(lambda i: (r.__setitem__(0, 1.0), i < 3)[1], lambda i: i + 1, 0),
+        "while_loop: the predicate must not write",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RAISES)
+def test_misuse(case):
+    call, text = RAISES[case]
+    with pytest.raises(RefError, match=text):
+        call(weft.new_ref(jnp.ones(3)))
+
+
+def test_errors_of_values():
+    r = weft.new_ref(jnp.ones(3))
+    with pytest.raises(DtypeError, match="sin: operands must be numbers, not references; got Ref"):
+        jnp.sin(r)
+    with pytest.raises(DtypeError, match="dtype of the reference; got i32\\[\\] for a Ref{f32"):
+        r[0] = jnp.int32(1)
+    with pytest.raises(DtypeError, match="needs an array; got Ref{f32\\[3\\]}. Hint: new_ref"):
+        weft.new_ref(r)
+    with pytest.raises(ShapeError, match="values must broadcast"):
+        weft.jit(lambda: r.__setitem__(0, jnp.ones(2)))()
+    with pytest.raises(IndexingError, match="got 5"):
+        r[5] = 1.0
+    with pytest.raises(DtypeError, match="get: needs a reference; got f32\\[3\\]"):
+        ref.get(jnp.ones(3), 0)
+    with pytest.raises(TypeError, match="np.asarray\\(r"):
+        np.asarray(r)
+    with pytest.raises(TypeError, match="bool"):
+        bool(r)
+    with pytest.raises(
+        DeletedError, match="after it was freed; got a Ref{f32\\[2\\]} at test_refs.py"
+    ):
+        weft.jit(lambda x: (lambda q: (weft.free_ref(q), q[0]))(weft.new_ref(x)))(jnp.ones(2))
+
+
+def test_forward_rules_are_pure():
+    r = weft.new_ref(jnp.ones(3))
+
+    @weft.custom_jvp
+    def f(x):
+        r[0] = 1.0
+        own = weft.new_ref(x)
+        return own[...] * r[0]
+
+    f.defjvp(lambda p, t: (f(*p), t[0]))
+    with pytest.raises(RefError, match="custom_jvp: a function with a forward rule must be pure"):
+        weft.jit(f)(1.0)
