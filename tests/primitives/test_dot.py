@@ -165,6 +165,19 @@ class TestElementTypes:
         assert out.dtype == preferred
         np.testing.assert_allclose(np.asarray(out).astype(complex), X @ Y)
 
+    @pytest.mark.parametrize("other", ["float8_e4m3fn", "bfloat16"])
+    def test_floats_of_eight_bits_multiply_other_floats(self, other):
+        """Two formats are mixed in quantized training; the derivative has the operand's dtype."""
+        x, y = weft.numpy.asarray(X, "float8_e5m2"), weft.numpy.asarray(Y, other)
+
+        def loss(x):
+            return dot_general(x, y, MATMUL, preferred_element_type="float32").sum()
+
+        assert loss(x) == (X @ Y).sum()
+        assert weft.grad(loss)(x).dtype == x.dtype
+        wide = "float32" if other.startswith("float8") else other
+        assert dot_general(x, y, MATMUL).dtype == wide
+
     def test_preferred_accumulates(self):
         x, y = np.full((1, 64), 100, np.int8), np.full((64, 1), 100, np.int8)
         out = dot_general(x, y, MATMUL, preferred_element_type="int32")

@@ -168,10 +168,15 @@ def common_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray) -> tuple[np.dtype,
     """(dtype, weak) of two operands brought together.
 
     Derivatives of products with a wider `preferred_element_type` mix dtypes, so that operands must
-    agree is not for an option to say.
+    agree is not for an option to say. A float of 8 bits or less multiplies any other float, which it
+    becomes, or both become float32: such are the products of quantized training.
     """
     if lhs.dtype == rhs.dtype:
         return lhs.dtype, lhs.weak_type and rhs.weak_type
+    if dtypes.is_float(lhs.dtype) and dtypes.is_float(rhs.dtype):
+        wider = [d for d in (lhs.dtype, rhs.dtype) if dtypes.itemsize_bits(d) > 8]
+        if len(wider) < 2:
+            return (wider or [np.dtype("float32")])[0], False
     with config.scope(numpy_dtype_promotion="standard"):
         return dtypes.promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)), op)
 
