@@ -23,7 +23,6 @@ TREES = {
     "bfloat16": jnp.ones((2, 2), jnp.bfloat16),
     "key": jax.random.key(0),
     "keys": jax.random.split(jax.random.key(0), 3),
-    "empty": jnp.zeros((0, 3)),
     "large": jnp.zeros((200, 300)),
     "nan": jnp.array([1.0, jnp.nan, jnp.inf]),
     "tree": {"a": [jnp.ones(2), None, "text"], "b": (1, 2.0)},
@@ -57,7 +56,7 @@ SETTINGS = (
 
 def test_arrays_drawn():
     for draw in (
-        treescope.render_array(jnp.arange(12.0).reshape(3, 4), row_labels=None, truncate=True),
+        treescope.render_array(jnp.arange(12.0).reshape(3, 4), truncate=True),
         treescope.render_array(jax.random.normal(jax.random.key(0), (5, 6, 2)), columns=[1]),
         treescope.render_array(jnp.array([[True, False]])),
         treescope.render_array(jnp.arange(4), valid_mask=jnp.array([1, 1, 0, 1], bool)),
@@ -75,12 +74,15 @@ def test_sharding_drawn():
     assert treescope.render_to_html(treescope.render_array_sharding(x))
 
 
+class Page:
+    def _repr_html_(self):
+        return "<b>array</b>"
+
+
 def test_own_visualizer():
     def draw(value, path):
         if isinstance(value, jax.Array):
-            return treescope.IPythonVisualization(
-                treescope.figures.treescope_part_from_display_object("array")
-            )
+            return treescope.IPythonVisualization(Page())
 
     with treescope.active_autovisualizer.set_scoped(draw):
         assert treescope.render_to_html([jnp.ones(2)])
@@ -94,15 +96,12 @@ def test_own_visualizer():
 def test_text_is_the_same(record):
     """What stands on the page of an array is as on JAX, up to names of classes of the library."""
     for name in ("tree", "nan", "bool", "struct"):
-        text = treescope.render_to_text(TREES[name], roundtrip_abbreviations=False)
+        text = treescope.render_to_text(TREES[name])
         record([len(text), sum(map(ord, text))])
 
 
 def test_function_of_a_module():
     assert "sin" in treescope.render_to_text(jax.numpy.sin)
-    assert "jax.nn" in treescope.render_to_text(jax.nn.relu) or treescope.render_to_text(
-        jax.nn.relu
-    )
 
 
 NOTEBOOK = """annotations display show register_as_default register_autovisualize_magic

@@ -150,9 +150,7 @@ def _resolve_target(x: Any, device: Any) -> Any:
         now = x._sharding if isinstance(x, ARRAYS) else sharding_on(default_device())
         kind = now._device_assignment[0].default_memory().kind
         return now.with_memory_kind("pinned_host" if device is Space.Host else kind)
-    if isinstance(device, Sharding):
-        return device
-    if isinstance(device, PartitionSpec):
+    if isinstance(device, Sharding | PartitionSpec):
         return as_sharding("device_put", "device", device)
     raise ValueError(
         f"device_put: must be given a device or a sharding; got {device!r} of type "

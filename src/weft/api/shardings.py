@@ -12,7 +12,7 @@ from weft.api.functions import argument_origins, leaf_names
 from weft.api.programs import StagedProgram
 from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
-from weft.mesh.mesh import get_mesh
+from weft.mesh.mesh import AbstractMesh, get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
@@ -105,12 +105,15 @@ def request_shardings(op: str, in_shardings: Any, out_shardings: Any) -> Request
 
 
 def as_sharding(op: str, what: str, x: Any) -> Any:
-    """The sharding that a device, or a spec over the mesh in scope, stands for."""
+    """The sharding that a device, or a spec over the mesh in scope or its axes, stands for."""
     if isinstance(x, Device):
         return sharding_on(x)
+    mesh = get_mesh()
+    if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
+        same = not mesh.empty and x.mesh == mesh.abstract_mesh
+        return NamedSharding(mesh, x.spec, memory_kind=x.memory_kind) if same else x
     if not isinstance(x, PartitionSpec):
         return x
-    mesh = get_mesh()
     if mesh.empty:
         raise ValueError(
             f"{op}: {what} must hold shardings where no mesh is in scope; got {x}. "

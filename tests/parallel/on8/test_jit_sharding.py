@@ -128,6 +128,17 @@ def test_static_keyword_and_donated_arguments():
     close(out, Y + 1)
 
 
+def test_shardings_over_the_axes_in_scope():
+    """A mesh of no particular devices stands for the one in scope, and is an error without one."""
+    rows = NamedSharding(LINE.abstract_mesh, P("x"))
+    with weft.set_mesh(LINE):
+        assert jit(lambda x: x, in_shardings=rows, out_shardings=rows)(X).sharding == ROWS
+        assert jit(lambda x: lax.with_sharding_constraint(x, rows))(X).sharding == ROWS
+        assert device_put(X, rows).sharding == ROWS
+    with pytest.raises(ValueError, match="the mesh must have devices for this"):
+        device_put(X, rows)
+
+
 def test_specs_over_the_mesh_in_scope():
     with weft.set_mesh(GRID):
         f = jit(lambda x: x * 2, in_shardings=P("a", "b"), out_shardings=P(None, "b"))
