@@ -134,8 +134,7 @@ def fetch_source(library: str) -> Path:
 def find_tests(suite: Suite) -> tuple[Path, list[Path]]:
     """The folder that names of a suite's tests start from, and its files."""
     if not suite.package and not suite.tests:
-        ours = SUITES / f"test_{suite.library.split('-')[0]}.py"
-        return SUITES, [ours] if ours.exists() else []
+        return SUITES, sorted(SUITES.glob(f"test_{suite.library.split('-')[0]}*.py"))
     root = fetch_source(suite.library) if suite.tests else SITE
     folder = root / (suite.tests or suite.package)
     files = sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")})

@@ -168,7 +168,7 @@ def common_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray) -> tuple[np.dtype,
     """(dtype, weak) of two operands brought together.
 
     Derivatives of products with a wider `preferred_element_type` mix dtypes, so that operands must
-    agree is not for an option to say. A float of 8 bits or less multiplies any other float, which it
+    agree is not for an option to say. A float of 8 bits or less multiplies another float, which it
     becomes, or both become float32: such are the products of quantized training.
     """
     if lhs.dtype == rhs.dtype:
