@@ -1,7 +1,7 @@
 """Write tests/golden/random.json: what JAX's generators give, in both layouts, run as a black box.
 
 `python tools/make_random.py` with JAX 0.10.2. Rows: a call, as Python, and a digest and the
-first values of the bytes that it gives; tests/random/golden.py makes the same calls.
+first values of the bytes that it gives; tests/random/compare.py makes the same calls.
 """
 
 import hashlib

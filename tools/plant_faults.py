@@ -149,13 +149,12 @@ def find_tests() -> dict[str, list[str]]:
         for node in house.body
         if isinstance(node, ast.Assign) and node.targets[0].id == "TESTED_IN"
     ]
-    elsewhere = {file: home for home, files in table.items() for file in files.split()}
     found = {}
     for file in PACKAGE.rglob("*.py"):
         place = file.relative_to(PACKAGE)
         name = f"test_{place.name}"
-        homes = [place.with_name(name), Path("parallel/on8", name)]
-        homes = [elsewhere[str(place)]] if str(place) in elsewhere else homes
+        homes = [home for home, files in table.items() if str(place) in files.split()]
+        homes = homes or [place.with_name(name), Path("parallel/on8", name)]
         found[str(place)] = [f"tests/{h}" for h in homes if (CHECKOUT / "tests" / h).exists()]
     return {place: homes for place, homes in found.items() if homes}
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.stats as stats
 
-import weft
-from tests.random.golden import GOLDEN, check_bits
+import weft.numpy as jnp
+from tests.random.compare import GOLDEN, N, check_bits, check_law
 from weft import random
+from weft.errors import DtypeError, ShapeError
 
 KEY = random.PRNGKey(7)
-N = 20000
 
 
 CONTINUOUS = [
@@ -29,32 +29,96 @@ CONTINUOUS = [
     ("weibull_min", (2.0, 3.0), {}, stats.weibull_min(3, scale=2)),
     ("triangular", (0.0, 1.0, 3.0), {}, stats.triang(1 / 3, 0, 3)),
     ("wald", (2.0,), {}, stats.invgauss(2)),
-    ("gamma", (2.5,), {}, stats.gamma(2.5)),
-    ("gamma", (0.3,), {}, stats.gamma(0.3)),
-    ("loggamma", (0.5,), {}, stats.loggamma(0.5)),
-    ("beta", (0.5, 2.0), {}, stats.beta(0.5, 2)),
-    ("chisquare", (3.0,), {}, stats.chi2(3)),
-    ("f", (3.0, 5.0), {}, stats.f(3, 5)),
-    ("t", (3.0,), {}, stats.t(3)),
-    ("generalized_normal", (3.0,), {}, stats.gennorm(3)),
 ]
 
 
 @pytest.mark.parametrize(("name", "args", "more", "law"), CONTINUOUS, ids=range(len(CONTINUOUS)))
 def test_continuous_distributions(name, args, more, law):
-    x = getattr(random, name)(KEY, *args, shape=(N,), **more)
-    assert x.shape == (N,) and x.dtype == np.float32
-    assert stats.kstest(np.asarray(x), law.cdf).pvalue > 1e-3
-
-
-def test_means_move_with_their_parameters():
-    mean = lambda name, *more: lambda a: getattr(random, name)(KEY, a, *more, shape=(N,)).mean()
-    np.testing.assert_allclose(weft.grad(mean("beta", 2.0))(1.5), 2 / 3.5**2, rtol=0.02)
-    np.testing.assert_allclose(weft.grad(mean("chisquare"))(3.0), 1, rtol=0.02)
-    np.testing.assert_allclose(weft.grad(mean("gamma"))(0.3), 1, rtol=0.05)
+    check_law(name, args, more, law)
 
 
 @pytest.mark.parametrize("setting", GOLDEN)
 def test_bits_are_those_of_jax(setting, kernels_as_for_users):
     drawn = "uniform normal truncated_normal exponential gumbel laplace logistic cauchy"
     check_bits(setting, f"{drawn} bernoulli rademacher lognormal maxwell")
+
+
+def test_vectors():
+    cov = jnp.array([[2.0, 0.5], [0.5, 1.0]])
+    for method in ("cholesky", "eigh", "svd"):
+        y = random.multivariate_normal(KEY, jnp.array([1.0, -1.0]), cov, (N,), method=method)
+        np.testing.assert_allclose(np.cov(np.asarray(y).T), cov, atol=0.06)
+        np.testing.assert_allclose(y.mean(0), [1, -1], atol=0.04)
+    means, covs = np.zeros((4, 1, 3), np.float32), np.stack([np.eye(3, dtype=np.float32)] * 2)
+    assert random.multivariate_normal(KEY, means, covs).shape == (4, 2, 3)
+    for n, m, dtype in ((3, None, None), (2, 3, None), (3, 2, np.complex64)):
+        q = random.orthogonal(KEY, n, (2,), dtype, m)
+        assert q.shape == (2, n, m or n) and q.dtype == (dtype or np.float32)
+        q = q if n <= (m or n) else q.mT.conj()
+        want = np.broadcast_to(np.eye(q.shape[-2]), (2, *[q.shape[-2]] * 2))
+        np.testing.assert_allclose(q @ q.mT.conj(), want, atol=1e-5)
+    # no axis is favoured: Haar measure, of which a fixed sign of a diagonal is none
+    q = np.asarray(random.orthogonal(KEY, 2, (4000,)))
+    assert (
+        stats.kstest(
+            np.arctan2(q[:, 1, 0], q[:, 0, 0]), stats.uniform(-np.pi, 2 * np.pi).cdf
+        ).pvalue
+        > 1e-3
+    )
+
+
+def test_bits_and_chances():
+    """Each bit is set in half of the words, of every width."""
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        words = np.asarray(random.bits(KEY, (4000,), dtype))
+        assert words.dtype == dtype
+        share = np.unpackbits(words.view(np.uint8).reshape(4000, -1), axis=1).mean(0)
+        np.testing.assert_allclose(share, 0.5, atol=0.04)
+    assert random.bits(KEY).shape == () and random.bits(KEY).dtype == np.uint32
+    p = np.linspace(0, 1, 5, dtype=np.float32)
+    for mode in ("low", "high"):
+        found = random.bernoulli(KEY, p, (4000, 5), mode)
+        assert found.dtype == bool
+        np.testing.assert_allclose(np.asarray(found).mean(0), p, atol=0.03)
+    assert random.bernoulli(KEY, np.arange(2), (9, 2)).tolist() == [[False, True]] * 9
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: random.bernoulli(KEY, 0.5, mode="x"),
+            ValueError,
+            "bernoulli: mode must be 'low' or",
+        ),
+        (
+            lambda: random.multivariate_normal(KEY, jnp.float32(1), jnp.eye(2)),
+            ShapeError,
+            "multivariate_normal: ",
+        ),
+        (
+            lambda: random.multivariate_normal(KEY, jnp.ones(3), jnp.eye(2)),
+            ShapeError,
+            "multivariate_normal: ",
+        ),
+        (
+            lambda: random.multivariate_normal(KEY, jnp.ones(2), jnp.eye(2), method="lu"),
+            ValueError,
+            "multivariate_normal: method must be ",
+        ),
+        (
+            lambda: random.multivariate_normal(KEY, jnp.ones((4, 2)), jnp.eye(2), (3,)),
+            ShapeError,
+            r"axes of mean and cov before the last must broadcast to shape; got shapes \(4,\)",
+        ),
+        (
+            lambda: random.orthogonal(KEY, 2, m=-1),
+            ShapeError,
+            "orthogonal: m must be an integer tha",
+        ),
+        (lambda: random.orthogonal(KEY, 2, dtype=int), DtypeError, "orthogonal: dtype must be"),
+    ],
+)
+def test_mistakes_are_named(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

@@ -1,4 +1,4 @@
-"""Derivatives of gamma samples."""
+"""Distributions made of gamma samples, against SciPy, and their derivatives."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,49 @@ import scipy.stats as stats
 
 import weft
 import weft.numpy as jnp
+from tests.random.compare import N, check_law
 from weft import random
 
 KEY = random.PRNGKey(7)
-N = 20000
 INF = np.inf
 LARGEST = float(np.finfo(np.float32).max)
+
+
+LAWS = [
+    ("gamma", (2.5,), {}, stats.gamma(2.5)),
+    ("gamma", (0.3,), {}, stats.gamma(0.3)),
+    ("loggamma", (0.5,), {}, stats.loggamma(0.5)),
+    ("beta", (0.5, 2.0), {}, stats.beta(0.5, 2)),
+    ("chisquare", (3.0,), {}, stats.chi2(3)),
+    ("f", (3.0, 5.0), {}, stats.f(3, 5)),
+    ("t", (3.0,), {}, stats.t(3)),
+    ("generalized_normal", (3.0,), {}, stats.gennorm(3)),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "more", "law"), LAWS, ids=range(len(LAWS)))
+def test_distributions(name, args, more, law):
+    check_law(name, args, more, law)
+
+
+def test_means_move_with_their_parameters():
+    mean = lambda name, *more: lambda a: getattr(random, name)(KEY, a, *more, shape=(N,)).mean()
+    np.testing.assert_allclose(weft.grad(mean("beta", 2.0))(1.5), 2 / 3.5**2, rtol=0.02)
+    np.testing.assert_allclose(weft.grad(mean("chisquare"))(3.0), 1, rtol=0.02)
+    np.testing.assert_allclose(weft.grad(mean("gamma"))(0.3), 1, rtol=0.05)
+
+
+def test_vectors():
+    alpha = jnp.array([1.0, 2.0, 3.0])
+    x = random.dirichlet(KEY, alpha, (N,))
+    assert stats.kstest(np.asarray(x[:, 1]), stats.beta(2, 4).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(x.sum(-1), 1, rtol=1e-5)
+    assert random.dirichlet(KEY, jnp.ones((4, 1, 3))).shape == (4, 1, 3)
+    for p, power in ((2, 3), (1, 3)):
+        x = np.asarray(random.ball(KEY, 3, p, shape=(N,)))
+        radius = (np.abs(x) ** p).sum(-1) ** (1 / p)
+        assert stats.kstest(radius**power, stats.uniform().cdf).pvalue > 1e-3
+        assert abs((x > 0).mean() - 0.5) < 0.02
 
 
 @pytest.mark.parametrize("a", [0.4, 2.5])

@@ -8,7 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from tests.random.golden import GOLDEN, check_bits
+from tests.random.compare import GOLDEN, check_bits
 from weft import config, lax, random
 from weft.errors import DtypeError, ShapeError, TypePromotionError
 

@@ -4,35 +4,16 @@ import importlib
 
 import numpy as np
 import pytest
-import scipy.stats as stats
 
 import weft
 import weft.numpy as jnp
 from tests.docstrings import check_examples
-from tests.random.golden import GOLDEN, check_bits
+from tests.random.compare import GOLDEN, check_bits
 from weft import random
 from weft.errors import DtypeError, ShapeError
 
 KEY = random.PRNGKey(7)
 N = 20000
-
-
-def test_vectors():
-    alpha = jnp.array([1.0, 2.0, 3.0])
-    x = random.dirichlet(KEY, alpha, (N,))
-    assert stats.kstest(np.asarray(x[:, 1]), stats.beta(2, 4).cdf).pvalue > 1e-3
-    np.testing.assert_allclose(x.sum(-1), 1, rtol=1e-5)
-    cov = jnp.array([[2.0, 0.5], [0.5, 1.0]])
-    for method in ("cholesky", "eigh", "svd"):
-        y = random.multivariate_normal(KEY, jnp.array([1.0, -1.0]), cov, (N,), method=method)
-        np.testing.assert_allclose(np.cov(np.asarray(y).T), cov, atol=0.06)
-        np.testing.assert_allclose(y.mean(0), [1, -1], atol=0.04)
-    radius = jnp.linalg.norm(random.ball(KEY, 3, shape=(N,)), axis=-1)
-    assert stats.kstest(np.asarray(radius) ** 3, stats.uniform().cdf).pvalue > 1e-3
-    q = random.orthogonal(KEY, 3, (2,))
-    np.testing.assert_allclose(
-        q @ jnp.swapaxes(q, -1, -2), np.broadcast_to(np.eye(3), (2, 3, 3)), atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("setting", GOLDEN)

@@ -1,5 +1,6 @@
-"""What keys give is JAX's bit for bit, in both layouts; tools/make_random.py wrote its values.
+"""What tests of random numbers compare with: SciPy's laws, and JAX's bits.
 
+What keys give is JAX's bit for bit, in both layouts; tools/make_random.py wrote its values.
 XLA rounds some functions of floats in another way where it does not optimize, as in all tests but
 those of `pytest --all`: there the first numbers are near, and bits and integers the same.
 """
@@ -10,6 +11,7 @@ import os
 import pathlib
 
 import numpy as np
+import scipy.stats as stats
 
 import weft
 import weft.numpy as jnp
@@ -18,6 +20,16 @@ from weft import random
 
 GOLDEN = json.loads((pathlib.Path(__file__).parents[1] / "golden" / "random.json").read_text())
 NAMES = {**vars(random), "jnp": jnp}
+
+
+N = 20000
+
+
+def check_law(name: str, args: tuple, more: dict, law: object) -> None:
+    """N samples are of a law of SciPy, in float32."""
+    x = getattr(random, name)(random.PRNGKey(7), *args, shape=(N,), **more)
+    assert x.shape == (N,) and x.dtype == np.float32
+    assert stats.kstest(np.asarray(x), law.cdf).pvalue > 1e-3
 
 
 def settings(name: str) -> dict:
