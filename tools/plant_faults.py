@@ -144,17 +144,18 @@ def list_faults(file: Path) -> Iterator[Fault]:
 def find_tests() -> dict[str, list[str]]:
     """The test files of each file of the package, as tests/test_house.py states them."""
     house = ast.parse((CHECKOUT / "tests/test_house.py").read_text())  # imports weft: only read
-    [table] = [
-        ast.literal_eval(node.value)
+    only, also = [
+        {home: files.split() for home, files in ast.literal_eval(node.value).items()}
         for node in house.body
-        if isinstance(node, ast.Assign) and node.targets[0].id == "TESTED_IN"
+        if isinstance(node, ast.Assign) and "TESTED_IN" in ast.unparse(node.targets[0])
     ]
     found = {}
     for file in PACKAGE.rglob("*.py"):
         place = file.relative_to(PACKAGE)
         name = f"test_{place.name}"
-        homes = [home for home, files in table.items() if str(place) in files.split()]
+        homes = [home for home, files in only.items() if str(place) in files]
         homes = homes or [place.with_name(name), Path("parallel/on8", name)]
+        homes += [home for home, files in also.items() if str(place) in files]
         found[str(place)] = [f"tests/{h}" for h in homes if (CHECKOUT / "tests" / h).exists()]
     return {place: homes for place, homes in found.items() if homes}
 
