@@ -335,7 +335,6 @@ TESTED_IN = {
     "control/test_loop.py": "control/loop_bodies.py",
     "control/test_remat.py": "transforms/recompute.py",
     "control/test_scan.py": "control/scan_bodies.py passes/dependence.py transforms/hoist.py",
-    "core/test_pretty.py": "core/source.py",
     "passes/test_passes.py": "passes/rewrite.py",
     "primitives/test_collective.py": "api/collectives.py primitives/copies.py",
     "primitives/test_elementwise.py": "primitives/families.py",

@@ -1,11 +1,31 @@
 """What a primitive says of itself, on toy programs: what it holds, and what it refers to."""
 
+import pickle
+
+import numpy as np
 import pytest
 
+import weft
 from tests.core import toys
 from tests.core.toys import cond, cos, f32, i32, make, sin
 from weft.core.jaxpr import bodies_of, held_jaxprs, jaxpr_uses_axis, uses_axis
-from weft.core.primitive import Body, References
+from weft.core.primitive import (
+    Axis,
+    Body,
+    Linear,
+    LinearUsed,
+    Primitive,
+    References,
+    Zero,
+    cotangents_of,
+    forget_types,
+    mark_linear,
+    mark_moving,
+    not_linear,
+    tangent_zero,
+    tangents_of,
+)
+from weft.errors import DtypeError, MissingRule
 
 
 class Outer(toys.Holds):
@@ -49,3 +69,85 @@ def test_what_a_python_function_does_is_not_known():
 def test_parameters_that_cannot_be_hashed_are_named():
     with pytest.raises(TypeError, match=r"sin: parameters must be hashable; got axes\."):
         sin.type_of((f32(),), {"axes": [1]})
+
+
+def test_a_rule_that_is_missing_is_named():
+    class Bare(Primitive):
+        name = "bare"
+
+    prim = Bare()
+    for rule, hint in (
+        ("abstract_eval", ""), ("lower", ""), ("jvp", ""), ("batch", ""),
+        ("transpose", " Hint: linear_transpose takes linear functions; vjp serves for others."),
+    ):  # fmt: skip
+        with pytest.raises(MissingRule) as caught:
+            getattr(prim, rule)(*[()] * (3 if rule == "batch" else 2))
+        assert str(caught.value) == f"bare: has no `{rule}` rule; define Bare.{rule}.{hint}"
+    assert repr(prim) == str(prim) == "bare"
+
+
+def test_primitives_pickle_by_the_global_that_holds_them():
+    again = pickle.loads(pickle.dumps(sin))
+    assert again is sin and pickle.loads(pickle.dumps(LOCAL[0])).name == "here"
+
+
+class Here(Primitive):
+    name = "here"
+
+
+LOCAL = [Here()]  # no global holds it
+
+
+def test_axes_markers_and_types():
+    assert repr(Axis(3)) == "Axis(size=3, name=None)"
+    assert repr(Axis(3, "i", True, "x")) == "Axis(size=3, name='i', tracked=True, spmd='x')"
+    aval = f32(2)
+    assert repr(Zero(aval)) == "Zero(f32[2])" and repr(Linear(aval)) == "Linear(f32[2])"
+    with pytest.raises(LinearUsed):
+        np.sin(Linear(aval))
+    assert str(not_linear("mul", [Linear(aval), 1.0])) == (
+        "mul: must be linear in what is transposed; got a linear value and a fixed one. "
+        "Hint: linear_transpose takes linear functions; vjp serves for others."
+    )
+    marks = [Linear(aval), 1.0, Linear(aval), Linear(aval)]
+    assert mark_linear(marks) == (True, False, True, True)
+    assert mark_moving([Zero(aval), 1.0]) == (False, True)
+    first, none, second, third = cotangents_of(marks, ["a", "b"], [True, False, True])
+    assert (first, none, third) == ("a", None, "b")
+    assert type(second) is Zero and second.aval is aval
+    one, two = tangents_of([np.float32(1), np.float32(2)], ["t"], [False, True])
+    assert type(one) is Zero and two == "t" and tangent_zero(np.float32(3)) is one
+    assert str(tangent_zero(np.int32(3)).aval) == "float0[]"
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (lambda: np.zeros(2, weft.dtypes.float0), "must not be given float0, .* Hint: jnp.zeros"),
+        (
+            lambda: weft.random.key(0),
+            r"operands must be numbers, not random keys; got key<fry>\[\].",
+        ),
+    ],
+)
+def test_types_that_nothing_computes_with(x, text):
+    with pytest.raises(DtypeError, match=f"^neg: {text}"):
+        weft.lax.neg_p.bind(x())
+
+
+def test_types_are_asked_for_once():
+    asked = []
+
+    class Counted(Primitive):
+        name = "counted"
+
+        def abstract_eval(self, x):
+            asked.append(x)
+            return [x]
+
+    prim = Counted()
+    make(lambda x: prim.bind(prim.bind(x)[0])[0], f32())
+    assert asked == [f32()]
+    forget_types()
+    make(lambda x: prim.bind(x)[0], f32())
+    assert asked == [f32()] * 2

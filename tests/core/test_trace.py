@@ -1,5 +1,7 @@
 """Computing at once while a function is traced: `ensure_compile_time_eval` under everything."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,9 @@ import weft
 import weft.numpy as jnp
 from weft import ensure_compile_time_eval, grad, jit, lax, vmap
 from weft.core import Tracer
+from weft.core.trace import is_concrete
+
+X = np.arange(3, dtype=np.float32)
 
 
 def body(c, _):
@@ -63,3 +68,67 @@ def test_it_ends_with_an_error():
         return jnp.sin(1.0) * x
 
     assert [e.primitive.name for e in weft.make_jaxpr(fun)(1.0).eqns][0] == "sin"
+
+
+# What Python asks of a traced value, the error, and the start of what is said.
+ASKED = [
+    (bool, "TracerBoolConversionError", r"bool\(\): needs a concrete value; got a traced f32\[\]"),
+    (
+        range,
+        "TracerIntegerConversionError",
+        r"index\(\): needs a concrete .*Hint: mark the argument",
+    ),
+    (int, "ConcretizationTypeError", r"int\(\): .*Hint: keep x.astype\(...\) in the program"),
+    (float, "ConcretizationTypeError", r"float\(\): .*Hint: keep x.astype"),
+    (complex, "ConcretizationTypeError", r"complex\(\): .*Hint: keep lax.complex in the program"),
+    (lambda x: x.item(), "ConcretizationTypeError", r"item\(\): .*call .item\(\) on the result"),
+    (lambda x: x.tolist(), "ConcretizationTypeError", r"tolist\(\): .*call .tolist\(\) on"),
+    (np.sin, "TracerArrayConversionError", r"numpy: .*jnp.sin\(x\) for np.sin\(x\)"),
+    (lambda x: x.__dlpack__(), "TracerArrayConversionError", r"__dlpack__: .*export the result"),
+    (pickle.dumps, "ConcretizationTypeError", r"pickle: .*and pickle the result"),
+    (hash, "TracerError", r"hash\(\): a traced value is no key, .*; got f32\[\] from argument"),
+    (lambda x: f"{x:.2f}", "ConcretizationTypeError", r"format\(\): needs a concrete value"),
+    (list, "ShapeError", r"iter\(\): needs an array with an axis; got f32\[\] from argument `x`"),
+]
+
+
+@pytest.mark.parametrize(("ask", "error", "text"), ASKED, ids=range(len(ASKED)))
+def test_what_a_traced_value_cannot_tell(ask, error, text):
+    with pytest.raises(getattr(weft.errors, error), match=text):
+        jit(lambda x: ask(x))(1.0)
+
+
+def test_what_is_known_while_a_derivative_is_taken():
+    def f(x):
+        assert x and float(x) == 2 and complex(x) == 2 and x.item() == 2 and x.tolist() == 2
+        assert f"{x:.1f}" == "2.0" and f"{x}" == str(x) and int(x) == 2
+        np.testing.assert_array_equal(np.from_dlpack(x), 2)
+        assert isinstance(x, Tracer) and not is_concrete(x) and is_concrete(1)
+        return x * x
+
+    assert grad(f)(jnp.float32(2)) == 4
+    assert weft.jvp(lambda x: sum(y * i for i, y in enumerate(x)), (X,), (X,))[1] == 8
+    with pytest.raises(weft.errors.TracerArrayConversionError):
+        grad(np.sin)(1.0)
+
+
+def test_a_traced_value_is_of_no_use_after_its_function():
+    kept = []
+    jit(lambda x: kept.append(x) or x)(1.0)
+    for use in (bool, lambda x: x + 1, lambda x: jit(lambda: x + 1)()):
+        with pytest.raises(weft.errors.UnexpectedTracerError, match="its function has returned"):
+            use(kept[0])
+    assert repr(kept[0]).startswith("Traced<f32[]>with<")
+    assert not kept[0].is_live()
+
+
+def test_numbers_keep_their_type_in_a_program_of_another_width():
+    from weft.core.trace import pin_type
+
+    x = pin_type(1.5)
+    assert weft.typeof(x).dtype == np.float32 and weft.typeof(x).weak_type
+    with weft.enable_x64(True):
+        assert weft.typeof(x).dtype == np.float32
+        assert weft.typeof(pin_type(np.int64(3))).dtype == np.int64
+    array = jnp.ones(2)
+    assert pin_type(array) is array and pin_type("a") == "a"
