@@ -124,10 +124,7 @@ def test_axes_markers_and_types():
     ("x", "text"),
     [
         (lambda: np.zeros(2, weft.dtypes.float0), "must not be given float0, .* Hint: jnp.zeros"),
-        (
-            lambda: weft.random.key(0),
-            r"operands must be numbers, not random keys; got key<fry>\[\].",
-        ),
+        (lambda: weft.random.key(0), r"operands must be numbers, not random keys; got key<fry>"),
     ],
 )
 def test_types_that_nothing_computes_with(x, text):

@@ -107,7 +107,7 @@ def test_what_is_known_while_a_derivative_is_taken():
         return x * x
 
     assert grad(f)(jnp.float32(2)) == 4
-    assert weft.jvp(lambda x: sum(y * i for i, y in enumerate(x)), (X,), (X,))[1] == 8
+    assert weft.jvp(lambda x: sum(y * i for i, y in enumerate(x)), (X,), (X,))[1] == 5
     with pytest.raises(weft.errors.TracerArrayConversionError):
         grad(np.sin)(1.0)
 
