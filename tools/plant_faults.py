@@ -344,7 +344,7 @@ def choose_tests(fault: Fault, run: dict) -> tuple[list[str], float]:
     lines = run["lines"].get(fault.file, {})
     ran = lambda first, last: {i for n in range(first, last + 1) for i in lines.get(str(n), ())}
     by = ran(*fault.lines) or ran(*fault.statement)  # a constant has no line where it is folded
-    if -1 in by and (by == {-1} or not fault.inside):
+    if by == {-1} or not fault.inside:  # a file may be imported by the first test that needs it
         by = set(range(len(names)))
     by = by - {-1} or set(run["starting"])
     chosen = sorted((names[i] for i in by), key=run["seconds"].get)

@@ -1,5 +1,7 @@
 """Reading by index: every kind of index against NumPy, under transformations; bounds; errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -271,3 +273,63 @@ def test_no_lookups_in_an_empty_axis():
         assert f(x, none).shape == weft.jit(f)(x, none).shape == (0, 3)
     assert jnp.take_along_axis(x, none[:, None], 1).shape == (0, 1)
     assert x[x[:, 0] > 0].shape == (0, 3)
+
+
+PLACES = np.array([0, 3, -1, -4, 4, 9, -5, -9])
+
+
+def expected_places(i, n, mode, wrap):
+    """Where an axis of size n is read, and whether there is anything."""
+    i = np.where(wrap & (i < 0), i + n, i)
+    return np.clip(i, 0, n - 1), (i >= 0) & (i < n) | (mode == "clip")
+
+
+@pytest.mark.parametrize("wrap", [True, False])
+def test_modes_at_every_place_and_dtype_of_indices(wrap):
+    """Known numbers, arrays and slices beside them, read now and in one program."""
+    x = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
+    modes = {"clip": {"mode": "clip"}, "fill": {"mode": "fill", "fill_value": -7}}
+    calls, wanted = [], []
+    for mode, how in modes.items():
+        for dtype in (np.int8, np.int16, np.int32, np.uint8, np.uint32, None):
+            i = PLACES[PLACES >= 0] if dtype in (np.uint8, np.uint32) else PLACES
+            at, there = expected_places(i, 4, mode, wrap)
+            rows = np.where(there[:, None], x[at], -7)
+            how = {**how, "wrap_negative_indices": wrap}
+            keys = list(map(int, i)) if dtype is None else [i.astype(dtype)]
+            for key, want in zip(keys, rows if dtype is None else [rows], strict=True):
+                calls += [(key, how), ((key, slice(1, None)), how), ((slice(None), None, 1), how)]
+                wanted += [want, want[..., 1:], x[:, None, 1]]
+    every = lambda x: [x.at[key].get(**how) for key, how in calls]
+    found = weft.jit(every)(x)
+    for k, ((key, how), got, want) in enumerate(zip(calls, found, wanted, strict=True)):
+        np.testing.assert_array_equal(got, want, f"{key} {how}")
+        if k % 7 == 0:  # some of them now
+            key = jnp.asarray(key) if isinstance(key, np.ndarray) else key
+            np.testing.assert_array_equal(jnp.asarray(x).at[key].get(**how), want)
+
+
+def test_counting_around_at_every_dtype_of_indices():
+    x = np.arange(5, dtype=np.float32)
+    for dtype in (np.int8, np.int16, np.int32, np.uint8, np.uint32):
+        i = (PLACES[PLACES >= 0] if dtype in (np.uint8, np.uint32) else PLACES).astype(dtype)
+        want = np.take(x, i.astype(int), mode="wrap")
+        same(jnp.take(jnp.asarray(x), i, mode="wrap"), want)
+        same(weft.jit(lambda i: jnp.take(x, i, mode="wrap"))(i), want)
+    assert [float(jnp.take(x, n, mode="wrap")) for n in (7, -6)] == [2, 4]
+    with pytest.raises(IndexError, match=r"must not be empty; got axis 0 of f32\["):
+        jnp.zeros((0, 3))[jnp.array([0])]
+    with pytest.raises(ValueError, match="choose: mode must be 'raise', 'wrap' or 'clip'; got 'a'"):
+        jnp.choose(0, [1, 2], mode="a")
+
+
+def test_take_along_axis_against_axes_of_size_one(rng):
+    calls = []
+    for axis in range(3):  # every choice of axes of indices that are 1
+        for ones in itertools.product([False, True], repeat=3):
+            shape = [1 if one else n for one, n in zip(ones, HOST.shape, strict=True)]
+            i = rng.integers(0, HOST.shape[axis], shape).astype(np.int32)
+            calls += [(HOST, i, axis), (HOST[:1] if axis else HOST[:, :1], i, axis)]
+    found = weft.jit(lambda: [jnp.take_along_axis(*call) for call in calls])()
+    for call, got in zip(calls, found, strict=True):
+        same(got, np.take_along_axis(*call))

@@ -206,3 +206,33 @@ def test_axes_may_be_a_range():
 def test_cutting_into_more_parts_than_can_be_is_an_error():
     with pytest.raises(ShapeError, match=r"array_split: there must be at most 65536 sections; got"):
         jnp.array_split(jnp.ones(3), 10**19)
+
+
+def test_arrays_stand_for_their_rows_and_dtypes_may_be_given():
+    rows = np.arange(6, dtype=np.int32).reshape(2, 3)
+    for name in ("concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"):
+        for x in (rows, jnp.asarray(rows)):
+            same(getattr(jnp, name)(x), getattr(np, name)(rows))
+    for name in ("concatenate", "stack", "vstack", "hstack"):
+        got = getattr(jnp, name)([rows, rows], dtype="int8")
+        assert got.dtype == np.int8 and (got == getattr(np, name)([rows, rows])).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: jnp.rollaxis(x, 0, 4), ShapeError, r"start must be in \[-3, 3\]; got 4"),
+        (lambda x: jnp.stack([]), ShapeError, "stack: needs at least one array; got none"),
+        (lambda x: jnp.block((x, x)), TypeError, r"must be in lists; got a tuple. Hint: list"),
+        (lambda x: jnp.block([]), ShapeError, r"block: lists must not be empty; got \[\]"),
+        (lambda x: jnp.roll(x, 0.5), TypeError, "roll: "),
+        (lambda x: jnp.tile(x, 0.5), (TypeError, ShapeError), "tile: "),
+        (lambda x: jnp.stack(3), TypeError, "stack: "),
+        (lambda x: jnp.array_split(x, 0), ShapeError, "array_split: .*; got 0"),
+        (lambda x: jnp.array_split(x, 1.5), ShapeError, "must be an integer; got 1.5"),
+        (lambda x: weft.jit(jnp.array_split)(x, 2), TypeError, "array_split: .*Hint: mark the arg"),
+    ],
+)  # fmt: skip
+def test_more_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call(jnp.asarray(HOST))

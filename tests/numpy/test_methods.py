@@ -175,3 +175,10 @@ def test_types_say_that_they_lie_over_no_mesh():
         weft.random.key(0), (2,), out_sharding=weft.typeof(aval.ndim).sharding
     )
     assert draw.shape == (2,)
+
+
+def test_transpose_takes_axes_in_every_form():
+    x = np.arange(24).reshape(2, 3, 4)
+    for axes in ((), (None,), ((2, 0, 1),), ([2, 0, 1],), (2, 0, 1), (-1, 0, 1)):
+        np.testing.assert_array_equal(jnp.array(x).transpose(*axes), x.transpose(*axes))
+    assert jnp.arange(3).transpose(0).shape == (3,) and jnp.array(1).transpose().shape == ()

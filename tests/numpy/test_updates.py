@@ -245,3 +245,28 @@ def test_repr_names_the_place():
 def test_numbers_of_a_higher_kind_are_cast(run):
     assert run(lambda x: x.at[0].set(1))(jnp.zeros(2, bool)).tolist() == [True, False]
     assert run(lambda x: x.at[jnp.array([1])].set(1.5))(jnp.zeros(2, int)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("wrap", [True, False])
+def test_modes_at_every_place_and_dtype_of_indices(wrap):
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    places = np.array([0, 3, -1, -4, 4, 9, -5, -9])
+    calls, wanted = [], []
+    for mode in ("clip", "drop"):
+        how = {"mode": mode, "wrap_negative_indices": wrap}
+        for n in places:
+            at = n + 4 if wrap and n < 0 else n
+            there = 0 <= at < 4 or mode == "clip"
+            at = min(max(at, 0), 3)
+            for key, row in ((n, at), ((int(n), slice(1, 3)), (at, slice(1, 3)))):
+                want = x.copy()
+                want[row] = 7 if there else want[row]
+                keys = [key] if isinstance(key, tuple) else [int(n), np.array([n], np.int8)]
+                calls += [(k, how) for k in keys]
+                wanted += [want] * len(keys)
+    every = lambda x: [x.at[key].set(7, **how) for key, how in calls]
+    found = weft.jit(every)(x)
+    for k, ((key, how), got, want) in enumerate(zip(calls, found, wanted, strict=True)):
+        np.testing.assert_array_equal(got, want, f"{key} {how}")
+        if k % 7 == 0:  # some of them now
+            np.testing.assert_array_equal(jnp.asarray(x).at[key].set(7, **how), want)
