@@ -7,6 +7,7 @@ import weft
 from tests.docstrings import check_examples
 from weft import lax
 from weft import numpy as jnp
+from weft.explain.subject import Subject
 from weft.explain.tables import Table, bytes_text, count_text, seconds_text
 
 
@@ -72,6 +73,13 @@ def test_the_report_as_text_and_page(report, tmp_path):
     assert page.startswith("<!doctype html>") and "h = h @ w  # product" in page
     assert "src=" not in page and "href=" not in page
     assert report._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_what_checkpoint_computes_again_is_backward():
+    f = weft.checkpoint(lambda x: jnp.sum(jnp.sin(x) * x))
+    subject = Subject(weft.grad(f), (jnp.ones(8),), {})
+    found = {subject.attribution.origin(i)[1:] for i in subject.module.by_id.values()}
+    assert (True, "cos") in found and (True, "mul") in found
 
 
 def chain(x):

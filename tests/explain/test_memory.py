@@ -19,6 +19,7 @@ x = jnp.ones((4, 3))
     ("f", "found"),
     [
         (lambda x: jnp.sum(x * 2), []),
+        (lambda x: jnp.sum(x * jnp.ones((4, 3))), []),  # depends on no argument
         (lambda x: jnp.sum(jnp.sin(x)), [("f32[4,3]", "cos")]),
         (lambda x: jnp.sum(weft.jit(jnp.sin)(x)), [("f32[4,3]", "cos")]),
         # the argument is there anyway; within, all is computed again

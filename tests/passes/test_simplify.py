@@ -40,7 +40,7 @@ def names(f, *args):
         (lambda x: lax.select(x > 0, x, x), ""),
         (lambda x: lax.select(x > 0, x, -x), "gt neg select_n"),
         (lambda x: x.T.T, ""),
-        (lambda x: x[None].transpose(2, 0, 1).transpose(2, 0, 1), "broadcast_in_dim transpose"),
+        (lambda x: x[None].transpose(2, 0, 1).transpose(0, 2, 1), "broadcast_in_dim transpose"),
         (lambda x: x.reshape(6).reshape(2, 3), ""),
         (lambda x: x.reshape(6).reshape(3, 2), "reshape"),
         (lambda x: lax.rev(lax.rev(x, (0,)), (0,)), ""),

@@ -11,9 +11,9 @@ from weft import numpy as jnp
 from weft.api.devices import block_until_ready
 from weft.api.jit import jit
 
-_SIDE = 1024  # of the matrices multiplied
-_LENGTH = 1 << 23  # of the vectors moved: 32 MiB, more than caches hold
-_SHORT = 1 << 20
+_SIDE = 512  # of the matrices multiplied
+_LENGTH = 1 << 22  # of the vectors moved: 16 MiB, more than the caches of a core hold
+_SHORT = 1 << 18
 
 
 class Peaks(NamedTuple):
@@ -34,7 +34,7 @@ def measure_peaks(platform: str) -> Peaks:
     return Peaks(products, functions, moved)
 
 
-def time_best(fun: Callable, *args: Any, runs: int = 12) -> float:
+def time_best(fun: Callable, *args: Any, runs: int = 30) -> float:
     """Seconds of the quickest of some calls, after one that compiles."""
     block_until_ready(fun(*args))
     times = []

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import linecache
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from jaxlib import _jax
 
 from weft.core.jaxpr import Eqn
-from weft.core.source import TRANSPOSE, user_code
+from weft.core.source import TRANSPOSE, is_own_file
 from weft.explain.modules import CONTAINERS, FREE, CompiledModule, Instruction
 from weft.xla.locating import read_origins
+
+LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's
 
 
 class Place(NamedTuple):
@@ -43,12 +46,13 @@ class Part(NamedTuple):
 
 
 def find_place(eqns: Sequence[Eqn]) -> Place:
-    """The user's innermost line of the first equation that has one."""
+    """The user's innermost line of the first equation that has one; no line of Python's library."""
     for eqn in eqns:
-        found = user_code(eqn.source_info)
-        if found is not None:
-            line = _jax.Traceback.code_addr2location(*found)[0]
-            return Place(found[0].co_filename, line)
+        for code, offset in zip(*eqn.source_info.raw_frames(), strict=True):
+            file = code.co_filename
+            is_library = file.startswith(LIBRARY) and "site-packages" not in file
+            if not is_own_file(file) and not is_library:
+                return Place(file, _jax.Traceback.code_addr2location(code, offset)[0])
     return NOWHERE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import linecache
+import pathlib
 from collections.abc import Sequence
 
 from weft.explain.costs import Work
@@ -82,10 +83,17 @@ def write_sources(lines: Sequence[tuple[Place, Work]]) -> str:
         return ""
     most = max((w.seconds for _, w in lines), default=0.0)
     return "<h2>Source</h2>" + "\n".join(
-        f"<details open><summary>{html.escape(file)}</summary>"
+        f"<details open><summary>{html.escape(name_file(file))}</summary>"
         f'<div class="source">{write_source(file, costs, most)}</div></details>'
         for file, costs in files.items()
     )
+
+
+def name_file(file: str) -> str:
+    """The path of a file, from here if it is below."""
+    path = pathlib.PurePath(file)
+    here = pathlib.Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def write_source(file: str, costs: dict[int, Work], most: float) -> str:
