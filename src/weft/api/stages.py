@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from jaxlib import _jax
+
 from weft.api.functions import avals_of
 from weft.api.programs import StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
@@ -134,7 +136,7 @@ class Lowered(_Stage):
             text = self._lowered.module.text
             return text if debug_info else strip_locations(text)
         if dialect == "hlo":
-            return self.compile().as_text()
+            return self.compiler_ir(dialect).as_hlo_text()
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -142,8 +144,12 @@ class Lowered(_Stage):
         return write_hlo(self.as_text()) if dialect == "hlo" else self.as_text(dialect)
 
     def cost_analysis(self) -> dict:
-        """The engine's estimate of floating-point operations and bytes."""
-        return self.compile().cost_analysis()
+        """The engine's estimate of floating-point operations and bytes, of the program as written.
+
+        That of the compiled program, which the compiler has changed, is `.compile()`'s.
+        """
+        client = self._placement.devices[0].client
+        return _jax.hlo_module_cost_analysis(client, self.compiler_ir("hlo").get_hlo_module())
 
     def compile(self, compiler_options: dict | None = None) -> Compiled:
         """Compile for the devices of the arguments, else for the default device."""

@@ -168,15 +168,14 @@ def common_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray) -> tuple[np.dtype,
     """(dtype, weak) of two operands brought together.
 
     Derivatives of products with a wider `preferred_element_type` mix dtypes, so that operands must
-    agree is not for an option to say. A float of 8 bits or less multiplies another float, which it
-    becomes, or both become float32: such are the products of quantized training.
+    agree is not for an option to say. Narrow floats, which promote with no others elsewhere, are
+    brought to the other's dtype, and of two of them to that of the greater range.
     """
     if lhs.dtype == rhs.dtype:
         return lhs.dtype, lhs.weak_type and rhs.weak_type
-    if dtypes.is_float(lhs.dtype) and dtypes.is_float(rhs.dtype):
-        wider = [d for d in (lhs.dtype, rhs.dtype) if dtypes.itemsize_bits(d) > 8]
-        if len(wider) < 2:
-            return (wider or [np.dtype("float32")])[0], False
+    kinds = lhs.dtype, rhs.dtype
+    if all(map(dtypes.is_float, kinds)) and 1 in {d.itemsize for d in kinds}:
+        return max(kinds, key=lambda d: (d.itemsize, dtypes.finfo(d).max)), False
     with config.scope(numpy_dtype_promotion="standard"):
         return dtypes.promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)), op)
 
@@ -267,6 +266,8 @@ class DotGeneral(Bilinear):
         preferred = params["preferred_element_type"]
         (dtype, _), _ = product_dtype(self.name, lhs.aval, rhs.aval, preferred)
         kinds, made = (dtype, dtype), out.dtype
+        if dtype.itemsize == 1 and dtypes.is_float(dtype):
+            kinds = lhs.aval.dtype, rhs.aval.dtype  # none of them holds the other
         algorithm = precision.value if isinstance(precision, DotAlgorithmPreset) else precision
         if isinstance(algorithm, DotAlgorithm) and dtypes.is_float(dtype):
             check_algorithm(hlo.platform, algorithm, precision)
