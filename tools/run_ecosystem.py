@@ -83,7 +83,7 @@ LEFT_OUT = {
 CANNOT: dict[str, str] = {}
 
 # Files that set what a process can set only once, before it computes: each runs in its own.
-ALONE = ("fake_set_n_cpu_devices_test.py", "restrict_backends_test.py")
+ALONE = ("fake_set_n_cpu_devices_test.py", "restrict_backends_test.py", "pop_art_test.py")
 
 HEAD = """# Libraries written for JAX
 

@@ -366,3 +366,12 @@ def test_what_says_whether_a_value_is_perturbed_is_a_leaf():
     assert zero["a"].tolist() == [0, 0] and zero["b"][0] == 0
     symbols = weft.custom_derivatives.zero_from_primal((1.0, 2), symbolic_zeros=True)
     assert [type(s).__name__ for s in symbols] == ["SymbolicZero"] * 2
+
+
+def test_bwd_takes_arrays_and_may_give_one_for_a_whole_subtree():
+    seen = []
+    f = weft.custom_vjp(lambda p: (p["a"][0] * p["a"][1], 1.0))
+    f.defvjp(lambda p: (f(p), None), lambda _, cts: (seen.extend(cts), ({"a": cts[0] * 3},))[1])
+    for grad in (weft.grad, lambda g: weft.jit(weft.grad(g))):
+        assert grad(lambda p: f(p)[0])({"a": (2.0, 5.0)}) == {"a": (3.0, 3.0)}
+    assert all(ct.shape == () and isinstance(ct, weft.Array) for ct in seen) and len(seen) == 4

@@ -10,6 +10,7 @@ import weft
 import weft.numpy as jnp
 from tests.api.compare import same, total
 from weft import errors, grad, jvp, lax, linear_transpose, linearize, value_and_grad, vjp
+from weft.core.trace import current_trace
 from weft.dtypes import float0
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
@@ -54,6 +55,16 @@ def test_aux_is_returned_without_derivatives():
     assert not any(isinstance(leaf, weft.core.Tracer) for leaf in weft.tree.leaves(aux))
     (value, aux), gradient = value_and_grad(lambda x: (x * x, None), has_aux=True)(2.0)
     assert (float(value), aux, float(gradient)) == (4.0, None, 4.0)
+
+
+def test_aux_is_built_after_the_trace():
+    class Box:
+        def __init__(self, x):
+            self.x, self.where = x, current_trace()
+
+    weft.tree_util.register_pytree_node(Box, lambda b: ((b.x,), None), lambda _, xs: Box(*xs))
+    _, aux = grad(lambda x: (x * x, Box(x + 1)), has_aux=True)(2.0)
+    assert (aux.x, aux.where) == (3.0, current_trace())
 
 
 def test_aux_keeps_the_derivatives_of_outer_functions():

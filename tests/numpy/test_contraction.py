@@ -44,6 +44,11 @@ def test_einsum_broadcasts_axes_of_size_one(rng):
         )
 
 
+def test_einsum_takes_any_sign_as_a_name(rng):
+    a = rng.normal(size=(2, 1, 3))
+    np.testing.assert_allclose(jnp.einsum("k1_->_k1", a), np.einsum("kab->bka", a), rtol=1e-5)
+
+
 def test_einsum_with_lists_of_axes(rng):
     a, b = draw(rng, 2, 3), draw(rng, 3, 4)
     np.testing.assert_allclose(jnp.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b, rtol=1e-5)

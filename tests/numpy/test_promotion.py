@@ -100,6 +100,9 @@ def test_rank_promotion():
         assert (m + 1).shape == (2, 3)
         with pytest.raises(ShapeError, match=r"add: operands must have equal ranks.*Hint: .*None"):
             x + m
+        assert jnp.where(x > 0, m, 0).shape == (2, 3)  # masks may be of any rank
+        assert jnp.sum(m, where=x > 0) == jnp.nansum(m, where=x > 0) == 6
+        assert jnp.nanmean(m, where=x > 0) == 1
     with config.scope(numpy_rank_promotion="warn"), pytest.warns(UserWarning, match="equal ranks"):
         assert (x + m).shape == (2, 3)
     assert (x + m).shape == (2, 3)

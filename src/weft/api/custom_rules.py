@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.api.functions import FlatFun, as_tuple, avals_of, check_callable, value_error
 from weft.control.custom import custom_jvp_p, custom_vjp_p
@@ -21,7 +23,7 @@ from weft.core.trace import current
 from weft.errors import PytreeError, ShapeError
 from weft.options import x64_as, x64_cell
 from weft.primitives.elementwise import add, stop_gradient_p
-from weft.primitives.layout import convert, zeros
+from weft.primitives.layout import convert, copy, zeros
 from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.hoist import Hoisted, find_closed_over, substitute
@@ -446,10 +448,11 @@ class _Call:
         return outs, [*closed, *residuals], pull
 
     def show_cts(self, cts: Sequence) -> list:
-        """Cotangents of the results as bwd takes them."""
+        """Cotangents of the results as bwd takes them: arrays, also where they are numbers."""
         if self.owner.vjp_symbolic_zeros:
             return [*map(as_symbolic, cts)]
-        return [zeros(t.aval) if type(t) is Zero else t for t in cts]
+        cts = [zeros(t.aval) if type(t) is Zero else t for t in cts]
+        return [copy(t) if isinstance(t, float | complex | np.inexact) else t for t in cts]
 
     # -- checks ------------------------------------------------------------------------------------
 
@@ -551,7 +554,7 @@ class _Call:
         return out
 
     def split_ct(self, ct: Any, tree: PyTreeDef, position: int) -> list[tuple[Any, int]]:
-        """The leaves of a cotangent, each with how many it is for; None is for zeros."""
+        """The leaves of a cotangent, each with how many it is for: a prefix; None is for zeros."""
         leaves, given = flatten(ct)
         if given == tree:
             return [(x, 1) for x in leaves]
@@ -559,14 +562,10 @@ class _Call:
         try:
             below = given.flatten_up_to(unflatten(tree, range(tree.num_leaves)))
         except (TypeError, ValueError):
-            below = None
-        if below is None or any(
-            x is not None and not isinstance(b, int) for x, b in zip(leaves, below, strict=True)
-        ):
             raise PytreeError(
                 f"custom_vjp: bwd of {self.name} must return a cotangent of the argument's "
                 f"structure; got {flatten(ct)[1]} for argument {position}, which is {tree}."
-            )
+            ) from None
         return [(x, flatten(b)[1].num_leaves) for x, b in zip(leaves, below, strict=True)]
 
     def check_ct(self, ct: Any, aval: ShapedArray, position: int) -> Any:

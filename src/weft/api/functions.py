@@ -19,7 +19,7 @@ from weft.core.ref import AbstractRef, is_ref
 from weft.core.stage import StagedTracer
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, RefError, TracerError
-from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
 from weft.util import fun_name, insert_at
@@ -39,7 +39,7 @@ class FlatFun:
     but put into `hidden`, by place.
     """
 
-    __slots__ = ("aux", "float0", "fun", "has_aux", "hidden", "in_tree", "op", "out_tree")
+    __slots__ = ("flat_aux", "float0", "fun", "has_aux", "hidden", "in_tree", "op", "out_tree")
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class FlatFun:
         self.has_aux = has_aux
         self.float0 = float0
         self.out_tree: Any = None
-        self.aux: Any = None
+        self.flat_aux: Any = None
         self.hidden: dict[int, Any] = {}
 
     def __call__(self, *leaves: Any) -> list:
@@ -70,7 +70,8 @@ class FlatFun:
                     f"got {type(out).__name__}."
                 )
             out, aux = out
-            self.aux = tree_map(strip_tangent, aux)
+            aux_leaves, tree = flatten(aux)
+            self.flat_aux = tree, [strip_tangent(x) for x in aux_leaves]
         outs, self.out_tree = flatten(out)
         hidden = self.hidden = {}
         if not _PLAIN.issuperset(map(type, outs)):
@@ -85,6 +86,11 @@ class FlatFun:
                         f"{fun_name(self.fun)}. Hint: return r[...], or weft.freeze(r)."
                     )
         return [x for i, x in enumerate(outs) if i not in hidden] if hidden else outs
+
+    @property
+    def aux(self) -> Any:
+        """The second result of the last call, built where it is asked for: after the trace."""
+        return unflatten(*self.flat_aux)
 
     def result(self, outs: Sequence[Any]) -> Any:
         """The pytree of results from its leaves."""

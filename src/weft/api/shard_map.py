@@ -284,5 +284,5 @@ def constrain_tree(op: str, what: str, x: Any, shardings: Any) -> Any:
     avals_of(op, leaves, flatten(((x,), {}))[1], lambda x: x)
     make_prefix(op, what, shardings)
     targets = broadcast_prefix(shardings, x, is_none, op=op, names=(what, "x"))
-    places = [as_sharding(op, what, s) for s in targets]
+    places = [as_sharding(op, what, s, x) for s, x in zip(targets, leaves, strict=True)]
     return unflatten(tree, constrain_values(leaves, places))

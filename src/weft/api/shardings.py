@@ -12,7 +12,7 @@ from weft.api.functions import argument_origins, leaf_names
 from weft.api.programs import StagedProgram
 from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
-from weft.mesh.mesh import AbstractMesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
@@ -104,14 +104,18 @@ def request_shardings(op: str, in_shardings: Any, out_shardings: Any) -> Request
     return RequestedShardings(op, ins, make_prefix(op, "out_shardings", out_shardings))
 
 
-def as_sharding(op: str, what: str, x: Any) -> Any:
-    """The sharding that a device, or a spec over the mesh in scope or its axes, stands for."""
+def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
+    """The sharding that a device, or a spec over the mesh in scope, stands for.
+
+    A sharding over an abstract mesh gets the devices of the mesh in scope, or of that of `value`.
+    """
     if isinstance(x, Device):
         return sharding_on(x)
     mesh = get_mesh()
     if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
-        same = not mesh.empty and x.mesh == mesh.abstract_mesh
-        return NamedSharding(mesh, x.spec, memory_kind=x.memory_kind) if same else x
+        meshes = mesh, getattr(getattr(value, "sharding", None), "mesh", None)
+        found = next((m for m in meshes if isinstance(m, Mesh) and m.shape == x.mesh.shape), None)
+        return x if found is None else NamedSharding(found, x.spec, memory_kind=x.memory_kind)
     if not isinstance(x, PartitionSpec):
         return x
     if mesh.empty:

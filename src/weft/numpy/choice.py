@@ -232,7 +232,7 @@ def choose_elements(condition: Any, x: Any, y: Any) -> Any:
 def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     """What is to be done to a condition and two operands of these kinds."""
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in (condition, x, y)]
-    shape = broadcast_avals("where", avals)
+    shape = broadcast_avals("where", avals, check_ranks=False)
     plan = plan_promotion("where", (x, y), shaped=False)
     mask = choose_array_action(avals[0].update(dtype=np.bool_), np.dtype(bool), True, shape)
     if not dtypes.is_bool(avals[0].dtype):

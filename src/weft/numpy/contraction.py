@@ -105,7 +105,7 @@ def parse_subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tu
     for term, shape in zip(terms, shapes, strict=True):
         count = len(shape) - len(term) + 3
         name = term.replace("...", rest[hidden - count :] if count > 0 else "")
-        if len(name) != len(shape) or not name.isalpha() and name:
+        if len(name) != len(shape) or not set(name).isdisjoint(".->"):
             raise ValueError(
                 f"einsum: each operand must have a letter for each axis; got {term!r} for "
                 f"shape {shape}."

@@ -135,12 +135,14 @@ def choose_array_action(
     return act
 
 
-def broadcast_avals(op: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
-    """The shape that NumPy's rules broadcast to."""
+def broadcast_avals(
+    op: str, avals: Sequence[ShapedArray], check_ranks: bool = True
+) -> tuple[int, ...]:
+    """The shape that NumPy's rules broadcast to; `check_ranks` is False for masks."""
     shape = avals[0].shape
     if all(a.shape == shape for a in avals):
         return shape
-    if config.numpy_rank_promotion != "allow":
+    if check_ranks and config.numpy_rank_promotion != "allow":
         check_rank_promotion(op, avals)
     try:
         return broadcast_shapes(*[a.shape for a in avals])
@@ -184,10 +186,10 @@ def promote_operands(op: str, *xs: Any, inexact: bool = False, shaped: bool = Tr
     return [x if act is None else act(x) for x, act in zip(xs, plan.actions, strict=True)]
 
 
-def broadcast_operands(op: str, *xs: Any) -> list:
+def broadcast_operands(op: str, *xs: Any, check_ranks: bool = True) -> list:
     """Operands broadcast to one shape, scalars apart."""
     avals = [x.aval if hasattr(x, "aval") else typeof(x) for x in xs]
-    shape = broadcast_avals(op, avals)
+    shape = broadcast_avals(op, avals, check_ranks)
     rank = len(shape)
     return [
         broadcast_in_dim(x, shape, tuple(range(rank - a.ndim, rank)))

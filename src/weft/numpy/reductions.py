@@ -82,7 +82,7 @@ def apply_mask(op: str, x: Any, mask: Any, fill: Any) -> Any:
     """x where `mask` holds, and `fill`, which changes no result, elsewhere."""
     if mask is None:
         return x
-    mask, x = broadcast_operands(op, check_mask(op, mask), x)
+    mask, x = broadcast_operands(op, check_mask(op, mask), x, check_ranks=False)
     return ops.select(mask, x, literal(fill, typeof(x).dtype))
 
 
@@ -497,7 +497,8 @@ def combine_masks(x: Any, mask: Any) -> Any:
     counts = ops.bitwise_not(nan)
     if mask is None:
         return counts
-    return ops.bitwise_and(*broadcast_operands("where", check_mask("where", mask), counts))
+    operands = broadcast_operands("where", check_mask("where", mask), counts, check_ranks=False)
+    return ops.bitwise_and(*operands)
 
 
 @fused(static=STATIC)
