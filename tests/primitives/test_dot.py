@@ -64,15 +64,6 @@ class TestText:
         assert "dot_general[dimension_numbers=(([1], [1]), ([], []))]" in text
         assert "dot_general[dimension_numbers=(([0], [0]), ([], []))]" in text
 
-    @pytest.mark.parametrize(
-        ("other", "made"), [("float8_e5m2", "float8_e5m2"), ("bfloat16", "bfloat16")]
-    )
-    def test_narrow_floats_have_products_with_others(self, other, made):
-        x, y = X.astype("float8_e4m3fn"), Y.astype(other)
-        assert dot_general(x, y, MATMUL).dtype == made
-        out = dot_general(x, y, MATMUL, preferred_element_type=np.float32)
-        np.testing.assert_array_equal(out, x.astype("f") @ y.astype("f"))
-
     def test_params_are_hashable(self):
         (eqn,) = weft.make_jaxpr(lambda x, y: dot_general(x, y, MATMUL))(X, Y).eqns
         assert eqn.params["dimension_numbers"] == (((1,), (0,)), ((), ()))
@@ -184,8 +175,8 @@ class TestElementTypes:
 
         assert loss(x) == (X @ Y).sum()
         assert weft.grad(loss)(x).dtype == x.dtype
-        wide = "float32" if other.startswith("float8") else other
-        assert dot_general(x, y, MATMUL).dtype == wide
+        # of two formats that of the greater range
+        assert dot_general(x, y, MATMUL).dtype == ("float8_e5m2" if "8_" in other else other)
 
     def test_preferred_accumulates(self):
         x, y = np.full((1, 64), 100, np.int8), np.full((64, 1), 100, np.int8)
