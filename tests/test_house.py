@@ -21,9 +21,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 # The folders, lowest first: a file imports only from folders before its own, and within a folder
 # imports have no cycle. "top" are the modules beside the folders, which users import.
 ORDER = """
-util errors options pytrees dtypes core passes mesh watch xla primitives transforms control parallel
-api lax numpy random scipy nn top example_libraries debug experimental interpreters extend cache
-explain compat
+util errors options pytrees dtypes core passes display mesh watch xla primitives transforms control
+parallel api lax numpy random scipy nn top jaxpr example_libraries debug experimental interpreters
+extend cache explain compat
 """.split()  # noqa: SIM905
 
 # Inside a function these may be imported: heavy, and needed by few programs.
@@ -290,7 +290,7 @@ def overridable_members() -> set[str]:
 
 def test_a_primitive_has_few_members():
     members = overridable_members()
-    assert len(members) <= 20, f"{len(members)} members: {', '.join(sorted(members))}"
+    assert len(members) <= 21, f"{len(members)} members: {', '.join(sorted(members))}"
 
 
 def test_every_primitive_class_is_documented_and_overrides_no_final_method():
@@ -325,6 +325,8 @@ TESTED_IN = {
         "explain/subject.py explain/tables.py"
     ),
     "test_ffi.py": "api/ffi_call.py xla/foreign.py",
+    "jaxpr/test_reader.py": "jaxpr/older.py jaxpr/syntax.py jaxpr/values.py passes/holes.py",
+    "jaxpr/test_writer.py": "display/methods.py",
     "nn/test_attention.py": "nn/scaled.py",
     "numpy/test_refs.py": "primitives/state.py core/ref.py primitives/refs.py",
     "watch/test_nans.py": "watch/observer.py",

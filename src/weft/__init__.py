@@ -12,6 +12,7 @@ _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, n
 
 from weft.xla import eager as _eager  # the bottom trace comes first  # noqa: F401, I001
 from weft import numpy as _jnp  # attaches the operators of arrays  # noqa: F401
+from weft.display import methods as _methods  # attaches how jaxprs are shown  # noqa: F401
 from weft.util import import_lazily
 
 # The public names by the module that defines each.
@@ -68,6 +69,7 @@ HOMES = {
     "weft.flatten_util": "",
     "weft.image": "",
     "weft.interpreters": "",
+    "weft.jaxpr": "",
     "weft.lax": "",
     "weft.memory": "",
     "weft.mesh.mesh": "get_abstract_mesh get_mesh make_mesh set_mesh use_abstract_mesh",

@@ -126,3 +126,31 @@ class CheckError(TypeError):
 
 
 JaxprTypeError = CheckError
+
+
+class ParseError(ValueError):
+    """The text of a jaxpr does not read; `line` and `column` say where, both from 1."""
+
+    line: int = 0
+    column: int = 0
+
+    @classmethod
+    def at(cls, must: str, text: str, pos: int, hint: str = "") -> ParseError:
+        """The error that says what must hold at a position of a text, and shows the line."""
+        before = text[:pos]
+        line, start = before.count("\n") + 1, before.rfind("\n") + 1
+        row = text[start:].split("\n", 1)[0]
+        column = pos - start + 1
+        got = "" if "; got" in must else f"; got {row[pos - start :].strip()[:24] or 'the end'!r}"
+        around = max(0, column - 60)  # a long line is shown from nearby
+        shown, mark = row[around : around + 100], " " * (column - 1 - around) + "^"
+        error = cls(
+            f"parse: {must}{got}.{' Hint: ' + hint if hint else ''}\n"
+            f"At line {line}, column {column}:\n  {shown}\n  {mark}"
+        )
+        error.line, error.column = line, column
+        return error
+
+
+class HoleError(TypeError):
+    """What the text of a jaxpr cannot hold was needed: a Python function, or values of an array."""

@@ -237,6 +237,9 @@ class CustomVJP(CustomCall):
 
     name = "custom_vjp_call"
 
+    def read_params(self, params, avals, out_avals):
+        return {"jvp": None, "optimize_remat": False, **params}
+
     def run_series(self, trace, args, params):
         return None if params["jvp"] is not None else params[self.program](*args)
 

@@ -18,6 +18,7 @@ from weft.core.aval import ShapedArray
 from weft.core.primitive import Body, Effect, Primitive, Zero
 from weft.errors import MissingRule
 from weft.options import config
+from weft.passes.holes import Hole
 from weft.primitives.layout import batched_at_front, expand_dims, move_to_front
 from weft.transforms.batch import unmapped_aval
 from weft.xla.array import put
@@ -196,6 +197,9 @@ class IOCallback(EffectCall):
     def pretty_params(self, params):
         return {**params, "ordered": self.effect.ordered}
 
+    def read_params(self, params, avals, out_avals):
+        return {k: v for k, v in params.items() if k != "ordered"}
+
 
 class DebugCallback(EffectCall):
     """Call a function to look at values."""
@@ -205,6 +209,9 @@ class DebugCallback(EffectCall):
     def pretty_params(self, params):
         shown = {k: v for k, v in params.items() if k != "result_avals"}
         return {**shown, "effect": self.effect}
+
+    def read_params(self, params, avals, out_avals):
+        return {"result_avals": (), **{k: v for k, v in params.items() if k != "effect"}}
 
 
 class DebugPrint(DebugCallback):
@@ -221,6 +228,11 @@ class DebugPrint(DebugCallback):
             "ordered": self.effect.ordered,
             "partitioned": params["partitioned"],
         }
+
+    def read_params(self, params, avals, out_avals):
+        callback = params.get("callback") or Hole("function", "callback", fmt=params["fmt"])
+        partitioned = params["partitioned"]
+        return {"callback": callback, "result_avals": (), "partitioned": partitioned}
 
 
 pure_callback_p = PureCallback()

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.core.aval import ShapedArray
 from weft.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -278,6 +279,16 @@ class Notation:
             return number_text(atom.val, atom.aval.dtype)
         return names[atom]
 
+    def primitive(self, eqn: Eqn) -> str:
+        return eqn.primitive.name
+
+    def type(self, aval: ShapedArray) -> str:
+        return str(aval)
+
+    def value(self, x: Any, inside: bool = False) -> str:
+        """A parameter that is no program, or a part of it."""
+        return param_text(x, inside)
+
     def note(self, eqn: Eqn) -> Doc:
         """Where the equation was written and in which scopes, as the options say."""
         place = source_location(eqn.source) if self.options.source_info else ""
@@ -355,7 +366,7 @@ class Typed(Notation):
         outs = [
             self.binder(v, names)
             if v in used and type(v) is not DropVar
-            else f"{unused}{v.aval if self.options.print_shapes else ''}"
+            else f"{unused}{self.type(v.aval) if self.options.print_shapes else ''}"
             for v in eqn.outvars
         ]
         if "index" in eqn.params and type(eqn.primitive.effect) is StateEffect:
@@ -363,7 +374,7 @@ class Typed(Notation):
         left = [Nest(2, fill_words(outs)), " = "] if outs else []
         args = Nest(2, fill_words([self.atom(a, names) for a in eqn.invars]))
         params = self.params(eqn, names, used)
-        return [self.note(eqn), *left, eqn.primitive.name, params, " ", args]
+        return [self.note(eqn), *left, self.primitive(eqn), params, " ", args]
 
     def access(self, eqn: Eqn, names: Scope, used: Collection[Var], outs: list[str]) -> str:
         """A read or a write of a reference: `a:f32[] <- r[0]`, `r[0] <- a`, `r[0] += a`."""
@@ -393,7 +404,7 @@ class Typed(Notation):
             elif is_program(x):
                 doc = self.held_program(x, self.flow_in(eqn, x.jaxpr, names, used))
             else:
-                doc = param_text(x)
+                doc = self.value(x)
             docs.append([f"{key}=", doc])
         if not docs:
             return ""
@@ -402,7 +413,7 @@ class Typed(Notation):
     def held_program(self, x: Any, names: Scope | None = None) -> Doc:
         """A parameter that is a program: itself, or its name if it has one."""
         if not is_program(x):
-            return param_text(x, True)
+            return self.value(x, True)
         return self.shared.get(x.jaxpr) or self.program(x.jaxpr, names)
 
     def flow_in(self, eqn: Eqn, held: Jaxpr, names: Scope, used: Collection[Var]) -> Scope | None:
@@ -422,7 +433,7 @@ class Typed(Notation):
         return inner
 
     def binder(self, var: Var, names: Scope) -> str:
-        return f"{names[var]}:{var.aval}" if self.options.print_shapes else names[var]
+        return f"{names[var]}:{self.type(var.aval)}" if self.options.print_shapes else names[var]
 
     def atom(self, atom: Atom, names: Scope) -> str:
         text = super().atom(atom, names)

@@ -11,6 +11,7 @@ The rules, all optional but the first two, have one calling convention (docs/des
     checked(trace, args, params)             -> outs             run, and say what may go wrong
     refers(params)                           -> References       named axes, and devices
     pretty_params(params)                    -> params           those that are printed
+    read_params(params, avals, out_avals)    -> params           the inverse; of others, None
 
 Only primitives that hold programs have these:
 
@@ -164,6 +165,7 @@ class Primitive(PrimitiveKind):
     dce: ClassVar[Any] = None
     discharge: ClassVar[Any] = None
     pretty_params: ClassVar[Any] = None
+    read_params: ClassVar[Any] = None
 
     def bind(self, *args: Any, **params: Any) -> list:
         """Apply the operation to values under the current trace. Always a list."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.aval import typeof
+from weft.core.aval import typeof, words_of
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from weft.passes.cse import exact_value
+from weft.passes.holes import Hole
 
 
 def jaxpr_equal(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
@@ -17,10 +18,17 @@ def jaxpr_equal(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
 
     Consts are compared by value. Labels (`Jaxpr.name`) and source lines do not matter.
     """
+    return _compare_programs(a, b, set())
+
+
+def _compare_programs(
+    a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, known: set[tuple[Jaxpr, Jaxpr]]
+) -> bool:
+    """As `jaxpr_equal`; `known` are pairs found equal, which are not gone through again."""
     if not _all_equal(_const_equal, a.consts, b.consts):
         return False
     a, b = a.jaxpr, b.jaxpr
-    if a is b:
+    if a is b or (a, b) in known:
         return True
     ours: dict[Var, Var] = {}  # the variables of `a` -> those of `b`
 
@@ -39,27 +47,32 @@ def jaxpr_equal(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
             x.primitive is y.primitive
             and _all_equal(equal, x.invars, y.invars)
             and x.params.keys() == y.params.keys()
-            and all(_param_equal(v, y.params[k]) for k, v in x.params.items())
+            and all(_param_equal(v, y.params[k], known) for k, v in x.params.items())
             and _all_equal(define, x.outvars, y.outvars)
         )
 
-    return (
+    same = (
         _all_equal(define, a.constvars, b.constvars)
         and _all_equal(define, a.invars, b.invars)
         and _all_equal(same_equation, a.eqns, b.eqns)
         and _all_equal(equal, a.outvars, b.outvars)
     )
+    if same:
+        known.add((a, b))
+    return same
 
 
 def _all_equal(equal: Callable[[Any, Any], bool], xs: Sequence, ys: Sequence) -> bool:
     return len(xs) == len(ys) and all(map(equal, xs, ys))
 
 
-def _param_equal(x: Any, y: Any) -> bool:
+def _param_equal(x: Any, y: Any, known: set) -> bool:
     if isinstance(x, Jaxpr | ClosedJaxpr):
-        return isinstance(y, Jaxpr | ClosedJaxpr) and jaxpr_equal(x, y)
+        return isinstance(y, Jaxpr | ClosedJaxpr) and _compare_programs(x, y, known)
     if isinstance(x, tuple):
-        return type(x) is type(y) and _all_equal(_param_equal, x, y)
+        return type(x) is type(y) and _all_equal(lambda v, w: _param_equal(v, w, known), x, y)
+    if hasattr(type(x), "held_array"):
+        return type(x) is type(y) and _const_equal(x.held_array(), y.held_array())
     return bool(exact_value(x) == exact_value(y))
 
 
@@ -67,4 +80,11 @@ def _const_equal(x: Any, y: Any) -> bool:
     """Equal types and bits, so that NaNs are equal and zeros of different sign are not."""
     if x is y:
         return True
-    return typeof(x) is typeof(y) and np.asarray(x).tobytes() == np.asarray(y).tobytes()
+    if Hole in (type(x), type(y)):
+        return bool(x == y)
+    return typeof(x) is typeof(y) and const_bits(x) == const_bits(y)
+
+
+def const_bits(x: Any) -> bytes:
+    """The elements of an array, of its type here."""
+    return np.asarray(words_of(x), typeof(x).physical.dtype).tobytes()

@@ -418,6 +418,12 @@ class AllToAll(Collective, LinearPrimitive):
     elements = "placed"
     hidden = ("axis_size",)
 
+    def read_params(self, params, avals, out_avals):
+        """`axis_size` is by how much an axis has shrunk; 1 where it is cut and joined again."""
+        axis = params["split_axis"]
+        size = avals[0].shape[axis] // (out_avals[0].shape[axis] or 1) if out_avals else 1
+        return {**params, "axis_size": size}
+
     def abstract_eval(
         self, x, *, axis_index_groups, axis_name, axis_size, concat_axis, split_axis, tiled
     ):
@@ -558,6 +564,10 @@ class AxisIndex(Discrete):
 
     def pretty_params(self, params):
         return {"axis_name": params["axis_name"]}
+
+    def read_params(self, params, avals, out_avals):
+        tracked = bool(out_avals) and out_avals[0].varying is not None
+        return {"axis_name": params["axis_name"], "tracked": tracked}
 
     def abstract_eval(self, *, axis_name, tracked):
         return [ShapedArray((), copies.INT)]

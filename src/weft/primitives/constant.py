@@ -18,6 +18,7 @@ from weft.core.stage import stage
 from weft.core.trace import Tracer
 from weft.dtypes import WIDE
 from weft.errors import UnexpectedTracerError
+from weft.passes.holes import Hole
 from weft.xla.array import put
 
 
@@ -32,6 +33,10 @@ class Held:
     def __repr__(self) -> str:
         return str(typeof(self.value))
 
+    def held_array(self) -> Any:
+        """The array, for the comparison of programs."""
+        return self.value
+
 
 class Constant(Primitive):
     """The array that `held` holds. Source: StableHLO, constant."""
@@ -44,12 +49,18 @@ class Constant(Primitive):
         return [typeof(held.value)]
 
     def impl(self, *, held):
+        if type(held.value) is Hole:
+            held.value()
         return [held.value]
 
     def lower(self, hlo, *, held):
         value = words_of(held.value)
         aval = typeof(value)
         return [hlo.constant(np.asarray(value, aval.dtype), aval)]
+
+    def read_params(self, params, avals, out_avals):
+        held = params["held"]
+        return {"held": Held(Hole("array", "", held) if type(held) is ShapedArray else held)}
 
 
 constant_p = Constant()

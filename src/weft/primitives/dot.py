@@ -319,6 +319,10 @@ class DotGeneral(Bilinear):
             shown["precision"] = params["precision"].name
         return shown
 
+    def read_params(self, params, avals, out_avals):
+        precision = params.get("precision")
+        return {**params, "precision": _PRESETS.get(str(precision), precision)}
+
 
 dot_general_p = DotGeneral()
 

@@ -665,6 +665,9 @@ class RandomWrap(Primitive):
     def pretty_params(self, params):
         return {"impl": params["dtype"].tag}
 
+    def read_params(self, params, avals, out_avals):
+        return {"dtype": out_avals[0].dtype}
+
 
 class RandomUnwrap(Primitive):
     """The words that random keys are made of. Shapes: (...) to (..., n)."""

@@ -1,0 +1,129 @@
+"""`save` and `load`: a program and its arrays in one file, with nothing in it that is executed.
+
+The file is a zip archive without compression: `program.txt`, the text that `unparse` gives; for
+each array `arrays/N.npy`, so that `numpy.load` reads them too; `manifest.json`, the version of the
+format, the types of the arrays, and a digest of each entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof, words_of
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.errors import ParseError
+from weft.jaxpr import syntax
+from weft.jaxpr.reader import parse_document
+from weft.jaxpr.values import read_type, type_text
+from weft.jaxpr.writer import write_program
+from weft.options import config
+from weft.passes.holes import Hole
+from weft.primitives.layout import convert
+from weft.xla.array import array_of_type, put
+
+VERSION = 1
+_NAME = "weft.jaxpr"
+_TIME = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
+
+
+def save(path: Any, program: Jaxpr | ClosedJaxpr) -> None:
+    """Write a program with its consts to a file, or to a binary file object.
+
+    Holds what `unparse` writes, and the arrays bit for bit. Python functions (custom derivative
+    rules, callbacks) are not in it: `load` gives holes for them.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> weft.jaxpr.save(file, weft.make_jaxpr(lambda x: x + np.arange(3.0))(1.0))
+    >>> weft.jaxpr.load(file)(1.0)
+    [Array([1., 2., 3.], dtype=float32)]
+    """
+    for x in program.consts:
+        if type(x) is Hole:
+            x()
+    held: list[Any] = []
+    text = write_program(program, held)
+    arrays = [*program.consts, *held]
+    entries = {"program.txt": text.encode()}
+    entries |= {f"arrays/{i}.npy": npy_bytes(x) for i, x in enumerate(arrays)}
+    manifest = {
+        "format": _NAME,
+        "version": VERSION,
+        "arrays": [type_text(typeof(x)) for x in arrays],
+        "consts": len(program.consts),
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in entries.items()},
+    }
+    entries["manifest.json"] = json.dumps(manifest, indent=1).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in entries.items():
+            archive.writestr(zipfile.ZipInfo(name, _TIME), data)
+
+
+def load(path: Any, *, names: dict[str, Any] | None = None) -> ClosedJaxpr:
+    """Read a program that `save` wrote. Nothing in the file is executed, and all of it is checked.
+
+    `names` are as for `parse`. Raises ValueError for a file that is damaged, of another format or
+    of a later version; ParseError for a text that has been changed and does not read.
+    """
+    file = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = {name: archive.read(name) for name in archive.namelist()}
+        manifest = json.loads(entries["manifest.json"])
+        assert manifest["format"] == _NAME
+    except (zipfile.BadZipFile, KeyError, ValueError, AssertionError) as error:
+        raise ValueError(
+            f"load: must be a file that weft.jaxpr.save wrote; got {path} ({error})."
+        ) from error
+    if manifest["version"] > VERSION:
+        raise ValueError(
+            f"load: the version of the format must be at most {VERSION}; got "
+            f"{manifest['version']}. Hint: a later version of weft."
+        )
+    for name, digest in manifest["sha256"].items():
+        if hashlib.sha256(entries.get(name, b"")).hexdigest() != digest:
+            raise ValueError(f"load: {name} must be as it was written; got other bytes.")
+    arrays = [
+        read_array(entries[f"arrays/{i}.npy"], kind) for i, kind in enumerate(manifest["arrays"])
+    ]
+    n = manifest["consts"]
+    text = syntax.Text(entries["program.txt"].decode())
+    return parse_document(text, arrays[:n], None, names or {}, arrays[n:])
+
+
+def npy_bytes(x: Any) -> bytes:
+    """An array as an .npy file; of dtypes that those lack, the bits as unsigned integers."""
+    values = np.asarray(words_of(x), typeof(x).physical.dtype)
+    if values.dtype.kind not in "biufc":
+        values = values.view(f"u{values.dtype.itemsize}")
+    file = io.BytesIO()
+    np.lib.format.write_array(
+        file, np.ascontiguousarray(values).reshape(values.shape), allow_pickle=False
+    )
+    return file.getvalue()
+
+
+def read_array(data: bytes, kind: str) -> Any:
+    """The array of an .npy file, of the type that is written so."""
+    values = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    text = syntax.Text(kind)
+    found = text.type()
+    if found is None:
+        raise ParseError(f"load: the type of an array must be such as f32[3]; got {kind!r}.")
+    aval = read_type(found, text)
+    held = aval.physical
+    if values.dtype != held.dtype:
+        values = values.view(held.dtype)
+    if values.shape != held.shape:
+        raise ValueError(f"load: an array must have its type, {aval}; got shape {values.shape}.")
+    with config.scope(enable_x64=config.enable_x64 or held.dtype in dtypes.WIDE):
+        array = array_of_type(aval, put(values))
+        return convert(array, aval.dtype, True) if aval.weak_type else array

@@ -1,0 +1,358 @@
+"""`parse`: the jaxpr that a text says, by the names in it and the type rules of primitives.
+
+The tree is made by syntax.py, parameters by values.py. Texts with types are checked against the
+type rules as they are read; where there are none (the classic notation), the rules give them, from
+the types of the operands.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, UnreadVar, Var
+from weft.core.pretty import Typed, param_text
+from weft.core.primitive import Body, Primitive
+from weft.errors import HoleError, ParseError
+from weft.jaxpr import older, syntax
+from weft.jaxpr.values import Values, find_primitives, index_primitives, read_literal, read_type
+from weft.passes.holes import Hole
+
+_BLANK = Var(ShapedArray((), bool))
+_RULES = ("abstract_eval", "lower", "jvp", "transpose", "batch", "impl")
+
+
+def parse(
+    text: str,
+    *,
+    consts: Sequence[Any] = (),
+    in_avals: Sequence[Any] | None = None,
+    names: dict[str, Any] | None = None,
+) -> ClosedJaxpr:
+    """The program that a text says, as printed by `str`, `pretty_print` or `unparse`.
+
+    Both notations are read. The classic one has no types: those of the arguments are given by
+    `in_avals`, as values or avals, or by the arguments of the first call of what is returned.
+    `consts` are the values of the constvars. `names` says what names in the text stand for that
+    weft does not define: primitives, functions, enumerations, named tuples; a mesh among its values
+    stands where one of the same axes is printed.
+
+    What text cannot hold, such as the rules of a custom_jvp function, is a hole: the program prints
+    and runs, and HoleError is raised where that is needed. Raises ParseError, which says where.
+
+    >>> program = weft.jaxpr.parse("{ lambda ; a:f32[3]. let b:f32[3] = mul a 2.0 in (b,) }")
+    >>> program(jnp.ones(3))
+    [Array([2., 2., 2.], dtype=float32)]
+    """
+    return parse_document(syntax.Text(text), consts, in_avals, names or {})
+
+
+def parse_document(
+    text: syntax.Text,
+    consts: Sequence[Any],
+    in_avals: Sequence[Any] | None,
+    names: dict[str, Any],
+    arrays: list | None = None,
+) -> ClosedJaxpr:
+    """As `parse`; `arrays` are those that the text refers to by number."""
+    tree = text.document()
+    reader = Reader(text, names, arrays)
+    for name, program in tree.shared.items():
+        reader.shared[name] = reader.program(program, name=name)
+    top = tree.program
+    untyped = [b for b in (*top.consts, *top.params) if b.type is None]
+    if not untyped or len(untyped) < len(top.consts) + len(top.params):
+        return close(reader.program(top), consts)
+    values = list(consts)
+
+    def read(avals: Sequence[Any]) -> ClosedJaxpr:
+        if len(values) != len(top.consts):
+            raise HoleError(
+                "parse: a text without types must be given a value for each constvar; got "
+                f"{len(values)} for {len(top.consts)}. Hint: weft.jaxpr.parse(text, consts=[...])."
+            )
+        return close(reader.program(top, list(map(type_of, [*values, *avals]))), values)
+
+    return Untyped(len(top.params), read) if in_avals is None else read(in_avals)
+
+
+def type_of(x: Any) -> ShapedArray:
+    """The type of a value, or a type itself."""
+    return x if isinstance(x, ShapedArray) else typeof(x, "parse")
+
+
+def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
+    """The program with the values of its constvars, or with holes for them if none are given."""
+    if consts or not jaxpr.constvars:
+        return ClosedJaxpr(jaxpr, consts)
+    return Open(jaxpr, [Hole("const", "", v.aval) for v in jaxpr.constvars])
+
+
+class Open(ClosedJaxpr):
+    """A program whose constvars have no values: it prints, and cannot be called."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any) -> list:
+        return self.consts[0]()
+
+
+class Untyped(ClosedJaxpr):
+    """A program without types, as in the classic notation; it has them once it is called.
+
+    `with_types(*avals)` gives the program for arguments of those types.
+    """
+
+    __slots__ = ("arity", "made", "read")
+
+    def __init__(self, arity: int, read: Callable):
+        self.arity, self.read = arity, read
+        self.made: dict[tuple, ClosedJaxpr] = {}
+
+    def with_types(self, *avals: Any) -> ClosedJaxpr:
+        """The program for arguments of these types, or of those of these values."""
+        key = tuple([type_of(a).strong() for a in avals])
+        if len(key) != self.arity:
+            raise HoleError(
+                f"parse: there must be a type for each of {self.arity} parameters; got {len(key)}."
+            )
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = self.read(key)
+        return found
+
+    def __call__(self, *args: Any) -> list:
+        return self.with_types(*args)(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("jaxpr", "consts"):
+            raise HoleError(
+                "parse: the types of a text without types must be given before it is looked into; "
+                "got none. Hint: weft.jaxpr.parse(text, in_avals=[...]), or .with_types(...)."
+            )
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return f"<a jaxpr without types, of {self.arity} parameters>"
+
+
+class Reader:
+    """Makes jaxprs of trees, within one text."""
+
+    def __init__(self, text: syntax.Text, names: dict[str, Any], arrays: list | None):
+        self.text = text
+        self.names = names
+        self.values = Values(text, names, arrays)
+        self.shared: dict[str, Jaxpr] = {}
+
+    def program(
+        self, tree: syntax.Program, avals: Sequence[ShapedArray] | None = None, name: str = ""
+    ) -> Jaxpr:
+        """A program; `avals` are the types of its consts and parameters where it says none."""
+        binders = [*tree.consts, *tree.params]
+        if avals is not None and len(avals) != len(binders):
+            raise self.text.error(
+                f"a program must have a parameter for each operand; got {len(binders)} for "
+                f"{len(avals)}", tree.pos,
+            )  # fmt: skip
+        env: dict[str, Var] = {}
+        given = [None] * len(binders) if avals is None else avals
+        inputs = [self.define(env, b, a) for b, a in zip(binders, given, strict=True)]
+        own = [e.primitive in self.names for e in tree.eqns]
+        trees = [[e] if o else older.modernize(e) for e, o in zip(tree.eqns, own, strict=True)]
+        eqns = [self.equation(e, env) for group in trees for e in group]
+        outs = [self.operand(a, env) for a in tree.outs]
+        n = len(tree.consts)
+        return Jaxpr(inputs[:n], inputs[n:], outs, eqns, name)
+
+    def define(self, env: dict[str, Var], binder: syntax.Binder, aval: Any) -> Var:
+        """The variable that a binder makes, of the type that it says, or else of `aval`."""
+        if binder.type is not None:
+            said = read_type(binder.type, self.text)
+            if aval is not None and aval.strong() is not said.strong():
+                raise self.text.error(
+                    f"a result must have the type of its type rule, {aval}; got {said}", binder.pos
+                )
+            aval = said if said.weak_type or aval is None or not self.weak_unsaid else aval
+        if aval is None:
+            raise self.text.error(
+                "variables must have types, or in_avals be given", binder.pos,
+                "weft.jaxpr.parse(text, in_avals=[...])",
+            )  # fmt: skip
+        var = (UnreadVar if binder.name[1:].endswith("_") else Var)(aval)
+        if binder.name in env:
+            raise self.text.error(
+                f"a variable must be defined once; got {binder.name!r} again", binder.pos
+            )
+        if binder.name not in ("_", "*"):
+            env[binder.name] = var
+        return var
+
+    @property
+    def weak_unsaid(self) -> bool:
+        """Whether the text does not say which types are weak: no type in it is written with a ~."""
+        return "~" not in self.text.text
+
+    def operand(self, atom: syntax.Atom, env: dict[str, Var]) -> Atom:
+        if type(atom.value) is syntax.Word:
+            name = atom.value.text
+            if name not in env:
+                raise self.text.error(
+                    f"a variable must be defined before it is used; got {name!r}", atom.pos
+                )
+            return env[name]
+        aval = atom.type and read_type(atom.type, self.text)
+        return Literal(*read_literal(atom.value, aval))
+
+    # --- equations ---
+
+    def equation(self, tree: syntax.Equation, env: dict[str, Var]) -> Eqn:
+        invars = [self.operand(a, env) for a in tree.args]
+        avals = [a.aval for a in invars]
+        said = [b.type and read_type(b.type, self.text) for b in tree.outs]
+        candidates = self.find_primitives(tree)
+        read = functools.partial(self.params, tree, avals, said)
+        found = [(prim, read(prim)) for prim in candidates[:1]]
+        if len(candidates) > 1:
+            every = [(prim, read(prim)) for prim in candidates]
+            found = [pair for pair in every if self.prints_as(tree, *pair)] or found
+        prim, params = found[0]
+        types = self.result_types(tree, prim, avals, params, said)
+        if len(types) != len(tree.outs):
+            raise self.text.error(
+                f"{prim} must have {len(types)} results; got {len(tree.outs)}", tree.pos
+            )
+        outs = [self.define(env, b, a) for b, a in zip(tree.outs, types, strict=True)]
+        return Eqn(prim, invars, params, outs)
+
+    def find_primitives(self, tree: syntax.Equation) -> list[Primitive]:
+        given = self.names.get(tree.primitive)
+        if isinstance(given, Primitive):
+            return [given]
+        found = find_primitives(tree.primitive, "random_bits[" in self.text.text)
+        if not found:
+            close = difflib.get_close_matches(tree.primitive, list(index_primitives()), 1)
+            raise self.text.error(
+                f"an equation must have the name of a primitive; got {tree.primitive!r}", tree.pos,
+                f"{close[0]}." if close else f"names={{{tree.primitive!r}: primitive}}.",
+            )  # fmt: skip
+        return found
+
+    def params(
+        self, tree: syntax.Equation, avals: list, said: list, prim: Primitive
+    ) -> dict[str, Any]:
+        """The parameters of a primitive: those in the text, what follows from them, and None."""
+        shown = {k: self.param(x, k) for k, (x, _) in tree.params.items()}
+        self.type_programs(tree, prim, avals, shown)
+        typed = all(s is not None for s in said)
+        params = (
+            prim.read_params(shown, avals, said if typed else []) if prim.read_params else shown
+        )
+        known, takes_more = find_param_names(type(prim))
+        for k in set(params) - known if not takes_more else ():
+            if params[k] is None:
+                del params[k]  # of another version, and not set
+            else:
+                pos = tree.params[k][1] if k in tree.params else tree.pos
+                raise self.text.error(f"{prim} must be given what it takes; got {k}", pos)
+        return {**params, **dict.fromkeys(sorted(known - set(params)))}
+
+    def param(self, x: Any, key: str) -> Any:
+        """The value of a parameter. A program without types stays a tree."""
+        if type(x) is syntax.Program:
+            untyped = any(b.type is None for b in x.params)
+            return x if untyped or x.consts else self.program(x)
+        if type(x) is syntax.Word and x.text in self.shared:
+            return self.shared[x.text]
+        if type(x) is tuple:
+            return tuple([self.param(i, key) for i in x])
+        return self.values.read(x, key)
+
+    def prints_as(self, tree: syntax.Equation, prim: Primitive, params: dict) -> bool:
+        """Whether an equation with these parameters would print those that the text has."""
+        printed = Typed().shown_params(Eqn(prim, [], params, []))
+        shown = {k: self.values.read(x, k) for k, (x, _) in tree.params.items()}
+        return all(param_text(shown[k]) == param_text(v) for k, v in printed.items() if k in shown)
+
+    def result_types(
+        self, tree: syntax.Equation, prim: Primitive, avals: list, params: dict, said: list
+    ) -> list[ShapedArray]:
+        try:
+            return prim.type_of(tuple(avals), params)
+        except NameError:  # a named axis, which is in scope where the program runs
+            return said
+        except ParseError:
+            raise
+        except Exception as error:
+            missing = [k for k, v in params.items() if v is None and k not in tree.params]
+            more = f" without {', '.join(missing)}" if missing else ""
+            raise self.text.error(
+                f"operands and parameters must pass the type rule of {prim}; "
+                f"got {type(error).__name__}{more}: {str(error).rstrip('.')}", tree.pos,
+            ) from error  # fmt: skip
+
+    # --- programs without types ---
+
+    def type_programs(
+        self, tree: syntax.Equation, prim: Primitive, avals: list, shown: dict
+    ) -> None:
+        """Give types to the programs among parameters that have none, from those of operands."""
+        trees = [x for _, x in each_program(shown)]
+        if not trees:
+            return
+        blank = {id(t): Jaxpr([], [_BLANK] * len(t.params), [_BLANK], []) for t in trees}
+        known, _ = find_param_names(type(prim))
+        params = dict.fromkeys(known) | replace_programs(shown, lambda t: blank[id(t)])
+        typed = {}
+        for body in prim.bodies(params):
+            for t in trees:
+                if body.jaxpr is blank[id(t)]:
+                    if not body.operands and t.params:
+                        raise self.text.error(f"{prim} must be written with types", tree.pos)
+                    typed[id(t)] = self.program(t, [a.strong() for a in input_types(body, avals)])
+        shown.update(replace_programs(shown, lambda t: typed[id(t)]))
+
+
+def input_types(body: Body, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+    """The types of the inputs of a program that a primitive holds, from those of its operands."""
+    types = [avals[i] for i in body.operands]
+    if body.runs != "turns":
+        return types
+    n = body.carry.stop
+    return [*types[:n], *[a.update(shape=a.shape[1:]) for a in types[n:]]]
+
+
+def each_program(params: dict[str, Any]) -> list[tuple[str, syntax.Program]]:
+    """The programs that are trees yet, each with the name of its parameter."""
+    items = [(k, x) for k, v in params.items() for x in (v if type(v) is tuple else (v,))]
+    return [(k, x) for k, x in items if type(x) is syntax.Program]
+
+
+def replace_programs(params: dict[str, Any], make: Callable) -> dict[str, Any]:
+    """Parameters with what `make` gives in place of each tree of a program."""
+
+    def replace(x: Any) -> Any:
+        if type(x) is tuple and any(type(i) is syntax.Program for i in x):
+            return tuple(map(replace, x))
+        return make(x) if type(x) is syntax.Program else x
+
+    return {k: replace(v) for k, v in params.items()}
+
+
+@functools.cache
+def find_param_names(cls: type) -> tuple[frozenset[str], bool]:
+    """The parameters of a primitive without a default, by its rules, and whether it takes more."""
+    known, takes_more = set(), True
+    for name in _RULES:
+        rule = getattr(cls, name, None)
+        if rule is None or rule is getattr(Primitive, name, None):
+            continue
+        parameters = inspect.signature(rule).parameters.values()
+        known |= {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
+        if name == "abstract_eval":
+            takes_more = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return frozenset(known), takes_more

@@ -1,0 +1,437 @@
+"""The text of a jaxpr as a tree: the grammar of docs/jaxpr.md, by recursive descent.
+
+Names are not looked up here, and types not compared: reader.py does that. Every node says where in
+the text it begins, so that any later error can point there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, NamedTuple
+
+from weft.errors import ParseError
+
+# Parameters that are strings, which are printed without quotation marks.
+_STRINGS = frozenset(("axis_name", "debug", "fmt", "impl", "name", "vmap_method"))
+
+_SPACE = re.compile(r"(?:\s|(?:(?<=\s)|^)#[^\n]*)*", re.MULTILINE)
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
+_TYPE = r"~?[a-z]\w*(?:<\w+>)?\[[\d,]*\](?:\{V:[^}]*\})?"
+_TYPE_PARTS = re.compile(r"(~?)([a-z]\w*(?:<\w+>)?)\[([\d,]*)\](?:\{V:\(?([^})]*)\)?\})?")
+_BINDER = re.compile(rf"(\w+|\*)(?::(?={_TYPE}))?")
+_TYPED_OUTS = re.compile(rf"(?:[A-Za-z_]\w*:{_TYPE}\s+)+=\s")
+_OUTS = re.compile(r"(?:(?:[A-Za-z_]\w*|\*)[ ]+)+=\s")
+_PRIMITIVE = re.compile(r"[A-Za-z_][\w.\-]*(?:@\w+)?")
+_KEY = re.compile(r"([A-Za-z_]\w*)=")
+_FOLLOWS = re.compile(r"\s*\]|\s+[A-Za-z_]\w*=|\s*\n")
+_DIGITS = r"(?:inf|nan|\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
+_NUMBER = re.compile(
+    rf"\([+-]?{_DIGITS}[+-]{_DIGITS}j\)|[+-]?{_DIGITS}j(?!\w)|[+-]?{_DIGITS}(?![\w.])"
+)
+_STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
+_DOTTED = re.compile(r"[A-Za-z_][\w.]*")
+_HOLE = re.compile(r"<(\w+) ([^<>\n]*(?:<[^<>\n]*>[^<>\n]*)*)>")
+_CONSTANTS = {"True": True, "False": False, "None": None}
+
+
+class Word(NamedTuple):
+    """A bare name among parameters: a dtype, a program defined before, an enumeration's member."""
+
+    text: str
+    pos: int
+
+
+class FreeText(NamedTuple):
+    """A parameter that is no expression: all up to the next parameter."""
+
+    text: str
+    pos: int
+
+
+class HoleText(NamedTuple):
+    """`<kind name>`: what the text cannot hold."""
+
+    kind: str
+    name: str
+    pos: int
+
+
+class Call(NamedTuple):
+    """`Name(a, key=b)`: a value by what makes it."""
+
+    name: str
+    args: tuple
+    kwargs: dict[Any, Any]
+    pos: int
+
+
+class Type(NamedTuple):
+    """`f32[3,4]`; with a tilde in front, a weak one."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    varying: tuple[str, ...]
+    weak: bool
+    pos: int
+
+
+class Binder(NamedTuple):
+    """A variable where it is defined. The type is None in the classic notation."""
+
+    name: str
+    type: Type | None
+    pos: int
+
+
+class Atom(NamedTuple):
+    """An operand: the name of a variable, or a number, which may have a type."""
+
+    value: Any
+    type: Type | None
+    pos: int
+
+
+class Equation(NamedTuple):
+    """`outs = primitive[params] args`; of each parameter, the value and its place."""
+
+    outs: list[Binder]
+    primitive: str
+    params: dict[str, tuple[Any, int]]
+    args: list[Atom]
+    pos: int
+
+
+class Program(NamedTuple):
+    """`{ lambda consts ; params. let eqns in (outs,) }`."""
+
+    consts: list[Binder]
+    params: list[Binder]
+    eqns: list[Equation]
+    outs: list[Atom]
+    pos: int
+
+
+class Document(NamedTuple):
+    """A program, and those that it holds in several places, by name."""
+
+    shared: dict[str, Program]
+    program: Program
+
+
+class _NotAnExpression(Exception):
+    """A parameter is no expression, and so is read as free text."""
+
+
+class Text:
+    """A text and a position in it."""
+
+    def __init__(self, text: str):
+        self.text = _COLOR.sub("", text)
+        self.pos = 0
+
+    def error(self, must: str, pos: int | None = None, hint: str = "") -> ParseError:
+        """The error at a position, by default here."""
+        return ParseError.at(must, self.text, self.pos if pos is None else pos, hint)
+
+    # --- pieces ---
+
+    def skip(self) -> int:
+        """Pass over white space and comments; the position after it."""
+        self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
+        return self.pos
+
+    def take(self, pattern: re.Pattern) -> re.Match | None:
+        found = pattern.match(self.text, self.pos)
+        if found:
+            self.pos = found.end()
+        return found
+
+    def accept(self, token: str) -> bool:
+        """Whether the token is next, which is then passed over."""
+        self.skip()
+        found = self.text.startswith(token, self.pos)
+        if found and token[-1].isalnum():
+            rest = self.text[self.pos + len(token) : self.pos + len(token) + 1]
+            found = not (rest.isalnum() or rest == "_")
+        if found:
+            self.pos += len(token)
+        return found
+
+    def expect(self, token: str, where: str) -> None:
+        if not self.accept(token):
+            raise self.error(f"{where} must have {token!r} here")
+
+    def column(self, pos: int) -> int:
+        return pos - (self.text.rfind("\n", 0, pos) + 1)
+
+    def starts_line(self, pos: int) -> bool:
+        return not self.text[pos - self.column(pos) : pos].strip()
+
+    # --- programs ---
+
+    def document(self) -> Document:
+        """All of the text."""
+        shared = {}
+        while self.accept("let"):
+            self.skip()
+            name, pos = self.take(_DOTTED), self.pos
+            if not name or name[0] in shared:
+                raise self.error("a program defined with let must have a name of its own", pos)
+            self.expect("=", "let")
+            shared[name[0]] = self.program()
+            self.expect("in", "let")
+        program = self.program()
+        if self.skip() != len(self.text):
+            raise self.error("nothing must follow the program")
+        return Document(shared, program)
+
+    def program(self) -> Program:
+        pos = self.skip()
+        self.expect("{", "a program")
+        self.expect("lambda", "a program")
+        first, params, consts = self.binders(), [], []
+        if self.accept(";"):
+            consts, params = first, self.binders()
+        else:
+            params = first  # as before 2020-02
+        self.expect(".", "a program, after its parameters,")
+        self.expect("let", "a program, after its parameters,")
+        eqns = []
+        while not self.accept("in"):
+            if self.skip() >= len(self.text) or self.text[self.pos] == "}":
+                raise self.error("a program must have 'in' and its results")
+            eqns.append(self.equation())
+        outs = self.results()
+        if self.accept(":"):
+            self.effects()
+        self.expect("}", "a program, after its results,")
+        return Program(consts, params, eqns, outs, pos)
+
+    def binders(self) -> list[Binder]:
+        found = []
+        while self.skip() < len(self.text) and self.text[self.pos] not in ";.":
+            found.append(self.binder())
+        return found
+
+    def binder(self) -> Binder:
+        pos = self.skip()
+        name = self.take(_BINDER)
+        if not name or name[0][0].isdigit():
+            raise self.error("a variable must have a name", pos)
+        typed = name[0].endswith(":")
+        if not typed and self.text.startswith(":", self.pos):
+            self.pos += 1
+            raise self.error("a variable must have a type, such as f32[3], after the colon")
+        return Binder(name[1], self.type() if typed else None, pos)
+
+    def type(self) -> Type | None:
+        """The type that is next, if one is."""
+        pos = self.pos
+        found = self.take(_TYPE_PARTS)
+        if not found:
+            return None
+        weak, dtype, shape, varying = found.groups()
+        names = tuple(n for n in (varying or "").split(",") if n)
+        return Type(dtype, tuple(int(d) for d in shape.split(",") if d), names, bool(weak), pos)
+
+    def results(self) -> list[Atom]:
+        closing = ")" if self.accept("(") else "]" if self.accept("[") else ""
+        outs: list[Atom] = []
+        while self.skip() < len(self.text) and self.text[self.pos] not in f"}}:{closing}":
+            outs.append(self.atom())
+            self.accept(",")
+        if closing:
+            self.expect(closing, "the results")
+        return outs
+
+    def effects(self) -> None:
+        """`{ Debug }`, which follow from the equations."""
+        self.expect("{", "effects")
+        while not self.accept("}"):
+            if not self.take(_DOTTED) and not self.accept(","):
+                raise self.error("effects must be names")
+            self.skip()
+
+    def equation(self) -> Equation:
+        pos = self.skip()
+        outs: list[Binder] = []
+        if _TYPED_OUTS.match(self.text, pos) or _OUTS.match(self.text, pos):
+            while not self.accept("="):
+                outs.append(self.binder())
+            self.skip()
+        start = self.pos
+        name = self.take(_PRIMITIVE)
+        if not name:
+            raise self.error("an equation must have the name of a primitive")
+        params = self.params() if self.text.startswith("[", self.pos) else {}
+        args = []
+        while not self.ends_equation(pos):
+            args.append(self.atom())
+        self.accept(";")
+        return Equation(outs, name[0], params, args, start)
+
+    def ends_equation(self, begin: int) -> bool:
+        """Whether what is next is no operand of the equation that begins at `begin`."""
+        line = self.text.find("\n", self.pos)
+        pos = self.skip()
+        if pos >= len(self.text) or self.text[pos] in ";}":
+            return True
+        if re.compile(r"in\b").match(self.text, pos):
+            return True
+        if -1 < line < pos and self.starts_line(pos) and self.column(pos) <= self.column(begin):
+            return True
+        if _TYPED_OUTS.match(self.text, pos):
+            return True
+        name = _PRIMITIVE.match(self.text, pos)
+        return bool(name and self.text.startswith("[", name.end()))
+
+    def atom(self) -> Atom:
+        pos = self.skip()
+        word = self.take(re.compile(r"(?!(?:inf|nan)\b)[A-Za-z_]\w*"))
+        if word:
+            value: Any = _CONSTANTS.get(word[0], Word(word[0], pos))
+        elif self.text.startswith("*", pos):
+            self.pos, value = pos + 1, Word("*", pos)
+        else:
+            number = self.take(_NUMBER)
+            if not number:
+                raise self.error("an operand must be a variable or a number")
+            value = read_number(number[0])
+        kind = None
+        if self.text.startswith(":", self.pos) and re.compile(_TYPE).match(self.text, self.pos + 1):
+            self.pos += 1
+            kind = self.type()
+        return Atom(value, kind, pos)
+
+    # --- parameters ---
+
+    def params(self) -> dict[str, tuple[Any, int]]:
+        """`[key=value ...]`, in the order of the text."""
+        self.pos += 1
+        found: dict[str, tuple[Any, int]] = {}
+        while not self.accept("]"):
+            key = self.take(_KEY)
+            if not key:
+                raise self.error("a parameter must be written key=value")
+            if key[1] in found:
+                raise self.error(
+                    f"a parameter must be given once; got {key[1]!r} again", key.start()
+                )
+            pos = self.pos
+            found[key[1]] = self.parameter(key[1]), pos
+        return found
+
+    def parameter(self, key: str) -> Any:
+        """An expression or, where what is next is none, free text."""
+        start = self.pos
+        quoted = self.text[start : start + 1] in ("'", '"')
+        if key not in _STRINGS or quoted or self.text.startswith("None", start):
+            try:
+                value = self.value()
+                if _FOLLOWS.match(self.text, self.pos):
+                    return value
+            except _NotAnExpression:
+                pass
+        self.pos = self.end_of_free_text(start)
+        return FreeText(self.text[start : self.pos], start)
+
+    def end_of_free_text(self, start: int) -> int:
+        """Where a parameter ends that is no expression: with its line, or where the next begins."""
+        line = self.text.find("\n", start)
+        line = len(self.text) if line == -1 else line
+        opening = self.text.rfind("\n", 0, start) + 1
+        if _KEY.match(self.text[opening:start].lstrip()) and not _closes(self.text[start:line]):
+            return line  # on a line of its own
+        depth = 0
+        for i in range(start, line):
+            c = self.text[i]
+            if depth <= 0 and (c == "]" or (c == " " and _KEY.match(self.text, i + 1))):
+                return i if c == "]" and self.text[i - 1] != " " else len(self.text[:i].rstrip())
+            depth += (c in "([{") - (c in ")]}")
+        if _closes(self.text[start:line]):
+            raise self.error("a parameter must end with its line, or before ']'", start)
+        return line
+
+    def value(self) -> Any:
+        """An expression."""
+        pos = self.skip()
+        c = self.text[pos : pos + 1]
+        if c == "{" and re.compile(r"\{\s*lambda\b").match(self.text, pos):
+            return self.program()
+        if c == "<":
+            hole = self.take(_HOLE)
+            if hole:
+                return HoleText(hole[1], hole[2], pos)
+        if c in "'\"":
+            string = self.take(_STRING)
+            if string:
+                return ast.literal_eval(string[0])
+        number = self.take(_NUMBER)
+        if number:
+            value = read_number(number[0])
+            if not self.text.startswith(":", self.pos):
+                return value
+            self.pos += 1
+            return Atom(value, self.type(), pos)
+        if c and c in "([{":
+            return self.items({"(": ")", "[": "]", "{": "}"}[c])
+        kind = self.type()
+        if kind:
+            return kind
+        return self.name(pos)
+
+    def name(self, pos: int) -> Any:
+        word = self.take(_DOTTED)
+        if not word:
+            raise _NotAnExpression
+        if word[0] in _CONSTANTS:
+            return _CONSTANTS[word[0]]
+        if not self.text.startswith("(", self.pos):
+            return Word(word[0], pos)
+        self.pos += 1
+        args, kwargs = [], {}
+        while not self.accept(")"):
+            if key := self.take(_KEY):
+                kwargs[key[1]] = self.value()
+            else:
+                x = self.value()
+                if isinstance(x, str) and self.accept(":"):  # an axis of a mesh, and its size
+                    kwargs[x] = self.value()
+                else:
+                    args.append(x)
+            self.separate(")")
+        return Call(word[0], tuple(args), kwargs, pos)
+
+    def items(self, closing: str) -> Any:
+        """A tuple, also where a list is printed; in braces, a set."""
+        self.pos += 1
+        found = []
+        while not self.accept(closing):
+            found.append(self.value())
+            self.separate(closing)
+        return frozenset(found) if closing == "}" else tuple(found)
+
+    def separate(self, closing: str) -> None:
+        """Items end with a comma, or with white space after a program."""
+        before = self.pos
+        if self.accept(",") or self.skip() > before or self.text.startswith(closing, self.pos):
+            return
+        raise _NotAnExpression
+
+
+def _closes(text: str) -> bool:
+    """Whether the list of parameters ends on this line: with a bracket that is not opened on it."""
+    depth = 0
+    for c in text:
+        depth += (c == "[") - (c == "]")
+        if depth < 0:
+            return True
+    return False
+
+
+def read_number(text: str) -> int | float | complex:
+    """The number that is written so."""
+    if text.endswith(("j", "j)")):
+        return complex(text)
+    return int(text) if text.lstrip("+-").isdigit() else float(text)

@@ -1,0 +1,101 @@
+"""`unparse`: a jaxpr as text that says all of it, and facts that follow from the text."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from weft.core.aval import typeof
+from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
+from weft.core.pretty import Scope, Typed, number_text, render
+from weft.jaxpr.values import PLAIN, Writer, primitive_text, type_text
+from weft.passes.equal import const_bits
+
+
+class Exact(Typed):
+    """The typed notation with all parameters, in quotation marks where they are strings.
+
+    A tilde marks weak types; a number without a type is Python's.
+    """
+
+    def __init__(self, arrays: list | None = None):
+        super().__init__()
+        self.writer = Writer(self.program_text, arrays)
+
+    def program_text(self, x: Any) -> str:
+        return self.shared.get(x.jaxpr) or render(self.program(x.jaxpr), 1 << 60)
+
+    def shown_params(self, eqn: Eqn) -> dict[str, Any]:
+        return {k: eqn.params[k] for k in sorted(eqn.params, key=lambda k: (k != "name", k))}
+
+    def primitive(self, eqn: Eqn) -> str:
+        return primitive_text(eqn.primitive)
+
+    def type(self, aval: Any) -> str:
+        return type_text(aval)
+
+    def value(self, x: Any, inside: bool = False) -> str:
+        return self.writer.text(x)
+
+    def atom(self, atom: Atom, names: Scope) -> str:
+        if type(atom) is not Literal:
+            return names[atom]
+        val, aval = atom.val, atom.aval
+        if PLAIN.get(type(val)) is aval:
+            return repr(val)
+        number = repr(val) if type(val) in PLAIN else number_text(val, aval.dtype)
+        return f"{number}:{type_text(aval)}"
+
+
+def unparse(program: Jaxpr | ClosedJaxpr, width: int = 80) -> str:
+    """The text of a program with all that `parse` needs to make the same again.
+
+    As `str`, but every parameter is written, strings in quotation marks, and weak types as
+    `~f32[]`. The values of constvars are not in it (see `save`), Python functions are holes,
+    `<function name>`.
+
+    >>> print(weft.jaxpr.unparse(weft.make_jaxpr(lambda x: x * 2)(1.5)))
+    { lambda ; a:~f32[]. let b:~f32[] = mul a 2.0 in (b,) }
+    """
+    return write_program(program, None, width)
+
+
+def write_program(program: Jaxpr | ClosedJaxpr, arrays: list | None, width: int = 80) -> str:
+    """As `unparse`; the arrays in it are put into `arrays`."""
+    return render(Exact(arrays).document(program.jaxpr), width)
+
+
+def structural_hash(program: Jaxpr | ClosedJaxpr) -> str:
+    """A text of 64 hexadecimal digits, the same for structurally equal programs in any process.
+
+    >>> len(weft.jaxpr.structural_hash(weft.make_jaxpr(jnp.sin)(1.0)))
+    64
+    """
+    digest = hashlib.sha256(_hash_program(program.jaxpr))
+    for x in program.consts:
+        digest.update(type_text(typeof(x)).encode() + const_bits(x))
+    return digest.hexdigest()
+
+
+def _hash_program(jaxpr: Jaxpr) -> bytes:
+    """The digest of a program, in which each that it holds stands for itself, shared or not."""
+    found = jaxpr.memo.get("structural_hash")
+    if found is None:
+        arrays: list = []
+        printer = Unshared(arrays)
+        text = render(printer.program(jaxpr), 1 << 60)
+        digest = hashlib.sha256(text.encode())
+        for x in arrays:
+            digest.update(const_bits(x))
+        found = jaxpr.memo["structural_hash"] = digest.digest()
+    return found
+
+
+class Unshared(Exact):
+    """The exact notation with the digest of each program in its place."""
+
+    def program_text(self, x: Any) -> str:
+        return _hash_program(x.jaxpr).hex()
+
+    def held_program(self, x: Any, names: Scope | None = None) -> str:
+        return self.value(x)

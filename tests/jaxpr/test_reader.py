@@ -1,0 +1,242 @@
+"""`parse`: programs read back, the documents' and every primitive's; holes; errors that point."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from tests.primitives import cases
+from weft import lax
+from weft.errors import HoleError, ParseError
+from weft.jaxpr import parse, structurally_equal, unparse
+
+DOCUMENTS = (Path(__file__).parent / "documents.txt").read_text().split("\n\n")
+
+
+def assert_reads_back(closed, names=None):
+    """`str` reads back to the same text and types, `unparse` to the same program."""
+    text = str(closed)
+    again = parse(text, consts=closed.consts, names=names)
+    assert str(again) == text
+    for ours, theirs in ((again.in_avals, closed.in_avals), (again.out_avals, closed.out_avals)):
+        assert [a.strong() for a in ours] == [a.strong() for a in theirs]
+    exact = unparse(closed)
+    same = parse(exact, consts=closed.consts, names=names)
+    assert unparse(same) == exact
+    if "<" not in exact.replace("key<", ""):
+        assert structurally_equal(same, closed)
+    return again
+
+
+def assert_computes_the_same(f, *args):
+    closed = weft.make_jaxpr(f)(*args)
+    again = assert_reads_back(closed)
+    bits = lambda outs: [np.asarray(x).tobytes() for x in outs]
+    assert bits(again(*args)) == bits(closed(*args))
+
+
+# --- the documents ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", DOCUMENTS, ids=range(len(DOCUMENTS)))
+def test_documents_are_read(text):
+    program = parse(text)
+    if ":f32" in text:
+        assert "".join(str(program).split()) == "".join(text.split())
+
+
+def find_document(*words):
+    return next(t for t in DOCUMENTS if all(w in t for w in words))
+
+
+X, ONE = np.arange(16, dtype=np.float32), np.ones(1, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("words", "consts", "args", "expected"),
+    [
+        (("input_shape",), (), (X, X), X + np.sin(X) * 3),
+        (("branches=( {", "clamp"), (), (1, 5.0), 3.0),
+        (("true_jaxpr", "a a\n"), (), (np.float32(5.0),), 8.0),
+        (("true_jaxpr", "a a\n"), (), (np.float32(-5.0),), -8.0),
+        (("true_jaxpr", "d b c e b c"), (ONE,), (np.float32(-1), 2 * ONE, np.float32(4)), 5 * ONE),
+        (("body_nconsts", "a a\n"[:1], "c d ; a b"), (3 * X, X), (X, 5), 5 * (3 * X + X) + 2 * X),
+        (("forward=True",), (np.ones_like(X),), (X, np.float32(2.0)), 16 * 2 + X.sum()),
+        (("xla_call",), (ONE,), (np.float32(5.0),), 5 + (3 + 5 * ONE)),
+    ],
+)
+def test_classic_documents_compute_what_they_say(words, consts, args, expected):
+    out = parse(find_document(*words), consts=consts)(*args)[0]
+    expected = expected.sum() if "reduce_sum" in find_document(*words) else expected
+    np.testing.assert_allclose(np.asarray(out), expected, rtol=1e-6)
+
+
+def test_a_text_without_types_gets_them():
+    text = find_document("branches=( {", "clamp")
+    typed = parse(text, in_avals=[1, 5.0])
+    assert str(typed) == str(parse(text).with_types(1, 5.0))
+    with pytest.raises(HoleError, match=r"in_avals=\[\.\.\.\]"):
+        parse(text).eqns
+    with pytest.raises(ParseError, match="line 1"):
+        parse("{ lambda ; a:f32[] b. let  in (a,) }")
+
+
+# --- programs -----------------------------------------------------------------------------------
+
+
+def relu_loss(x):
+    return jnp.sum(weft.nn.relu(x @ x) + weft.nn.logsumexp(x))
+
+
+PROGRAMS = {
+    "scan": (lambda x: lax.scan(lambda c, y: (c * y + x, c), 0.0, jnp.arange(3.0)), 2.0),
+    "while": (lambda x: lax.while_loop(lambda c: c < x, lambda c: c * 2 + 1, 0.5), 9.0),
+    "switch": (lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, lambda x: x], x), 1, 2.0),
+    "gradients": (weft.value_and_grad(relu_loss), jnp.eye(3)),
+    "hessian": (weft.hessian(lambda x: jnp.prod(jnp.tanh(x))), jnp.arange(3.0)),
+    "checkpoint": (weft.grad(weft.checkpoint(lambda x: jnp.sin(jnp.sin(x)))), 1.0),
+    "keys": (lambda x: weft.random.normal(weft.random.key(0), (3,)) * x, 2.0),
+    "one program twice": (lambda x: (weft.jit(jnp.sin)(x), weft.jit(jnp.sin)(x + 1)), 2.0),
+    "no equations": (lambda x: (x, 1.0, True), 2.0),
+    "consts": (lambda x: x + np.arange(3.0), 2.0),
+    "indexing": (lambda x: x[1:, jnp.array([0, 2])].at[0].add(2.0), jnp.ones((3, 4))),
+    "numbers": (lambda x: x + complex(-0.0, 0.1) - float("inf") + float("nan"), 2.0),
+    "half": (lambda x: jnp.bfloat16(0.1) * x, jnp.ones(2, jnp.bfloat16)),
+    "collectives": (weft.vmap(lambda x: lax.psum(x, "i") + lax.axis_index("i"), axis_name="i"), X),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_compute_the_same(name):
+    assert_computes_the_same(*PROGRAMS[name])
+
+
+def test_shard_map_and_shardings():
+    mesh = weft.make_mesh((1, 1), ("i", "j"))
+    spec = weft.P("i", None)
+
+    def f(x):
+        x = lax.with_sharding_constraint(x, weft.NamedSharding(mesh, spec))
+        add_up = lambda x: lax.psum(x, "i") + lax.axis_index("j")
+        return weft.shard_map(add_up, mesh=mesh, in_specs=spec, out_specs=weft.P(None, "j"))(x)
+
+    again = assert_reads_back(weft.make_jaxpr(f)(jnp.ones((2, 2))))
+    (found,) = [e for e in again.eqns if e.primitive.name == "shard_map"]
+    assert found.params["mesh"] is mesh
+
+
+# --- every primitive ----------------------------------------------------------------------------
+
+
+CASES = cases.all_cases()
+
+
+def check_case(case):
+    """The program of a row of the conformance suite, in the first of its dtypes."""
+    dtype = np.dtype(cases.SHORT[case.dtypes.split()[0]])
+    assert_reads_back(weft.make_jaxpr(case.apply)(*case.arrays(dtype)))
+
+
+def test_every_primitive_reads_back():
+    """The first row for each primitive."""
+    first = {}
+    for case in CASES:
+        first.setdefault(case.prim.name, case)
+    for case in first.values():
+        check_case(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
+def test_every_case_reads_back(case):
+    check_case(case)
+
+
+# --- holes --------------------------------------------------------------------------------------
+
+
+def test_functions_are_holes():
+    f = weft.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, x), lambda x, ct: (ct * 3,))
+    f.__name__ = "f"
+    again = assert_reads_back(weft.make_jaxpr(lambda x: jnp.sin(f(x)))(1.0))
+    np.testing.assert_allclose(again(1.0)[0], np.sin(2.0), rtol=1e-6)
+    with pytest.raises(HoleError, match="got a use of the function"):
+        weft.grad(lambda x: again(x)[0])(1.0)
+
+
+def test_callbacks_are_holes(capsys):
+    def f(x):
+        weft.debug.print("x = {x}", x=x, ordered=True)
+        return weft.pure_callback(np.sin, x, x)
+
+    again = assert_reads_back(weft.make_jaxpr(f)(1.0))
+    with pytest.raises(HoleError, match="parse"):
+        again(1.0)
+    given = parse(str(again), names={"sin": lambda avals, x: [np.sin(x)], "callback": print})
+    assert given.effects == weft.make_jaxpr(f)(1.0).effects
+
+
+def test_arrays_and_consts_are_holes():
+    text = "{ lambda ; . let a:f32[3] = constant[held=f32[3]]  in (a,) }"
+    assert str(parse(text)) == text
+    with pytest.raises(HoleError, match=r"the array f32\[3\]"):
+        parse(text)()
+    with pytest.raises(HoleError, match=r"consts=\[\.\.\.\]"):
+        parse("{ lambda a:f32[3]; . let  in (a,) }")()
+
+
+def test_names_say_what_others_defined():
+    toy = weft.extend.core.Primitive("toy")
+    toy.def_abstract_eval(lambda x, *, words: x)
+    toy.def_impl(lambda x, *, words: x)
+    text = "{ lambda ; a:f32[3]. let b:f32[3] = toy[words=one two] a in (b,) }"
+    program = parse(text, names={"toy": toy})
+    assert str(program) == text
+    assert program.eqns[0].params == {"words": "one two"}
+
+
+def test_checkpoint_policies_are_known():
+    from weft import checkpoint_policies as policies
+
+    for policy in (policies.dots_saveable, policies.save_only_these_names("a")):
+        closed = weft.make_jaxpr(weft.checkpoint(lambda x: jnp.sin(x), policy=policy))(1.0)
+        assert parse(unparse(closed)).eqns[0].params["policy"] == policy
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("eqn", "message", "column"),
+    [
+        ("b:f32[3] = sine a", "the name of a primitive; got 'sine'. Hint: sin.", 16),
+        ("b:f32[4] = sin a", r"the type of its type rule, f32\[3\]; got f32\[4\]", 5),
+        ("b:f32[3] = sin c", "defined before it is used; got 'c'", 20),
+        ("a:f32[3] = sin a", "defined once; got 'a' again", 5),
+        ("b:f32[] = reduce_sum[axes=(5,)] a", "pass the type rule of reduce_sum; got", 15),
+        ("b:f32[] = reduce_sum[axes=(0,) x=1] a", "pass the type rule|what it takes; got x", 0),
+        ("b:q32[3] = sin a", "begin with a dtype", 7),
+        ("b:f32[3] c:f32[3] = sin a", "sin must have 1 results; got 2", 25),
+        ("b:f32[3] = sin[=2] a", "must be written key=value", 20),
+        ("b:f32[3] = sin a ? ", "an operand must be a variable or a number", 22),
+    ],
+)
+def test_errors_point_into_the_text(eqn, message, column):
+    with pytest.raises(ParseError, match=message) as caught:
+        parse(f"{{ lambda ; a:f32[3]. let\n    {eqn}\n  in (b,) }}")
+    error = caught.value
+    assert error.line == 2
+    assert column in (0, error.column)
+    shown, mark = str(error).split("\n")[-2:]
+    assert shown == f"      {eqn}"
+    assert mark.index("^") == error.column + 1
+
+
+def test_a_text_that_ends_too_soon():
+    whole = str(weft.make_jaxpr(PROGRAMS["scan"][0])(2.0))
+    for n in range(0, len(whole), 7):
+        with pytest.raises(ParseError, match="At line"):
+            parse(whole[:n])
