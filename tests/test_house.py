@@ -328,7 +328,7 @@ TESTED_IN = {
     "jaxpr/test_reader.py": "jaxpr/older.py jaxpr/syntax.py jaxpr/values.py passes/holes.py",
     "jaxpr/test_writer.py": "display/methods.py",
     "nn/test_attention.py": "nn/scaled.py",
-    "numpy/test_refs.py": "primitives/state.py core/ref.py primitives/refs.py",
+    "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
     "watch/test_nans.py": "watch/observer.py",
     "xla/test_eager.py": "xla/placement.py",
     # rules of one primitive or family, kept apart from its class

@@ -100,6 +100,30 @@ def test_writes_in_place():
     assert r.value.unsafe_buffer_pointer() == place
 
 
+def test_calls_in_cpp_write_and_check():
+    """The third call of each kind is C++'s: see api/programs.py, `run_on_refs`."""
+    f = weft.jit(lambda p, x: (ref.addupdate(p["a"], 0, x), p["b"][0])[1])
+    a, b = weft.new_ref(jnp.zeros(2)), weft.new_ref(jnp.ones(2))
+    for _ in range(4):
+        y = f({"b": b, "a": a}, 2.0)
+    assert a[0] == 8.0 and y == 1.0
+    kept = a[...]
+    assert f({"a": a, "b": b}, 2.0) == 1.0 and a[0] == 10.0 and kept[0] == 8.0
+    for _ in range(2):
+        with pytest.raises(RefError, match=r"as p\['a'\] and as p\['b'\]"):
+            f({"a": a, "b": a}, 2.0)
+        f({"a": b, "b": a}, 2.0)
+    assert a[0] == 10.0 and b[0] == 5.0
+    weft.free_ref(b)
+    with pytest.raises(DeletedError):
+        f({"a": a, "b": b}, 2.0)
+    assert a[0] == 10.0
+    read = weft.jit(lambda r: r[...] * 2)
+    for _ in range(3):
+        np.testing.assert_array_equal(read(a), [20, 0])
+        np.testing.assert_array_equal(a[...] * 2, [20, 0])
+
+
 # --- programs ---------------------------------------------------------------------------------
 
 

@@ -187,15 +187,17 @@ def check_refs(
     op: str, fun: Callable, consts: Sequence[Any], leaves: Sequence[Any], names: Callable
 ) -> None:
     """Raise where a reference is passed twice, or is both passed and closed over."""
-    seen = {id(x): f"a value that {fun_name(fun)} closes over" for x in consts if is_ref(x)}
+    seen = {id(x): -1 for x in consts if is_ref(x)}
     for i, x in enumerate(leaves):
         if is_ref(x):
-            if id(x) in seen:
+            first = seen.setdefault(id(x), i)
+            if first != i:
+                where = f"a value that {fun_name(fun)} closes over"
+                where = where if first < 0 else names()[first]
                 raise RefError(
                     f"{op}: a reference must be passed once, and not be closed over too; got a "
-                    f"{x.aval} as {seen[id(x)]} and as {names()[i]}."
+                    f"{x.aval} as {where} and as {names()[i]}."
                 )
-            seen[id(x)] = names()[i]
 
 
 def struct_like(x: Any) -> Any:

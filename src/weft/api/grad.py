@@ -20,6 +20,7 @@ from weft.core.primitive import Linear, Zero
 from weft.core.ref import AbstractRef
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, RefError, ShapeError
+from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.primitives.layout import convert, fill, instantiate, literal
 from weft.primitives.refs import add_to_ref
 from weft.pytrees import (
@@ -458,6 +459,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
     """
     flat, _, avals = flatten_call("linear_transpose", fun, primals, structs=True)
     jaxpr, consts = stage_function(flat, avals, fun_name(fun))
+    jaxpr = discharge_jaxpr(jaxpr) if has_state(jaxpr) else jaxpr
     out_tree, out_avals = flat.out_tree, jaxpr.out_avals
 
     def transposed(ct: Any) -> tuple:

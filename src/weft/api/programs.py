@@ -16,20 +16,22 @@ from weft.api.functions import FlatFun, argument_origins
 from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
-from weft.core.ref import AbstractRef, is_ref
+from weft.core.ref import AbstractRef, Ref, is_ref
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer
 from weft.options import config
 from weft.parallel.constraint import constrain_values
 from weft.passes.discharge import discharge_state
-from weft.primitives.layout import zeros
+from weft.primitives.layout import copy_p, zeros
 from weft.primitives.refs import load_ref
-from weft.pytrees import PyTreeDef, unflatten
+from weft.pytrees import PyTreeDef, call_registry, unflatten
 from weft.util import Logger, insert_at
 from weft.watch import events
 from weft.watch.leaks import stage_function
 from weft.xla.array import put
 from weft.xla.building import JitSpec
+from weft.xla.eager import kernel_of
+from weft.xla.passed_refs import Written, forget_passed
 from weft.xla.placement import Placement
 from weft.xla.run import place_program, run_program
 
@@ -137,6 +139,8 @@ class StagedProgram(NamedTuple):
 
     def run(self, leaves: Sequence[Any], placement: Placement | None = None) -> tuple:
         """The results of the jaxpr, and how C++ may run it: see `run_program`."""
+        if self.stateful and not any(map(is_ref, self.consts)):
+            return self.run_on_refs(leaves)
         if self.stateful:
             options = self.spec.compiler_options
             how = {"compiler_options": options} if options else {}
@@ -146,6 +150,31 @@ class StagedProgram(NamedTuple):
         tree = None if hides else self.out_tree
         where: Any = {"placement": placement, "names": self.argument_names}
         return run_program(self.jaxpr, self.consts, leaves, self.spec, tree, **where)
+
+    def run_on_refs(self, leaves: Sequence[Any]) -> tuple:
+        """As `run`, where arguments are references: on their arrays, which it may take over."""
+        forget_passed()
+        written = [i - len(self.consts) for i in discharge_state(self.jaxpr)[1]]
+        found = self.jaxpr.memo.get(("on refs", self.spec))
+        if found is None:
+            plain, consts = self.discharged()
+            result = unflatten(self.out_tree, range(self.out_tree.num_leaves))
+            refs = [i for i, x in enumerate(leaves) if is_ref(x)]
+            places = tuple([refs.index(i) for i in written])
+            tree = call_registry.flatten(Written(result, places, len(refs), places))[1]
+            found = self.jaxpr.memo["on refs", self.spec] = plain, consts, tree
+        plain, consts, tree = found
+        shared = [i for i in written if not leaves[i].owned]
+        for i in shared:
+            leaves[i].hold(kernel_of(copy_p, {})(leaves[i].value)[0], True)
+        fast_tree = None if shared or self.hidden or self.hidden_results else tree
+        values = [x.value if type(x) is Ref else x for x in leaves]
+        how: Any = {"names": self.argument_names}
+        outs, fast = run_program(plain.jaxpr, consts, values, plain.spec, fast_tree, **how)
+        n = len(outs) - len(written)
+        for i, y in zip(written, outs[n:], strict=True):
+            leaves[i].hold(y, True)
+        return outs[:n], fast
 
     def discharged(self) -> tuple[StagedProgram, list]:
         """The program on the arrays that references hold, and those that it closes over."""

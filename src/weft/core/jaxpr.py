@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Body, Primitive, Program, programs_in
+from weft.core.ref import AbstractRef, StateEffect
 from weft.core.source import SourceInfo, inner_source
 from weft.core.trace import current, typed_value, typed_values
 from weft.errors import ShapeError
@@ -224,10 +225,15 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
     env.update(zip(jaxpr.invars, args, strict=True))
     around = current.source
     try:
-        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+        dying = last_uses(jaxpr)
+        stateful = jaxpr.memo["stateful"]
+        for eqn, dead in zip(jaxpr.eqns, dying, strict=True):
             ins = [a.read() if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
             current.source = inner_source(eqn.source)
-            outs = current.trace.process(eqn.primitive, ins, eqn.params)
+            if stateful:  # `bind` knows what to do with references
+                outs = eqn.primitive.bind(*ins, **eqn.params)
+            else:
+                outs = current.trace.process(eqn.primitive, ins, eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
             for v in dead:
                 del env[v]
@@ -242,12 +248,15 @@ def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
     if found is None:
         seen = {v for v in jaxpr.outvars if type(v) is not Literal}
         found = []
+        stateful = AbstractRef in map(type, jaxpr.in_avals)
         for eqn in reversed(jaxpr.eqns):
+            if type(eqn.primitive.effect) is StateEffect:
+                stateful = True
             ends = {v for v in (*eqn.invars, *eqn.outvars) if type(v) is not Literal} - seen
             seen |= ends
             found.append(list(ends))
         found.reverse()
-        jaxpr.memo["last_uses"] = found
+        jaxpr.memo["last_uses"], jaxpr.memo["stateful"] = found, stateful
     return found
 
 

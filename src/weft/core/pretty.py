@@ -256,6 +256,21 @@ class Notation:
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
         raise NotImplementedError
 
+    def access(self, eqn: Eqn, names: Scope, used: Collection[Var], outs: list[str]) -> str:
+        """A read or a write of a reference: `a:f32[] <- r[0]`, `r[0] <- a`, `r[0] += a`."""
+        texts = [self.atom(a, names) for a in eqn.invars]
+        ref: Any = eqn.invars[0].aval
+        count = eqn.primitive.values  # type: ignore[attr-defined]
+        arrays = eqn.params["index"].text(ref.inner_aval, texts[1 + count :])
+        place = f"{texts[0]}[{arrays}]"
+        if not count:
+            return f"{outs[0]} <- {place}"
+        if not outs:
+            return f"{place} += {texts[1]}"
+        if eqn.outvars[0] in used:
+            return f"{outs[0]}, {place} <- {place}, {texts[1]}"
+        return f"{place} <- {texts[1]}"
+
     def shown_params(self, eqn: Eqn) -> dict[str, Any]:
         """The parameters that are printed, in order."""
         params = eqn.params
@@ -376,21 +391,6 @@ class Typed(Notation):
         params = self.params(eqn, names, used)
         return [self.note(eqn), *left, self.primitive(eqn), params, " ", args]
 
-    def access(self, eqn: Eqn, names: Scope, used: Collection[Var], outs: list[str]) -> str:
-        """A read or a write of a reference: `a:f32[] <- r[0]`, `r[0] <- a`, `r[0] += a`."""
-        texts = [self.atom(a, names) for a in eqn.invars]
-        ref: Any = eqn.invars[0].aval
-        count = eqn.primitive.values  # type: ignore[attr-defined]
-        arrays = eqn.params["index"].text(ref.inner_aval, texts[1 + count :])
-        place = f"{texts[0]}[{arrays}]"
-        if not count:
-            return f"{outs[0]} <- {place}"
-        if not outs:
-            return f"{place} += {texts[1]}"
-        if eqn.outvars[0] in used:
-            return f"{outs[0]}, {place} <- {place}, {texts[1]}"
-        return f"{place} <- {texts[1]}"
-
     def params(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
         """`[axes=(0,)]`, with each on a line of its own where they do not fit on one."""
         if not eqn.params:
@@ -470,6 +470,8 @@ class Classic(Notation):
 
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
         outs = [names[v] if v in used and type(v) is not DropVar else "*" for v in eqn.outvars]
+        if "index" in eqn.params and type(eqn.primitive.effect) is StateEffect:
+            return [self.note(eqn), self.access(eqn, names, used, outs)]
         left = f"{' '.join(outs)} = " if outs else ""
         args = "".join([f" {self.atom(a, names)}" for a in eqn.invars])
         docs: list[Doc] = []

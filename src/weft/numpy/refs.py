@@ -248,11 +248,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         raise DtypeError(f"new_ref: needs an array; got {init_val.aval}. Hint: new_ref(r[...]).")
     if kind not in (None, "no_grad_no_remat"):
         raise ValueError(f"new_ref: kind must be None or 'no_grad_no_remat'; got {kind!r}.")
-    aval = typeof(init_val, "new_ref")
-    if type(current.trace) is StageTrace:
-        return new_ref_p.bind(init_val, kind=kind, memory_space=memory_space)[0]
-    value = init_val if isinstance(init_val, Tracer) else asarray(init_val)
-    return Ref(value, aval)
+    typeof(init_val, "new_ref")
+    if type(current.trace) is not StageTrace and not isinstance(init_val, Tracer):
+        init_val = asarray(init_val)
+    return new_ref_p.bind(init_val, kind=kind, memory_space=memory_space)[0]
 
 
 @boundary

@@ -81,6 +81,16 @@ class StateOperation(Primitive):
     effect: Effect
     values = 0  # how many operands there are between the reference and the arrays of the index
 
+    def bind(self, ref, *operands, **params):
+        if not holds_here(ref, StageTrace):
+            return super().bind(ref, *operands, **params)
+        outs, new = self.apply(ref.value, *operands, **params)
+        if new is not None:
+            ref.hold(new)
+        return outs
+
+    impl = bind
+
     def check(self, ref: Any, values: Sequence[Any], index: Any) -> ShapedArray:
         """The type of the part that is read or written; raises where operands do not fit."""
         if type(ref) is not AbstractRef:
@@ -114,12 +124,6 @@ class StateOperation(Primitive):
     def apply(self, x: Any, *operands: Any, index: Any) -> tuple[list, Any]:
         """The results, and the array afterwards, where the reference holds `x`."""
         raise NotImplementedError
-
-    def impl(self, ref, *operands, index):
-        outs, new = self.apply(ref.value, *operands, index=index)
-        if new is not None:
-            ref.hold(new)
-        return outs
 
     def jvp(self, primals, tangents, *, index):
         n = 1 + self.values
@@ -211,6 +215,9 @@ class NewRef(MakeRef):
     def impl(self, x, *, kind, memory_space):
         return [Ref(x)]
 
+    def bind(self, x, **params):
+        return super().bind(x, **params) if type(current.trace) is StageTrace else [Ref(x)]
+
     def apply(self, x: Any, **params: Any) -> tuple[list, Any]:
         return [x], None
 
@@ -266,15 +273,12 @@ new_ref_p, empty_ref_p, freeze_p, free_ref_p = NewRef(), EmptyRef(), FreezeRef()
 
 def load_ref(ref: Any) -> Any:
     """All that a reference holds, under the current trace."""
-    return ref.value if holds_here(ref, StageTrace) else get_p.bind(ref, index=WHOLE)[0]
+    return get_p.bind(ref, index=WHOLE)[0]
 
 
 def store_ref(ref: Any, value: Any) -> None:
     """Have a reference hold a value, under the current trace."""
-    if holds_here(ref, StageTrace):
-        ref.hold(value)
-    else:
-        swap_p.bind(ref, value, index=WHOLE)
+    swap_p.bind(ref, value, index=WHOLE)
 
 
 def add_to_ref(ref: Any, x: Any) -> Any:
@@ -287,8 +291,5 @@ def add_to_ref(ref: Any, x: Any) -> Any:
             f"with_refs: a reference must have the type of the cotangent; got {ref.aval} for "
             f"{aval}. Hint: weft.new_ref(jnp.zeros_like(x))."
         )
-    if holds_here(ref, StageTrace):
-        ref.hold(add(ref.value, x))
-    else:
-        addupdate_p.bind(ref, x, index=WHOLE)
+    addupdate_p.bind(ref, x, index=WHOLE)
     return None
