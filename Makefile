@@ -64,7 +64,9 @@ $(VENV)/.made:
 	"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.%: pyproject.toml | $(VENV)/.made
+NATIVE := hatch_build.py $(wildcard src/weft/native/*.cc src/weft/native/*.h)
+
+$(VENV)/.%: pyproject.toml $(NATIVE) | $(VENV)/.made
 	$(VENV)/bin/python -m pip install -q --editable '.[$*]'
 	@touch $@
 
@@ -82,7 +84,7 @@ $(VENV)-ecosystem/.made: tests/ecosystem/requirements.txt pyproject.toml | $(VEN
 	$(VENV)-ecosystem/bin/python -m pip install -q -r $< --editable .
 	@touch $@
 
-$(BENCH_VENV)-weft/.made: pyproject.toml | $(VENV)/.made
+$(BENCH_VENV)-weft/.made: pyproject.toml $(NATIVE) | $(VENV)/.made
 	rm -rf $(BENCH_VENV)-weft
 	$(VENV)/bin/python -m venv $(BENCH_VENV)-weft
 	$(BENCH_VENV)-weft/bin/python -m pip install -q --editable '.[bench]'

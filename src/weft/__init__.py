@@ -39,6 +39,7 @@ HOMES = {
         "device_put devices live_arrays local_device_count local_devices process_count "
         "process_index process_indices"
     ),
+    "weft.api.environment": "print_environment_info",
     "weft.api.grad": "grad jvp linear_transpose linearize value_and_grad vjp",
     "weft.api.jacobians": "hessian jacfwd jacobian jacrev",
     "weft.api.jit": "clear_caches jit",

@@ -23,7 +23,7 @@ from weft.core.aval import ShapedArray
 from weft.errors import JaxRuntimeError
 from weft.mesh.plugins import GPUS, register_on_gpu
 from weft.util import check_option, list_public
-from weft.xla.foreign import write_attribute, write_dictionary, write_kernel_call
+from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, write_kernel_call
 from weft.xla.hlo import Value
 
 __all__ = [
@@ -43,11 +43,6 @@ def include_dir() -> str:
     return os.path.join(os.path.dirname(jaxlib.__file__), "include")
 
 
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-
-
 def pycapsule(funcptr: Any) -> Any:
     """A pointer from a library that `ctypes` has loaded, as `register_ffi_target` takes it."""
     try:
@@ -59,7 +54,7 @@ def pycapsule(funcptr: Any) -> Any:
             f"pycapsule: funcptr must be a function of a library that ctypes has loaded; got "
             f"{funcptr!r}. Hint: ctypes.CDLL(path).name_of_the_handler."
         )
-    return _new_capsule(address, b"xla._CUSTOM_CALL_TARGET", None)
+    return new_capsule(address)
 
 
 # The names of platforms here, by those that users give; JAX's programs say CUDA for a GPU.

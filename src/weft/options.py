@@ -121,6 +121,7 @@ OPTIONS = (
         traced=True,
     ),
     Option("enable_custom_prng", False, "Have PRNGKey make keys of a key dtype.", traced=True),
+    Option("native", True, "Use the kernels in C++ that weft has for CPUs, if built.", traced=True),
     Option("platforms", None, "The platforms to use, as in 'cuda,cpu'; the first is the default."),
     Option("platform_name", "", "The default platform among those in use."),
     Option("cuda_visible_devices", "all", "The numbers of the GPUs to use, as in '0,1'."),

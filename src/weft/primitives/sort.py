@@ -22,6 +22,7 @@ from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
 from weft.xla.hlo import bool_text, i64s
+from weft.xla.native import call_native, has_kernels
 
 
 class Sort(Primitive):
@@ -49,9 +50,11 @@ class Sort(Primitive):
         return list(avals)
 
     def lower(self, hlo, *xs, dimension, is_stable, num_keys):
-        keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]
         if xs[0].aval.size == 0:
             return list(xs)
+        if has_kernels(hlo) and all(map(has_native_order, xs[:num_keys])):
+            return lower_native(hlo, xs, dimension, num_keys)
+        keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]
         if keys == list(xs):  # nothing but integers, which are their own keys
             return lower_sort(hlo, keys, len(keys), dimension, is_stable)
         bits = dtypes.itemsize_bits(keys[0].aval.dtype)
@@ -122,6 +125,22 @@ def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stabl
         dimension=f"{dimension} : i64",
         is_stable=bool_text(stable),
     )
+
+
+def has_native_order(x: Any) -> bool:
+    """Whether the native kernel can sort by `x`: not by floats of a byte, or parts of a byte."""
+    dtype = x.aval.dtype
+    if dtypes.itemsize_bits(dtype) < 8 or x.aval.size >= 2**32:
+        return False
+    return dtype.itemsize > 1 or not dtypes.is_float(dtype)
+
+
+def lower_native(hlo: Any, xs: Sequence[Any], dimension: int, num_keys: int) -> list:
+    """Write a call of the kernel that sorts along the last axis."""
+    order = [*(i for i in range(xs[0].aval.ndim) if i != dimension), dimension]
+    turned = [Expr(hlo, x).transpose(order).value for x in xs]
+    outs = call_native(hlo, "weft_sort", turned, [x.aval for x in turned], {"num_keys": num_keys})
+    return [Expr(hlo, y).transpose(np.argsort(order)).value for y in outs]
 
 
 def lower_packed(hlo: Any, key: Any, xs: Sequence[Any], dimension: int) -> list:

@@ -6,6 +6,7 @@ in the same way.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,16 @@ ATTRIBUTE_DTYPES = frozenset(
     [np.dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
     + [np.dtype(np.float32), np.dtype(np.float64)]
 )
+
+
+_make_capsule = ctypes.pythonapi.PyCapsule_New
+_make_capsule.restype = ctypes.py_object
+_make_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+
+def new_capsule(pointer: Any) -> Any:
+    """A pointer to a handler, as the engine takes it."""
+    return _make_capsule(pointer, b"xla._CUSTOM_CALL_TARGET", None)
 
 
 class ForeignCall(NamedTuple):

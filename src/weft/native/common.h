@@ -1,0 +1,74 @@
+// What the kernels share: work spread over the engine's threads, memory that may be refused.
+
+#ifndef WEFT_NATIVE_COMMON_H_
+#define WEFT_NATIVE_COMMON_H_
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace weft {
+
+namespace ffi = xla::ffi;
+
+// Calls work(i) for i from 0 to count - 1, on the engine's threads and on this one.
+//
+// This thread takes pieces too, and waits for none that nobody has begun: so it comes to an end
+// also where all of the engine's threads are taken, as they are inside of other kernels.
+template <class Work>
+void ForEach(ffi::ThreadPool& pool, int64_t count, const Work& work) {
+  struct Shared {
+    std::atomic<int64_t> next{0};
+    std::mutex mutex;
+    std::condition_variable idle;
+    int64_t busy = 0;
+    bool closed = false;
+  };
+  const int64_t helpers = std::min(count, pool.num_threads()) - 1;
+  if (helpers <= 0) {
+    for (int64_t i = 0; i < count; ++i) work(i);
+    return;
+  }
+  auto shared = std::make_shared<Shared>();
+  auto take = [shared, count, &work] {
+    for (int64_t i; (i = shared->next.fetch_add(1)) < count;) work(i);
+  };
+  for (int64_t h = 0; h < helpers; ++h) {
+    pool.Schedule([shared, take] {
+      {
+        std::lock_guard<std::mutex> lock(shared->mutex);
+        if (shared->closed) return;  // `work` may be gone
+        ++shared->busy;
+      }
+      take();
+      std::lock_guard<std::mutex> lock(shared->mutex);
+      if (--shared->busy == 0) shared->idle.notify_all();
+    });
+  }
+  take();
+  std::unique_lock<std::mutex> lock(shared->mutex);
+  shared->closed = true;
+  shared->idle.wait(lock, [&] { return shared->busy == 0; });
+}
+
+// Uninitialized memory for `count` elements; null where there is none.
+template <class T>
+std::unique_ptr<T[]> Allocate(int64_t count) {
+  return std::unique_ptr<T[]>(new (std::nothrow) T[count]);
+}
+
+inline ffi::Error OutOfMemory(const char* name) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted,
+                    std::string(name) + ": no memory for intermediate values");
+}
+
+}  // namespace weft
+
+#endif  // WEFT_NATIVE_COMMON_H_

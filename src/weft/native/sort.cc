@@ -1,0 +1,265 @@
+// Stable sorting along the last axis, of several arrays by the first of them: radix sort.
+//
+// Each element has a key, an unsigned integer whose order is that of the elements: floats as numbers,
+// -0 equal to 0, NaN last. Digits of the keys, the lowest first, are counted and the elements put in
+// their order (Knuth, The Art of Computer Programming 3, 5.2.5); digits that are all equal are
+// skipped. Rows that are short are sorted by insertion.
+
+#include <string>
+
+#include "common.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kShort = 48;      // rows up to this length are sorted by insertion
+constexpr int64_t kLong = 1 << 13;  // from this length on digits have 11 bits, else 8
+constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
+
+// --- keys --------------------------------------------------------------------------------------
+
+template <class U>
+constexpr U kHighest = U{1} << (sizeof(U) * 8 - 1);
+
+template <class U>
+struct Unsigned {
+  using Bits = U;
+  static U Key(U x) { return x; }
+};
+
+template <class U>
+struct Signed {
+  using Bits = U;
+  static U Key(U x) { return x ^ kHighest<U>; }
+};
+
+// A float with this many bits of mantissa.
+template <class U, int kMantissa>
+struct Float {
+  using Bits = U;
+  static U Key(U x) {
+    constexpr U kInfinity = (kHighest<U> - 1) >> kMantissa << kMantissa;
+    const U magnitude = x & (kHighest<U> - 1);
+    if (magnitude > kInfinity) return ~U{0};  // NaN
+    if (magnitude == 0) return kHighest<U>;
+    return x & kHighest<U> ? static_cast<U>(~x) : static_cast<U>(x | kHighest<U>);
+  }
+};
+
+// --- sorting one row ---------------------------------------------------------------------------
+
+// Sorts n items by key(item), of type Key, in `a`, with room for as many in `b`; gives the one of
+// the two that holds the result.
+template <int kDigit, class Key, class Item, class KeyOf>
+Item* SortByDigits(Item* a, Item* b, int64_t n, const KeyOf& key) {
+  constexpr int kDigits = (sizeof(Key) * 8 + kDigit - 1) / kDigit;
+  constexpr int kBuckets = 1 << kDigit;
+  uint32_t counts[kDigits][kBuckets] = {};
+  bool sorted = true;
+  Key last = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Key k = key(a[i]);
+    sorted &= last <= k;
+    last = k;
+    for (int d = 0; d < kDigits; ++d) ++counts[d][(k >> (d * kDigit)) & (kBuckets - 1)];
+  }
+  if (sorted) return a;
+  for (int d = 0; d < kDigits; ++d) {
+    uint32_t* count = counts[d];
+    const int shift = d * kDigit;
+    if (count[(key(a[0]) >> shift) & (kBuckets - 1)] == n) continue;
+    uint32_t start = 0;
+    for (int i = 0; i < kBuckets; ++i) {
+      const uint32_t size = count[i];
+      count[i] = start;
+      start += size;
+    }
+    for (int64_t i = 0; i < n; ++i) b[count[(key(a[i]) >> shift) & (kBuckets - 1)]++] = a[i];
+    std::swap(a, b);
+  }
+  return a;
+}
+
+template <class Key, class Item, class KeyOf>
+Item* SortItems(Item* a, Item* b, int64_t n, const KeyOf& key) {
+  if (n > kShort) {
+    return n < kLong || sizeof(Key) < 4 ? SortByDigits<8, Key>(a, b, n, key)
+                                        : SortByDigits<11, Key>(a, b, n, key);
+  }
+  for (int64_t i = 1; i < n; ++i) {
+    const Item item = a[i];
+    const Key k = key(item);
+    int64_t j = i;
+    for (; j > 0 && key(a[j - 1]) > k; --j) a[j] = a[j - 1];
+    a[j] = item;
+  }
+  return a;
+}
+
+// The elements of one row in order.
+template <class Kind>
+void SortRow(const void* x, void* out, void* room, int64_t n) {
+  using Bits = typename Kind::Bits;
+  Bits* const y = static_cast<Bits*>(out);
+  if (x != out) std::memcpy(y, x, n * sizeof(Bits));
+  const Bits* found = SortItems<Bits>(y, static_cast<Bits*>(room), n, Kind::Key);
+  if (found != y) std::memcpy(y, found, n * sizeof(Bits));
+}
+
+template <class Key>
+struct Placed {
+  Key key;
+  uint32_t place;
+};
+
+// Reorders the places of one row by a key: element i of it is x[i * stride].
+template <class Kind>
+void SortPlaces(const void* x, int64_t stride, uint32_t* places, void* room, int64_t n) {
+  using Bits = typename Kind::Bits;
+  using Item = Placed<Bits>;
+  const Bits* const values = static_cast<const Bits*>(x);
+  Item* const items = static_cast<Item*>(room);
+  for (int64_t i = 0; i < n; ++i) {
+    items[i] = {Kind::Key(values[places[i] * stride]), places[i]};
+  }
+  const Item* found =
+      SortItems<Bits>(items, items + n, n, [](const Item& item) { return item.key; });
+  for (int64_t i = 0; i < n; ++i) places[i] = found[i].place;
+}
+
+template <class T>
+void Permute(const void* x, void* out, const uint32_t* places, int64_t n) {
+  const T* const values = static_cast<const T*>(x);
+  T* const y = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = values[places[i]];
+}
+
+void PermuteBytes(const void* x, void* out, const uint32_t* places, int64_t n, int64_t size) {
+  struct Wide {
+    uint64_t words[2];
+  };
+  switch (size) {
+    case 1: return Permute<uint8_t>(x, out, places, n);
+    case 2: return Permute<uint16_t>(x, out, places, n);
+    case 4: return Permute<uint32_t>(x, out, places, n);
+    case 8: return Permute<uint64_t>(x, out, places, n);
+    default: return Permute<Wide>(x, out, places, n);
+  }
+}
+
+// --- dtypes ------------------------------------------------------------------------------------
+
+struct Sorter {
+  void (*row)(const void*, void*, void*, int64_t);
+  void (*places)(const void*, int64_t, uint32_t*, void*, int64_t);
+  int64_t room;  // bytes that `places` needs for an element
+};
+
+template <class Kind>
+constexpr Sorter kSorter = {SortRow<Kind>, SortPlaces<Kind>,
+                            2 * sizeof(Placed<typename Kind::Bits>)};
+
+// Of a complex dtype it is that of its parts.
+const Sorter* FindSorter(ffi::DataType dtype) {
+  switch (dtype) {
+    case ffi::PRED:
+    case ffi::U8: return &kSorter<Unsigned<uint8_t>>;
+    case ffi::U16: return &kSorter<Unsigned<uint16_t>>;
+    case ffi::U32: return &kSorter<Unsigned<uint32_t>>;
+    case ffi::U64: return &kSorter<Unsigned<uint64_t>>;
+    case ffi::S8: return &kSorter<Signed<uint8_t>>;
+    case ffi::S16: return &kSorter<Signed<uint16_t>>;
+    case ffi::S32: return &kSorter<Signed<uint32_t>>;
+    case ffi::S64: return &kSorter<Signed<uint64_t>>;
+    case ffi::F16: return &kSorter<Float<uint16_t, 10>>;
+    case ffi::BF16: return &kSorter<Float<uint16_t, 7>>;
+    case ffi::F32:
+    case ffi::C64: return &kSorter<Float<uint32_t, 23>>;
+    case ffi::F64:
+    case ffi::C128: return &kSorter<Float<uint64_t, 52>>;
+    default: return nullptr;
+  }
+}
+
+bool IsComplex(ffi::DataType dtype) { return dtype == ffi::C64 || dtype == ffi::C128; }
+
+// --- the handler -------------------------------------------------------------------------------
+
+struct Operand {
+  const char* in;
+  char* out;
+  int64_t size;  // bytes of an element
+  bool complex;
+  const Sorter* sorter;
+};
+
+ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
+                ffi::RemainingRets rets) {
+  std::vector<Operand> operands;
+  int64_t n = 0, rows = 0, room = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    auto x = args.get<ffi::AnyBuffer>(i);
+    auto y = rets.get<ffi::AnyBuffer>(i);
+    if (!x.has_value() || !y.has_value() || x->dimensions().size() == 0) {
+      return ffi::Error::InvalidArgument("weft.sort: operands must be arrays");
+    }
+    const auto dims = x->dimensions();
+    n = dims.back();
+    if (n == 0 || x->element_count() == 0) return ffi::Error::Success();
+    rows = x->element_count() / n;
+    const Sorter* sorter = FindSorter(x->element_type());
+    if (static_cast<int64_t>(i) < num_keys) {
+      if (sorter == nullptr) return ffi::Error::InvalidArgument("weft.sort: no order of a dtype");
+      room = std::max(room, sorter->room);
+    }
+    operands.push_back({static_cast<const char*>(x->untyped_data()),
+                        static_cast<char*>((*y)->untyped_data()),
+                        static_cast<int64_t>(x->size_bytes() / x->element_count()),
+                        IsComplex(x->element_type()), sorter});
+  }
+  if (n >= int64_t{1} << 32) return ffi::Error::InvalidArgument("weft.sort: the axis is too long");
+
+  const bool alone = operands.size() == 1 && !operands[0].complex;
+  const int64_t bytes = alone ? operands[0].size : room + sizeof(uint32_t);
+  const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
+  std::atomic<bool> failed{false};
+  ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
+    auto memory = Allocate<uint64_t>((n * bytes + 7) / 8);
+    if (!memory) {
+      failed = true;
+      return;
+    }
+    uint32_t* const places = reinterpret_cast<uint32_t*>(
+        reinterpret_cast<char*>(memory.get()) + n * room);
+    for (int64_t row = piece * together; row < std::min(rows, (piece + 1) * together); ++row) {
+      if (alone) {
+        const Operand& x = operands[0];
+        const int64_t start = row * n * x.size;
+        x.sorter->row(x.in + start, x.out + start, memory.get(), n);
+        continue;
+      }
+      for (int64_t i = 0; i < n; ++i) places[i] = static_cast<uint32_t>(i);
+      for (int64_t k = num_keys - 1; k >= 0; --k) {
+        const Operand& x = operands[k];
+        const char* start = x.in + row * n * x.size;
+        if (x.complex) x.sorter->places(start + x.size / 2, 2, places, memory.get(), n);
+        x.sorter->places(start, x.complex ? 2 : 1, places, memory.get(), n);
+      }
+      for (const Operand& x : operands) {
+        const int64_t start = row * n * x.size;
+        PermuteBytes(x.in + start, x.out + start, places, n, x.size);
+      }
+    }
+  });
+  return failed ? OutOfMemory("sort") : ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_sort, weft::Sort,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<int64_t>("num_keys")
+                                  .RemainingArgs()
+                                  .RemainingRets());

@@ -1,0 +1,64 @@
+"""The kernels in C++ of weft's own, for CPUs: found where they were built, and called.
+
+They are built when weft is installed, if there is a compiler (hatch_build.py), from native/. What
+they compute is lowered without them where they are missing, or `config.native` is False.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxlib import _jax
+
+from weft.core.aval import ShapedArray
+from weft.errors import JaxRuntimeError
+from weft.options import config
+from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, write_kernel_call
+from weft.xla.hlo import Builder, Value
+
+FOLDER = Path(__file__).parents[1] / "native"
+HANDLERS = ("weft_sort", "weft_cumulative")
+
+
+@functools.cache
+def load_kernels() -> str:
+    """Make the kernels known to the engine; "" if they are, else the reason why they are not."""
+    found = sorted(FOLDER.glob("kernels.*"))
+    if not found:
+        return "not built: there was no C++ compiler when weft was installed"
+    try:
+        library = ctypes.CDLL(str(found[0]))
+        for name in HANDLERS:
+            capsule = new_capsule(getattr(library, name))
+            _jax.register_custom_call_target(name, capsule, "Host", 1)
+    except (AttributeError, OSError, JaxRuntimeError) as error:
+        return f"not usable: {error}"
+    return ""
+
+
+def has_kernels(hlo: Builder) -> bool:
+    """Whether a program may call them. Over a mesh one is called with a device's part alone."""
+    return (
+        hlo.platform == "cpu"
+        and config.native
+        and (not hlo.devices or hlo.mesh is not None)
+        and not load_kernels()
+    )
+
+
+def call_native(
+    hlo: Builder,
+    name: str,
+    operands: Sequence[Value],
+    out_avals: Sequence[ShapedArray],
+    attributes: Mapping[str, Any],
+) -> list[Value]:
+    """Write the call of a kernel of HANDLERS; arrays are passed row by row."""
+    by_rows = lambda avals: [[*reversed(range(a.ndim))] for a in avals]
+    layouts = by_rows([v.aval for v in operands]), by_rows(out_avals)
+    config_text = write_dictionary({k: write_attribute(k, v) for k, v in attributes.items()})
+    return write_kernel_call(hlo, name, operands, out_avals, layouts, {}, config_text)

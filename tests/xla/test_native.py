@@ -1,0 +1,183 @@
+"""The kernels in C++ against the lowering without them, bit for bit where that is exact, and NumPy.
+
+Where they were not built there is nothing to compare; `test_without_them` runs everywhere.
+"""
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax
+from weft.xla import native
+
+needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+
+INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+INEXACT = ["float16", "float32", "float64", "complex64", "complex128", ml_dtypes.bfloat16]
+DTYPES = [np.dtype(d) for d in ("bool", *INTEGERS, *INEXACT)]
+
+
+def draw(rng, shape, dtype):
+    """Numbers with ties, and among floats zeros of both signs, infinities and NaN."""
+    x = rng.normal(size=shape) * 20
+    if dtype.kind in "biu":
+        return (np.abs(x) if dtype.kind == "u" else x).astype(dtype)
+    special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.5], size=shape)
+    x = np.where(rng.uniform(size=shape) < 0.4, special, x)
+    if dtype.kind == "c":
+        parts = np.stack([x, rng.permutation(x, axis=-1)], -1)
+        return parts.astype(dtype.type(0).real.dtype).view(dtype)[..., 0]
+    return x.astype(dtype)
+
+
+def both(fun, *args):
+    """The results of a function with the kernels and without them, compiled, as bytes."""
+    compiled = weft.jit(fun)
+    assert "custom_call @weft_" in compiled.lower(*args).as_text() or (
+        '"weft_' in compiled.lower(*args).as_text()
+    )
+    found = weft.tree.map(np.asarray, compiled(*args))
+    with weft.config.scope(native=False):
+        assert "weft_" not in compiled.lower(*args).as_text()
+        expected = weft.tree.map(np.asarray, compiled(*args))
+    return found, expected
+
+
+def assert_same_bits(found, expected):
+    for x, y in zip(weft.tree.leaves(found), weft.tree.leaves(expected), strict=True):
+        assert x.dtype == y.dtype and x.shape == y.shape
+        assert x.tobytes() == y.tobytes()
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sorts_of_each_dtype(dtype):
+    rng = np.random.default_rng(0)
+    with weft.enable_x64(True):
+        # lengths below, between and above those at which the kernel changes its way
+        rows = [draw(rng, shape, dtype) for shape in [(40, 7), (3, 300), (9000,)]]
+        fun = lambda *xs: [(lax.sort(x), jnp.argsort(x)) for x in xs]
+        found, expected = both(fun, *rows)
+        assert_same_bits(found, expected)
+        for x, (values, order) in zip(rows, found):
+            if dtype.kind != "c" and dtype != ml_dtypes.bfloat16:
+                np.testing.assert_array_equal(values, np.sort(x, axis=-1, kind="stable"))
+                np.testing.assert_array_equal(order, np.argsort(x, axis=-1, kind="stable"))
+
+
+@needs_kernels
+def test_sorts_of_several_arrays_along_each_axis():
+    rng = np.random.default_rng(1)
+    shape = (5, 60, 3)
+    keys = rng.integers(0, 4, shape), draw(rng, shape, np.dtype(np.float32))
+    carried = [draw(rng, shape, d) for d in map(np.dtype, ("uint8", "complex128", "float16"))]
+    with weft.enable_x64(True):
+        for axis in range(3):
+            sort = lambda *xs, axis=axis: lax.sort(xs, axis, num_keys=2)
+            found, expected = both(sort, *keys, *carried)
+            assert_same_bits(found, expected)
+            order = np.lexsort((keys[1] + 0.0, keys[0]), axis=axis)
+            np.testing.assert_array_equal(found[2], np.take_along_axis(carried[0], order, axis))
+
+
+@needs_kernels
+def test_a_sorted_and_a_constant_row_and_rows_of_no_elements():
+    x = np.stack([np.arange(100), np.full(100, 7), np.arange(100)[::-1]]).astype(np.int32)
+    assert_same_bits(*both(lax.sort, x))
+    assert weft.jit(jnp.sort)(np.zeros((3, 0), np.float32)).shape == (3, 0)
+    assert weft.jit(jnp.sort)(np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+@needs_kernels
+def test_many_rows_and_threads():
+    x = np.random.default_rng(2).normal(size=(2000, 100)).astype(np.float32)
+    sort = weft.jit(lambda x: (jnp.sort(x), jnp.argsort(x), jnp.cumsum(x, 1)))
+    expected = weft.tree.map(np.asarray, sort(x))
+    np.testing.assert_array_equal(expected[0], np.sort(x, 1))
+    results = []
+    run = lambda: results.extend(weft.tree.map(np.asarray, sort(x)) for _ in range(5))
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(results) == 20
+    for found in results:
+        assert_same_bits(found, expected)
+
+
+CUMULATIVE = {
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "cummax": np.maximum.accumulate,
+    "cummin": np.minimum.accumulate,
+}
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", CUMULATIVE)
+def test_running_reductions(name):
+    rng = np.random.default_rng(3)
+    shapes = [((2, 50, 3), 1), ((300,), 0), ((3, 20, 200), 1), ((4, 40000), 1)]
+    ints = [rng.integers(-9, 9, s).astype(d) for s, _ in shapes for d in (np.int32, np.int64)]
+    floats = [rng.uniform(0.9, 1.1, s).astype(d) for s, _ in shapes for d in (np.float32, float)]
+    axes = [axis for _, axis in shapes for _ in range(2)]
+    run = getattr(lax, name)
+
+    def fun(ints, floats):
+        pairs = [*zip(ints, axes), *zip(floats, axes)]
+        return [run(x, axis, reverse=r) for x, axis in pairs for r in (False, True)]
+
+    with weft.enable_x64(True):
+        found, expected = both(fun, ints, floats)
+    exact = len(found) // 2
+    assert_same_bits(found[:exact], expected[:exact])
+    wide = {np.dtype(np.float32): np.float64}
+    for i, x in enumerate(ints + floats):
+        axis, x = axes[i % len(ints)], x.astype(wide.get(x.dtype, x.dtype))
+        y = CUMULATIVE[name](x, axis, dtype=x.dtype)
+        z = np.flip(CUMULATIVE[name](np.flip(x, axis), axis, dtype=x.dtype), axis)
+        np.testing.assert_allclose(found[2 * i], y, rtol=2e-7 if i >= len(ints) else 0)
+        np.testing.assert_allclose(found[2 * i + 1], z, rtol=2e-7 if i >= len(ints) else 0)
+
+
+@needs_kernels
+def test_running_reductions_of_special_values():
+    x = np.float32([[-0.0, -0.0, 1, np.nan, 2], [np.inf, 1, -np.inf, 0, 3]])
+    with np.errstate(invalid="ignore"):
+        for name, reference in CUMULATIVE.items():
+            found, expected = both(lambda x, n=name: getattr(lax, n)(x, 1), x)
+            np.testing.assert_array_equal(found, reference(x, 1))
+            np.testing.assert_array_equal(np.signbit(found[:, :3]), np.signbit(expected[:, :3]))
+
+
+@needs_kernels
+def test_under_transformations():
+    x = np.random.default_rng(4).normal(size=(3, 4, 50)).astype(np.float32)
+    fun = lambda x: jnp.sum(jnp.cumsum(jnp.sort(x)) * jnp.arange(50.0))
+    mapped = lambda x: weft.vmap(weft.vmap(weft.value_and_grad(fun)))(x)
+    found, expected = both(mapped, x)
+    for a, b in zip(found, expected):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_without_them(monkeypatch, tmp_path):
+    assert weft.config.native
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    for fill, said in [
+        (lambda: None, "not built: there was no C++ compiler"),
+        (lambda: (tmp_path / "kernels.so").write_bytes(b"no library"), "not usable: "),
+    ]:
+        fill()
+        native.load_kernels.cache_clear()
+        try:
+            assert native.load_kernels().startswith(said)
+            fresh = lambda x: jnp.sort(x) - 1
+            text = weft.jit(fresh).lower(np.zeros(3, np.float32)).as_text()
+            assert "stablehlo.sort" in text and "weft_" not in text
+        finally:
+            native.load_kernels.cache_clear()
