@@ -7,6 +7,7 @@ import weft
 from tests.docstrings import check_examples
 from weft import lax
 from weft import numpy as jnp
+from weft.errors import TracerError
 from weft.explain.subject import Subject
 from weft.explain.tables import Table, bytes_text, count_text, seconds_text
 
@@ -75,6 +76,27 @@ def test_the_report_as_text_and_page(report, tmp_path):
     assert report._repr_html_().startswith("<iframe srcdoc=")
 
 
+def turn(xs):
+    return lax.map(lambda x: jnp.dot(x, x), xs)  # dot
+
+
+@pytest.mark.parametrize("how", [weft.explain, weft.explain.compile])
+def test_turns_of_a_loop_that_runs_as_one_kernel_count(how):
+    found = works(how(turn)(jnp.ones((30, 20))))["dot"]
+    assert 30 * 2 * 20 <= found.flops < 1.1 * 30 * 2 * 20
+
+
+def test_how_often_instructions_run():
+    def f(x):
+        y = lax.scan(lambda c, _: (jnp.sort(c @ x), None), x, None, length=3)[0]
+        return lax.while_loop(lambda y: y[0, 0] < 9, lambda y: y @ x, y)
+
+    report = weft.explain(f, runs=1)(jnp.ones((40, 40)))
+    assert {k.runs for k in report.kernels if k.kind == "sort"} == {3}
+    (product,) = [k for k in report.kernels if k.flops >= 2 * 40**3]
+    assert product.runs == 3  # that of the while has not run
+
+
 def test_what_checkpoint_computes_again_is_backward():
     f = weft.checkpoint(lambda x: jnp.sum(jnp.sin(x) * x))
     subject = Subject(weft.grad(f), (jnp.ones(8),), {})
@@ -140,6 +162,8 @@ def test_donated_arguments_stay():
 def test_what_is_explained_is_a_function():
     with pytest.raises(TypeError, match="explain: "):
         weft.explain(3)(1.0)
+    with pytest.raises(TracerError, match="explain: must be called with values; got a traced f32"):
+        weft.grad(weft.explain(jnp.sin))(1.0)
 
 
 def test_examples():

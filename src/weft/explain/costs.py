@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
 
 from weft.explain.machine import Peaks
-from weft.explain.modules import CONTAINERS, FREE, CompiledModule, Cost, Instruction, shape_bytes
+from weft.explain.modules import CONTAINERS, CompiledModule, Instruction, shape_bytes
 from weft.explain.origins import Attribution, Place
 from weft.explain.profiles import Event, Profile, share_time
 from weft.xla.compile import COLLECTIVES
@@ -87,32 +86,29 @@ class Costs:
         return found is not None and found.opcode in CONTAINERS
 
     def add_entry(self) -> None:
-        """What the program has, in order; in loops and branches what those have."""
-        todo: list[Instruction] = list(self.module.computations[self.module.entry])
-        while todo:
-            instruction = todo.pop()
-            if instruction.opcode in CONTAINERS:
-                todo += [i for c in instruction.called for i in self.module.computations[c]]
-            elif instruction.opcode not in FREE:
-                self.add_instruction(instruction, 0.0, 1.0, True)
+        """What the program has, in order; of loops and branches what those have."""
+        for instruction in self.module.computations[self.module.entry]:
+            for kernel, times in self.attribution.members(instruction):
+                self.add_instruction(kernel, 0.0, times, True)
 
     def add_profile(self, profile: Profile) -> None:
         """What ran in the windows of a profile, as of one of its runs."""
         runs = len(profile.windows)
         ours = profile.events_of(self.module.name)
-        counts: dict[str, int] = {}
-        for event in ours:
-            counts[event.name] = counts.get(event.name, 0) + 1
+        counts = collections.Counter(e.name for e in ours)
+        calls = len({e.run for e in ours})
         devices = len(self.module.loaded.local_devices())
         seconds = share_time(ours, self.is_container)
         for (_, name), taken in seconds.items():
             instruction = self.module.by_name.get(name)
             if instruction is not None:
-                each = counts[name] / runs / devices
+                # some instructions have several events in a run
+                known = self.attribution.count_runs(instruction)
+                each = counts[name] / devices if known is None else known * calls
                 is_work = not (
                     instruction.opcode in CONTAINERS and self.has_run(instruction, counts)
                 )
-                self.add_instruction(instruction, taken / runs, each, is_work, devices)
+                self.add_instruction(instruction, taken / runs, each / runs, is_work, devices)
         self.wall = profile.wall / runs
         self.attributed = sum(seconds.values()) / runs
 
@@ -128,20 +124,24 @@ class Costs:
 
         `is_work` is False of what holds others that were counted.
         """
-        cost = self.module.cost(instruction) if is_work else Cost()
-        times = each * devices
         kernel = Kernel(name=instruction.name, kind=kind_text(instruction), runs=each)
         if is_collective(instruction) or is_host_call(instruction):
-            kernel.moved = times * operand_bytes(self.module, instruction)
-        parts: Sequence[Any] = self.attribution.split(instruction) if is_work else ()
-        if not is_work:
+            kernel.moved = each * devices * operand_bytes(self.module, instruction)
+        members = self.attribution.members(instruction) if is_work else []
+        # of a loop that runs as one kernel: what it holds shares its time by its work
+        weights = [times * self.module.cost(i).total for i, times in members]
+        if not any(weights):
             place, back, operation = self.attribution.origin(instruction)
             self.add_part(kernel, place, back, taken, Work(operations={operation: None}))
-        for p in parts:
-            work = Work(flops=p.flops * times, operations={p.operation: None})
-            work.transcendentals = cost.transcendentals * times * p.share
-            work.bytes = cost.bytes * times * p.share
-            self.add_part(kernel, p.place, p.backward, taken * p.share, work)
+            members = []
+        for (member, times), weight in zip(members, weights, strict=False):
+            cost, count = self.module.cost(member), times * each * devices
+            for p in self.attribution.split(member):
+                work = Work(flops=p.flops * count, operations={p.operation: None})
+                work.transcendentals = cost.transcendentals * count * p.share
+                work.bytes = cost.bytes * count * p.share
+                seconds = taken * p.share * weight / sum(weights)
+                self.add_part(kernel, p.place, p.backward, seconds, work)
         if is_work or taken:
             self.kernels.append(kernel)
 

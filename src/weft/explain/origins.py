@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jaxlib import _jax
 
-from weft.core.jaxpr import Eqn
+from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.source import TRANSPOSE, is_own_file
 from weft.explain.modules import CONTAINERS, FREE, CompiledModule, Instruction
 from weft.xla.locating import read_origins
@@ -97,20 +97,46 @@ class Attribution:
             return NOWHERE, False, instruction.opcode
         return (*self.origin(caller)[:2], instruction.opcode)
 
-    def split(self, instruction: Instruction) -> list[Part]:
-        """An instruction's work by line: of a fusion, or a loop run as one, shared by cost."""
-        cost = self.module.cost
-        is_whole = instruction.opcode not in (*CONTAINERS, "fusion")
-        inner = [instruction] if is_whole else self.module.inner(instruction)
-        every = [i for i in inner if i.opcode not in FREE] or [instruction]
-        weights = [cost(i).weight for i in every]
-        if not sum(weights):  # it moves values: the one that gives the result is what was asked for
-            every, weights = [instruction], [1.0]
-        whole = cost(instruction).flops
-        counted = sum(cost(i).flops for i in every) or 1.0
-        total = sum(weights)
+    def members(self, instruction: Instruction) -> list[tuple[Instruction, int]]:
+        """The kernels that run for an instruction, and how often: of a loop or branch, its own.
+
+        A loop of which the program does not say how often it turns is counted as one turn.
+        """
+        if instruction.opcode not in CONTAINERS:
+            return [] if instruction.opcode in FREE else [(instruction, 1)]
+        turns = self.turns(instruction) or 1
+        inner = [i for c in instruction.called for i in self.module.computations[c]]
+        return [(k, times * turns) for i in inner for k, times in self.members(i)]
+
+    def turns(self, container: Instruction) -> int | None:
+        """How often what an instruction holds runs in a run of it; None if values say that."""
+        if container.opcode == "conditional":
+            return None
+        if container.opcode != "while":
+            return 1
+        eqns = read_origins(container.path, self.origins)[:1]
+        known = [len(b.turns) for e in eqns for b in bodies_of(e) if b.turns is not None]
+        return max(known, default=None)
+
+    def count_runs(self, instruction: Instruction) -> int | None:
+        """How often an instruction runs in a run of the program; None if values say that."""
+        caller = self.module.callers.get(instruction.computation)
+        if caller is None:
+            return 1
+        outer, turns = self.count_runs(caller), self.turns(caller)
+        return None if outer is None or turns is None else outer * turns
+
+    def split(self, kernel: Instruction) -> list[Part]:
+        """The work of a kernel by line: where several are fused, shared by what each costs."""
+        cost, computations = self.module.cost, self.module.computations
+        inner = [kernel]
+        if kernel.opcode == "fusion":
+            inner = [i for c in kernel.called for i in computations[c] if i.opcode not in FREE]
+        total = sum(cost(i).weight for i in inner)
+        if not total:  # it moves values: what gives the result is what was asked for
+            return [Part(*self.origin(kernel), 1.0, 0.0)]
         return [
-            Part(*self.origin(i), w / total, whole * cost(i).flops / counted)
-            for i, w in zip(every, weights, strict=True)
-            if w
+            Part(*self.origin(i), cost(i).weight / total, cost(i).flops)
+            for i in inner
+            if cost(i).weight
         ]

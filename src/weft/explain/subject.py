@@ -21,6 +21,8 @@ from weft.api.devices import block_until_ready
 from weft.api.functions import check_callable
 from weft.api.jit import JitFunction, jit
 from weft.api.stages import Compiled, Lowered, Traced
+from weft.core.trace import Tracer
+from weft.errors import TracerError
 from weft.explain.modules import CompiledModule
 from weft.explain.origins import Attribution
 from weft.options import config
@@ -61,6 +63,12 @@ class Subject:
         self.jitted = fun if isinstance(owner, JitFunction) else jit(fun)
         self.function: JitFunction = self.jitted.trace.__self__
         self.args, self.kwargs = args, kwargs
+        for x in flatten((args, kwargs))[0]:
+            if isinstance(x, Tracer):
+                raise TracerError(
+                    f"explain: must be called with values; got a traced {x.aval}. "
+                    "Hint: call it outside of jit, grad and vmap, on the function that they make."
+                )
         self.name = self.function.spec.name
 
     @functools.cached_property
