@@ -41,7 +41,6 @@ ABSENT = {
 # What JAX itself once had, and names that are not weft's yet: errors, not modules.
 MISSING = {
     "jax.experimental.compute_on": (_LATER, "jax.device_put to a memory of the host"),
-    "jax.empty_ref": (_LATER, "values that a loop carries"),
     "jax.experimental.custom_partitioning": (_LATER, "jax.shard_map"),
     "jax.experimental.enable_x64": (_GONE, "jax.enable_x64"),
     "jax.experimental.export": (_GONE, "jax.export"),
@@ -53,12 +52,8 @@ MISSING = {
     "jax.experimental.sparse": (_LATER, "dense arrays, or jax.ops.segment_sum"),
     "jax.export": (_LATER, "jax.jit(f).lower(x).as_text()"),
     "jax.experimental.xla_metadata": (_LATER, "jax.named_scope"),
-    "jax.freeze": (_LATER, "values that a loop carries"),
     "jax.lax.create_token": (_OUT, "nothing: effects happen in the order written"),
     "jax.linear_util": (_GONE, "jax.extend.linear_util"),
-    "jax.new_ref": (_LATER, "values that a loop carries"),
-    "jax.Ref": (_LATER, "values that a loop carries"),
-    "jax.ref": (_LATER, "values that a loop carries"),
     "jax.tree_flatten": (_GONE, "jax.tree.flatten"),
     "jax.tree_leaves": (_GONE, "jax.tree.leaves"),
     "jax.tree_map": (_GONE, "jax.tree.map"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.core.aval import ShapedArray, typeof
+from weft.core.ref import AbstractRef
 from weft.core.trace import current
 from weft.dtypes import complex_dtype as to_complex_dtype
 from weft.interpreters.defining import Primitive
@@ -27,10 +28,6 @@ __all__ = [
     "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
-
-
-class AbstractRef(ShapedArray):
-    """The type of a reference to an array that a program may change: none is made yet."""
 
 
 class TypedNdArray(np.ndarray):

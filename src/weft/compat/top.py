@@ -11,18 +11,16 @@ import numpy as np
 
 from weft import __version__ as weft_version
 from weft.api.devices import devices, process_count, process_index, process_indices
-from weft.compat.absent import make_absent
 from weft.compat.lib import __version__ as jaxlib_version
 from weft.compat.version import __version__, __version_info__
 from weft.util import Logger, name_function
 
 __all__ = [
-    "Ref", "__version__", "__version_info__", "allow_f16_reductions",
-    "array_garbage_collection_guard", "auto_pcast", "host_count", "host_id", "host_ids", "new_ref",
+    "__version__", "__version_info__", "allow_f16_reductions",
+    "array_garbage_collection_guard", "auto_pcast", "host_count", "host_id", "host_ids",
     "no_execution", "no_tracing", "print_environment_info", "softmax_custom_jvp", "thread_guard",
 ]  # fmt: skip
 
-Ref, new_ref = map(make_absent, ("jax.Ref", "jax.new_ref"))  # what libraries test for
 logger = Logger("weft.compat")
 
 
