@@ -109,7 +109,9 @@ def test_derivatives(qkv, as_for_users):
 def test_errors(qkv):
     q, k, v = qkv
     for message, call in {
-        "value (B, S, K, H) where K divides N; got f32[2,5,3,8]": lambda: F(q[:, :, :3], k, v),
+        "value (B, S, K, H) where N must be a multiple of K; got f32[2,5,3,8]": lambda: F(
+            q[:, :, :3], k, v
+        ),
         "query must be (T, N, H)": lambda: F(q[0], k, v),
         "bias must broadcast to (B, N, T, S) = (2, 4, 5, 7)": lambda: F(q, k, v, jnp.ones((3, 7))),
         "mask must be bool; got f32[7]": lambda: F(q, k, v, mask=jnp.ones(7)),

@@ -18,7 +18,7 @@ from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
 from weft.errors import ShapeError
 from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
-from weft.mesh.sharding import sized_axes
+from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
 from weft.parallel.constraint import constrain_values
@@ -26,6 +26,7 @@ from weft.parallel.shard_map import count_parts, inner_aval, names_in_spec, shar
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, structure, unflatten
 from weft.util import fun_name
+from weft.xla.array import ArrayImpl
 
 
 def shard_map(
@@ -97,7 +98,16 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     outs = shard_map_p.bind(
         *consts, *leaves, jaxpr=jaxpr, in_specs=given, out_specs=tuple(of_results), **params
     )
+    if set(params["manual_axes"]) == set(params["mesh"].axis_names):
+        outs = [show_spec(x, params["mesh"], s) for x, s in zip(outs, of_results, strict=True)]
     return unflatten(out_tree, outs)
+
+
+def show_spec(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """An array that was computed at once with the spec as given: the engine drops ending Nones."""
+    if type(x) is not ArrayImpl or getattr(x.sharding, "spec", None) == spec:
+        return x
+    return x._rewrap_with_aval_and_sharding(x.aval, NamedSharding(mesh, spec))
 
 
 def mesh_for(mesh: Any) -> Mesh:

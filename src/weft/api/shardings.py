@@ -16,6 +16,7 @@ from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
+from weft.xla.layouts import Format
 from weft.xla.placement import bound_to
 
 
@@ -29,7 +30,7 @@ def make_prefix(op: str, what: str, tree: Any) -> Prefix:
     """What the user gave for `what`, checked but for how it fits."""
     leaves, treedef = flatten(tree, lambda x: x is None)
     for x in leaves:
-        if x is not None and not isinstance(x, Sharding | PartitionSpec | Device):
+        if x is not None and not isinstance(x, Sharding | PartitionSpec | Device | Format):
             raise TypeError(
                 f"{op}: {what} must hold shardings, specs or None; got {x!r} of type "
                 f"{type(x).__name__}. Hint: NamedSharding(mesh, P('x')), or P('x') with "
@@ -105,12 +106,14 @@ def request_shardings(op: str, in_shardings: Any, out_shardings: Any) -> Request
 
 
 def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
-    """The sharding that a device, or a spec over the mesh in scope, stands for.
+    """The sharding that a device, a format, or a spec over the mesh in scope stands for.
 
     A sharding over an abstract mesh gets the devices of the mesh in scope, or of that of `value`.
     """
     if isinstance(x, Device):
         return sharding_on(x)
+    if isinstance(x, Format):
+        x = x.sharding
     mesh = get_mesh()
     if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
         meshes = mesh, getattr(getattr(value, "sharding", None), "mesh", None)

@@ -82,8 +82,8 @@ def check_operands(q: Any, k: Any, v: Any, batched: bool) -> None:
     if not fits or (k.shape[2] == 0) or q.shape[2] % k.shape[2]:
         batch = "B, " if batched else ""
         raise ShapeError(
-            f"{OP}: query must be ({batch}T, N, H), key and value ({batch}S, K, H) where K divides "
-            f"N; got {listed}."
+            f"{OP}: query must be ({batch}T, N, H), key and value ({batch}S, K, H) where N "
+            f"must be a multiple of K; got {listed}."
         )
 
 

@@ -13,6 +13,7 @@ import weft
 import weft.numpy as jnp
 from weft import P, device_put, grad, jit, lax, vmap
 from weft.errors import PytreeError, ShapeError
+from weft.experimental.layout import Format, Layout
 from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
 DEVICES = np.array(weft.devices())
@@ -135,6 +136,8 @@ def test_shardings_over_the_axes_in_scope():
         assert jit(lambda x: x, in_shardings=rows, out_shardings=rows)(X).sharding == ROWS
         assert jit(lambda x: lax.with_sharding_constraint(x, rows))(X).sharding == ROWS
         assert device_put(X, rows).sharding == ROWS
+        kept = Format(Layout((0, 1)), rows)
+        assert lax.with_sharding_constraint(X, kept).sharding == ROWS
     with pytest.raises(ValueError, match="the mesh must have devices for this"):
         device_put(X, rows)
 

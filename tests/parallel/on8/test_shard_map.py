@@ -461,6 +461,9 @@ def test_where_results_lie():
     assert [y.sharding for y in out] == [NamedSharding(LINE, P("x")), NamedSharding(LINE, P())]
     back = grad(lambda w, x: pair("checkpoint", True)[0](w, x), (0, 1))(W, X)
     assert [g.sharding.spec for g in back] == [P(), P("x")]
+    for spec in (P(None, None), P("x", None), P()):  # as they are given, where computed at once
+        out = shard_map(same, mesh=LINE, in_specs=spec, out_specs=spec)(X)
+        assert out.sharding == NamedSharding(LINE, spec) and out.sharding.spec == spec
 
 
 def test_within_loops_and_branches():
