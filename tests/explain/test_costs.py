@@ -8,6 +8,7 @@ from tests.docstrings import check_examples
 from weft import lax
 from weft import numpy as jnp
 from weft.errors import TracerError
+from weft.explain.origins import NOWHERE
 from weft.explain.subject import Subject
 from weft.explain.tables import Table, bytes_text, count_text, seconds_text
 
@@ -95,6 +96,7 @@ def test_how_often_instructions_run():
     assert {k.runs for k in report.kernels if k.kind == "sort"} == {3}
     (product,) = [k for k in report.kernels if k.flops >= 2 * 40**3]
     assert product.runs == 3  # that of the while has not run
+    assert not [k.name for k in report.kernels if k.runs > 1 and NOWHERE in k.places]
 
 
 def test_what_checkpoint_computes_again_is_backward():
@@ -118,11 +120,14 @@ def broken(x):
 
 def kernels_of(f):
     report = weft.explain.compile(f)(jnp.ones((64, 64)))
+    assert sum(work.bytes for _, work in report.lines) == sum(k.bytes for k in report.kernels)
     return [{p.text.partition("# ")[2] for p in k.places} for k in report.kernels]
 
 
 def test_what_is_fused_and_what_prevents_it():
     assert kernels_of(chain) == [{"first", "second", "third"}]
+    (kernel,) = weft.explain.compile(chain)(jnp.ones((64, 64))).kernels
+    assert kernel.bytes == 2 * 64 * 64 * 4  # in and out
     found = kernels_of(broken)
     assert {"first", "second"} in found and not any({"first", "third"} <= k for k in found)
 
@@ -143,6 +148,7 @@ def test_calls_of_the_host_and_transfers():
 
 def test_why_it_is_traced_again_and_whether_it_is_compiled():
     f = weft.jit(lambda x: x * 5)
+    weft.explain.memory(f)(jnp.ones(2))  # makes a program of its own
     first = weft.explain.compile(f)(jnp.ones(2))
     assert first.phases[0].note == "the first time"
     assert "kept since an earlier call" in str(weft.explain.compile(f)(jnp.ones(2)))

@@ -39,7 +39,9 @@ def test_residuals_of_a_custom_rule_and_their_lines():
     def f(x):
         return x * 2
 
-    f.defvjp(lambda x: (x * 2, jnp.tan(x)), lambda kept, ct: (ct * kept,))
+    forward = lambda x: (x * 2, jnp.tan(x))
+    backward = lambda kept, ct: (ct * kept,)
+    f.defvjp(forward, backward)
     report = weft.explain.memory(weft.grad(lambda x: f(x).sum()))(x)
     (found,) = [r for r in report.residuals if not r.is_argument]
     assert (found.source, found.bytes) == ("tan", 48)
