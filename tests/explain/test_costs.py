@@ -132,6 +132,16 @@ def test_what_is_fused_and_what_prevents_it():
     assert {"first", "second"} in found and not any({"first", "third"} <= k for k in found)
 
 
+def accumulate(x):
+    y = jnp.cumsum(x)  # cumsum
+    return weft.random.permutation(weft.random.key(0), y)  # shuffle
+
+
+def test_what_lowerings_write_counts_for_the_line_of_their_operation():
+    report = weft.explain.compile(weft.jit(accumulate))(jnp.ones(50))
+    assert {*works(report)} == {"cumsum", "shuffle"}
+
+
 def step(x):
     calls = np.float32(2)
     y = weft.pure_callback(lambda x: x * calls, weft.typeof(x), x)  # host

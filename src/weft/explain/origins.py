@@ -13,6 +13,7 @@ from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.source import TRANSPOSE, is_own_file
 from weft.explain.modules import CONTAINERS, FREE, CompiledModule, Instruction
 from weft.xla.locating import read_origins
+from weft.xla.lower import lower_jaxpr
 
 LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's
 
@@ -46,10 +47,15 @@ class Part(NamedTuple):
 
 
 def find_place(eqns: Sequence[Eqn]) -> Place:
-    """The user's innermost line of the first equation that has one; no line of Python's library."""
+    """The user's innermost line of the first equation that has one; no line of Python's library.
+
+    What a lowering stages, as the sum of a cumulative sum, has none: it is asked for by a call.
+    """
     for eqn in eqns:
         for code, offset in zip(*eqn.source_info.raw_frames(), strict=True):
             file = code.co_filename
+            if code is lower_jaxpr.__code__:
+                break
             is_library = file.startswith(LIBRARY) and "site-packages" not in file
             if not is_own_file(file) and not is_library:
                 return Place(file, _jax.Traceback.code_addr2location(code, offset)[0])
@@ -93,6 +99,8 @@ class Attribution:
         caller = self.module.callers.get(instruction.computation)
         if caller is None:
             caller = self.module.users.get(instruction.id)
+            while caller is not None and not caller.path:
+                caller = self.module.users.get(caller.id)
         if caller is None:
             return NOWHERE, False, instruction.opcode
         return (*self.origin(caller)[:2], instruction.opcode)
