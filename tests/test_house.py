@@ -326,6 +326,7 @@ TESTED_IN = {
     ),
     "test_ffi.py": "api/ffi_call.py xla/foreign.py",
     "jaxpr/test_reader.py": "jaxpr/older.py jaxpr/syntax.py jaxpr/values.py passes/holes.py",
+    "display/test_draw.py": "display/layers.py",
     "jaxpr/test_writer.py": "display/methods.py",
     "nn/test_attention.py": "nn/scaled.py",
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),

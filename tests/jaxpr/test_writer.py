@@ -74,6 +74,7 @@ def test_programs_held_in_many_places_are_gone_through_once():
     assert structural_hash(a) == structural_hash(parse(unparse(b)))
 
 
+@pytest.mark.slow
 def test_the_hash_is_that_of_any_process():
     code = (
         "import weft, weft.numpy as jnp; program = weft.make_jaxpr(jnp.sin)(1.0); "

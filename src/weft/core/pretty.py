@@ -370,11 +370,14 @@ class Typed(Notation):
         consts = fill_words([self.binder(v, names) for v in jaxpr.constvars])
         params = [self.binder(v, names) for v in jaxpr.invars] or [""]
         params[-1] += ". let"
-        eqns = join_docs(Line("; "), [self.equation(e, names, used) for e in jaxpr.eqns])
+        eqns = self.equations(jaxpr, names, used)
         body: Doc = [Nest(4, [Line(), *eqns]), Nest(2, Line())] if eqns else Nest(2, Line("  "))
         results = Nest(4, fill_words(self.results(jaxpr, names)))
         head = ["{ lambda ", Nest(4, [consts, "; ", fill_words(params)])]
         return Group([*head, body, "in (", results, self.ending(jaxpr)])
+
+    def equations(self, jaxpr: Jaxpr, names: Scope, used: Collection[Var]) -> list:
+        return join_docs(Line("; "), [self.equation(e, names, used) for e in jaxpr.eqns])
 
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
         unused = f"_{':' if self.options.print_shapes else ''}"

@@ -1,4 +1,4 @@
-"""Attaches `structurally_equal` to jaxprs.
+"""Attaches `show`, `_repr_html_` and `structurally_equal` to jaxprs.
 
 With what numpy/methods.py attaches to arrays, this is where a module adds members to classes below
 it: whoever holds a jaxpr can look at it, and nothing that makes one has to know how that is done.
@@ -7,6 +7,8 @@ it: whoever holds a jaxpr can look at it, and nothing that makes one has to know
 from __future__ import annotations
 
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.display.page import program_html
+from weft.display.show import show
 from weft.passes.equal import jaxpr_equal
 
 
@@ -24,4 +26,9 @@ def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr)
 
 
 for _cls in (Jaxpr, ClosedJaxpr):
-    _cls.structurally_equal = structurally_equal  # type: ignore[union-attr]
+    for _name, _method in (
+        ("show", show),
+        ("_repr_html_", program_html),
+        ("structurally_equal", structurally_equal),
+    ):
+        setattr(_cls, _name, _method)
