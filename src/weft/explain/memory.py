@@ -87,10 +87,10 @@ def list_live(
 ) -> list[Live]:
     """The arrays in memory at the peak, largest first. `parameters` are names of the program's."""
     found = []
-    for buffer in module.peak:
-        maker = module.by_id.get(buffer.maker)
+    for size, identity in module.peak:
+        maker = module.by_id.get(identity)
         if maker is None:
-            found.append(Live("", buffer.bytes, "", NOWHERE))
+            found.append(Live("", size, "", NOWHERE))
             continue
         place, back, operation = attribution.origin(maker)
         if maker.opcode == "parameter" and maker.computation == module.entry:
@@ -100,6 +100,6 @@ def list_live(
         elif back:
             operation += " (backward)"
         kind = maker.shape.partition("{")[0]
-        is_whole = shape_bytes(kind) == buffer.bytes and not kind.startswith("(")
-        found.append(Live(kind if is_whole else "part of a tuple", buffer.bytes, operation, place))
+        is_whole = shape_bytes(kind) == size and not kind.startswith("(")
+        found.append(Live(kind if is_whole else "part of a tuple", size, operation, place))
     return sorted(found, key=lambda x: -x.bytes)

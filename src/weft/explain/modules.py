@@ -23,27 +23,29 @@ _SHAPE = re.compile(r"([a-z]+)(\d*)\w*\[([\d,]*)\]")
 _NAMED = re.compile(r"^\s*(?:ROOT )?%?([^\s=]+) = (.*)$")
 
 
+def read_integer(data: bytes, at: int) -> tuple[int, int]:
+    """An integer of a protocol buffer, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
 def read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """The fields of a protocol buffer: each number with an integer, or with bytes."""
-    at, end = 0, len(data)
-
-    def read_integer() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < end:
-        tag = read_integer()
+    at = 0
+    while at < len(data):
+        tag, at = read_integer(data, at)
+        size = {1: 8, 5: 4}.get(tag & 7, 0)
+        if tag & 7 in (0, 2):
+            size, at = read_integer(data, at)
         if tag & 7 == 0:
-            yield tag >> 3, read_integer()
+            yield tag >> 3, size
         else:
-            size = read_integer() if tag & 7 == 2 else 8 if tag & 7 == 1 else 4
             yield tag >> 3, data[at : at + size]
             at += size
 
@@ -58,18 +60,14 @@ def read_message(data: bytes) -> dict[int, list]:
 
 def read_integers(parts: Sequence[Any]) -> list[int]:
     """A repeated field of integers, packed or not."""
-    found: list[int] = []
+    found = []
     for part in parts:
+        at = 0
+        while not isinstance(part, int) and at < len(part):
+            value, at = read_integer(part, at)
+            found.append(value)
         if isinstance(part, int):
             found.append(part)
-            continue
-        value = shift = 0
-        for byte in part:
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                found.append(value)
-                value = shift = 0
     return found
 
 
@@ -115,13 +113,6 @@ class Instruction(NamedTuple):
     parameter: int
     target: str  # of a custom call
     shape: str
-
-
-class Buffer(NamedTuple):
-    """An array in memory: its bytes, and the id of the instruction that makes it."""
-
-    bytes: int
-    maker: int
 
 
 class CompiledModule:
@@ -199,26 +190,21 @@ class CompiledModule:
         return Cost(*[max(0.0, float(costs.get(k, 0.0))) for k in keys])
 
     @functools.cached_property
-    def peak(self) -> list[Buffer]:
-        """The arrays that are in memory at once where most of it is in use; empty if not told."""
+    def peak(self) -> list[tuple[int, int]]:
+        """The arrays in memory at once where most of it is in use, constants aside.
+
+        Of each its bytes, and the id of the instruction that makes it. Empty if it is not told.
+        """
         stats = self.loaded.get_compiled_memory_stats()
-        data = getattr(stats, "serialized_buffer_assignment_proto", b"")
-        if not data:
-            return []
-        message = read_message(data)
-        buffers = {}
-        for part in message.get(1, ()):
-            m = read_message(part)
+        message = read_message(getattr(stats, "serialized_buffer_assignment_proto", b""))
+        buffers, constant, found = {}, set(), []
+        for m in map(read_message, message.get(1, ())):
             maker = read_message(m[3][0]).get(4, [0])[0] if 3 in m else 0
-            buffers[m.get(1, [0])[0]] = Buffer(m.get(2, [0])[0], maker)
-        constant = {
-            m.get(1, [0])[0]
-            for m in map(read_message, message.get(3, ()))
-            if m.get(12, [0])[0] or m.get(3, [0])[0]
-        }
-        found = []
-        for part in message.get(5, ()):  # of each allocation, what it holds then
-            m = read_message(part)
+            buffers[m.get(1, [0])[0]] = m.get(2, [0])[0], maker
+        for m in map(read_message, message.get(3, ())):  # allocations
+            if m.get(12, [0])[0] or m.get(3, [0])[0]:  # of a constant, or of a thread
+                constant.add(m.get(1, [0])[0])
+        for m in map(read_message, message.get(5, ())):  # what each allocation holds then
             if m.get(1, [0])[0] not in constant:
                 found += [buffers[i] for i in read_integers(m.get(2, ())) if i in buffers]
         return found

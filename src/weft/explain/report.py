@@ -117,7 +117,7 @@ def line_table(
         rows.append([*times, *rate_cells(work, peaks), str(place), place.text])
         shares.append(share)
     if wall and rows:
-        rest = wall - attributed
+        rest = max(0.0, wall - attributed)
         times = [f"{rest / wall:.1%}", seconds_text(rest), ""]
         rows.append([*times, *[""] * 5, "(not attributed)", "calls, and waits between kernels"])
         shares.append(rest / wall)
@@ -132,16 +132,14 @@ def line_table(
     return Table("Lines", heads, rows, note, 7, shares)
 
 
+def place_text(place: Place) -> str:
+    return "" if place is NOWHERE else str(place)
+
+
 def residual_table(residuals: Sequence[Residual]) -> Table:
     kept = [r for r in residuals if not r.is_argument]
     rows = [
-        (
-            bytes_text(r.bytes),
-            str(r.aval),
-            r.source,
-            "" if r.is_argument else str(r.made),
-            str(r.read),
-        )
+        (bytes_text(r.bytes), str(r.aval), r.source, place_text(r.made), place_text(r.read))
         for r in sorted(residuals, key=lambda r: (r.is_argument, -r.bytes))
     ]
     note = f"{bytes_text(sum(r.bytes for r in kept))} besides arguments" if residuals else ""
@@ -151,7 +149,7 @@ def residual_table(residuals: Sequence[Residual]) -> Table:
 
 def memory_table(live: Sequence[Live], memory: dict[str, int]) -> Table:
     rows = [
-        (bytes_text(x.bytes), x.type, x.source, str(x.place) if x.place is not NOWHERE else "")
+        (bytes_text(x.bytes), x.type, x.source, place_text(x.place))
         for x in live
         if x.bytes * 1000 >= sum(y.bytes for y in live)
     ]

@@ -13,7 +13,7 @@ from weft.explain.costs import Costs, Work
 from weft.explain.machine import measure_peaks
 from weft.explain.modules import CompiledModule
 from weft.explain.origins import Attribution, Place
-from weft.explain.profiles import Profile, share_time, start_session, stop_session
+from weft.explain.profiles import Event, Profile, start_session, stop_session
 from weft.explain.report import Report, line_table
 from weft.explain.tables import Table, seconds_text
 from weft.mesh.client import default_device
@@ -86,6 +86,7 @@ def explain_program(run: Callable[[], None], name: str) -> ScriptReport:
         config.update("explain_cache_misses", False)
         events.unregister_event_duration_listener(listen)
         logger.removeHandler(retraces)
+        logger.propagate = True
         report = make_report(name, seconds, profile, made, retraces.reasons)
         LocatingBuilder.kept = None
         print(f"\n{report}")
@@ -97,35 +98,40 @@ def make_report(
 ) -> ScriptReport:
     """The report of a script that took `seconds`, of which a profile was taken."""
     report = ScriptReport(name, seconds)
-    every = profile._replace(windows=[(0.0, max([e.end for e in profile.events], default=0.0))])
+    modules: dict[str, list[Event]] = collections.defaultdict(list)
+    for event in profile.events:
+        modules[event.module].append(event)
     lines: dict[Place, Work] = {}
-    for loaded, origins in (LocatingBuilder.kept or {}).values():
-        module = CompiledModule(loaded)
-        costs = Costs(module, Attribution(module, origins), every)
+    busy: dict[str, float] = collections.defaultdict(float)
+    calls: dict[str, int] = collections.defaultdict(int)
+    for module, listed in modules.items():
+        calls[program_name(module)] += len({e.run for e in listed})
+        loaded, origins = (LocatingBuilder.kept or {}).get(module, (None, ()))
+        if loaded is None:  # of an operation alone
+            busy[program_name(module)] += sum(e.end - e.start for e in listed) * 1e-9
+            continue
+        compiled = CompiledModule(loaded)
+        window = min(e.start for e in listed), max(e.end for e in listed) + 1
+        costs = Costs(compiled, Attribution(compiled, origins), Profile([window], listed))
         for place, work in costs.lines.items():
             lines.setdefault(place, Work()).add(work)
+        busy[program_name(module)] += costs.attributed
         report.attributed += costs.attributed
     report.wall, report.peaks = seconds, measure_peaks(default_device().platform)
     report.lines = sorted(lines.items(), key=lambda x: -x[1].seconds)[:MOST_LINES]
-    report.programs = program_table(profile, made, reasons, seconds)
+    report.programs = program_table(busy, calls, made, reasons, seconds)
     return report
 
 
-def program_table(profile: Profile, made: dict, reasons: dict, seconds: float) -> Table:
+def program_table(busy: dict, calls: dict, made: dict, reasons: dict, seconds: float) -> Table:
     """Each program by name: how often called, the seconds of its calls, and of making it."""
-    calls: dict[str, set] = collections.defaultdict(set)
-    for e in profile.events:
-        calls[program_name(e.module)].add((e.module, e.run))
-    busy: dict[str, float] = collections.defaultdict(float)
-    for (module, _), t in share_time(profile.events, lambda e: e.name.startswith("while")).items():
-        busy[program_name(module)] += t
     compiled = {n for n, t in made.items() if n and events.COMPILE in t}
     names = sorted({*calls, *compiled}, key=lambda n: (-busy[n], -made[n][events.COMPILE]))
     rows = []
     for n in names[:MOST_PROGRAMS]:
         stages = [made[n][k] for k in (events.TRACE, events.LOWER, events.COMPILE)]
         why = "; ".join(f"{r} ({k} times)" if k > 1 else r for r, k in reasons.get(n, {}).items())
-        rows.append((seconds_text(busy[n]), str(len(calls[n])), *map(seconds_text, stages), n, why))
+        rows.append((seconds_text(busy[n]), str(calls[n]), *map(seconds_text, stages), n, why))
     total = sum(sum(t.values()) for t in made.values())
     note = (
         f"The script took {seconds_text(seconds)}: {seconds_text(total)} in tracing, lowering and "
