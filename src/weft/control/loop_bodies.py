@@ -19,6 +19,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Axis
 from weft.passes.dce import dce_jaxpr
+from weft.primitives.accumulate import add_in_place
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, add_p, lt, lt_p, select
 from weft.primitives.layout import broadcast, broadcast_in_dim, zeros
@@ -256,7 +257,8 @@ def pull_loop(
 
     known_avals = [a for a, lin in zip(body.in_avals, linear, strict=True) if not lin]
     avals = [*known_avals, *back.out_avals[:n_sums], *select_masked(body.out_avals, carry)]
-    return stage_whole(fun, avals, body.name), list(carry), out_moved[:n]
+    pull = add_in_place(stage_whole(fun, avals, body.name))
+    return dce_jaxpr(pull)[0], list(carry), out_moved[:n]
 
 
 @memo_jaxpr

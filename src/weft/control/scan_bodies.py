@@ -12,6 +12,7 @@ from weft.control.carry import cut_pieces, follow_carry, split_loop
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.passes.dce import dce_jaxpr, has_effects
 from weft.passes.dependence import find_dependences
+from weft.primitives.accumulate import add_in_place
 from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import add_p
 from weft.transforms.recompute import recompute_residuals
@@ -167,7 +168,7 @@ def backward_body(
         outvars=[*totals, *carry, *ys],
         eqns=[*back.eqns, *adds],
     )
-    return Backward(dce_jaxpr(body)[0], grads_moved, list(moves[:m]), products)
+    return Backward(dce_jaxpr(add_in_place(body))[0], grads_moved, list(moves[:m]), products)
 
 
 def move_back(

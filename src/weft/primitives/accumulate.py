@@ -1,0 +1,119 @@
+"""Sums of cotangents in place: `x + (zeros with u written to them)` becomes x with u added there.
+
+The cotangent of a read element is zero elsewhere, and reverse mode adds it to others. In the body
+of a loop that costs an array for each element read; in place it costs an element.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.primitives.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
+from weft.primitives.elementwise import add_p
+from weft.primitives.indexing import scatter_add_p
+from weft.primitives.layout import broadcast_in_dim_p
+from weft.primitives.slicing import pad_p
+
+SMALL = 4  # times what is added is the least size of an array that it is added to in place
+
+
+@memo_jaxpr
+def add_in_place(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` with such sums in place, where what is added is small and used for nothing else.
+
+    What takes part in them no longer is dead code.
+    """
+    found = Sums(jaxpr)
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        eqns += found.write(eqn) if eqn.primitive is add_p else [eqn]
+    return jaxpr.replace(eqns=eqns) if len(eqns) > len(jaxpr.eqns) or found.changed else jaxpr
+
+
+class Sums:
+    """The sums of a program."""
+
+    def __init__(self, jaxpr: Jaxpr):
+        self.makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+        self.uses: dict[Any, list] = {}  # by variable, the equations that read it; None: a result
+        self.changed = False
+        readers = [(None, jaxpr.outvars), *[(eqn, eqn.invars) for eqn in jaxpr.eqns]]
+        for eqn, atoms in readers:
+            for a in atoms:
+                if type(a) is not Literal:
+                    self.uses.setdefault(a, []).append(eqn)
+
+    def find_terms(self, atom: Any) -> list:
+        """What an atom is the sum of, where that is used for nothing else."""
+        eqn = None if type(atom) is Literal else self.makers.get(atom)
+        if eqn is None or eqn.primitive is not add_p or len(self.uses[atom]) > 1:
+            return [atom]
+        return [t for a in eqn.invars for t in self.find_terms(a)]
+
+    def write(self, eqn: Eqn) -> list[Eqn]:
+        """An equation that adds, or those that add the parts in place."""
+        (out,) = eqn.outvars
+        readers = self.uses.get(out, [None])
+        if len(readers) == 1 and readers[0] is not None and readers[0].primitive is add_p:
+            return [eqn]  # a part of another sum
+        terms = [t for a in eqn.invars for t in self.find_terms(a)]
+        parts = [self.find_update(t, out) for t in terms]
+        whole = [t for t, p in zip(terms, parts, strict=True) if p is None]
+        if not whole or len(whole) == len(terms):
+            return [eqn]
+        self.changed = True
+        eqns = []
+        for t in whole[1:]:
+            eqns.append(eqn.replace(invars=[whole[0], t], outvars=[Var(out.aval)]))
+            whole[0] = eqns[-1].outvars[0]
+        x = whole[0]
+        for part in (p for p in parts if p is not None):
+            eqns += write_update(eqn, x, *part)
+            (x,) = eqns[-1].outvars
+        return [*eqns[:-1], eqns[-1].replace(outvars=[out])]
+
+    def find_update(self, atom: Any, x: Any) -> tuple[Eqn, Any, list] | None:
+        """What puts a small array into zeros of the type of x; that array, and where it starts."""
+        eqn = None if type(atom) is Literal else self.makers.get(atom)
+        if eqn is None or len(self.uses[atom]) > 1 or atom.aval.shape != x.aval.shape:
+            return None
+        u, starts = eqn.invars[0], list(eqn.invars[2:])
+        if eqn.primitive is dynamic_update_slice_p and self.is_zeros(u):
+            u = eqn.invars[1]
+        elif eqn.primitive is scatter_add_p and self.is_zeros(u):
+            u, starts = eqn.invars[2], [eqn.invars[1]]
+        elif eqn.primitive is pad_p and type(eqn.invars[1]) is Literal and eqn.invars[1].val == 0:
+            config = eqn.params["padding_config"]
+            if any(low < 0 or high < 0 or interior for low, high, interior in config):
+                return None
+            starts = [Literal(low) for low, _, _ in config]
+        else:
+            return None
+        same = u.aval.dtype == x.aval.dtype and u.aval.varying is x.aval.varying
+        small = type(u) is not Literal and SMALL * u.aval.size <= x.aval.size
+        return (eqn, u, starts) if same and small else None
+
+    def is_zeros(self, atom: Any) -> bool:
+        """Whether a variable is an array of zeros."""
+        eqn = None if type(atom) is Literal else self.makers.get(atom)
+        if eqn is None or eqn.primitive is not broadcast_in_dim_p:
+            return False
+        return type(eqn.invars[0]) is Literal and eqn.invars[0].val == 0
+
+
+def write_update(around: Eqn, x: Any, eqn: Eqn, u: Any, starts: list) -> list[Eqn]:
+    """x with u added where `eqn` puts it into zeros, from the line of `around`."""
+    out = Var(x.aval)
+    if eqn.primitive is scatter_add_p:
+        return [eqn.replace(invars=[x, *starts, u], outvars=[out], source=around.source)]
+    old, new = Var(u.aval), Var(u.aval)
+    sizes = {"slice_sizes": u.aval.shape}
+    make = lambda prim, ins, v, params: around.replace(
+        primitive=prim, invars=ins, outvars=[v], params=params
+    )
+    return [
+        make(dynamic_slice_p, [x, *starts], old, sizes),
+        make(add_p, [old, u], new, {}),
+        make(dynamic_update_slice_p, [x, new, *starts], out, {}),
+    ]
