@@ -8,10 +8,10 @@ it is needed. Transformations by a rule of primitives, as a derivative, are in t
 import itertools
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.options import config
 from weft.passes.check import check_jaxpr
 from weft.passes.cse import cse_jaxpr
@@ -69,18 +69,28 @@ def find_passes(given: Any = None) -> tuple[Pass, ...]:
     return tuple(found)
 
 
-def run_passes(jaxpr: Jaxpr, passes: Sequence[Pass] | None = None, name: str = "") -> Jaxpr:
-    """A program after all of the passes, in their order, by default those that `jit` runs.
+def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
+    """A program after passes, in their order, by default those that `jit` runs.
+
+    Args:
+      jaxpr: a Jaxpr, or one with consts as `make_jaxpr` gives it; the result is the same.
+      passes: functions from Jaxpr to Jaxpr and names of `PASSES`, or "all".
+      name: part of the names of files.
 
     It is checked after each with `enable_checks`, and written to a numbered file of the folder
-    `config.dump` (WEFT_DUMP).
+    `config.dump` (WEFT_DUMP). ValueError for names that are unknown.
+
+    >>> from weft.passes import run_passes
+    >>> print(run_passes(weft.make_jaxpr(lambda x: x.T.T * 1.0)(jnp.ones((2, 3))), "all"))
+    { lambda ; a:f32[2,3]. let  in (a,) }
     """
+    if type(jaxpr) is ClosedJaxpr:
+        return jaxpr.replace(jaxpr=run_passes(jaxpr.jaxpr, passes, name))
     folder = config.dump
     if folder:
         write_dump(folder, jaxpr, name, "traced")
-    if passes is None:
-        passes = DEFAULT if config.passes is None else find_passes(config.passes)
-    for run_pass in passes:
+    is_default = passes is None and config.passes is None
+    for run_pass in DEFAULT if is_default else find_passes(passes):
         jaxpr = run_pass(jaxpr)
         if config.enable_checks:
             check_jaxpr(jaxpr)
