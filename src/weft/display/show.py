@@ -21,7 +21,7 @@ _DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 _TRUE = frozenset(("check_vma", "is_stable", "prevent_cse"))
 # What the type of the result says: its shape, or its dtype.
-_SHAPES = frozenset(("shape", "new_sizes", "slice_sizes"))
+SHAPES = frozenset(("shape", "new_sizes", "slice_sizes"))
 _DTYPES = frozenset(("dtype", "index_dtype", "new_dtype", "preferred_element_type"))
 _ONES = frozenset((
     "base_dilation", "lhs_dilation", "rhs_dilation", "strides", "window_dilation", "window_strides",
@@ -55,7 +55,7 @@ def is_default(eqn: Eqn, key: str, value: Any) -> bool:
     if key == "linear":
         return not any(value)
     avals = [v.aval for v in eqn.outvars[:1]]
-    if key in _SHAPES:
+    if key in SHAPES:
         return any(value == a.shape for a in avals)
     return key in _DTYPES and any(a.dtype == np.dtype(value) for a in avals if a.physical is a)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.jaxpr.syntax import Atom, Binder, Equation, Program, Word
 
-_RENAMED = {"jit": "pjit", "xla_call": "pjit"}
+_RENAMED = {"add_any": "add", "jit": "pjit", "remat2": "checkpoint", "xla_call": "pjit"}
 # Parameters that say nothing about what is computed.
 _DROPPED = {
     "cond": ("linear",),
@@ -18,7 +18,7 @@ _DROPPED = {
         "keep_unused", "out_layouts", "out_shardings", "resource_env",
     ),
     "scan": ("forward",),
-    "xla_pmap": ("backend", "donated_invars", "out_axes"),
+    "xla_pmap": ("donated_invars", "out_axes"),
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, UnreadVar, Var
 from weft.core.pretty import Typed, param_text
 from weft.core.primitive import Body, Primitive
+from weft.display.show import SHAPES
 from weft.errors import HoleError, ParseError
 from weft.jaxpr import older, syntax
 from weft.jaxpr.values import Values, find_primitives, index_primitives, read_literal, read_type
@@ -259,7 +260,7 @@ class Reader:
             else:
                 pos = tree.params[k][1] if k in tree.params else tree.pos
                 raise self.text.error(f"{prim} must be given what it takes; got {k}", pos)
-        return {**params, **dict.fromkeys(sorted(known - set(params)))}
+        return {**{k: fill_param(k, said) for k in known - set(params)}, **params}
 
     def param(self, x: Any, key: str) -> Any:
         """The value of a parameter. A program without types stays a tree."""
@@ -288,7 +289,7 @@ class Reader:
         except ParseError:
             raise
         except Exception as error:
-            missing = [k for k, v in params.items() if v is None and k not in tree.params]
+            missing = sorted(k for k, v in params.items() if v is None and k not in tree.params)
             more = f" without {', '.join(missing)}" if missing else ""
             raise self.text.error(
                 f"operands and parameters must pass the type rule of {prim}; "
@@ -315,6 +316,16 @@ class Reader:
                         raise self.text.error(f"{prim} must be written with types", tree.pos)
                     typed[id(t)] = self.program(t, [a.strong() for a in input_types(body, avals)])
         shown.update(replace_programs(shown, lambda t: typed[id(t)]))
+
+
+def fill_param(key: str, said: Sequence[Any]) -> Any:
+    """A parameter that the text does not have: as the type of the result says, or None."""
+    if said and said[0] is not None:
+        if key in SHAPES:
+            return said[0].shape
+        if key in ("dtype", "new_dtype"):
+            return said[0].dtype
+    return {"broadcast_dimensions": (), "weak_type": False}.get(key)
 
 
 def input_types(body: Body, avals: Sequence[ShapedArray]) -> list[ShapedArray]:

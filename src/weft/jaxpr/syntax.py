@@ -20,8 +20,9 @@ _COLOR = re.compile(r"\x1b\[[\d;]*m")
 _TYPE = r"~?[a-z]\w*(?:<\w+>)?\[[\d,]*\](?:\{V:[^}]*\})?"
 _TYPE_PARTS = re.compile(r"(~?)([a-z]\w*(?:<\w+>)?)\[([\d,]*)\](?:\{V:\(?([^})]*)\)?\})?")
 _BINDER = re.compile(rf"(\w+|\*)(?::(?={_TYPE}))?")
-_TYPED_OUTS = re.compile(rf"(?:[A-Za-z_]\w*:{_TYPE}\s+)+=\s")
-_OUTS = re.compile(r"(?:(?:[A-Za-z_]\w*|\*)[ ]+)+=\s")
+_NAME = r"(?!(?:inf|nan|True|False)\b)[A-Za-z_]\w*"
+_TYPED_OUTS = re.compile(rf"(?:{_NAME}:{_TYPE}\s+)+=\s")
+_OUTS = re.compile(rf"(?:(?:{_NAME}|\*)[ ]+)+=\s")
 _PRIMITIVE = re.compile(r"[A-Za-z_][\w.\-]*(?:@\w+)?")
 _KEY = re.compile(r"([A-Za-z_]\w*)=")
 _FOLLOWS = re.compile(r"\s*\]|\s+[A-Za-z_]\w*=|\s*\n")

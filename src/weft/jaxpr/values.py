@@ -219,6 +219,8 @@ class Values:
         args = [self.read(i, key) for i in x.args]
         kwargs = {k: self.read(v, k if isinstance(k, str) else key) for k, v in x.kwargs.items()}
         make = getattr(self, f"make_{x.name.lower()}", None)
+        if x.name.startswith("np."):
+            make, args = self.make_np, [x.name[3:], *args]
         found = list_classes().get(x.name) or self.names.get(x.name)
         try:
             if make is not None:
@@ -234,6 +236,10 @@ class Values:
         return self.function(x.name)
 
     # What is printed as a call, by the name of it in small letters.
+
+    def make_np(self, kind: str, value: Any) -> Any:
+        """`np.int64(3)`, as NumPy's scalars are printed: the number."""
+        return value if np.dtype(kind).kind in "iufb" else None
 
     def make_p(self, *entries: Any, unreduced: Any = (), reduced: Any = ()) -> PartitionSpec:
         sets = frozenset(unreduced), frozenset(reduced)
@@ -334,7 +340,7 @@ class Writer:
         name = fun_name(x)
         if getattr(checkpoint_policies, name, None) is x:
             return name
-        return f"<{'function' if callable(x) else type(x).__name__} {name}>"
+        return f"<function {name}>" if callable(x) else repr(str(x))
 
     def array_text(self, x: Any) -> str:
         """An array that the text does not hold."""

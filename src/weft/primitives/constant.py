@@ -60,7 +60,7 @@ class Constant(Primitive):
 
     def read_params(self, params, avals, out_avals):
         held = params["held"]
-        return {"held": Held(Hole("array", "", held) if type(held) is ShapedArray else held)}
+        return {"held": Held(Hole("array", "", held)) if type(held) is ShapedArray else held}
 
 
 constant_p = Constant()

@@ -321,7 +321,9 @@ class DotGeneral(Bilinear):
 
     def read_params(self, params, avals, out_avals):
         precision = params.get("precision")
-        return {**params, "precision": _PRESETS.get(str(precision), precision)}
+        precision = _PRESETS.get(str(precision), precision)
+        hidden = {"preferred_element_type": None, "out_sharding": None}
+        return {**hidden, **params, "precision": precision}
 
 
 dot_general_p = DotGeneral()
