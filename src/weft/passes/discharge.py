@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
+from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
 from weft.core.primitive import Primitive
 from weft.core.ref import MAKE, AbstractRef, StateEffect
 from weft.core.source import inner_source, source_line
@@ -26,13 +26,22 @@ def has_state(jaxpr: Jaxpr) -> bool:
     """Whether a program, or one that it holds, makes, reads or writes references."""
     found = jaxpr.memo.get("has_state")
     if found is None:
-        found = jaxpr.memo["has_state"] = any(type(e) is StateEffect for e in jaxpr.effects)
+        found = False
+        for eqn in jaxpr.eqns:
+            prim = eqn.primitive
+            if not prim.memoize_type:  # else it holds nothing
+                found = found or type(prim.effect) is StateEffect or holds_state(eqn.params)
+        jaxpr.memo["has_state"] = found
     return found
 
 
 def holds_state(params: dict[str, Any]) -> bool:
     """Whether any program among the parameters of an equation has state."""
-    return any(jaxpr.effects and has_state(jaxpr) for jaxpr in jaxprs_in_params(params))
+    for value in params.values():
+        for x in value if type(value) is tuple else (value,):
+            if (type(x) is Jaxpr or type(x) is ClosedJaxpr) and has_state(x.jaxpr):
+                return True
+    return False
 
 
 def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:

@@ -15,6 +15,7 @@ from weft.primitives.indexing import scatter_add_p
 from weft.primitives.layout import broadcast_in_dim_p
 from weft.primitives.slicing import pad_p
 
+SPREADING = {dynamic_update_slice_p, scatter_add_p, pad_p}
 SMALL = 4  # times what is added is the least size of an array that it is added to in place
 
 
@@ -24,6 +25,8 @@ def add_in_place(jaxpr: Jaxpr) -> Jaxpr:
 
     What takes part in them no longer is dead code.
     """
+    if SPREADING.isdisjoint({eqn.primitive for eqn in jaxpr.eqns}):
+        return jaxpr
     found = Sums(jaxpr)
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
