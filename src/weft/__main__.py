@@ -31,7 +31,7 @@ def run_program(args: list[str]) -> None:
     else:
         sys.argv = args
         sys.path[0] = os.path.dirname(os.path.abspath(flag))
-        runpy.run_path(flag, run_name="__main__")
+        runpy.run_path(os.path.abspath(flag), run_name="__main__")
 
 
 if __name__ == "__main__":
