@@ -468,3 +468,12 @@ def test_a_leaked_tracer_is_named(transform):
     ):
         with pytest.raises(weft.errors.UnexpectedTracerError, match=r"got a leaked f32\["):
             use()
+
+
+def test_inline_takes_arrays():
+    """Within a traced function numbers are arrays to one that is inlined, as they are to others."""
+    f = jit(lambda x, y: x.astype(y.dtype) * y, inline=True)
+    double = lambda y: f(2, y)
+    y = jnp.float32(3)
+    assert jit(double)(y) == 6 and grad(double)(y) == 2 and vmap(double)(y[None]) == 6
+    assert "jit" not in str(make_jaxpr(double)(y))

@@ -75,7 +75,7 @@ class JitFunction:
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
         """A call that the C++ path has no executable for: stage it, then build, run, hand over."""
-        if config.disable_jit or (self.inline and current.trace is not EVAL):
+        if config.disable_jit or (self.op == "pmap" and current.trace is not EVAL):
             return self.fun(*args, **kwargs), None, False
         program, leaves = self.find_program(args, kwargs)
         spec = program.spec
@@ -84,7 +84,10 @@ class JitFunction:
         if current.trace is not EVAL:
             leaves = constrain_values(leaves, spec.in_shardings)
             given = (*program.consts, *leaves)
-            outs = jit_p.bind(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
+            if self.inline:
+                outs = program.jaxpr(*given)
+            else:
+                outs = jit_p.bind(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
             return program.result(constrain_values(outs, spec.out_shardings)), None, False
         if spec.in_shardings and not program.stateful:
             self.shardings.check_bound(leaves, spec.in_shardings)

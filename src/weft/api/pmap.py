@@ -191,7 +191,7 @@ class MappedFunction:
         """The function as users call it: jitted, each argument on the devices it is mapped to."""
         call, spec = boundary(self.bind, self.fun), JitSpec(self.params["name"])
         return JitFunction(
-            call, spec, self.static, self.donate, op="pmap", shardings=self, inline=True
+            call, spec, self.static, self.donate, op="pmap", shardings=self
         ).make_callable()
 
     def mapping(self, fun: Callable, count: int) -> MappedAxes:

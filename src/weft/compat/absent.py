@@ -1,6 +1,6 @@
 """What of JAX is not here: why, and what to use; and modules which import but fail on use.
 
-A module that is out of scope imports, because libraries import it at their top for a feature that
+A module that is out of scope or planned imports, since libraries import it at their top for what
 few of their users need. Its names are classes, so that they can stand in annotations and be derived
 from; to call one is an error that says why.
 """
@@ -21,14 +21,21 @@ ABSENT = {
     "jax.experimental.array_serialization": (_OUT, "orbax"),
     "jax.experimental.buffer_callback": (_OUT, "jax.pure_callback or io_callback"),
     "jax.experimental.colocated_python": (_OUT, "jax.pure_callback or io_callback"),
+    "jax.experimental.compute_on": (_LATER, "jax.device_put to a memory of the host"),
+    "jax.experimental.custom_partitioning": (_LATER, "jax.shard_map"),
+    "jax.experimental.fused": (_LATER, "jax.jit"),
     "jax.experimental.hijax": (_OUT, "a pytree, or a primitive of jax.extend.core.Primitive"),
     "jax.experimental.jax2tf": (_OUT, "jax.jit(f).lower(x).as_text() for the StableHLO"),
     "jax.experimental.mosaic": (_OUT, "operations of lax, which XLA fuses"),
     "jax.experimental.pallas": (_OUT, "operations of lax, which XLA fuses"),
     "jax.experimental.roofline": (_OUT, "jax.jit(f).lower(x).cost_analysis()"),
+    "jax.experimental.serialize_executable": (_LATER, "the disk cache, which keeps programs"),
     "jax.experimental.source_mapper": (_OUT, "jax.jit(f).lower(x).as_text()"),
+    "jax.experimental.sparse": (_LATER, "dense arrays, or jax.ops.segment_sum"),
     "jax.experimental.topologies": (_OUT, "jax.make_mesh"),
     "jax.experimental.transfer": (_OUT, "jax.device_put"),
+    "jax.experimental.xla_metadata": (_LATER, "jax.named_scope"),
+    "jax.export": (_LATER, "jax.jit(f).lower(x).as_text()"),
     "jax.extend.ifrt_programs": (_OUT, "jax.jit"),
     "jax.extend.lowering": (_OUT, "jax.interpreters.mlir.register_lowering"),
     "jax.extend.mlir": (_OUT, "jax.jit(f).lower(x).as_text()"),
@@ -40,18 +47,11 @@ ABSENT = {
 
 # What JAX itself once had, and names that are not weft's yet: errors, not modules.
 MISSING = {
-    "jax.experimental.compute_on": (_LATER, "jax.device_put to a memory of the host"),
-    "jax.experimental.custom_partitioning": (_LATER, "jax.shard_map"),
     "jax.experimental.enable_x64": (_GONE, "jax.enable_x64"),
     "jax.experimental.export": (_GONE, "jax.export"),
-    "jax.experimental.fused": (_LATER, "jax.jit"),
     "jax.experimental.global_device_array": (_GONE, "jax.Array"),
     "jax.experimental.host_callback": (_GONE, "jax.pure_callback or io_callback"),
     "jax.experimental.maps": (_GONE, "jax.shard_map"),
-    "jax.experimental.serialize_executable": (_LATER, "the disk cache, which keeps programs"),
-    "jax.experimental.sparse": (_LATER, "dense arrays, or jax.ops.segment_sum"),
-    "jax.export": (_LATER, "jax.jit(f).lower(x).as_text()"),
-    "jax.experimental.xla_metadata": (_LATER, "jax.named_scope"),
     "jax.lax.create_token": (_OUT, "nothing: effects happen in the order written"),
     "jax.linear_util": (_GONE, "jax.extend.linear_util"),
     "jax.tree_flatten": (_GONE, "jax.tree.flatten"),

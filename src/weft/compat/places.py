@@ -37,6 +37,7 @@ VIEWS = {
     "jax._src.dispatch": "weft.compat.private",
     "jax._src.distributed": "weft.compat.private weft.distributed",
     "jax._src.dtypes": "weft.dtypes weft.compat.private",
+    "jax._src.flatten_util": "weft.flatten_util",
     "jax._src.interpreters": "weft.interpreters",
     "jax._src.interpreters.ad": "weft.interpreters.ad",
     "jax._src.interpreters.batching": "weft.interpreters.batching",
