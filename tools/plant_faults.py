@@ -272,7 +272,7 @@ class Copy:
             starting = sorted(number[test] for test in asked.starting if test in number)
             return {
                 "status": 0,
-                "digest": digest_tests(tests),
+                "digest": digest_tests(tests, self.root),
                 "seconds": asked.seconds,
                 "starting": starting,
                 "lines": lines,
@@ -329,9 +329,9 @@ def digest(*files: Path) -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-def digest_tests(tests: str) -> str:
-    rows = sorted(CHECKOUT.glob("tests/primitives/cases*.py")) if tests == CONFORMANCE[0] else []
-    return digest(CHECKOUT / tests, *rows)
+def digest_tests(tests: str, root: Path = CHECKOUT) -> str:
+    rows = sorted(root.glob("tests/primitives/cases*.py")) if tests == CONFORMANCE[0] else []
+    return digest(root / tests, *rows)
 
 
 def choose_tests(fault: Fault, run: dict) -> tuple[list[str], float]:
