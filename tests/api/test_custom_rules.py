@@ -337,12 +337,81 @@ def few_rules():
          "nondiff_argnums must be positions of arguments of <lambda>, called with 1; got 3."),
         (lambda: with_rule(custom_jvp(max))(x=1.0), TypeError, "max: must have a signature"),
         (lambda: jvp(pulled(), (A,), (A,)), TypeError, "Hint: give it one with <lambda>.defjvp("),
+        (lambda: custom_jvp(max)(1.0), AttributeError, "the derivative rule of max must be set"),
+        (lambda: custom_vjp(max)(1.0), AttributeError, "Hint: max.defvjp("),
+        (lambda: custom_jvp(3), TypeError, "custom_jvp: "),
+        (lambda: custom_vjp(A).defvjp(1, 2), TypeError, "custom_vjp: "),
+        (lambda: custom_vjp(max).defvjp(max, 2), TypeError, "defvjp: "),
+        (lambda: with_rule(custom_jvp(lambda x: x))(1.0, 2.0), TypeError, "too many positional"),
+        (lambda: with_rule(custom_jvp(lambda x, *, k: x))(1.0, k=2), TypeError,
+         "keyword-only arguments have no place in its rules; got k. Hint: make them positional."),
+        (lambda: custom_jvp(lambda x: x, nondiff_argnums=0).defjvps(None), TypeError,
+         "the function must have no nondiff_argnums; got (0,). Hint: use defjvp."),
+        (lambda: pushed(lambda p, t: p[0])(A), TypeError, "must return a pair (output, tangent)"),
+        (lambda: pushed(lambda p, t: ((p[0], p[0]), t[0]))(A), TypeError,
+         "must return an output and a tangent of one structure; got PyTreeDef((*, *)) and"),
+        (lambda: pushed(lambda p, t: (p[0], t[0]))(A), TypeError,
+         "must return an output of the function's structure; got PyTreeDef(*) where"),
+        (lambda: pushed(lambda p, t: ((p[0], "a"), (t[0], t[0])))(A), TypeError,
+         "results must be arrays or numbers; got 'a' of type str at the output at output[1] of"),
+        (lambda: grad(pulled(fwd=lambda x: x))(A), TypeError, "must return a pair (output, resid"),
+        (lambda: grad(pulled(bwd=lambda x, ct: ct))(A), TypeError,
+         "must return a tuple with one cotangent for each of 1 arguments; got "),
+        (lambda: grad(pulled(bwd=lambda x, ct: (ct, ct)))(A), TypeError, "1 arguments; got 2."),
+        (lambda: grad(pulled(bwd=lambda x, ct: ([ct],)))(A), TypeError,
+         "a cotangent of the argument's structure; got PyTreeDef([*]) for argument 0, which is"),
+        (lambda: grad(pulled(bwd=lambda x, ct: (ct[:1],)))(A), (TypeError, ValueError),
+         "for argument 0, which is f32[3]"),
     ],
 )  # fmt: skip
 def test_what_they_refuse(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_rules_argument_by_argument():
+    f = custom_jvp(lambda x, n, y: (x * y, n))
+    f.defjvps(lambda t, out, x, n, y: (t * y, np.zeros((), float0)), None, None)
+    out, dots = jvp(f, (2.0, 3, 5.0), (1.0, np.zeros((), float0), 1.0))
+    assert out == (10, 3) and dots[0] == 5 and dots[1].dtype == float0
+    g = custom_jvp(lambda x, y: x * y)
+    g.defjvps(lambda t, out, x, y: t * out, lambda t, out, x, y: t * x)
+    assert jvp(g, (2.0, 5.0), (1.0, 3.0))[1] == 10 + 6
+    none = custom_jvp(lambda x: (x, 2 * x))
+    none.defjvps(None)
+    assert jvp(none, (2.0,), (1.0,))[1] == (0, 0)
+
+
+def test_cotangents_may_leave_out_what_is_zero():
+    f = custom_vjp(lambda tree, y: tree["a"] * y + tree["b"][0])
+    f.defvjp(lambda tree, y: (f(tree, y), y), lambda y, ct: ({"a": ct * y, "b": None}, None))
+    tree = {"a": 2.0, "b": [3.0, 4.0]}
+    grads = grad(f, argnums=(0, 1))(tree, 5.0)
+    assert weft.tree.leaves(grads) == [5, 0, 0, 0]
+    f.defvjp(lambda tree, y: (f(tree, y), y), lambda y, ct: (None, ct))
+    assert weft.tree.leaves(grad(f, argnums=(0, 1))(tree, 5.0)) == [0, 0, 0, 1]
+
+
+def test_stop_gradient_leaves_what_has_none():
+    x = {"a": jnp.arange(2), "b": jnp.ones(2), "c": 3}
+    out = lax.stop_gradient(x)
+    assert out["a"] is x["a"] and out["c"] == 3 and (out["b"] == 1).all()
+    assert "stop_gradient" not in str(make_jaxpr(lax.stop_gradient)(x["a"]))
+
+
+def test_zeros_that_stand_for_types_are_equal_by_type():
+    zero = cd.SymbolicZero(weft.typeof(A))
+    assert zero == cd.SymbolicZero(weft.typeof(A)) and hash(zero) == hash(
+        cd.SymbolicZero(zero.aval)
+    )
+    assert zero != cd.SymbolicZero(weft.typeof(A[:2])) and zero != weft.typeof(A) and zero != 0
+    assert cd.SymbolicZero.from_primal_value(np.int32(1)).dtype == float0
+    assert repr(zero) == "SymbolicZero(f32[3])" and (zero.shape, zero.ndim, zero.size) == (
+        (3,),
+        1,
+        3,
+    )
 
 
 def with_rule(f):

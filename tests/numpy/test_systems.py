@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.numpy.compare import close
+from weft.errors import ShapeError
 
 DTYPES = [np.float32, np.complex64]
 
@@ -98,3 +99,51 @@ def test_solve_under_vmap():
     many = [weft.grad(loss, (0, 1))(a[0], x) for x in b]
     for g, w in zip(one, zip(*many, strict=True), strict=True):
         close(g, np.stack(w), 1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_determinants_by_either_factorization(dtype):
+    """Signs and phases too, of permutations and of matrices with columns that need no turn."""
+    n = 4
+    cases = [randn(n, n, dtype=dtype, seed=k) for k in range(4)]
+    cases += [np.eye(n, dtype=dtype)[list(p)] for p in ((0, 1, 2, 3), (1, 0, 2, 3), (1, 2, 3, 0))]
+    cases += [np.triu(cases[0]), -np.eye(n, dtype=dtype), 0 * cases[0]]
+    x = np.stack(cases)
+    for method in ("lu", "qr"):
+        got = jnp.linalg.slogdet(x, method=method)
+        for g, w in zip(got, np.linalg.slogdet(x), strict=True):
+            np.testing.assert_allclose(g, w, atol=1e-4)
+    close(jnp.linalg.det(x), np.linalg.det(x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_values_of_hermitian_matrices(dtype):
+    x = randn(3, 4, 4, dtype=dtype)
+    x = x + x.mT.conj()  # of both signs
+    u, s, vh = jnp.linalg.svd(x, hermitian=True)
+    close(s, np.linalg.svd(x)[1])
+    close((u * s[..., None, :]) @ vh, x)
+    for q in (u, vh):
+        close(q @ np.asarray(q).mT.conj(), np.stack([np.eye(4)] * 3))
+    close(jnp.linalg.pinv(x, hermitian=True), np.linalg.pinv(x), 2e-3)
+    assert jnp.linalg.matrix_rank(x, hermitian=True).tolist() == [4, 4, 4]
+
+
+def test_small_singular_values_are_taken_for_zero():
+    a = (randn(5, 3) * [1, 1e-2, 1e-4]).astype(np.float32)
+    u, _, vh = np.linalg.svd(a, False)
+    a = ((u * [1, 1e-2, 1e-4]) @ vh).astype(np.float32)
+    b = randn(5, 2, seed=1)
+    for cutoff, rank in ((1e-3, 2), (0.1, 1), (1e-6, 3)):
+        x, _, found, s = jnp.linalg.lstsq(a, b, rcond=cutoff)
+        assert found == rank
+        close(x, np.linalg.lstsq(a, b, rcond=cutoff)[0], 2e-2)
+        close(jnp.linalg.pinv(a, cutoff), np.linalg.pinv(a, cutoff), 2e-2)
+        assert jnp.linalg.matrix_rank(a, cutoff) == rank
+    both = jnp.linalg.pinv(np.stack([a, a]), np.float32([1e-3, 0.1]))
+    close(both, np.stack([np.linalg.pinv(a, 1e-3), np.linalg.pinv(a, 0.1)]), 2e-2)
+    assert jnp.linalg.matrix_rank(np.zeros(3)) == 0 and jnp.linalg.matrix_rank(np.ones(3)) == 1
+    with pytest.raises(NotImplementedError, match="subset_by_index must be None for hermitian"):
+        jnp.linalg.svd(a[:3], hermitian=True, subset_by_index=(0, 1))
+    with pytest.raises(ShapeError, match=r"matrix_norm: x must hold matrices"):
+        jnp.linalg.matrix_norm(np.ones(3))
