@@ -10,6 +10,7 @@ import weft.numpy as jnp
 from weft import lax
 from weft.api.callbacks import io_callback, pure_callback
 from weft.control.effects import OrderedIOEffect
+from weft.errors import MissingRule
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 
@@ -300,3 +301,41 @@ def test_integer_results_have_a_zero_derivative():
     order = lambda x: pure_callback(lambda v: np.argsort(v).astype(np.int32), struct, x)
     out = weft.jit(weft.grad(lambda x: (x[order(-x)] * X).sum()))(X)
     assert out.tolist() == [2.0, 1.0, 0.0]
+
+
+def test_how_a_callback_is_mapped():
+    shapes = []
+
+    def host(x, y):
+        shapes.append((np.shape(x), np.shape(y)))
+        return np.asarray(x + y, np.float32)
+
+    def run(method):
+        shapes.clear()
+        aval = weft.ShapeDtypeStruct((2,), np.float32)
+        call = lambda x, y: pure_callback(host, aval, x, y, vmap_method=method)
+        f = weft.vmap(call, in_axes=(1, None))
+        x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.float32([10, 20])
+        np.testing.assert_array_equal(f(x, y), x.T + y)
+        return set(shapes)
+
+    assert run("sequential") == run("sequential_unrolled") == {((2,), (2,))}
+    assert run("expand_dims") == {((3, 2), (1, 2))}
+    assert run("broadcast_all") == {((3, 2), (3, 2))}
+    with pytest.raises(MissingRule, match=r"must be one of sequential, .*; got None. Hint"):
+        run(None)
+    with pytest.raises(ValueError, match="vmap_method"):
+        run("other")
+
+
+def test_errors_of_callbacks_and_what_programs_show():
+    def host(x):
+        raise KeyError("mine")
+
+    call = lambda x: pure_callback(host, SCALAR, x)
+    with weft.config.scope(wrap_callback_errors=False), pytest.raises(KeyError, match="mine"):
+        call(np.float32(1))
+    text = str(weft.make_jaxpr(lambda x: weft.debug.callback(host, x))(1.0))
+    assert "debug_callback[" in text and "effect=" in text and "result_avals" not in text
+    text = str(weft.make_jaxpr(lambda x: io_callback(host, SCALAR, x, ordered=True))(1.0))
+    assert "io_callback[" in text and "ordered=True" in text

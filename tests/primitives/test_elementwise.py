@@ -192,3 +192,49 @@ def test_functions_spread_axes_of_size_one():
     for a, b in ((x, y[0]), (y, np.ones((1, 2), np.float32))):
         with pytest.raises(ShapeError, match="add: operands must have equal shapes"):
             lax.add(a, b)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: elementwise.select_n_p.bind(x > 0), ShapeError, "at least one case; got none"),
+        (lambda x: lax.select_n(x > 0, x, x, x), DtypeError, "chooses between two cases; got 3"),
+        (lambda x: lax.select_n(x, x, x), DtypeError, r"must be bool or int32; got f32\[3\]"),
+        (
+            lambda x: lax.select_n(x[:2] > 0, x, x),
+            ShapeError,
+            r"must have equal shapes; got bool\[2\]",
+        ),
+        (lambda x: lax.select_n(x > 0, x, x > 0), DtypeError, "cases must have equal dtypes; got"),
+        (
+            lambda x: lax.conj(x.astype(np.float16)),
+            DtypeError,
+            "must be complex, or float32 or floa",
+        ),
+        (
+            lambda x: weft.linear_transpose(lax.sin, x)(x),
+            MissingRule,
+            "sin: has no `transpose` rule",
+        ),
+        (
+            lambda x: weft.linear_transpose(lambda x: x * x, x)(x),
+            TypeError,
+            "mul: must be linear in",
+        ),
+        (
+            lambda x: weft.linear_transpose(lambda y: x / y, x)(x),
+            TypeError,
+            "div: must be linear in",
+        ),
+    ],
+)
+def test_operands_that_do_not_fit(call, error, text):
+    with pytest.raises(error, match=text):
+        call(lax.full((3,), 1.0))
+
+
+def test_one_case_is_chosen_whatever_the_choice():
+    x = lax.full((2, 3), 1.5)
+    which = lax.full((2, 3), 0)
+    for run in (elementwise.select_n_p.bind, weft.jit(elementwise.select_n_p.bind)):
+        np.testing.assert_array_equal(run(which, x)[0], x)

@@ -7,6 +7,7 @@ import pytest
 
 import weft
 from weft import jit, lax
+from weft.api.callbacks import io_callback
 from weft.core.aval import typeof
 from weft.core.primitive import Axis
 from weft.core.stage import stage_closed
@@ -102,3 +103,48 @@ def test_weak_types_survive():
     out = weft.vmap(lambda x, y: y * 2.0, (0, None))(M, 1.0)
     assert out.weak_type
     assert weft.vmap(lambda x: x * 2)(np.arange(3)).dtype == np.int32
+
+
+def test_where_a_mapped_value_comes_from():
+    seen = []
+
+    def look(x):
+        y = lax.sin(x)
+        seen.extend([x.origin(), y.origin()])
+        return y
+
+    weft.vmap(look, in_axes=1)(M)
+    assert seen[0].endswith("mapped by vmap along axis 1 of f32[2,3]")
+    weft.jit(weft.vmap(look))(M)
+    assert "argument `x` of look" in seen[2] or "argument" in seen[2]
+    with weft.config.scope(enable_checks=True):
+        weft.vmap(look)(M)
+
+
+def test_named_axes_are_in_scope_within_alone():
+    assert named_axes.value == ()
+    sizes = lambda x: (lax.axis_size("i"), lax.axis_size("j"), x)[:2]
+    out = weft.vmap(
+        lambda x: weft.vmap(sizes, axis_name="j", out_axes=None)(x), axis_name="i", out_axes=None
+    )(M)
+    assert tuple(map(int, out)) == (2, 3) and named_axes.value == ()
+    with pytest.raises(ZeroDivisionError):
+        weft.vmap(lambda x: 1 / 0, axis_name="i")(M)
+    assert named_axes.value == ()
+
+
+def test_what_has_an_effect_is_not_done_for_some_alone():
+    def branch(x):
+        io_callback(print, None, x, ordered=False)
+        return x
+
+    f = lambda p, x: lax.cond(p, branch, lambda x: x, x)
+    with pytest.raises(NotImplementedError, match="is computed too.*Hint: lax.map"):
+        weft.vmap(f)(np.array([True, False]), A[:2])
+
+
+def test_tangents_of_integers_are_mapped_by_their_shape():
+    zero = np.zeros((2, 3), weft.dtypes.float0)
+    run = lambda x, t: weft.jvp(lambda n: (n, 2 * n), (x,), (t,))[1]
+    dots = weft.vmap(run)(M.astype(int), zero)
+    assert [(d.dtype, d.shape) for d in dots] == [(weft.dtypes.float0, (2, 3))] * 2

@@ -10,7 +10,7 @@ from weft.core.aval import typeof
 from weft.core.stage import stage_closed
 from weft.core.trace import current_trace
 from weft.passes.check import check_jaxpr
-from weft.transforms.linearize import linearize, select_residuals, split_jaxpr
+from weft.transforms.linearize import linearize, saving_jaxpr, select_residuals, split_jaxpr
 from weft.util import merge, partition
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
@@ -92,3 +92,26 @@ def test_split_program_of_a_call_keeps_the_call_on_both_sides():
     jaxpr = program(PROGRAMS["nested"], A, A, A)
     early, late, _, _ = split_jaxpr(jaxpr, (False, False, True))
     assert "pjit" in names(early) and "pjit" in names(late)
+
+
+def test_what_a_policy_saves():
+    """The first program gives the values chosen too, the second is given them."""
+    asked = []
+
+    def policy(prim, *avals, **params):
+        asked.append((prim.name, [str(a) for a in avals], sorted(params)))
+        return prim.name in ("sin", "dot_general")
+
+    inner = jit(lambda x: lax.cos(lax.sin(x)))
+    jaxpr = program(lambda x: [lax.sin(x) * inner(x) + lax.dot(x, x)], A)
+    early, late, count = saving_jaxpr(jaxpr, policy)
+    check_jaxpr(early), check_jaxpr(late)
+    assert count == 3 and len(early.outvars) == 4 and len(late.invars) == 4
+    assert ("sin", ["f32[3]"], []) in asked and "pjit" not in [a[0] for a in asked]
+    assert not {"sin", "dot_general"} & set(names(late)) and "mul" in names(late)
+    out, *saved = early(A)
+    assert [np.shape(s) for s in saved] == [(3,), (3,), ()]
+    np.testing.assert_allclose(late(A, *saved)[0], out, rtol=1e-6)
+    np.testing.assert_allclose(out, jaxpr(A)[0], rtol=1e-6)
+    nothing = saving_jaxpr(jaxpr, lambda *_, **__: False)
+    assert nothing[2] == 0 and names(nothing[0]) == names(nothing[1]) == names(jaxpr)
