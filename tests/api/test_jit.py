@@ -477,3 +477,42 @@ def test_inline_takes_arrays():
     y = jnp.float32(3)
     assert jit(double)(y) == 6 and grad(double)(y) == 2 and vmap(double)(y[None]) == 6
     assert "jit" not in str(make_jaxpr(double)(y))
+
+
+def test_caches_are_forgotten():
+    traced = []
+    f = jit(lambda x: traced.append(x) or x * 2)
+    for forget in (f.clear_cache, weft.clear_caches):
+        f(1.0), f(2.0)
+        forget()
+    f(3.0)
+    assert len(traced) == 3
+
+
+def test_what_is_said_of_static_and_strange_arguments():
+    f = jit(lambda x, n: x, static_argnums=1)
+    with pytest.raises(ValueError, match="static.*hash|hash.*static"):
+        f(1.0, [1])
+    with pytest.raises(ValueError, match="static.*hash|hash.*static"):
+        f.trace(1.0, [1])
+    with pytest.raises(weft.errors.DtypeError, match="x of <lambda>"):
+        jit(lambda x: x)("a")
+
+    class Sized:
+        shape, dtype, weak_type = (2,), np.dtype(np.int8), True
+
+    assert str(jit(lambda x: x).eval_shape(Sized())) == str(
+        weft.ShapeDtypeStruct((2,), np.int8, weak_type=True)
+    )
+    with pytest.raises(weft.errors.DtypeError):
+        jit(lambda x: x)(Sized())
+    kernel = next(iter(weft.xla.eager._KERNELS.values()), None)
+    if kernel is not None:
+        with pytest.raises(TypeError, match="is of this process alone.*Hint: pickle the function"):
+            pickle.dumps(kernel)
+
+
+def test_results_with_more_beside_them_must_be_pairs():
+    for fun in (lambda x: x, lambda x: (x,), lambda x: (x, x, x), lambda x: [x, x]):
+        with pytest.raises(TypeError, match="with has_aux=True the function must return a pair"):
+            grad(fun, has_aux=True)(1.0)

@@ -79,3 +79,23 @@ def test_pad_otherwise():
         jnp.pad(x, 1, end_values=3)
     with pytest.raises(ShapeError, match="needs elements on axis 0"):
         jnp.pad(x[:0], 1, "edge")
+
+
+def test_values_by_axis_and_side():
+    """In the forms that NumPy takes: numbers, pairs, pairs for each axis, arrays of them."""
+    x = HOST[0]
+    forms = [7, (7,), [7], (1, 2), [(1, 2)], [(1, 2), (3, 4)], np.array(5), np.array([[1], [2]])]
+    forms += [np.array([[1, 2], [3, 4]]), [[6]]]
+    run = lambda: [
+        (jnp.pad(x, ((1, 2), (3, 0)), "constant", constant_values=v),
+         jnp.pad(x, 2, "linear_ramp", end_values=v)) for v in forms
+    ]  # fmt: skip
+    for v, (flat, ramp) in zip(forms, weft.jit(run)(), strict=True):
+        same(flat, np.pad(x, ((1, 2), (3, 0)), "constant", constant_values=v))
+        np.testing.assert_allclose(ramp, np.pad(x, 2, "linear_ramp", end_values=v), rtol=1e-5)
+    for bad, text in (
+        ({"mode": "mean", "stat_length": 0}, "pad: stat_length must be positive; got"),
+        ({"mode": "constant", "constant_values": [(1, 2)] * 3}, "for each of 2 axes; got 3"),
+    ):
+        with pytest.raises(ShapeError, match=text):
+            jnp.pad(x, 1, **bad)

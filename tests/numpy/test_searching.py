@@ -64,3 +64,15 @@ def test_compress_and_extract():
     same_values(fixed, np.pad(np.extract(host > 1, host), (0, 1), constant_values=-9))
     with pytest.raises(ConcretizationTypeError, match="size=n"):
         weft.jit(lambda v: jnp.extract(v > 1, v))(x)
+
+
+def test_conditions_beyond_the_axis():
+    x = jnp.asarray(HOST)
+    long = np.array([True, False, True, False, False])
+    same_values(jnp.compress(long, x, 0), np.compress(long[:3], HOST, 0))
+    same_values(jnp.compress(jnp.asarray(long), x, axis=1), np.compress(long[:4], HOST, 1))
+    same_values(jnp.compress(long[:2], x, 0), np.compress(long[:2], HOST, 0))
+    with pytest.raises(ShapeError, match=r"beyond the axis must be False; got bool\[5\] for 3"):
+        jnp.compress(long[::-1], x, 0)
+    got = weft.jit(lambda c: jnp.compress(c, x, 0, size=2, fill_value=-1))(long)
+    same_values(got, np.compress(long[:3], HOST, 0))
