@@ -170,6 +170,38 @@ def test_derivatives(name, xs, moving, times):
                 np.testing.assert_allclose(second, slope(first, xs, k), 1e-7, 1e-9)
 
 
+UNIT = np.linspace(0.02, 0.98, 25)
+LINE = np.concatenate([np.linspace(-4.73, -0.02, 20), np.geomspace(0.02, 30, 30)])
+POINTS = {  # of functions that are not defined, or grow too fast, on the whole of LINE
+    "erfcinv": 2 * UNIT, "erfinv": 2 * UNIT - 1, "logit": UNIT, "ndtri": UNIT,
+    "entr": LINE[20:], "exp1": LINE[20:], "log1mexp": LINE[20:], "spence": LINE[20:],
+    "loggamma": LINE[20:], "factorial": LINE[18:], "erfcx": LINE[LINE > -4],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*NEAR_ZERO.split(), *OF_TWO.split(), "log1mexp"])
+def test_derivatives_over_the_range(name):
+    """In each argument, where a difference can tell: of numbers that are not too large."""
+    fun = weft.nn.log1mexp if name == "log1mexp" else getattr(special, name)
+    xs = (POINTS.get(name, LINE),)
+    if name in OF_TWO.split():
+        xs = [x.ravel() for x in np.meshgrid([0.03, 0.4, 1.02, 2.3, 7.1], [-0.04, 0.2, 1.1, 3.4])]
+        xs = xs[::-1] if name in ("xlogy", "xlog1py", "owens_t") else xs
+        xs = [*xs] if name not in ("kl_div", "rel_entr") else [xs[0], np.abs(xs[1])]
+    h = 1e-5
+    with weft.enable_x64(True):
+        for k in range(len(xs)):
+            at = lambda d, k=k: fun(*[x + d * h if i == k else x for i, x in enumerate(xs)])
+            dot, *around = weft.jit(
+                lambda k=k, at=at: (weft.jvp(lambda d: at(d / h), (0.0,), (1.0,))[1], at(-1), at(1))
+            )()
+            ahead, behind = np.asarray(around[1]), np.asarray(around[0])
+            want = (ahead - behind) / (2 * h)
+            size = np.maximum(np.abs(want), np.maximum(np.abs(ahead), 1))
+            assert (np.abs(np.asarray(dot) - want) / size)[np.abs(want) < 1e4].max() < 1e-5
+            assert np.isfinite(want).all() == np.isfinite(dot).all()
+
+
 def test_derivatives_of_pairs_and_orders():
     with weft.enable_x64(True):
         for fun in (
