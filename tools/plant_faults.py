@@ -10,8 +10,8 @@ do not end in time. Faults that pass are printed with their line; whether such a
 anything that can be observed is for a person to say.
 
 Only tests that run the changed line are asked, the quickest first. Which those are is found out
-once, by running a mirror with coverage, and kept in `.cache/faults`; tests written later are always
-asked. Each fault is tried in a fork of a process that has imported what weft imports.
+once, by running a mirror with coverage, and kept in `.cache/faults` while the files and the tests
+are the same. Each fault is tried in a fork of a process that has imported what weft imports.
 """
 
 import argparse
@@ -239,8 +239,9 @@ class Copy:
         return json.loads(result) if result else None
 
     def trace(self, tests: str, files: Iterable[str]) -> dict | None:
-        """Which lines of the package each test of a file runs, and in how many seconds; None where
-        they fail.
+        """Which lines of the package each test of a file runs, and in how many seconds.
+
+        None where they do not end; tests that fail without a fault are not asked about one.
 
         What is kept from another time holds as long as the tests and `files` are the same.
         """
@@ -260,8 +261,6 @@ class Copy:
             tracer.start()
             status = run_pytest(tests, asked)
             tracer.stop()
-            if status != 0:
-                return {"status": int(status)}
             data, lines = tracer.get_data(), {}
             number = {test: i for i, test in enumerate(asked.seconds)}
             for file in data.measured_files():
@@ -271,7 +270,8 @@ class Copy:
                 lines[place] = {"digest": digest(Path(file)), **by}
             starting = sorted(number[test] for test in asked.starting if test in number)
             return {
-                "status": 0,
+                "status": int(status),
+                "failed": asked.failed,
                 "digest": digest_tests(tests, self.root),
                 "seconds": asked.seconds,
                 "starting": starting,
@@ -279,29 +279,28 @@ class Copy:
             }
 
         result = self.run_child(tests, work, 3600)
-        if not result or result["status"] != 0:
+        if not result or result["failed"] or result["status"] != 0:
             log = (self.root / "log").read_text(errors="replace")[-3000:]
-            print(f"{tests} must pass before faults are planted\n{log}", flush=True)
+            print(f"{tests} should pass before faults are planted\n{log}", flush=True)
+        if not result:
             return None
         KEPT.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(result))
         return result
 
-    def ask(self, tests: str, chosen: list[str] | None, cpu: float) -> str | None:
-        """The test of a file that fails, of those chosen or of all; None if all pass."""
+    def ask(self, tests: str, chosen: list[str], cpu: float) -> str | None:
+        """The test of a file that fails, of those chosen; None if all pass."""
 
         def work() -> list:
             sys.dont_write_bytecode = True
             asked = Asked(chosen)
             status = run_pytest(tests, asked)
-            return [int(status), asked.failed]
+            return [int(status), *asked.failed, ""]
 
-        status, failed = self.run_child(tests, work, cpu) or (-1, "")
-        if status == pytest.ExitCode.NO_TESTS_COLLECTED and chosen is not None:
-            return self.ask(tests, None, cpu)  # the fault changes the names of tests
-        return (
-            None if status in (0, 5) else failed or f"{tests}: {'no end' if status < 0 else status}"
-        )
+        status, failed, *_ = self.run_child(tests, work, cpu) or (-1, "")
+        if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            return None
+        return failed or f"{tests}: {'no end' if status < 0 else status}"
 
     def try_fault(self, fault: Fault, plan: list[tuple[str, list[str], float]]) -> str | None:
         """The test that notices a fault, or None."""
@@ -347,7 +346,7 @@ def choose_tests(fault: Fault, run: dict) -> tuple[list[str], float]:
     if by == {-1} or not fault.inside:  # a file may be imported by the first test that needs it
         by = set(range(len(names)))
     by = by - {-1} or set(run["starting"])
-    chosen = sorted((names[i] for i in by), key=run["seconds"].get)
+    chosen = sorted({names[i] for i in by} - {*run["failed"]}, key=run["seconds"].get)
     return chosen, sum(run["seconds"][name] for name in chosen)
 
 
