@@ -9,6 +9,7 @@ from weft.api.arguments import (
     find_donated,
     find_unhashable,
     fix_static,
+    hashable_hint,
     mark_arguments,
 )
 from weft.api.functions import argument_names
@@ -57,3 +58,14 @@ def test_the_part_that_has_no_hash():
     assert find_unhashable(((1, {"a": 1}), 2)) == ("[0][1]", {"a": 1})
     path, part = find_unhashable((1, (np.ones(2),)))
     assert path == "[1][0]" and type(part) is np.ndarray
+
+
+def test_the_hint_for_what_has_no_hash():
+    for x, hint in (
+        ([1], "pass a tuple for a list."),
+        ({1}, "pass a frozenset for a set."),
+        ({1: 2}, "pass tuple(sorted(x.items())) for a dict, or a frozen dataclass."),
+        (np.ones(2), "pass an array as an argument that is not static, or tuple(x.tolist())."),
+        (bytearray(), "pass a frozen dataclass for an object with settings."),
+    ):
+        assert hashable_hint(x) == hint

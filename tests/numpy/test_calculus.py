@@ -141,3 +141,28 @@ def test_differences_taken_more_often_than_there_are_elements():
         assert jnp.diff(X, n=n).shape == (3, 0)
     with pytest.raises(TypeError, match=r"diff: n must be an integer known now; got 'a'\."):
         jnp.diff(X, n="a")
+
+
+def test_every_axis_of_three():
+    y = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32) * 3
+    x = np.cumsum(np.abs(y), 1).astype(np.float32)
+    calls = []
+    for axis in (0, 1, 2, -1, -2):
+        n = y.shape[axis]
+        along = np.arange(n, dtype=np.float32) ** 2
+        one = np.ones(tuple(1 if i == axis % 3 else m for i, m in enumerate(y.shape)), np.float32)
+        calls += [
+            ("diff", (y,), {"axis": axis}), ("diff", (y, 2), {"axis": axis, "prepend": one}),
+            ("diff", (y,), {"axis": axis, "append": 2 * one}),
+            ("trapezoid", (y,), {"axis": axis}), ("trapezoid", (y, along), {"axis": axis}),
+            ("trapezoid", (y, x), {"axis": axis}), ("trapezoid", (y,), {"axis": axis, "dx": 0.3}),
+            ("trapezoid", (y,), {"axis": axis, "dx": along[1:] if axis in (2, -1) else 2.0}),
+            ("unwrap", (y,), {"axis": axis}), ("unwrap", (y, 1.0), {"axis": axis, "period": 4.0}),
+            ("gradient", (y,), {"axis": axis}), ("gradient", (y, along), {"axis": axis}),
+        ]  # fmt: skip
+    calls += [("gradient", (y, 0.5, along[:4], 2.0), {})]
+    run = lambda m: [getattr(m, name)(*args, **more) for name, args, more in calls]
+    for call, got, want in zip(calls, jit(lambda: run(jnp))(), run(np), strict=True):
+        got, want = (v if isinstance(v, list | tuple) else [v] for v in (got, want))
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4, err_msg=str(call[::2]))

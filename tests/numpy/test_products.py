@@ -108,6 +108,10 @@ def test_integers_and_preferred_types():
         (lambda x: jnp.einsum("ijk", x), ValueError, "must have a letter for each axis"),
         (lambda x: jnp.einsum("ij->ik", x), ValueError, "must name axes of operands"),
         (lambda x: jnp.einsum("ij,jk", x), ValueError, "must name each operand's axes"),
+        (lambda x: products.vecdot(x, 2.0), ShapeError, r"vecdot: .* rank 1 or more; got f32\[\]"),
+        (lambda x: products.matvec(x[0], x[0]), ShapeError, "matvec: operands must have rank 2 or"),
+        (lambda x: products.vecmat(x[0], x[0]), ShapeError, "vecmat: operands must have rank 2 or"),
+        (lambda x: products.vecmat(1.0, x), ShapeError, "vecmat: operands must have rank 1 or"),
         (lambda x: products.tensordot(x, x, 3), ShapeError, "at most the rank of both"),
         (
             lambda x: products.tensordot(x, x, ([0], [0, 1])),

@@ -165,3 +165,12 @@ def test_integers_of_a_whole_dtype_are_the_same_when_compiled():
 
 INF, NAN = np.inf, np.nan
 LARGEST = float(np.finfo(np.float32).max)
+
+
+def test_logits_of_every_dtype():
+    """Drawn in their own floats, integers in the default ones."""
+    for dtype in (np.int32, np.float16, jnp.bfloat16, np.float32):
+        logits = jnp.array([0, 2, 1]).astype(dtype)
+        found = np.asarray(random.categorical(KEY, logits, shape=(2000,)))
+        p = np.exp([0, 2, 1]) / np.exp([0, 2, 1]).sum()
+        np.testing.assert_allclose((found[:, None] == np.arange(3)).mean(0), p, atol=0.04)
