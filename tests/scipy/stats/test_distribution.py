@@ -71,10 +71,11 @@ BETTER = {
 
 # Beside the grids, for NaN: shape parameters out of range.
 OUT_OF_RANGE = {
-    "gamma": (-1.0,), "chi2": (-1.0,), "beta": (0.0, -1.0), "t": (-1.0,), "pareto": (0.0,),
-    "binom": (-1.0, 1.5), "poisson": (-1.0,), "geom": (0.0,), "vonmises": (-1.0,),
-    "truncnorm": (4.0, -3.0), "bernoulli": (1.5,), "nbinom": (-1.0, 0.0), "wrapcauchy": (1.0,),
-    "gennorm": (0.0,), "betabinom": (-1.0, 0.0, -1.0),
+    "gamma": ([-1.0, 0.0],), "chi2": ([-1.0, 0.0],), "beta": (0.0, -1.0), "t": ([-1.0, 0.0],),
+    "pareto": ([0.0, -1.0],), "binom": (-1.0, [1.5, -0.5]), "poisson": (-1.0,),
+    "geom": ([0.0, 1.5],), "vonmises": (-1.0,), "truncnorm": ([4.0, 0.5], -3.0),
+    "bernoulli": ([1.5, -0.5],), "nbinom": ([-1.0, 0.0], [0.0, 1.5]), "wrapcauchy": ([1.0, 0.0],),
+    "gennorm": ([0.0, -1.0],), "betabinom": (-1.0, [0.0, -1.0], [-1.0, 0.0]),
 }  # fmt: skip
 
 
@@ -105,7 +106,9 @@ def agree(got, want, rtol, atol, what):
 
 def sweep(name, dtype, rtol):
     points, *shapes = CASES[name]
-    shapes = [[*s, bad] for s, bad in zip(shapes, OUT_OF_RANGE.get(name, ()), strict=True)]
+    shapes = [
+        [*s, *np.ravel(bad)] for s, bad in zip(shapes, OUT_OF_RANGE.get(name, ()), strict=True)
+    ]
     names = functions(name)
     module = getattr(stats, name)
     plain = [n for n in names if n not in QUANTILES and n != "entropy"]
