@@ -309,3 +309,10 @@ def test_second_derivatives(name):
 
     with weft.enable_x64(True):
         check_derivatives(weft.grad(total), randn(5, 5, dtype=np.float64), 1e-2)
+
+
+def test_cross_products_along_the_last_axis():
+    x, y = randn(2, 4, 3), randn(2, 4, 3, seed=1)
+    close(jnp.linalg.cross(x, y), np.linalg.cross(x, y))
+    close(jnp.linalg.cross(x[0, 0], y[0, 0]), np.linalg.cross(x[0, 0], y[0, 0]))
+    close(jnp.linalg.cross(x.T, y.T, axis=0), np.linalg.cross(x.T, y.T, axis=0))

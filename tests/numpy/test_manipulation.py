@@ -239,3 +239,9 @@ def test_arrays_stand_for_their_rows_and_dtypes_may_be_given():
 def test_more_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(jnp.asarray(HOST))
+
+
+def test_one_part_is_joined_too():
+    for name in ("concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"):
+        same(getattr(jnp, name)([HOST]), getattr(np, name)([HOST]))
+    same(jnp.block([HOST]), np.block([HOST]))

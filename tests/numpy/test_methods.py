@@ -182,3 +182,18 @@ def test_transpose_takes_axes_in_every_form():
     for axes in ((), (None,), ((2, 0, 1),), ([2, 0, 1],), (2, 0, 1), (-1, 0, 1)):
         np.testing.assert_array_equal(jnp.array(x).transpose(*axes), x.transpose(*axes))
     assert jnp.arange(3).transpose(0).shape == (3,) and jnp.array(1).transpose().shape == ()
+
+
+def test_methods_say_what_they_are():
+    for name in METHODS:
+        method = getattr(weft.Array, name)
+        assert method.__doc__ and method.__name__ in (name, name.replace("conjugate", "conj"), "ravel"), name
+    assert jnp.ones(2).sum.__self__.shape == (2,)
+
+
+def test_operands_of_other_kinds_are_left_to_them():
+    x = jnp.arange(3)
+    for other in (np.arange(3), np.int8(2), 2, 2.5, x):
+        np.testing.assert_array_equal(x + other, np.arange(3) + np.asarray(other))
+        np.testing.assert_array_equal(other - x, np.asarray(other) - np.arange(3))
+    assert x.__add__("a") is NotImplemented and x.__radd__(object()) is NotImplemented

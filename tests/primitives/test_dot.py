@@ -21,6 +21,7 @@ from weft.primitives.dot import (
     dot_general,
     ragged_dot,
     ragged_dot_general,
+    swap_precision,
 )
 from weft.primitives.layout import reduce_sum
 
@@ -364,3 +365,9 @@ class TestRagged:
             ragged_dot(x, y, np.array([1.0, 2.0]))
         with pytest.raises(ShapeError, match=r"group_offset must be None"):
             ragged_dot(x, y, np.array([1, 2]), group_offset=np.array([0]))
+
+
+def test_a_pair_of_precisions_goes_with_its_operands():
+    first, second = Precision.DEFAULT, Precision.HIGHEST
+    assert swap_precision((first, second)) == (second, first)
+    assert swap_precision(first) is first and swap_precision(None) is None

@@ -7,6 +7,7 @@ import scipy.linalg
 import weft
 from tests.primitives.matrix_helpers import close, random
 from weft import lax
+from weft.errors import ShapeError
 from weft.options import config
 from weft.primitives import small
 from weft.primitives.matrices import identity_like
@@ -81,3 +82,12 @@ def test_the_gradient_of_a_determinant_where_it_is_zero():
             step[i] = eps  # exact: linear in each element
             want[i] = np.linalg.det(x + step) / eps
         np.testing.assert_allclose(weft.grad(small.det_small)(x), want, atol=1e-5)
+
+
+def test_matrices_must_be_square_and_small():
+    for call in (small.small_det_p.bind, weft.jit(small.small_det_p.bind)):
+        for shape in ((2, 3), (3,), ()):
+            with pytest.raises(ShapeError, match="small_det: .*square"):
+                call(np.ones(shape, np.float32))
+        with pytest.raises(ShapeError, match="small_det: "):
+            call(np.ones((9, 9), np.float32))

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats as stats
 
+import weft
 import weft.numpy as jnp
 from weft import random
 from weft.errors import ShapeError
+from weft.random import counts
 
 KEY = random.PRNGKey(7)
 N = 20000
@@ -47,3 +50,13 @@ def test_multinomial():
     assert random.multinomial(KEY, 3, jnp.zeros(0)).shape == (0,)
     with pytest.raises(ShapeError, match=r"multinomial: p must be \(..., k\); got f32\[\]"):
         random.multinomial(KEY, 3, jnp.float32(1))
+
+
+def test_logarithms_of_factorials():
+    k = np.concatenate([np.arange(30.0), np.geomspace(30, 1e6, 20)])
+    with weft.enable_x64(True):
+        got = counts.log_factorial(jnp.asarray(k))
+    np.testing.assert_allclose(got, scipy.special.gammaln(k + 1), rtol=3e-8, atol=2e-7)
+    np.testing.assert_allclose(
+        counts.log_factorial(jnp.float32(k)), scipy.special.gammaln(k + 1), rtol=1e-6, atol=2e-6
+    )

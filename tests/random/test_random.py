@@ -174,3 +174,14 @@ def test_logits_of_every_dtype():
         found = np.asarray(random.categorical(KEY, logits, shape=(2000,)))
         p = np.exp([0, 2, 1]) / np.exp([0, 2, 1]).sum()
         np.testing.assert_allclose((found[:, None] == np.arange(3)).mean(0), p, atol=0.04)
+
+
+def test_words_of_64_bits():
+    with weft.enable_x64(True):
+        for partitionable in (False, True):
+            with weft.config.scope(threefry_partitionable=partitionable):
+                words = np.asarray(random.bits(KEY, (500,), np.uint64))
+                share = np.unpackbits(words.view(np.uint8).reshape(500, 8), axis=1).mean(0)
+                np.testing.assert_allclose(share, 0.5, atol=0.12)
+                again = np.asarray(random.bits(KEY, (5, 100), np.uint64)).ravel()
+                np.testing.assert_array_equal(again, words)

@@ -390,3 +390,10 @@ def test_orders_of_more_terms_than_a_program_holds_are_errors():
             fun(10**19)
     with pytest.raises(ValueError, match="bessel_jn: v and n_iter must be at most"):
         special.bessel_jn(jnp.ones(2), v=10**19)
+
+
+def test_confluent_functions_of_large_arguments():
+    a, b, x = np.meshgrid([0.3, 1.5, -2.0, 4.2], [0.7, 2.5, 9.0], [-300, -60, -12.0, 20, 60, 300])
+    with weft.enable_x64(True):
+        got = np.asarray(special.hyp1f1(a, b, x))
+    np.testing.assert_allclose(got, reference.hyp1f1(a, b, x), rtol=1e-9)
