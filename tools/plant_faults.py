@@ -9,7 +9,7 @@ means that the tests of the file's mirror, or below `api/` those and the conform
 do not end in time. Faults that pass are printed with their line; whether such a fault changes
 anything that can be observed is for a person to say.
 
-Only tests that run the changed line are asked, the quickest first. Which those are is found out
+The tests that run the changed line are asked first, the quickest before the others. Which those are is found out
 once, by running a mirror with coverage, and kept in `.cache/faults` while the files and the tests
 are the same. Each fault is tried in a fork of a process that has imported what weft imports.
 """
@@ -350,6 +350,12 @@ def choose_tests(fault: Fault, run: dict) -> tuple[list[str], float]:
     return chosen, sum(run["seconds"][name] for name in chosen)
 
 
+def choose_others(chosen: list[str], run: dict) -> tuple[list[str], float]:
+    """The tests of a file that are not among those chosen, and their seconds."""
+    others = [t for t in run["seconds"] if t not in {*chosen, *run["failed"]}]
+    return others, sum(run["seconds"][name] for name in others)
+
+
 COPY: Copy  # of the process that forks
 
 
@@ -415,6 +421,13 @@ def main() -> None:
         for fault in drawn:
             if all(runs[tests] for tests in files_asked(fault)):
                 plan = [(tests, *choose_tests(fault, runs[tests])) for tests in files_asked(fault)]
+                # What one test has staged or compiled, the next finds in a cache, and a trace has
+                # not seen: the others of the mirror come last.
+                plan += [
+                    (tests, *choose_others(chosen, runs[tests]))
+                    for tests, chosen, _ in plan
+                    if chosen and tests not in CONFORMANCE
+                ]
                 jobs.append((fault, [step for step in plan if step[1]]))
         for fault, by, seconds in pool.map(try_one, jobs):
             noticed += by is not None

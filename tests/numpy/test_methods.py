@@ -187,7 +187,11 @@ def test_transpose_takes_axes_in_every_form():
 def test_methods_say_what_they_are():
     for name in METHODS:
         method = getattr(weft.Array, name)
-        assert method.__doc__ and method.__name__ in (name, name.replace("conjugate", "conj"), "ravel"), name
+        assert method.__doc__ and method.__name__ in (
+            name,
+            name.replace("conjugate", "conj"),
+            "ravel",
+        ), name
     assert jnp.ones(2).sum.__self__.shape == (2,)
 
 
