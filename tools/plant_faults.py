@@ -9,9 +9,10 @@ means that the tests of the file's mirror, or below `api/` those and the conform
 do not end in time. Faults that pass are printed with their line; whether such a fault changes
 anything that can be observed is for a person to say.
 
-The tests that run the changed line are asked first, the quickest before the others. Which those are is found out
-once, by running a mirror with coverage, and kept in `.cache/faults` while the files and the tests
-are the same. Each fault is tried in a fork of a process that has imported what weft imports.
+The tests that run the changed line are asked first, the quickest of them before the others. Which
+they are is found out once, by running a mirror with coverage, and kept in `.cache/faults` while the
+files and the tests are the same. Each fault is tried in a fork of a process that has imported what
+weft imports.
 """
 
 import argparse
