@@ -94,6 +94,14 @@ def relu_loss(x):
     return jnp.sum(weft.nn.relu(x @ x) + weft.nn.logsumexp(x))
 
 
+def shard_loop(x):
+    mesh = weft.make_mesh((1,), ("i",))
+    turn = lambda x: lax.psum_scatter(lax.fori_loop(0, lax.axis_index("i") + 2, add_one, x), "i")
+    add_one = lambda i, x: x + 1
+    specs = {"in_specs": weft.P("i"), "out_specs": weft.P()}
+    return weft.shard_map(lambda x: lax.psum(turn(x[None]), "i"), mesh=mesh, **specs)(x)
+
+
 PROGRAMS = {
     "scan": (lambda x: lax.scan(lambda c, y: (c * y + x, c), 0.0, jnp.arange(3.0)), 2.0),
     "while": (lambda x: lax.while_loop(lambda c: c < x, lambda c: c * 2 + 1, 0.5), 9.0),
@@ -109,6 +117,7 @@ PROGRAMS = {
     "numbers": (lambda x: x + complex(-0.0, 0.1) - float("inf") + float("nan"), 2.0),
     "no numbers": (lambda x: lax.pad(jnp.where(x < jnp.inf, x, jnp.nan), -jnp.inf, [(1, 0, 0)]), X),
     "truth": (lambda x: jnp.where(jnp.isnan(x), np.bool_(False), np.bool_(True)), X),
+    "loops over a mesh": (shard_loop, jnp.ones(2)),
     "pmap": (weft.pmap(lambda x: x * 2), X[None]),
     "half": (
         lambda x: (jnp.bfloat16(0.1) * x, x < np.inf, x + jnp.bfloat16(np.nan)),
@@ -217,6 +226,16 @@ def test_arrays_and_consts_are_holes():
         parse(text)()
     with pytest.raises(HoleError, match=r"consts=\[\.\.\.\]"):
         parse("{ lambda a:f32[3]; . let  in (a,) }")()
+
+
+def test_words_that_look_like_something_else():
+    """Axes called i and f, which NumPy takes for dtypes, and tuples of axes."""
+    for name in ("i", "f", "int", "float32", "x y"):
+        axes = [(name, 2)]
+        assert_reads_back(weft.make_jaxpr(lambda x, n=name: lax.psum(x, n), axis_env=axes)(1.0))
+    env = [("i", 2), ("j", 2)]
+    f = lambda x: lax.all_gather(x, ("i", "j")) + lax.axis_index("i")
+    assert_reads_back(weft.make_jaxpr(f, axis_env=env)(1.0))
 
 
 def test_names_say_what_others_defined():

@@ -57,7 +57,7 @@ class Diff:
         """The rows near a change, and how many are left out between them."""
         near = set()
         for i, row in enumerate(self.rows):
-            if row.mark in "+-":
+            if row.mark != " ":
                 near.update(range(i - self.context, i + self.context + 1))
                 for k in range(i - 1, -1, -1):  # what the program is in
                     if self.rows[k].depth < row.depth:
@@ -138,6 +138,7 @@ class Comparison(Typed):
     def __init__(self) -> None:
         super().__init__()
         self.rows: list[Row] = []
+        self.compared: set[tuple[Jaxpr, Jaxpr]] = set()
 
     def programs(self, a: Jaxpr, b: Jaxpr, depth: int) -> None:
         """The rows of two programs."""
@@ -164,9 +165,13 @@ class Comparison(Typed):
             theirs[w] = ours[v]
         self.lines(self.line(x, ours), self.line(y, theirs), depth)
         for (key, p), (_, q) in zip(held_in(x), held_in(y), strict=False):
-            if not jaxpr_equal(p, q):
+            pair = p.jaxpr, q.jaxpr
+            if pair in self.compared:
+                self.rows.append(Row("@", f"{key}= different as above", depth + 1))
+            elif not jaxpr_equal(p, q):
+                self.compared.add(pair)
                 self.rows.append(Row(" ", f"{key}=", depth + 1))
-                self.programs(p.jaxpr, q.jaxpr, depth + 2)
+                self.programs(*pair, depth + 2)
 
     def lines(self, ours: str, theirs: str, depth: int) -> None:
         if ours == theirs:

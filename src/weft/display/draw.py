@@ -93,6 +93,7 @@ class Artist(Typed):
     def __init__(self, most: int):
         super().__init__()
         self.most = most  # of the characters of a line
+        self.drawn: dict[Jaxpr, str] = {}  # each program with the value that it is drawn at
 
     def drawing(self, jaxpr: Jaxpr) -> Drawing:
         names = Scope(self.fresh)
@@ -118,19 +119,25 @@ class Artist(Typed):
 
     def equation_box(self, eqn: Eqn, names: Scope) -> Box:
         shown = drop_defaults(eqn, self.shown_params(eqn))
-        inner = [
-            (k if not are_programs(value) else f"{k}[{i}]", self.drawing(x.jaxpr))
+        held = [
+            (k if not are_programs(value) else f"{k}[{i}]", x.jaxpr)
             for k, value in shown.items()
             for i, x in enumerate(value if are_programs(value) else (value,))
             if is_program(x)
         ]
+        again = [f"{k}: as in {self.drawn[x]}" for k, x in held if x in self.drawn]
+        outs = ", ".join(f"{names[v]}: {v.aval}" for v in eqn.outvars)
+        inner = []
+        for k, x in held:
+            if x not in self.drawn:
+                self.drawn[x] = outs.split(":")[0] or eqn.primitive.name
+                inner.append((k, self.drawing(x)))
         plain = [f"{k}={param_text(x)}" for k, x in shown.items()
                  if not is_program(x) and not are_programs(x)]  # fmt: skip
         numbers = [self.atom(a, names) for a in eqn.invars if type(a) is Literal]
         head = " ".join([eqn.primitive.name, *numbers])
-        outs = ", ".join(f"{names[v]}: {v.aval}" for v in eqn.outvars)
         lines = [("name", self.cut(head))]
-        lines += [("label", self.cut(t)) for t in (" ".join(plain),) if t]
+        lines += [("label", self.cut(t)) for t in (" ".join(plain), *again) if t]
         lines += [("type", self.cut(outs))] if outs else []
         place = ": ".join(filter(None, line_of(eqn)))
         args = " ".join(self.atom(a, names) for a in eqn.invars)

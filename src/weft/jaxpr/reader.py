@@ -174,11 +174,12 @@ class Reader:
         """The variable that a binder makes, of the type that it says, or else of `aval`."""
         if binder.type is not None:
             said = read_type(binder.type, self.text)
-            if aval is not None and aval.strong() is not said.strong():
+            if aval is not None and (aval.shape, aval.dtype) != (said.shape, said.dtype):
                 raise self.text.error(
                     f"a result must have the type of its type rule, {aval}; got {said}", binder.pos
                 )
-            aval = said if said.weak_type or aval is None or not self.weak_unsaid else aval
+            weak = aval is not None and aval.weak_type and self.weak_unsaid
+            aval = said.update(weak_type=True) if weak else said
         if aval is None:
             raise self.text.error(
                 "variables must have types, or in_avals be given", binder.pos,

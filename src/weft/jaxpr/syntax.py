@@ -326,8 +326,8 @@ class Text:
     def parameter(self, key: str) -> Any:
         """An expression or, where what is next is none, free text."""
         start = self.pos
-        quoted = self.text[start : start + 1] in ("'", '"')
-        if key not in _STRINGS or quoted or self.text.startswith("None", start):
+        plain = key in _STRINGS and not self.text.startswith(("'", '"', "None"), start)
+        if not plain or (key == "axis_name" and self.text.startswith("(", start)):
             try:
                 value = self.value()
                 if _FOLLOWS.match(self.text, self.pos):

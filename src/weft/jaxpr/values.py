@@ -198,9 +198,10 @@ class Values:
         if name == "UNCONSTRAINED":
             return UNCONSTRAINED
         try:
-            return np.dtype(getattr(dtypes, name, name)) if name[-1].isalnum() else name
+            found = dtypes.float0 if name == "float0" else np.dtype(name)
         except TypeError:
             return name
+        return found if found.name == name or name == "float0" else name  # NumPy takes "i" too
 
     def function(self, name: str) -> Any:
         return self.names.get(name) or Hole("function", name)

@@ -1,0 +1,83 @@
+"""A plugin of pytest: each program that a test stages is read back from its text, in both forms.
+
+`pytest -p tests.jaxpr.every_program tests/control`; the run fails at its end where one was not.
+"""
+
+import enum
+import re
+from typing import Any
+
+import pytest
+
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.core.primitive import Program
+from weft.core.stage import StageTrace
+from weft.jaxpr import parse, structurally_equal, unparse
+
+FAULTS: dict[str, str] = {}
+SEEN: set[str] = set()
+# What `str` does not say: weak types, which of two primitives, numbers that are NumPy's.
+UNSAID = re.compile(r"~|@|<|[\de]:(f32|i32|c64|bool)\[\]")
+
+
+def collect_names(x: Any, names: dict[str, Any], done: set[int]) -> dict[str, Any]:
+    """What a text needs names for: the primitives, enumerations and tuples that tests define."""
+    if isinstance(x, Program):
+        if id(x.jaxpr) not in done:
+            done.add(id(x.jaxpr))
+            for eqn in x.jaxpr.eqns:
+                if not type(eqn.primitive).__module__.startswith("weft.primitives"):
+                    names.setdefault(eqn.primitive.name, eqn.primitive)
+                collect_names(tuple(eqn.params.values()), names, done)
+    elif isinstance(x, enum.Enum):
+        names[f"{type(x).__name__}.{x.name}"] = x
+    elif isinstance(x, tuple | list):
+        names[type(x).__name__] = type(x)
+        for i in x:
+            collect_names(i, names, done)
+    return names
+
+
+def check_program(jaxpr: Jaxpr) -> str:
+    """What is wrong with a program as it is read back; empty if nothing is."""
+    text, exact = str(jaxpr), unparse(jaxpr)
+    names = collect_names(jaxpr, {}, set())
+    again, same = parse(text, names=names), parse(exact, names=names)
+    types = lambda p: [a.strong() for a in (*p.in_avals, *p.out_avals)]
+    if str(again) != text or types(again) != types(jaxpr):
+        return "str reads back to another text or other types"
+    if unparse(same) != exact:
+        return "unparse reads back to another text"
+    if not UNSAID.search(exact) and not structurally_equal(again.jaxpr, jaxpr):
+        return "str reads back to another program"
+    if "<" not in exact and not structurally_equal(same.jaxpr, jaxpr):
+        return "unparse reads back to another program"
+    return ""
+
+
+def pytest_configure() -> None:
+    finish = StageTrace.finish
+
+    def checking(self: StageTrace, *args: Any, **kwargs: Any) -> Any:
+        jaxpr, consts = finish(self, *args, **kwargs)
+        text = str(ClosedJaxpr(jaxpr, consts))
+        if text not in SEEN:
+            SEEN.add(text)
+            try:
+                fault = check_program(jaxpr)
+            except Exception as error:
+                fault = repr(error)
+            if fault:
+                FAULTS[text] = fault
+        return jaxpr, consts
+
+    StageTrace.finish = checking  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    print(f"\n{len(SEEN)} programs, {len(FAULTS)} not read back")
+    for text, fault in [*FAULTS.items()][:5]:
+        print(f"{fault}\n{text[:2000]}")
+    if FAULTS:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
