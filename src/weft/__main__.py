@@ -35,7 +35,8 @@ def run_program(args: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--explain"]:
-        explain_program(lambda: run_program(sys.argv[2:]), " ".join(sys.argv[2:]))
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--explain"] and arguments[1:]:
+        explain_program(lambda: run_program(arguments[1:]), " ".join(arguments[1:]))
     else:
-        run_program(sys.argv[1:])
+        run_program([] if arguments == ["--explain"] else arguments)
