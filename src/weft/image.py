@@ -7,7 +7,6 @@ output pixel comes from. A pixel i covers the range from i to i + 1.
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -249,7 +248,7 @@ def scale_and_translate(
     shape, method = check_shape(op, image, shape), as_method(method)
     if method is ResizeMethod.NEAREST:
         raise ValueError(f"{op}: method must not be 'nearest', which has no weights; got {method}.")
-    axes = tuple(axis_of(op, operator.index(d), image.ndim) for d in spatial_dims)
+    axes = tuple(axis_of(op, d, image.ndim) for d in spatial_dims)
     if len(set(axes)) != len(axes):
         raise ShapeError(f"{op}: spatial_dims must be distinct axes; got {tuple(spatial_dims)}.")
     scale, translation = as_array(scale, op), as_array(translation, op)

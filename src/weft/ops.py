@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.functions import check_integer
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError, TracerError
 from weft.numpy import elementwise, reductions
@@ -20,6 +19,7 @@ from weft.numpy.fused import fused
 from weft.numpy.grids import index_exp as index
 from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
+from weft.primitives.families import check_integer
 from weft.primitives.reduction import highest_value, lowest_value
 from weft.util import list_public, name_function
 

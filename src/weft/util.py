@@ -115,7 +115,11 @@ def check_option(op: str, name: str, value: Any, *known: Any) -> None:
     Traceback (most recent call last):
     ValueError: qr: mode must be 'full' or 'r'; got 'f'.
     """
-    if value not in known:
+    try:
+        found = value in known
+    except ValueError:  # an array
+        found = False
+    if not found:
         *most, last = map(repr, known)
         raise ValueError(f"{op}: {name} must be {', '.join(most)} or {last}; got {value!r}.")
 

@@ -286,7 +286,7 @@ def test_linspace_in_full():
         (lambda: jnp.arange(3, dtype=bool), DtypeError, "must count in numbers"),
         (lambda: jit(jnp.arange)(3), ConcretizationTypeError, "arange.*argument `start`.*static"),
         (lambda: jnp.arange(None), TypeError, "arange: must be given where to stop; got None. Hi"),
-        (lambda: jnp.linspace(0, 1, -1), ShapeError, "num must not be negative"),
+        (lambda: jnp.linspace(0, 1, -1), ShapeError, "num must be at least 0; got -1"),
         (lambda: jnp.array(MASKED), DtypeError, "array: must not be a masked array"),
         (lambda: jnp.array([MASKED, 1]), DtypeError, "array: must not be a masked array"),
         (lambda: jnp.asarray(np.array(["a"]), int), DtypeError, "must be arrays or numbers; got a"),

@@ -164,7 +164,7 @@ def test_transforms_of_nothing_are_nothing():
 
 def test_numbers_of_points_that_are_none():
     for call in (lambda: jnp.fft.fftfreq("a"), lambda: jnp.fft.fft(jnp.ones(3), "a")):
-        with pytest.raises(TypeError, match=r"fft\w*: .* must be an integer known now; got 'a'"):
+        with pytest.raises(TypeError, match=r"fft\w*: .* must be an integer; got 'a'"):
             call()
     with pytest.raises(ShapeError, match=r"2\*\*63 bytes"):
         jnp.fft.fftfreq(10**19)

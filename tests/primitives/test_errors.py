@@ -100,7 +100,7 @@ WRONG = {
     "index_in_dim": [lambda: lax.index_in_dim(A, 7, 0), lambda: lax.index_in_dim(A, 0, 7)],
     "index_take": [lambda: lax.index_take(A, (A,), (0,))],
     "integer_pow": [lambda: lax.integer_pow(A, 1.5), lambda: lax.integer_pow(TRUE, 2)],
-    "iota": [lambda: lax.iota(np.int32, -1), lambda: lax.iota(np.int32, 1.5)],
+    "iota": [lambda: lax.iota(np.int32, -1)],
     "pad": [
         lambda: lax.pad(A, 0.0, [(0, 0, 0)]),
         lambda: lax.pad(A, V, [(0, 0, 0)] * 2),

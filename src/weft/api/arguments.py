@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from weft.api.functions import as_tuple
 from weft.core.aval import is_valid_value
+from weft.primitives.families import check_parameter
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.util import fun_name
 
@@ -27,8 +28,10 @@ class Marked(NamedTuple):
 
 def mark_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Marked:
     """What a user gave for `what`, as positions or names; each is completed by the signature."""
-    nums, names = as_tuple(argnums), as_tuple(argnames)
-    if any(not isinstance(i, int) for i in nums):
+    what_nums, what_names = "integers or one", "names or one"
+    nums = check_parameter("jit", what, argnums, what_nums, as_tuple)
+    names = check_parameter("jit", what, argnames, what_names, as_tuple)
+    if any(not isinstance(i, int) or not -(2**31) < i < 2**31 for i in nums):
         raise TypeError(f"jit: {what} must be integers; got {nums}.")
     try:
         parameters = list(inspect.signature(fun).parameters.values())

@@ -17,6 +17,7 @@ from weft.errors import ShapeError
 from weft.mesh.client import Device
 from weft.mesh.sharding import Index, Sharding, SingleDeviceSharding, check_divisible
 from weft.mesh.spec import PartitionSpec
+from weft.primitives.families import index_tuple
 from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.xla.array import ArrayImpl, KeyArray, array_of_type, host_view, put
 from weft.xla.shards import Bounds, bounds, local_pieces, make_from_pieces
@@ -44,7 +45,8 @@ def make_array_from_callback(
     Array([0., 1., 2., 3., 4., 5., 6., 7.], dtype=float32)
     """
     op = "make_array_from_callback"
-    shape, sharding = tuple(shape), check_sharding(op, sharding, tuple(shape), "the array")
+    shape = index_tuple(shape, op, "shape")
+    sharding = check_sharding(op, sharding, shape, "the array")
     kind = None if dtype is None else dtypes.canonicalize(dtype)
     held: dict[Bounds, Any] = {}
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -98,7 +100,8 @@ def make_array_from_single_device_arrays(
         words = [x.words for x in arrays]
         made = make_array_from_single_device_arrays((*shape, kind.words), sharding, words)
         return KeyArray(ShapedArray(shape, kind), made)
-    shape, sharding = tuple(shape), check_sharding(op, sharding, tuple(shape), "the array")
+    shape = index_tuple(shape, op, "shape")
+    sharding = check_sharding(op, sharding, shape, "the array")
     local = sharding.addressable_devices_indices_map(shape)
     by_device: dict[Any, Any] = {}
     for i, x in enumerate(arrays):

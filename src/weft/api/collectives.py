@@ -7,7 +7,6 @@ primitives/collective.py; users find these functions in `weft.lax`.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +18,13 @@ from weft.errors import ShapeError
 from weft.primitives import collective, layout
 from weft.primitives.copies import Groups, count_copies, name_text, named_axis
 from weft.primitives.elementwise import div
-from weft.primitives.families import normalize_axis
+from weft.primitives.families import (
+    check_integer,
+    check_parameter,
+    index_pairs,
+    index_tuple,
+    normalize_axis,
+)
 from weft.primitives.reduction import reduce_max, reduce_min
 from weft.primitives.varying import pvary as mark_varying
 from weft.pytrees import tree_map
@@ -56,6 +61,7 @@ def resolve_axes(
 ) -> CollectiveAxes:
     """The axes that the user named, all in scope; to reductions, integers are axes of leaves."""
     given = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    check_parameter(op, "axis_name", axis_name, "a name or a tuple of names", lambda _: hash(given))
     positional = tuple([n for n in given if reduces and type(n) is int])
     names = tuple([n for n in given if not reduces or type(n) is not int])
     if len(set(given)) != len(given):
@@ -70,12 +76,10 @@ def check_groups(op: str, names: tuple, size: int, groups: AxisIndexGroups) -> G
     """Groups of copies as tuples; an error unless each copy is in one."""
     if groups is None:
         return None
-    try:
-        out = tuple([tuple(map(operator.index, g)) for g in groups])
-    except TypeError:
-        raise TypeError(
-            f"{op}: axis_index_groups must be sequences of integers; got {groups!r}."
-        ) from None
+    what = "sequences of integers"
+    out = check_parameter(
+        op, "axis_index_groups", groups, what, lambda gs: tuple(map(index_tuple, gs))
+    )
     if sorted(i for g in out for i in g) != list(range(size)) or not all(out):
         raise ValueError(
             f"{op}: axis_index_groups must hold each index of axis {name_text(names)} (size "
@@ -388,7 +392,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 def permute_leaves(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
     """`ppermute` in the name of `op`."""
     where = resolve_axes(op, axis_name)
-    pairs = tuple([(operator.index(i), operator.index(j)) for i, j in perm])
+    pairs = index_pairs(op, "perm", perm)
     for k, what in enumerate(("sources", "destinations")):
         ends = [pair[k] for pair in pairs]
         if len(set(ends)) != len(ends) or not all(0 <= i < where.size for i in ends):
@@ -407,7 +411,7 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     >>> weft.vmap(lambda x: weft.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(x)
     Array([30., 10., 20.], dtype=float32)
     """
-    sources = tuple(map(operator.index, perm))
+    sources = index_tuple(perm, "pshuffle", "perm")
     size = resolve_axes("pshuffle", axis_name).size
     if sorted(sources) != list(range(size)):
         raise ValueError(
@@ -424,7 +428,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     Array([1., 1., 1.], dtype=float32)
     """
     where = resolve_axes("pbroadcast", axis_name)
-    source = operator.index(source)
+    source = check_integer("pbroadcast", "source", source)
     if not 0 <= source < where.size:
         raise ValueError(
             f"pbroadcast: source must be an index of axis {name_text(where.names)}, in [0, "

@@ -19,7 +19,7 @@ from weft.control.composite import composite_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.dot import DotDimensionNumbers, dot_general
+from weft.primitives.dot import DotDimensionNumbers, dot_general, read_dimensions
 from weft.primitives.elementwise import mul
 from weft.primitives.layout import broadcast_in_dim, convert, full, reshape
 from weft.pytrees import flatten, unflatten
@@ -124,7 +124,7 @@ def scaled_dot(
             )
         stacked = typeof(lhs).ndim == 3
         dimension_numbers = (((2,), (1,)), ((0,), (0,))) if stacked else (((1,), (0,)), ((), ()))
-    (contracting, batch) = (tuple(tuple(map(int, axes)) for axes in d) for d in dimension_numbers)
+    contracting, batch = read_dimensions("scaled_dot", dimension_numbers)
     dtype = np.dtype(dtypes.bfloat16)
     if preferred_element_type is not None:
         dtype = dtypes.check_user_dtype(preferred_element_type, "scaled_dot")

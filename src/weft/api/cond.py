@@ -6,7 +6,7 @@ the choice is control/cond.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.mesh.client import default_device
 from weft.options import config
 from weft.primitives.elementwise import clamp, ne
+from weft.primitives.families import as_sequence
 from weft.primitives.layout import convert
 from weft.pytrees import flatten, unflatten
 from weft.util import fun_name
@@ -142,9 +143,7 @@ def switch(
     Array(10., dtype=float32, weak_type=True)
     """
     operands = merge_operands("lax.switch(index, branches, x, y)", operands, operand)
-    if not isinstance(branches, Iterable):
-        raise TypeError(f"switch: branches must be a sequence of functions; got {branches!r}.")
-    branches = list(branches)
+    branches = as_sequence("switch", "branches", branches)
     for f in branches:
         check_callable("switch", f)
     if not branches:
@@ -281,4 +280,5 @@ def platform_dependent(
             f"platform_dependent: there must be a function for the platform in use, {platform}; "
             f"got {', '.join(sorted(per_platform)) or 'none'}. Hint: default=f."
         )
+    check_callable("platform_dependent", fun)
     return fun(*args)

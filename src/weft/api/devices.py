@@ -27,6 +27,8 @@ from weft.xla.layouts import Format
 
 def devices(backend: str | None = None) -> list[Any]:
     """Every device of the platform in use, or of `backend`."""
+    if not isinstance(backend, str | None):
+        raise TypeError(f"devices: the platform must be a name; got {backend!r}.")
     return list(all_devices() if backend is None else devices_of(backend, "devices: the platform"))
 
 
@@ -63,7 +65,7 @@ def local_device_count(backend: str | None = None) -> int:
 
 def process_index(backend: str | None = None) -> int:
     """The rank of this process."""
-    return (devices_of(backend)[0].client if backend else client()).process_index()
+    return (devices(backend)[0].client if backend else client()).process_index()
 
 
 def process_indices(backend: str | None = None) -> list[int]:

@@ -6,7 +6,6 @@ The folders before api/ take and return flat lists.
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +16,8 @@ from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, is_masked, is_valid_value, typeof
 from weft.core.ref import AbstractRef, is_ref
 from weft.core.stage import StagedTracer
-from weft.core.trace import Tracer, current
-from weft.errors import DtypeError, RefError, TracerError
+from weft.core.trace import current
+from weft.errors import DtypeError, RefError
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
@@ -115,21 +114,6 @@ def flatten_call(
 def strip_tangent(x: Any) -> Any:
     """A value of the function that is being differentiated, without its tangent."""
     return x.primal if type(x) is JVPTracer and x.owner is current.trace else x
-
-
-def check_integer(op: str, name: str, n: Any, least: int) -> int:
-    """An integer that is known now and not less than `least`."""
-    try:
-        n = operator.index(n)
-    except (TypeError, TracerError):
-        hint = f" Hint: mark it static in jit (static_argnames={name!r})."
-        raise TypeError(
-            f"{op}: {name} must be an integer known now; got {n!r}."
-            f"{hint if isinstance(n, Tracer) else ''}"
-        ) from None
-    if n < least:
-        raise ValueError(f"{op}: {name} must be at least {least}; got {n}.")
-    return n
 
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:

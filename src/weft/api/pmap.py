@@ -27,6 +27,7 @@ from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.distributed import is_initialized
 from weft.parallel.pmap import axis_of, mesh_of, xla_pmap_p
+from weft.primitives.families import as_sequence
 from weft.primitives.layout import move_to_front
 from weft.primitives.slicing import index_in_dim
 from weft.pytrees import flatten, unflatten
@@ -82,7 +83,7 @@ def pmap(
     params = {
         "axis_name": Anonymous() if axis_name is None else axis_name,
         "backend": backend,
-        "devices": None if devices is None else tuple(devices),
+        "devices": None if devices is None else as_sequence("pmap", "devices", devices),
         "global_axis_size": None,
         "name": fun_name(fun),
     }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api import bodies
-from weft.api.functions import avals_of, check_callable, check_integer, leaf_names
+from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
@@ -20,7 +20,7 @@ from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError
 from weft.options import config
 from weft.primitives.cumulative import reduce_running
-from weft.primitives.families import normalize_axis
+from weft.primitives.families import check_integer, normalize_axis
 from weft.primitives.layout import collapse, reshape, rev
 from weft.primitives.slicing import concatenate, index_in_dim, slice_in_dim, stack
 from weft.pytrees import PyTreeDef, flatten, structure, tree_map, unflatten
@@ -110,7 +110,7 @@ def scan_length(op: str, avals: Sequence[ShapedArray], tree: PyTreeDef, length: 
                 "Hint: close over what is the same in every step."
             )
     if length is not None:
-        length = check_integer(op, "length", length, 0)
+        length = check_integer(op, "length", length, 0, 2**63 - 1)
     elif not avals:
         if op == "map":
             raise ValueError(
@@ -187,9 +187,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     args_tree = structure(((xs,), {}))
     avals = avals_of("map", leaves, args_tree, f)
     length = scan_length("map", avals, tree, None)
-    size = None if batch_size is None else operator.index(batch_size)
-    if size is not None and size <= 0:
-        raise ValueError(f"map: batch_size must be positive; got {batch_size}.")
+    size = None if batch_size is None else check_integer("map", "batch_size", batch_size, 1)
     if config.disable_jit and length:
         ys = [f(index_leaves(xs, i)) for i in range(length)]
         return tree_map(lambda *parts: stack(parts), *ys)

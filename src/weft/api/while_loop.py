@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api import bodies
-from weft.api.functions import avals_of, check_callable, check_integer
+from weft.api.functions import avals_of, check_callable
 from weft.api.scan import steps_per_turn
 from weft.control.loop import bind_while
 from weft.control.loop_bodies import COUNT, TRUTH, add_step_counter
@@ -27,6 +27,7 @@ from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError, TracerBoolConversionError, TracerError
 from weft.options import config
 from weft.primitives.elementwise import add_p, and_p, lt_p
+from weft.primitives.families import check_integer
 from weft.primitives.layout import convert, literal
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
 from weft.util import fun_name
@@ -211,6 +212,8 @@ def fori_loop(
     10
     """
     check_callable("fori_loop", body_fun)
+    if structure((lower, upper)).num_leaves != 2:
+        raise TypeError(f"fori_loop: bounds must be integers; got {lower!r}, {upper!r}.")
     lower, upper, aval = common_bounds(lower, upper)
     known = isinstance(lower, int | np.integer) and isinstance(upper, int | np.integer)
     if not known and unroll not in (None, False, 1):

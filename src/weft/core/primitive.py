@@ -185,10 +185,7 @@ class Primitive(PrimitiveKind):
         try:
             out = _TYPES.get(key)
         except TypeError:
-            bad = [k for k, v in params.items() if not _hashable(v)]
-            raise TypeError(
-                f"{self.name}: parameters must be hashable; got {', '.join(bad)}."
-            ) from None
+            raise unhashable_error(self.name, params) from None
         if out is None:
             out = _TYPES[key] = vary_results(self, avals, params)
         return out
@@ -282,12 +279,18 @@ def join_varying(avals: Iterable[ShapedArray]) -> Any:
     return found
 
 
-def _hashable(x: Any) -> bool:
-    try:
-        hash(x)
-    except TypeError:
-        return False
-    return True
+def unhashable_error(op: str, params: dict) -> TypeError:
+    """The error for parameters that cannot be the key of a dict."""
+
+    def is_hashable(x: Any) -> bool:
+        try:
+            hash(x)
+        except TypeError:
+            return False
+        return True
+
+    bad = [f"{k}={v!r}" for k, v in params.items() if not is_hashable(v)]
+    return TypeError(f"{op}: parameters must be hashable; got {', '.join(bad)}.")
 
 
 def forget_types() -> None:

@@ -11,6 +11,7 @@ from weft import dtypes
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
+from weft.primitives.families import index_tuple
 from weft.xla.array import put
 
 
@@ -41,4 +42,4 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     >>> lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)
     """
-    return put(np.array(shape, dtypes.default_int()))
+    return put(np.array(index_tuple(shape, "shape_as_value", "shape"), dtypes.default_int()))

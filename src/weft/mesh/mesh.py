@@ -337,6 +337,8 @@ def make_grid(devices: Any) -> np.ndarray:
 
 
 def check_axis_names(op: str, names: Any, ndim: int, what: str) -> tuple:
+    if not isinstance(names, str | tuple | list):
+        raise TypeError(f"{op}: axis_names must be a sequence of names; got {names!r}.")
     names = (names,) if isinstance(names, str) else tuple(names)
     if len(names) != ndim:
         raise ValueError(f"{op}: axis_names must name each axis once; got {names} for {what}.")
@@ -350,7 +352,9 @@ def check_axis_names(op: str, names: Any, ndim: int, what: str) -> tuple:
 def expand_axis_types(op: str, types: Any, names: tuple) -> tuple[AxisType, ...]:
     if types is None:
         return (AxisType.Auto,) * len(names)
-    types = (types,) * len(names) if isinstance(types, AxisType) else tuple(types)
+    if isinstance(types, AxisType) or not isinstance(types, tuple | list):
+        types = (types,) * len(names)
+    types = tuple(types)
     if not all(isinstance(t, AxisType) for t in types):
         raise TypeError(f"{op}: axis_types must be AxisTypes; got {types}. Hint: AxisType.Auto.")
     if len(types) != len(names):
@@ -390,10 +394,15 @@ def make_mesh(
     """
     if isinstance(axis_shapes, int):
         axis_shapes = (axis_shapes,)
-    shape = tuple(map(int, axis_shapes))
+    try:
+        shape = tuple(map(operator.index, axis_shapes))
+    except TypeError:
+        raise TypeError(f"make_mesh: axis_shapes must be integers; got {axis_shapes!r}.") from None
     names = check_axis_names("make_mesh", axis_names, len(shape), f"axis_shapes {shape}")
     if any(n < 1 for n in shape):
         raise ValueError(f"make_mesh: axis_shapes must be positive; got {shape}.")
+    if not isinstance(devices, Sequence | np.ndarray | None):
+        raise TypeError(f"make_mesh: devices must be a sequence of devices; got {devices!r}.")
     given = all_devices() if devices is None else tuple(devices)
     need = math.prod(shape)
     if need > len(given):

@@ -13,7 +13,7 @@ from typing import Any
 import weft.numpy as jnp
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_array, as_inexact, axis_of
+from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of
 from weft.primitives.slicing import split
 from weft.primitives.special.functions import erfc
 from weft.primitives.transcendental import logistic
@@ -111,27 +111,27 @@ log1mexp = define_activation(
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x where it is at least 0, else negative_slope * x."""
     x = as_inexact("leaky_relu", x)
-    return jnp.where(x >= 0, x, negative_slope * x)
+    return jnp.where(x >= 0, x, as_operand("leaky_relu", negative_slope) * x)
 
 
 @fused
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x where it is positive, else alpha * (exp(x) - 1)."""
     x = as_inexact("elu", x)
-    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x)))
+    return jnp.where(x > 0, x, as_operand("elu", alpha) * jnp.expm1(jnp.where(x > 0, 0, x)))
 
 
 @fused
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """x where it is positive, else alpha * (exp(x / alpha) - 1): its derivative is continuous."""
-    x = as_inexact("celu", x)
+    x, alpha = as_inexact("celu", x), as_operand("celu", alpha)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) / alpha))
 
 
 @fused
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
-    x = as_inexact("squareplus", x)
+    x, b = as_inexact("squareplus", x), as_operand("squareplus", b)
     return 0.5 * (x + jnp.sqrt(x * x + b))
 
 

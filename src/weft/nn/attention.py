@@ -16,6 +16,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives.dot import dot_general
+from weft.primitives.families import check_parameter, index_tuple
 from weft.scipy.special import logsumexp
 
 OP = "dot_product_attention"
@@ -64,8 +65,11 @@ def dot_product_attention(
             f"{OP}: implementation must be None or 'xla'; got {implementation!r}."
         )
     if local_window_size is not None:
-        left, right = np.broadcast_to(local_window_size, 2).tolist()
-        local_window_size = (left, right)
+        what = "an integer or a pair of them"
+        local_window_size = check_parameter(
+            "dot_product_attention", "local_window_size", local_window_size, what,
+            lambda size: index_tuple(np.broadcast_to(size, 2).tolist()),
+        )  # fmt: skip
     return attend(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, scale,
         bool(is_causal), local_window_size, bool(return_residual),

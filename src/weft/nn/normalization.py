@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.errors import ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.promotion import as_inexact, axis_of
+from weft.numpy.promotion import as_inexact, as_operand, axis_of
 from weft.numpy.reductions import Axis, check_mask
 from weft.primitives.elementwise import convert
+from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcasted_iota
 from weft.scipy.special.sums import largest_real, logsumexp
 from weft.util import check_option
@@ -94,6 +93,7 @@ def standardize(
         variance = jnp.where(variance < 0, 0, variance)
     elif variance is None:
         variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
+    variance, epsilon = jnp.asarray(variance), as_operand("standardize", epsilon)
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
 
@@ -107,9 +107,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     [[1. 0. 0.]
      [0. 0. 1.]]
     """
-    count = operator.index(num_classes)
-    if count < 0:
-        raise ShapeError(f"one_hot: num_classes must not be negative; got {num_classes}.")
+    count = check_integer("one_hot", "num_classes", num_classes, 0)
     dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, "one_hot")
     x = jnp.asarray(x)
     if x.dtype.itemsize < 4 and not dtypes.is_inexact(x.dtype):  # as num_classes may be larger

@@ -18,7 +18,8 @@ from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of
-from weft.primitives.dot import dot_general
+from weft.primitives.dot import dot_general, read_dimensions
+from weft.primitives.families import as_sequence
 from weft.util import check_option
 
 
@@ -41,6 +42,8 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
     >>> nn.get_scaled_dot_general_config("mxfp8").block_size
     32
     """
+    if global_scale is not None:
+        global_scale = as_array(global_scale, "get_scaled_dot_general_config")
     if mode == "mxfp8":
         e4m3, e8m0 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu
         return BlockScaleConfig(mode, 32, e4m3, e8m0, None, False)
@@ -143,7 +146,13 @@ def scaled_dot_general(
     check_option("scaled_dot_general", "implementation", implementation, None, "cudnn")
     x, y = as_array(lhs, "scaled_dot_general"), as_array(rhs, "scaled_dot_general")
     dtype = dtypes.check_user_dtype(preferred_element_type, "scaled_dot_general")
+    dimension_numbers = read_dimensions("scaled_dot_general", dimension_numbers)
     if configs is not None:
+        configs = as_sequence("scaled_dot_general", "configs", configs)
+        if not all(isinstance(c, BlockScaleConfig) for c in configs):
+            raise TypeError(
+                f"scaled_dot_general: configs must be BlockScaleConfigs; got {configs!r}."
+            )
         contracted = dimension_numbers[0]
         if len(contracted[0]) != 1 or len(contracted[1]) != 1:
             raise ShapeError(

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.api.functions import check_integer
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import clip, isfinite, literal_like, where
@@ -18,11 +17,19 @@ from weft.numpy.elementwise import mod
 from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, getitem_with
 from weft.numpy.manipulation import concatenate, convert_together, moveaxis
-from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
+from weft.numpy.promotion import (
+    as_array,
+    as_inexact,
+    as_operand,
+    axes_of,
+    axis_of,
+    promote_operands,
+)
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
 from weft.primitives.cumulative import cumsum
+from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, broadcast_to_rank, reduce_sum, reshape
 from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
@@ -202,7 +209,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     if whole:  # an odd period has no step of exactly one half
         ambiguous = ambiguous & (mod(period, literal_like(2, period)) == 0)
     wrapped = where(ambiguous, half, wrapped)
-    limit = half if discont is None else discont
+    limit = half if discont is None else as_operand("unwrap", discont)
     correction = where(abs(step) < limit, literal_like(0, step), ops.sub(wrapped, step))
     first = slice_in_dim(x, 0, min(1, x.shape[axis]), 1, axis)
     rest = ops.add(slice_in_dim(x, min(1, x.shape[axis]), None, 1, axis), cumsum(correction, axis))

@@ -33,6 +33,7 @@ from weft.numpy.searching import nonzero
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
+from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
 from weft.util import name_function
@@ -324,6 +325,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     >>> jnp.select([x < 1, x > 2], [x + 10, x - 10], 0)
     Array([10,  0,  0, -7], dtype=int32)
     """
+    condlist, choicelist = (
+        list(as_sequence("select", name, x))
+        for name, x in (("condlist", condlist), ("choicelist", choicelist))
+    )
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
             "select: there must be as many choices as conditions, and one at least; "
@@ -332,7 +337,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     for c in condlist:
         if not dtypes.is_bool(typeof(as_operand("select", c)).dtype):
             raise DtypeError(f"select: conditions must be bool; got {typeof(c)}.")
-    return select_first(list(condlist), list(choicelist), default)
+    return select_first(condlist, choicelist, default)
 
 
 @fused
@@ -356,8 +361,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     if isinstance(condlist, list | tuple):
         conditions = list(condlist)
     else:
-        conditions = [condlist] if condlist.ndim == x.ndim else list(condlist)
-    funs = list(funclist)
+        rows = as_array(condlist, "piecewise")
+        conditions = [rows] if rows.ndim == x.ndim else list(rows)
+    funs = [*as_sequence("piecewise", "funclist", funclist)]
     extra = len(funs) - len(conditions)
     if extra not in (0, 1):
         raise ValueError(

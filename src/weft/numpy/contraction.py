@@ -13,11 +13,13 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import ShapeError
+from weft.numpy.creation import call_numpy
 from weft.numpy.fused import fused
 from weft.numpy.products import contract
 from weft.numpy.promotion import as_array, refuse_out
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
+from weft.primitives.families import check_parameter
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
 
@@ -48,7 +50,10 @@ def einsum(
     refuse_out("einsum", out)
     text, xs = normalize_subscripts("einsum", subscripts, operands)
     if not isinstance(optimize, str | bool):
-        optimize = tuple(map(tuple, optimize))
+        what = "a name, a bool or a list of pairs of places"
+        optimize = check_parameter(
+            "einsum", "optimize", optimize, what, lambda path: tuple(map(tuple, path))
+        )
     return contract_operands(text, xs, optimize, precision, preferred_element_type)
 
 
@@ -57,7 +62,8 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     from opt_einsum import contract_path
 
     text, xs = normalize_subscripts("einsum_path", subscripts, operands)
-    return contract_path(text, *[as_array(x).shape for x in xs], shapes=True, optimize=optimize)
+    shapes = [as_array(x, "einsum_path").shape for x in xs]
+    return call_numpy("einsum_path", contract_path, text, *shapes, shapes=True, optimize=optimize)
 
 
 def normalize_subscripts(op: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, list]:

@@ -6,7 +6,6 @@ in primitives/conv.py.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
+from weft.primitives.families import check_integer
 from weft.util import check_option, name_function
 
 MODES = ("full", "same", "valid")
@@ -141,14 +141,7 @@ def make_window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int],
 
 def check_points_number(op: str, M: Any) -> int:
     """A number of points."""
-    if isinstance(M, float) and M.is_integer():
-        return int(M)
-    try:
-        return operator.index(M)
-    except TypeError:
-        if not isinstance(M, int | float | np.ndarray | np.generic):
-            raise
-        raise TypeError(f"{op}: M must be an integer; got {M!r}.") from None
+    return check_integer(op, "M", int(M) if isinstance(M, float) and M.is_integer() else M)
 
 
 bartlett = make_window(np.bartlett, "A triangle of M points, 0 at both ends.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,18 +18,20 @@ from weft.api.devices import device_put
 from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, typeof
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
-from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
+from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
     as_operand,
+    axis_of,
     broadcast_operands,
     promote_operands,
     shape_of,
 )
 from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
+from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, literal
 from weft.util import name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
@@ -43,6 +44,8 @@ DEVICE = """
       device: a Device or a Sharding to put the array on.
       out_sharding: accepted, and without effect.
     """
+
+MOST_AXES = 64  # as in NumPy
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
@@ -98,7 +101,7 @@ def array(
         x = ops.convert(x, dtype)
     elif copy and x is object:
         x = layout.copy(x)
-    if ndmin > x.ndim:
+    if ndmin and check_integer("array", "ndmin", ndmin, most=MOST_AXES) > x.ndim:
         dims = range(ndmin - x.ndim, ndmin)
         x = broadcast_in_dim(x, (1,) * (ndmin - x.ndim) + x.shape, dims)
     return put_on_device(x, device)
@@ -267,14 +270,28 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return put_on_device(put(check_numbers(host, x, None)), device)
 
 
+def call_numpy(op: str, fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """A function of NumPy, whose errors do not say the function's name, called for `op`."""
+    try:
+        return fun(*args, **kwargs)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, TracerError):
+            raise
+        raise type(error)(
+            f"{op}: arguments must be as NumPy's function takes them; got {error}"
+        ) from None
+
+
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
     """An array of the bytes of a buffer, copied."""
-    return put(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+    dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
+    return put(call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset))
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
     """An array of the numbers in a text."""
-    return put(np.fromstring(string, np.dtype(dtype), count, sep=sep))
+    dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
+    return put(call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep))
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Any:
@@ -371,6 +388,8 @@ def full(
     shape = shape_of("full", shape)
     fill_value = as_operand("full", fill_value)
     dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
+    if type(fill_value) is int and fill_value.bit_length() > 63:
+        raise OverflowError(f"full: an integer must fit 64 bits; got {fill_value}.")
     if type(fill_value) in NUMBERS and is_written_by_host(shape):
         weak = dtype is None and type(fill_value) is not bool
         host = np.asarray(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
@@ -471,7 +490,7 @@ def require_number(op: str, x: Any, what: str) -> Any:
     if hasattr(x, "dtype"):
         weak = getattr(x, "weak_type", False)
         return np.asarray(x)[()].item() if weak else np.asarray(x)[()]
-    return operator.index(x)
+    return check_integer(op, what, x)
 
 
 def arange(
@@ -509,6 +528,8 @@ def arange(
         raise DtypeError("arange: must count in numbers; got dtype bool. Hint: dtype=int.")
     if step == 0:
         raise ZeroDivisionError("arange: step must not be 0; got 0.")
+    if not all(map(math.isfinite, given)):
+        raise ValueError(f"arange: arguments must be finite; got {given}.")
     size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
     return put_on_device(count_up(size, start, step, found), device)
 
@@ -537,14 +558,6 @@ def convert_to_python(x: Any, dtype: np.dtype) -> Any:
     return dtypes.scalar_type_of(dtype)(x)
 
 
-def check_count(op: str, num: Any) -> int:
-    """How many numbers to make, known now."""
-    num = operator.index(require_number(op, num, "num"))
-    if num < 0:
-        raise ShapeError(f"{op}: num must not be negative; got {num}.")
-    return num
-
-
 def linspace(
     start: Any,
     stop: Any,
@@ -561,9 +574,10 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = num if type(num) is int and num >= 0 else check_count("linspace", num)
+    num = num if type(num) is int and num >= 0 else check_integer("linspace", "num", num, 0)
+    axis = check_integer("linspace", "axis", axis)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "linspace")
-    out = space_evenly(start, stop, num, bool(endpoint), bool(retstep), found, operator.index(axis))
+    out = space_evenly(start, stop, num, bool(endpoint), bool(retstep), found, axis)
     return (put_on_device(out[0], device), out[1]) if retstep else put_on_device(out, device)
 
 
@@ -585,7 +599,7 @@ def space_evenly(
         if dtypes.is_integer(dtype) and dtypes.is_float(computed):
             out = ops.floor(out)
         out = ops.convert(out, dtype)
-    out = place_axis(out, axis)
+    out = place_axis("linspace", out, axis)
     return (out, step) if retstep else out
 
 
@@ -599,10 +613,10 @@ def promote_ends(op: str, start: Any, stop: Any) -> list:
     ]
 
 
-def place_axis(x: Any, axis: int) -> Any:
+def place_axis(op: str, x: Any, axis: int) -> Any:
     """x with its first axis at `axis`."""
     order = list(range(1, x.ndim))
-    order.insert(axis + x.ndim if axis < 0 else axis, 0)
+    order.insert(axis_of(op, axis, x.ndim), 0)
     return layout.transpose(x, order)
 
 
@@ -635,10 +649,9 @@ def logspace(
     axis: int = 0,
 ) -> Any:
     """base ** x for `num` numbers x from `start` to `stop` at equal steps."""
+    num, axis = check_integer("logspace", "num", num, 0), check_integer("logspace", "axis", axis)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "logspace")
-    return space_logarithms(
-        start, stop, base, check_count("logspace", num), bool(endpoint), found, operator.index(axis)
-    )
+    return space_logarithms(start, stop, base, num, bool(endpoint), found, axis)
 
 
 @fused(static=("num", "endpoint", "dtype", "axis"), name="logspace")
@@ -659,10 +672,9 @@ def geomspace(
 
     NaN where an end is 0, for which NumPy raises an error, or their signs differ.
     """
+    num, axis = check_integer("geomspace", "num", num, 0), check_integer("geomspace", "axis", axis)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "geomspace")
-    return space_ratios(
-        start, stop, check_count("geomspace", num), bool(endpoint), found, operator.index(axis)
-    )
+    return space_ratios(start, stop, num, bool(endpoint), found, axis)
 
 
 @fused(static=("num", "endpoint", "dtype", "axis"), name="geomspace")
@@ -684,4 +696,4 @@ def space_ratios(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, ax
         out = slicing.concatenate([first, inner, last][: 3 if endpoint else 2], 0)
     if dtype is not None:
         out = ops.convert(ops.round(out, 1) if dtypes.is_integer(dtype) else out, dtype)
-    return place_axis(out, axis)
+    return place_axis("geomspace", out, axis)

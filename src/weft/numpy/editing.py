@@ -14,13 +14,14 @@ from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.numpy.creation import asarray
 from weft.numpy.fused import fused
 from weft.numpy.indexing import Access, broadcast_last, check_integer_indices, getitem_with
-from weft.numpy.manipulation import moveaxis, require_int, reshape, tile
-from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, shape_of
+from weft.numpy.manipulation import moveaxis, reshape, tile
+from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, check_axes_number, shape_of
 from weft.numpy.searching import require_concrete
 from weft.numpy.sorting import search_by_halving
 from weft.options import config
 from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import convert
+from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.xla.array import ArrayImpl, host_view
 
@@ -72,13 +73,14 @@ def repeat(
             f"got shape {shape}."
         )
     total = total_repeat_length
+    if total is not None:
+        total = check_integer("repeat", "total_repeat_length", total, 0)
     counts = read_known(repeats)
     if counts is None:
         if total is None:
             hint = "jnp.repeat(x, repeats, total_repeat_length=n) has a fixed length."
             repeats.concrete(ConcretizationTypeError, "repeat", hint)
         counts = broadcast_last(lax.reshape(repeats, shape or (1,)), (n,))
-        total = require_int("repeat", total, "total_repeat_length")
         return take_places(a, locate_repeats(convert(counts, INT32), total), axis)
     if (counts < 0).any():
         raise ShapeError(f"repeat: repeats must not be negative; got {counts.min()}.")
@@ -245,6 +247,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     Along the axes named, or all. Not under jit: the size of the result depends on values.
     """
     x = as_array(filt, "trim_zeros")
+    check_axes_number("trim_zeros", x, 1)
     if not isinstance(trim, str) or not set(trim.lower()) <= {"f", "b"}:
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb'; got {trim!r}.")
     axes = axes_of("trim_zeros", axis, x.ndim)

@@ -28,6 +28,7 @@ from weft.numpy.promotion import (
 from weft.numpy.ufuncs import greater
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
+from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
 
 
@@ -173,7 +174,7 @@ def rint(x: Any, /) -> Any:
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """a rounded to `decimals` decimal places, ties to the even digit; integers as they are."""
     refuse_out("round", out)
-    x = as_array(a, "round")
+    x, decimals = as_array(a, "round"), check_integer("round", "decimals", decimals)
     if dtypes.is_bool(x.dtype):
         raise DtypeError(f"round: operands must be numbers; got {x.aval}.")
     if dtypes.is_integer(x.dtype):
@@ -188,6 +189,8 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     dtype = x.dtype
     if dtypes.is_float(dtype) and dtype.itemsize < 4:  # 10 ** decimals would not fit
         x = ops.convert(x, np.dtype(np.float32))
+    if abs(decimals) > 300:  # 10 ** decimals would not fit
+        return x if decimals > 0 else literal_like(0, x)
     factor = literal_like(10.0**decimals, x)
     return ops.convert(ops.div(round_to_even(ops.mul(x, factor)), factor), dtype)
 

@@ -7,14 +7,12 @@ scipy/fft.py's.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
-from weft.api.functions import check_integer
 from weft.core.aval import check_extent
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import literal_like
@@ -24,6 +22,7 @@ from weft.numpy.manipulation import roll
 from weft.numpy.promotion import as_array, axes_of
 from weft.primitives import slicing
 from weft.primitives.elementwise import conj, mul
+from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, transpose
@@ -57,9 +56,10 @@ def transform_axes(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: An
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     power = look_up_norm(op, norm, BACKWARD if inverse else FORWARD)
     x = convert_operand(op, as_array(a, op), kind)
+    s = None if s is None else as_sequence(op, "s", s)
     if axes is None and s is not None:
         axes = range(x.ndim - len(s), x.ndim)
-    axes = axes_of(op, axes if axes is None else tuple(axes), x.ndim)
+    axes = axes_of(op, axes if axes is None else as_sequence(op, "axes", axes), x.ndim)
     if not axes:
         if kind in (FftType.FFT, FftType.IFFT):
             return x
@@ -130,7 +130,7 @@ def transform_in_groups(x: Any, kind: FftType, axes: Sequence[int], lengths: Seq
 def transform_axis(op: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: Any) -> Any:
     """A transform of one axis."""
     sizes = None if n is None else (n,)
-    return transform_axes(op, kind, a, sizes, (operator.index(axis),), norm)
+    return transform_axes(op, kind, a, sizes, (axis,), norm)
 
 
 def make_transform(name: str, kind: FftType, doc: str) -> Callable:

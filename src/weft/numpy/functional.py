@@ -10,10 +10,12 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from weft.api.functions import check_callable
 from weft.api.vmap import vmap
 from weft.errors import ShapeError
-from weft.numpy.manipulation import expand_dims, require_int, squeeze
+from weft.numpy.manipulation import expand_dims, squeeze
 from weft.numpy.promotion import as_array, axis_of, broadcast_shapes
+from weft.primitives.families import check_integer
 from weft.util import fun_name
 
 Dims = tuple[str, ...]
@@ -36,10 +38,14 @@ def vectorize(
     (4, 2)
     """
     op = f"vectorize({fun_name(pyfunc)})"
-    if any(type(e) not in (int, str) for e in excluded):
-        raise TypeError(f"vectorize: excluded must be numbers and names; got {set(excluded)!r}.")
+    if not isinstance(excluded, set | frozenset | list | tuple) or any(
+        type(e) not in (int, str) for e in excluded
+    ):
+        raise TypeError(f"vectorize: excluded must be numbers and names; got {excluded!r}.")
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"vectorize: excluded must not be negative; got {set(excluded)!r}.")
+    if not isinstance(signature, str | None):
+        raise TypeError(f'{op}: signature must be text, as "(n),(n)->()"; got {signature!r}.')
     core = None if signature is None else parse_signature(signature)
 
     @functools.wraps(pyfunc)
@@ -152,6 +158,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     >>> jnp.apply_along_axis(jnp.sum, 0, jnp.ones((2, 3)))
     Array([2., 2., 2.], dtype=float32)
     """
+    check_callable("apply_along_axis", func1d)
     x = as_array(arr, "apply_along_axis")
     axis = axis_of("apply_along_axis", axis, x.ndim)
 
@@ -168,9 +175,10 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
 
 def apply_over_axes(func: Callable, a: Any, axes: int | Sequence[int]) -> Any:
     """`func(a, axis)` for each axis in turn; an axis that it removes comes back with size 1."""
+    check_callable("apply_over_axes", func)
     x = as_array(a, "apply_over_axes")
     for axis in axes if isinstance(axes, Sequence) else (axes,):
-        axis = axis_of("apply_over_axes", require_int("apply_over_axes", axis, "axes"), x.ndim)
+        axis = axis_of("apply_over_axes", check_integer("apply_over_axes", "axes", axis), x.ndim)
         out = as_array(func(x, axis), "apply_over_axes")
         if out.ndim == x.ndim - 1:
             out = expand_dims(out, axis)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
-from weft.api.functions import check_integer
+from weft.api.functions import check_callable
 from weft.api.vmap import vmap
-from weft.core.aval import typeof
+from weft.core.aval import check_extent, typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.numpy import creation
@@ -27,6 +26,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.cumulative import cumprod
 from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, select
+from weft.primitives.families import check_integer
 from weft.primitives.slicing import pad
 from weft.util import check_option
 from weft.xla.array import array_from_host, host_view
@@ -39,6 +39,7 @@ def check_size(op: str, n: Any, default: int | None = None) -> int:
     if n is None and default is not None:
         return default
     (size,) = shape_of(op, (n,))
+    check_extent((size,), np.dtype(np.int64))
     return size
 
 
@@ -117,7 +118,7 @@ def make_triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
 @fused(static=("k",))
 def diag(v: Any, k: int = 0) -> Any:
     """A matrix with the vector v on its k-th diagonal; or the k-th diagonal of the matrix v."""
-    x = as_array(v, "diag")
+    x, k = as_array(v, "diag"), check_integer("diag", "k", k)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
@@ -172,16 +173,25 @@ def find_mask_indices(mask: np.ndarray) -> tuple[Any, ...]:
     return tuple(creation.array(i.astype(dtypes.default_int())) for i in np.nonzero(mask))
 
 
+def clip_offset(op: str, k: Any, rows: int, columns: int) -> int:
+    """The number of a diagonal, or of the nearest outside of the matrix."""
+    return min(max(check_integer(op, "k", k), -rows), columns)
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The rows and columns of the lower triangle of an n by m matrix, up to its k-th diagonal."""
     rows, columns = check_size("tril_indices", n), check_size("tril_indices", m, n)
-    return find_mask_indices(np.tri(rows, columns, operator.index(k), bool))  # type: ignore[return-value]
+    return find_mask_indices(
+        np.tri(rows, columns, clip_offset("tril_indices", k, rows, columns), bool)
+    )
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The rows and columns of the upper triangle of an n by m matrix, from its k-th diagonal."""
     rows, columns = check_size("triu_indices", n), check_size("triu_indices", m, n)
-    return find_mask_indices(~np.tri(rows, columns, operator.index(k) - 1, bool))  # type: ignore[return-value]
+    return find_mask_indices(
+        ~np.tri(rows, columns, clip_offset("triu_indices", k, rows, columns + 1) - 1, bool)
+    )
 
 
 def check_matrix_shape(op: str, x: Any) -> tuple[int, ...]:
@@ -206,7 +216,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
-    ndim = check_integer("diag_indices", "ndim", ndim, 0)
+    ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MOST_AXES)
     return (creation.arange(check_size("diag_indices", n)),) * ndim
 
 
@@ -226,9 +236,13 @@ def mask_indices(
     Args:
       size: how many places to give: cut off, or filled up with 0.
     """
+    n = check_size("mask_indices", n)
+    if not callable(mask_func):
+        raise TypeError(f"mask_indices: mask_func must be a function; got {mask_func!r}.")
     mask = np.asarray(mask_func(np.ones((n, n), np.int32), k)) != 0
     rows, columns = np.nonzero(mask)
     if size is not None:
+        size = check_integer("mask_indices", "size", size, 0)
         rows, columns = (np.pad(i[:size], (0, max(0, size - len(i)))) for i in (rows, columns))
     kind = dtypes.default_int()
     return creation.array(rows.astype(kind)), creation.array(columns.astype(kind))
@@ -295,6 +309,7 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     for each place even where it uses no index.
     """
     sizes = shape_of("fromfunction", shape)
+    check_callable("fromfunction", function)
     each = functools.partial(function, **kwargs)
     for k in reversed(range(len(sizes))):
         each = vmap(each, in_axes=tuple(0 if i == k else None for i in range(len(sizes))))

@@ -19,14 +19,15 @@ from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.calculus import diff
 from weft.numpy.choice import where
-from weft.numpy.creation import linspace
+from weft.numpy.creation import call_numpy, linspace
 from weft.numpy.fused import fused
-from weft.numpy.manipulation import convert_together, require_int, stack
-from weft.numpy.promotion import as_array, promote_operands
+from weft.numpy.manipulation import convert_together, stack
+from weft.numpy.promotion import as_array, as_operand, promote_operands
 from weft.numpy.reductions import max, min, sum
 from weft.numpy.sorting import search_by_halving
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
+from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
@@ -91,8 +92,8 @@ def bincount(
             "bincount", x, "jnp.bincount(..., length=n) counts the numbers below n."
         )
         found = int(values.max()) + 1 if values.size else 0
-        length = builtins.max(found, require_int("bincount", minlength, "minlength"))
-    length = require_int("bincount", length, "length")
+        length = builtins.max(found, check_integer("bincount", "minlength", minlength))
+    length = check_integer("bincount", "length", length)
     if length < 0:
         raise ValueError(f"bincount: length must not be negative; got {length}.")
     return count_occurrences(x, weights, length)
@@ -122,7 +123,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     a = as_array(a, op)
     if isinstance(bins, str):
         values = require_values(op, a, "jnp.histogram(..., bins=n) makes n bins.")
-        host = np.histogram_bin_edges(values, bins, range, weights)
+        host = call_numpy(op, np.histogram_bin_edges, values, bins, range, weights)
         return put(host.astype(choose_edge_dtype(a)))
     edges, count = read_bins(op, bins)
     if edges is not None:
@@ -136,7 +137,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def read_bins(op: str, bins: Any) -> tuple[Any, int]:
     """Edges as an array, or else a number of bins."""
     if not isinstance(bins, list | tuple) and np.ndim(bins) == 0:
-        count = require_int(op, bins, "bins")
+        count = check_integer(op, "bins", bins)
         if count < 1:
             raise ValueError(f"{op}: bins must be at least 1; got {count}.")
         return None, count
@@ -150,9 +151,10 @@ def read_range(op: str, range: Any) -> tuple | None:
     """The lowest and highest edge, if they are given."""
     if range is None:
         return None
-    ends = tuple(range)
+    ends = tuple(range) if np.iterable(range) and not isinstance(range, str | bytes | dict) else ()
     if len(ends) != 2:
         raise ValueError(f"{op}: range must be (low, high); got {range!r}.")
+    ends = tuple(as_operand(op, end) for end in ends)
     if all(isinstance(end, int | float) for end in ends) and not (
         math.isfinite(ends[1] - ends[0]) and ends[0] <= ends[1]
     ):
@@ -242,7 +244,7 @@ def histogramdd(
         raise ShapeError(f"{op}: sample must have a row for each point; got {sample.aval}.")
     n, d = sample.shape
     each = list(bins) if isinstance(bins, list | tuple) else [bins] * d
-    ranges = [None] * d if range is None else list(range)
+    ranges = [None] * d if range is None else list(as_sequence(op, "range", range))
     for name, given in (("bins", each), ("range", ranges)):
         if len(given) != d:
             raise ShapeError(f"{op}: {name} must be one for each of {d} axes; got {len(given)}.")

@@ -590,6 +590,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     refuse_out("choose", out)
     a = as_array(check_integer_indices("choose", a), "choose")
     arrays = list(choices) if isinstance(choices, list | tuple) else list(slicing.unstack(choices))
+    if not arrays:
+        raise ValueError("choose: choices must hold an array; got none.")
     arrays = promote_operands("choose", *[as_array(c, "choose") for c in arrays], shaped=False)
     n = len(arrays)
     if mode == "raise":

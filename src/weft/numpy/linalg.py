@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
@@ -32,6 +31,7 @@ from weft.numpy.sorting import sort
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import eigen, factorizations
 from weft.primitives import linalg as stacked
+from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
 from weft.util import check_option, list_public
@@ -146,9 +146,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     The shape is a.shape[ind:] + a.shape[:ind].
     """
     x = as_inexact("tensorinv", a)
-    ind = operator.index(ind)
-    if ind <= 0:
-        raise ShapeError(f"tensorinv: ind must be positive; got {ind}.")
+    ind = check_integer("tensorinv", "ind", ind, 1)
     shape, n = x.shape, math.prod(x.shape[:ind])
     if n != math.prod(shape[ind:]):
         raise ShapeError(
@@ -178,7 +176,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
     `axes` of a are moved to its end first.
     """
-    return tensorsolve_axes(a, b, () if axes is None else tuple(axes))
+    return tensorsolve_axes(a, b, () if axes is None else as_sequence("tensorsolve", "axes", axes))
 
 
 # --- determinants, powers, ranks ------------------------------------------------------------
@@ -212,7 +210,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 def matrix_power(a: Any, n: int) -> Any:
     """Square matrices multiplied n times by themselves; for negative n, their inverses."""
     x = as_array(a, "matrix_power")
-    n = operator.index(n)
+    n = check_integer("matrix_power", "n", n)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_power: a must hold square matrices; got {x.aval}.")
     if n == 0:
@@ -395,7 +393,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     >>> jnp.linalg.multi_dot([jnp.ones((100, 2)), jnp.ones((2, 100)), jnp.ones(100)]).shape
     (100,)
     """
-    return multiply_chain(tuple(arrays), precision)
+    return multiply_chain(as_sequence("multi_dot", "arrays", arrays), precision)
 
 
 @fused(static=("precision",), name="multi_dot")
@@ -448,6 +446,7 @@ def find_best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The cross product of vectors of length 3 along an axis."""
     x, y = as_array(x1, "cross"), as_array(x2, "cross")
+    axis = check_integer("cross", "axis", axis)
     if not x.ndim or not y.ndim or x.shape[axis] != 3 or y.shape[axis] != 3:
         raise ShapeError(f"cross: vectors must be of length 3; got {x.aval}, {y.aval}.")
     return cross_of(x, y, axis=axis)

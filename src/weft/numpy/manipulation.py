@@ -8,7 +8,6 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,12 +16,13 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, not_array_error, typeof
 from weft.core.trace import Tracer
-from weft.errors import ShapeError, TracerIntegerConversionError
+from weft.errors import ShapeError
 from weft.numpy import promotion
 from weft.numpy.fused import fused
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
+from weft.primitives.families import as_sequence, check_integer
 from weft.xla.array import ARRAYS, put
 
 Axes = int | Sequence[int]
@@ -49,27 +49,11 @@ def convert_together(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
     return [convert(x, found) for x in xs]
 
 
-def require_int(op: str, x: Any, what: str, least: int | None = None) -> int:
-    """A number that has to be known when the program is written, and no less than `least`."""
-    if type(x) is int and least is None:
-        return x
-    if isinstance(x, Tracer):
-        hint = "mark the argument static in jit (static_argnums), or use x.shape."
-        x = x.concrete(TracerIntegerConversionError, f"{op}: {what}", hint)
-    try:
-        n = operator.index(x)
-    except TypeError:
-        raise ShapeError(f"{op}: {what} must be an integer; got {x!r}.") from None
-    if least is not None and n < least:
-        raise ShapeError(f"{op}: {what} must be at least {least}; got {n}.")
-    return n
-
-
 def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of numbers, -1 among them or not; one number is a shape of one axis."""
     if isinstance(shape, list | tuple) or np.ndim(shape) == 1:
-        return tuple([require_int(op, n, "a size") for n in shape])
-    return (require_int(op, shape, "a size"),)
+        return tuple([check_integer(op, "a size", n) for n in shape])
+    return (check_integer(op, "a size", shape),)
 
 
 # --- one array under another shape ------------------------------------------------------------
@@ -141,7 +125,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     if axes is None:
         order = tuple(range(ndim))[::-1]
     else:
-        order = promotion.axes_of("transpose", tuple(axes), ndim)
+        order = promotion.axes_of("transpose", as_sequence("transpose", "axes", axes), ndim)
         if len(order) != ndim:
             raise ShapeError(
                 f"transpose: axes must name every axis of x once; got {tuple(axes)} for {a.aval}."
@@ -191,8 +175,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Move one axis back until it stands before position `start`. `moveaxis` is clearer."""
     a = promotion.as_array(a, "rollaxis")
     axis = promotion.axis_of("rollaxis", axis, a.ndim)
-    if not -a.ndim <= start <= a.ndim:
-        raise ShapeError(f"rollaxis: start must be in [-{a.ndim}, {a.ndim}]; got {start}.")
+    start = check_integer("rollaxis", "start", start, -a.ndim, a.ndim)
     start = start + a.ndim if start < 0 else start
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
@@ -248,7 +231,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     a = promotion.as_array(a, "diagonal")
     promotion.check_axes_number("diagonal", a, 2)
     i, j = promotion.axes_of("diagonal", (axis1, axis2), a.ndim)
-    offset = require_int("diagonal", offset, "offset")
+    offset = check_integer("diagonal", "offset", offset)
     a = moveaxis(a, (i, j), (-2, -1))
     *batch, m, n = a.shape
     count = builtins.max(0, builtins.min(m + builtins.min(offset, 0), n - builtins.max(offset, 0)))
@@ -448,13 +431,13 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
     axis = promotion.axis_of(op, axis, x.ndim)
     n = x.shape[axis]
     if isinstance(where, list | tuple) or (not isinstance(where, int) and np.ndim(where) == 1):
-        cuts = [require_int(op, i, "an index") for i in where]
+        cuts = [check_integer(op, "an index", i) for i in where]
         starts = [0, *cuts]
         spans = [
             builtins.slice(a, b).indices(n)[:2] for a, b in zip(starts, [*cuts, n], strict=True)
         ]
     else:
-        count = require_int(op, where, "the number of sections")
+        count = check_integer(op, "the number of sections", where)
         if count <= 0 or (equal and n % count):
             raise ShapeError(
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
@@ -512,8 +495,11 @@ def flipud(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Turn an array by k quarter turns in the plane of two axes, from the first to the second."""
     m = promotion.as_array(m, "rot90")
-    i, j = promotion.axes_of("rot90", tuple(axes), m.ndim)
-    k = k % 4
+    axes = promotion.axes_of("rot90", as_sequence("rot90", "axes", axes), m.ndim)
+    if len(axes) != 2:
+        raise ShapeError(f"rot90: axes must be two; got {axes}.")
+    i, j = axes
+    k = check_integer("rot90", "k", k) % 4
     if k == 0:
         return m
     if k == 2:
@@ -558,7 +544,7 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
         starts: list[Any] = [0] * a.ndim
         starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
-    k = require_int("roll", shift, "shift") % n
+    k = check_integer("roll", "shift", shift) % n
     if k == 0:
         return a
     tail = slicing.slice_in_dim(a, n - k, n, 1, axis)

@@ -80,7 +80,7 @@ def pad_by_name(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     """`pad` in a mode that has a name."""
     x = as_array(array, "pad")
     widths = read_widths(pad_width, x.ndim)
-    if mode not in KEYWORDS:
+    if not isinstance(mode, str) or mode not in KEYWORDS:
         raise NotImplementedError(f"pad: mode must be one of {', '.join(KEYWORDS)}; got {mode!r}.")
     unknown = set(kwargs) - set(KEYWORDS[mode])
     if unknown:

@@ -16,13 +16,14 @@ from weft.numpy.elementwise import conj, real
 from weft.numpy.fused import fused
 from weft.numpy.grids import vander
 from weft.numpy.linalg import eigvals, inv, lstsq
-from weft.numpy.manipulation import concatenate, require_int
+from weft.numpy.manipulation import concatenate
 from weft.numpy.products import matmul
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.numpy.reductions import sum
 from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import elementwise as ops
+from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.xla.array import host_view
 
@@ -131,7 +132,7 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
 def polyder(p: Any, m: int = 1) -> Any:
     """The derivative of a polynomial, taken m times, in floats."""
     (p,) = promote_coefficients("polyder", p, inexact=True)
-    m = require_int("polyder", m, "m", 0)
+    m = check_integer("polyder", "m", m, 0)
     m = min(m, p.size)
     n = p.size - m
     powers = np.arange(n - 1, -1, -1.0)
@@ -146,7 +147,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     `k` are the constants, first that of the first integral; a single one stands for all.
     """
     (p,) = promote_coefficients("polyint", p, inexact=True)
-    m = require_int("polyint", m, "m", 0)
+    m = check_integer("polyint", "m", m, 0)
     k = as_array(0 if k is None else k, "polyint")
     if k.shape not in ((), (1,), (m,)):
         raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")
@@ -269,7 +270,7 @@ def polyfit(
     singular values, rcond); with `cov` (p, covariance of p), scaled unless that is "unscaled".
     Singular values below rcond times the largest count as 0, by default x.size * eps.
     """
-    deg = require_int("polyfit", deg, "deg")
+    deg = check_integer("polyfit", "deg", deg)
     if deg < 0:
         raise ValueError(f"polyfit: deg must not be negative; got {deg}.")
     x, y = promote_operands("polyfit", as_array(x), as_array(y), inexact=True, shaped=False)

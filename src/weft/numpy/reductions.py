@@ -394,6 +394,8 @@ def compute_mean(
 ) -> Any:
     """The sum of x over `axes`, divided by how many elements that takes, less `ddof`."""
     shape, dtype = x.shape, x.dtype
+    if not isinstance(ddof, int | float | np.number):
+        raise TypeError(f"{op}: ddof must be a number known now; got {ddof!r}.")
     total = keep_axes(reduce_sum(apply_mask(op, x, mask, 0), axes), shape, axes, keepdims)
     if mask is None:
         count = math.prod([shape[i] for i in axes]) - ddof

@@ -19,6 +19,7 @@ from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, getitem_with, read_keywords
 from weft.numpy.promotion import as_array, axis_of, check_vector, is_nonzero, refuse_out
 from weft.primitives.elementwise import convert
+from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
 
@@ -60,6 +61,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             f"nonzero: fill_value must be one value, or one for each axis; got {len(fill_value)} "
             f"for {a.aval}."
         )
+    size = check_integer("nonzero", "size", size, 0)
     return find_places_of_size(a, size, tuple([0 if f is None else asarray(f) for f in fill_value]))
 
 

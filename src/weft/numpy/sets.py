@@ -21,6 +21,7 @@ from weft.numpy.promotion import as_array, axis_of, promote_operands
 from weft.numpy.searching import find_places_of_size, require_concrete
 from weft.numpy.sorting import search_by_halving
 from weft.primitives import elementwise as ops
+from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.util import name_function
 from weft.xla.array import put
@@ -59,6 +60,7 @@ def unique(
         found = find_unique_now(x, axis, equal_nan, *asked[1:])
     else:
         places = return_index or return_inverse
+        size = check_integer("unique", "size", size, 0)
         found = find_unique_of_size(x, axis, equal_nan, size, fill_value, places)
     out = tuple(r for r, wanted in zip(found, asked, strict=True) if wanted)
     return out if len(out) > 1 else out[0]
@@ -244,6 +246,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) -> tuple[Any, Any]:
     """The elements that a mask keeps, and their places: all, or `size` of them."""
+    size = None if size is None else check_integer(op, "size", size, 0)
     if size is None:
         mask = require_concrete(op, keep, "elements") != 0
         where = np.flatnonzero(mask).astype(np.int32)

@@ -14,9 +14,10 @@ from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with
-from weft.numpy.manipulation import as_arrays, require_int
+from weft.numpy.manipulation import as_arrays
 from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
 from weft.primitives import elementwise as ops
+from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.util import check_option
 
@@ -129,7 +130,7 @@ def lexsort_arrays(keys: list, axis: int) -> Any:
 def check_kth(op: str, x: Any, kth: Any, axis: int) -> None:
     """Raise unless `kth` is a place along an axis."""
     n = x.shape[axis_of(op, axis, x.ndim)]
-    k = require_int(op, kth, "kth")
+    k = check_integer(op, "kth", kth)
     if not -n <= k < n:
         raise ShapeError(f"{op}: kth must be in [-{n}, {n}) for axis {axis} of {x.aval}; got {k}.")
 
@@ -165,7 +166,7 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[
     axis = axis_of("top_k", axis, x.ndim)
     check_option("top_k", "mode", mode, "largest", "smallest")
     if mode == "largest":
-        values, places = lax.top_k_p.bind(x, k=require_int("top_k", k, "k"), axis=axis)
+        values, places = lax.top_k_p.bind(x, k=check_integer("top_k", "k", k), axis=axis)
         return values, ops.convert(places, dtypes.default_int())
     places = lax.broadcasted_iota(INT32, x.shape, axis)
     values, places = lax.sort((x, places), axis, num_keys=1)

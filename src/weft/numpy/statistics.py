@@ -438,7 +438,7 @@ def cov(
            [-1.,  1.]], dtype=float32)
     """
     tables = [as_array(v, "cov") for v in (m, y) if v is not None]
-    if max(v.ndim for v in tables) > 2:
+    if max([v.ndim for v in tables], default=3) > 2:
         got = ", ".join(str(v.aval) for v in tables)
         raise ShapeError(f"cov: operands must have 2 axes at most; got {got}.")
     if dtype is None:
@@ -456,7 +456,7 @@ def cov(
     n = x.shape[1]
     if not x.shape[0]:
         return lax.reshape(x, (0, 0))
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    ddof = (0 if bias else 1) if ddof is None else as_array(ddof, "cov")
     weights, divisor = combine_weights(n, fweights, aweights, ddof)
     center, total = average(x, 1, weights, True)
     divisor = (n - ddof if n else math.nan) if weights is None else divisor(total[0])

@@ -7,7 +7,6 @@ Pooling is in window.py; products without a window and the precisions of both ar
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from weft.primitives import dot, layout
 from weft.primitives.channelwise import lower_channelwise
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
-from weft.primitives.families import index_tuple
+from weft.primitives.families import check_integer, index_pairs, index_tuple
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 
@@ -51,6 +50,8 @@ def conv_dimension_numbers(
     axes by any other letters, which are taken in the order of the second string. None is
     ("NCHW", "OIHW", "NCHW").
     """
+    lhs_shape = index_tuple(lhs_shape, "conv", "lhs_shape")
+    rhs_shape = index_tuple(rhs_shape, "conv", "rhs_shape")
     ndim = len(lhs_shape)
     if len(rhs_shape) != ndim or ndim < 2:
         raise ShapeError(
@@ -437,9 +438,10 @@ def conv_general_dilated(
     x, k = typeof(lhs), typeof(rhs)
     numbers = conv_dimension_numbers(x.shape, k.shape, dimension_numbers)
     spatial = len(numbers.lhs_spec) - 2
-    strides = index_tuple(window_strides)
-    stretch = (1,) * spatial if lhs_dilation is None else index_tuple(lhs_dilation)
-    spread = (1,) * spatial if rhs_dilation is None else index_tuple(rhs_dilation)
+    strides = index_tuple(window_strides, op, "window_strides")
+    ones = (1,) * spatial
+    stretch = ones if lhs_dilation is None else index_tuple(lhs_dilation, op, "lhs_dilation")
+    spread = ones if rhs_dilation is None else index_tuple(rhs_dilation, op, "rhs_dilation")
     if isinstance(padding, str):
         if any(d != 1 for d in stretch):
             raise ShapeError(
@@ -448,9 +450,8 @@ def conv_general_dilated(
             )
         if not len(strides) == len(spread) == spatial or min((1, *strides, *spread)) < 1:
             padding = "VALID"  # the type rule says what is wrong
-    windows = [
-        dilated_size(k.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], spread, strict=False)
-    ]
+    axes = numbers.rhs_spec[2:]
+    windows = [dilated_size(k.shape[a], d) for a, d in zip(axes, spread, strict=False)]
     sizes = [x.shape[a] for a in numbers.lhs_spec[2:]]
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, op)
@@ -462,8 +463,8 @@ def conv_general_dilated(
         lhs_dilation=stretch,
         rhs_dilation=spread,
         dimension_numbers=numbers,
-        feature_group_count=operator.index(feature_group_count),
-        batch_group_count=operator.index(batch_group_count),
+        feature_group_count=check_integer(op, "feature_group_count", feature_group_count),
+        batch_group_count=check_integer(op, "batch_group_count", batch_group_count),
         precision=dot.canonical_precision(op, precision),
         preferred_element_type=preferred_element_type,
         out_sharding=None,
@@ -539,10 +540,11 @@ def conv_transpose(
     o, i, *spatial = numbers.rhs_spec
     if rhs_dilation is None:
         rhs_dilation = (1,) * len(spatial)
-    windows = [dilated_size(k.shape[a], d) for a, d in zip(spatial, rhs_dilation, strict=True)]
+    spread = index_tuple(rhs_dilation, "conv_transpose", "rhs_dilation")
+    windows = [dilated_size(k.shape[a], d) for a, d in zip(spatial, spread, strict=False)]
     if not isinstance(padding, str):
         if use_consistent_padding:
-            rows = zip(windows, padding, strict=True)
+            rows = zip(windows, index_pairs("conv_transpose", "padding", padding), strict=False)
             padding = [(w - 1 - lo, w - 1 - hi) for w, (lo, hi) in rows]
     elif padding in ("SAME", "VALID"):
         rows = zip(windows, strides, strict=True)
@@ -582,8 +584,14 @@ def conv_general_dilated_patches(
     the order of the second string of `dimension_numbers`.
     """
     x = typeof(lhs)
-    filter_shape = index_tuple(filter_shape)
+    op = "conv_general_dilated_patches"
+    filter_shape = index_tuple(filter_shape, op, "filter_shape")
     numbers = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
+    if len(filter_shape) != x.ndim - 2:
+        raise ShapeError(
+            f"{op}: filter_shape must have a size for each of {x.ndim - 2} spatial axes; "
+            f"got {filter_shape}."
+        )
     channels = x.shape[numbers.lhs_spec[1]]
     size = math.prod(filter_shape)
     one_hot = eq(*(layout.broadcasted_iota("int32", (size, size), axis) for axis in (0, 1)))
@@ -638,7 +646,9 @@ def conv_shape_tuple(
     batch_group_count: int = 1,
 ) -> tuple[int, ...]:
     """The shape of `conv` of operands of these shapes."""
+    conv_dimension_numbers(lhs_shape, rhs_shape, None)
     (n, _, *sizes), (o, _, *windows) = lhs_shape, rhs_shape
+    strides = index_tuple(strides, "conv_shape_tuple", "strides")
     pads = spatial_padding("conv_shape_tuple", pads, sizes, windows, strides)
     rows = zip(sizes, windows, strides, pads, strict=True)
     places = (count_places(size + lo + hi, k, s) for size, k, s, (lo, hi) in rows)

@@ -7,7 +7,6 @@ What is lowered for a CPU is loops that carry a running value; elsewhere log2(n)
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -335,7 +334,8 @@ def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
     """The function of a running reduction."""
 
     def fun(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-        return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))[0]
+        axis = families.check_integer(prim.name, "axis", axis)
+        return prim.bind(operand, axis=axis, reverse=bool(reverse))[0]
 
     return elementwise.name_function(fun, prim)
 

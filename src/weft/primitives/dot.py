@@ -20,7 +20,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.options import config
 from weft.primitives import layout
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
-from weft.primitives.families import index_tuple, shift_axes
+from weft.primitives.families import check_parameter, index_tuple, shift_axes
 from weft.util import inverse_permutation
 
 # --- precision ------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def canonical_precision(op: str, precision: Any) -> Any:
     pair = precision if isinstance(precision, tuple | list) else (precision, precision)
     try:
         lhs, rhs = map(Precision, pair)
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError(
             f"{op}: precision must be a Precision, one of {', '.join(filter(None, _PRECISIONS))}, "
             f"a pair of those, a DotAlgorithm, or the name of a DotAlgorithmPreset; "
@@ -419,6 +419,17 @@ def algorithm_text(algorithm: DotAlgorithm, lhs: np.dtype, rhs: np.dtype) -> str
     return f"#stablehlo.dot_algorithm<{', '.join(listed)}>"
 
 
+def read_dimensions(op: str, given: Any) -> tuple:
+    """((lhs contracting, rhs contracting), (lhs batch, rhs batch)) as tuples."""
+
+    def read(pairs: Any) -> tuple:
+        (lc, rc), (lb, rb) = pairs
+        return (index_tuple(lc), index_tuple(rc)), (index_tuple(lb), index_tuple(rb))
+
+    what = "((lhs contracting, rhs contracting), (lhs batch, rhs batch)), sequences of axes"
+    return check_parameter(op, "dimension_numbers", given, what, read)
+
+
 def dot_general(
     lhs: Any,
     rhs: Any,
@@ -437,13 +448,12 @@ def dot_general(
     >>> dot_general(np.ones((3, 4)), np.ones((4, 5)), (([1], [0]), ([], []))).shape
     (3, 5)
     """
-    (lc, rc), (lb, rb) = dimension_numbers
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot_general")
     return dot_general_p.bind(
         lhs,
         rhs,
-        dimension_numbers=((index_tuple(lc), index_tuple(rc)), (index_tuple(lb), index_tuple(rb))),
+        dimension_numbers=read_dimensions("dot_general", dimension_numbers),
         precision=canonical_precision("dot_general", precision),
         preferred_element_type=preferred_element_type,
         out_sharding=None,
@@ -532,10 +542,19 @@ def ragged_dot_general(
     Where it is a batch axis, groups make no difference. `group_sizes` is (g,), or (..., g) with the
     axes of `lhs` outside the ragged one: batch axes, and those of its kind before it.
     """
-    (contracting, batch), ragged, group = ragged_dot_dimension_numbers
-    (lc, rc), (lb, rb) = map(index_tuple, contracting), map(index_tuple, batch)
+    op = "ragged_dot_general"
+    pairs, ragged, group = check_parameter(
+        op, "ragged_dot_dimension_numbers", ragged_dot_dimension_numbers,
+        "a RaggedDotDimensionNumbers", lambda ns: (ns[0], index_tuple(ns[1]), index_tuple(ns[2])),
+    )  # fmt: skip
+    (lc, rc), (lb, rb) = read_dimensions(op, pairs)
     x, y, sizes = typeof(lhs), typeof(rhs), typeof(group_sizes)
-    (ragged,), group = index_tuple(ragged), index_tuple(group)
+    if len(ragged) != 1 or ragged[0] not in range(x.ndim) or not sizes.ndim:
+        raise ShapeError(
+            f"{op}: one axis of lhs must be ragged, and group_sizes have an axis; got axes "
+            f"{ragged} of {x}, {sizes}."
+        )
+    (ragged,) = ragged
     if ragged in lb:
         return dot_general(lhs, rhs, ((lc, rc), (lb, rb)), precision, preferred_element_type)
     kind = lc if ragged in lc else [a for a in range(x.ndim) if a not in lc and a not in lb]

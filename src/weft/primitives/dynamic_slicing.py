@@ -6,7 +6,6 @@ indexing.py's; places known now are slicing.py's.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -198,26 +197,32 @@ def normalize_starts(
     shape = typeof(x).shape
     if hasattr(start_indices, "aval"):
         start_indices = unstack(start_indices)
-    starts = list(start_indices)
+    what = "a sequence of an index for each axis of x"
+    starts = families.check_parameter(op, "start_indices", start_indices, what, list)
     if len(starts) != len(shape):
         raise ShapeError(
             f"{op}: there must be one index for each axis of x; got {len(starts)} for {typeof(x)}."
         )
     if isinstance(allow_negative, bool):
         allow_negative = [allow_negative] * len(shape)
+    elif not isinstance(allow_negative, tuple | list) or len(allow_negative) != len(shape):
+        raise TypeError(
+            f"{op}: allow_negative_indices must be a bool, or one for each axis of x; "
+            f"got {allow_negative!r}."
+        )
     starts = [
-        normalize_start(i, n, wrap)
+        normalize_start(op, i, n, wrap)
         for i, n, wrap in zip(starts, shape, allow_negative, strict=True)
     ]
     found = [typeof(i).dtype for i in starts if type(i) is not int]
     return [layout.literal(i, found[0]) if type(i) is int and found else i for i in starts]
 
 
-def normalize_start(i: Any, size: int, wrap: bool) -> Any:
+def normalize_start(op: str, i: Any, size: int, wrap: bool) -> Any:
     """An index into an axis of `size`, negative ones counted from its end if `wrap`."""
     if isinstance(i, int | np.integer):
         return int(i) + size if wrap and i < 0 else int(i)
-    dtype = typeof(i).dtype
+    dtype = typeof(i, op).dtype
     if not dtypes.is_integer(dtype):
         return i  # the type rule says what is wrong
     if dtype.itemsize < 4:  # could not hold size + i
@@ -247,7 +252,7 @@ def dynamic_slice(
 
     Under the option `check_bounds` "all" it raises where the slice would have to be moved.
     """
-    op, sizes = "dynamic_slice", families.index_tuple(slice_sizes)
+    op, sizes = "dynamic_slice", families.index_tuple(slice_sizes, "dynamic_slice", "slice_sizes")
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
     if config.check_bounds == "all":
         check_starts_option(op, operand, starts, sizes)
@@ -292,7 +297,8 @@ def dynamic_slice_in_dim(
     shape = typeof(operand).shape
     axis = families.normalize_axis("dynamic_slice_in_dim", axis, len(shape))
     starts, sizes = [0] * len(shape), list(shape)
-    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    starts[axis] = start_index
+    sizes[axis] = families.check_integer("dynamic_slice_in_dim", "slice_size", slice_size)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 

@@ -6,7 +6,6 @@ LU, QR and Cholesky factors are elsewhere (factorizations.py, linalg.py).
 from __future__ import annotations
 
 import enum
-import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import MissingRule, ShapeError
-from weft.primitives import elementwise, layout
+from weft.primitives import elementwise, families, layout
 from weft.primitives.expr import Expr
 from weft.primitives.factorizations import lu, lu_solve
 from weft.primitives.matrices import (
@@ -157,8 +156,8 @@ def subset_param(subset: Any) -> tuple[int, int] | None:
     """A subset as a parameter."""
     if subset is None:
         return None
-    start, stop = subset
-    return operator.index(start), operator.index(stop)
+    (pair,) = families.index_pairs("eigh", "subset_by_index", (subset,))
+    return pair
 
 
 eigh_p = Eigh()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import enum
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
+from weft.primitives import families
 from weft.primitives.expr import Expr
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import (
@@ -443,7 +443,7 @@ def integer_pow(x: Any, y: int) -> Any:
         raise DtypeError(
             f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y)."
         )
-    return integer_pow_p.bind(x, y=operator.index(y))[0]
+    return integer_pow_p.bind(x, y=families.check_integer("integer_pow", "y", y))[0]
 
 
 def reciprocal(x: Any) -> Any:
@@ -511,7 +511,11 @@ round_p = Elementwise(
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """The nearest integer to each element, in the dtype of x."""
-    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))[0]
+    what = "a RoundingMethod"
+    method = families.check_parameter(
+        "round", "rounding_method", rounding_method, what, RoundingMethod
+    )
+    return round_p.bind(x, rounding_method=method)[0]
 
 
 # --- complex numbers ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import add, neg, sub
 from weft.primitives.expr import Expr, count_along, scalar
-from weft.primitives.families import Discrete, check_equal_dtypes, zero_tangents
+from weft.primitives.families import Discrete, check_equal_dtypes, check_integer, zero_tangents
 from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
@@ -184,7 +184,8 @@ lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     """The permutation that LU's `pivots` (..., k) stand for, as an order of `permutation_size`."""
-    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=int(permutation_size))[0]
+    size = check_integer("lu_pivots_to_permutation", "permutation_size", permutation_size, 0)
+    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)[0]
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any) -> Any:

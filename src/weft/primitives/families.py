@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,8 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
-from weft.errors import DtypeError, ShapeError, TracerError
+from weft.core.trace import Tracer
+from weft.errors import DtypeError, ShapeError, TracerError, TracerIntegerConversionError
 
 # --- families -------------------------------------------------------------------------------
 
@@ -107,14 +109,62 @@ def is_linear(x: Any) -> bool:
 # --- axes -----------------------------------------------------------------------------------
 
 
-def index_tuple(xs: Sequence[Any]) -> tuple[int, ...]:
+def index_tuple(xs: Sequence[Any], op: str = "lax", name: str = "sizes") -> tuple[int, ...]:
     """Integers of any kind as a tuple of Python's."""
     try:
         return tuple(map(operator.index, xs))
     except TypeError as error:
         if isinstance(error, TracerError):
             raise
-        raise TypeError(f"sizes and axes: must be integers in a sequence; got {xs!r}.") from None
+        raise TypeError(f"{op}: {name} must be integers in a sequence; got {xs!r}.") from None
+
+
+def check_integer(
+    op: str, name: str, n: Any, least: float = -math.inf, most: float = math.inf
+) -> int:
+    """An integer that is known now, from `least` to `most`."""
+    if isinstance(n, Tracer):
+        hint = "mark the argument static in jit (static_argnums, static_argnames), or use x.shape."
+        n = n.concrete(TracerIntegerConversionError, f"{op}: {name}", hint)
+    try:
+        found = operator.index(n)
+    except TypeError:
+        raise TypeError(f"{op}: {name} must be an integer; got {n!r}.") from None
+    if not least <= found <= most:
+        limit = f"at least {least}" if found < least else f"at most {most}"
+        raise ShapeError(f"{op}: {name} must be {limit}; got {found}.")
+    return found
+
+
+def as_sequence(op: str, name: str, x: Any) -> tuple:
+    """A sequence as a tuple; a text, a set and a dict are none."""
+    if isinstance(x, str | bytes | set | dict) or not np.iterable(x):
+        raise TypeError(f"{op}: {name} must be a sequence; got {x!r}.")
+    return tuple(x)
+
+
+def check_parameter(op: str, name: str, x: Any, what: str, read: Callable[[Any], Any]) -> Any:
+    """`read(x)`, or an error which says that a parameter must be `what`."""
+    try:
+        return read(x)
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
+        if isinstance(error, TracerError):
+            raise
+        raise TypeError(f"{op}: {name} must be {what}; got {x!r}.") from None
+
+
+def as_number(op: str, name: str, x: Any) -> float:
+    """A real number that is known now."""
+    return check_parameter(op, name, x, "a real number", float)
+
+
+def index_pairs(op: str, name: str, xs: Any) -> tuple[tuple[int, int], ...]:
+    """Pairs of integers of any kind, as tuples of Python's."""
+
+    def read(pairs: Any) -> tuple:
+        return tuple([(operator.index(low), operator.index(high)) for low, high in pairs])
+
+    return check_parameter(op, name, xs, "pairs of integers", read)
 
 
 def shift_axes(axes: Sequence[int], at: int = 0) -> tuple[int, ...]:
@@ -188,7 +238,7 @@ def check_equal_shapes(op: str, avals: Sequence[ShapedArray]) -> None:
 
 def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
     """Raise unless `axes` are distinct axes of an array of rank `ndim`."""
-    if len(set(index_tuple(axes))) != len(axes) or not all(0 <= a < ndim for a in axes):
+    if len(set(index_tuple(axes, op, "axes"))) != len(axes) or not all(0 <= a < ndim for a in axes):
         raise ShapeError(
             f"{op}: axes must be distinct and name axes of an array of rank {ndim}; "
             f"got {tuple(axes)}."
@@ -197,5 +247,5 @@ def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
 
 def check_shape(op: str, shape: Sequence[int]) -> None:
     """Raise unless `shape` holds sizes."""
-    if any(n < 0 for n in index_tuple(shape)):
+    if any(n < 0 for n in index_tuple(shape, op, "shape")):
         raise ShapeError(f"{op}: sizes must not be negative; got shape {tuple(shape)}.")

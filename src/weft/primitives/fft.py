@@ -126,7 +126,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     kind = parse_fft_type(fft_type)
-    lengths = index_tuple(fft_lengths)
+    lengths = index_tuple(fft_lengths, "fft", "fft_lengths")
     dtype = typeof(x).dtype
     if not dtypes.is_inexact(dtype):
         dtype = dtypes.default_float()

@@ -312,12 +312,23 @@ def fill_param(value: Any, dtype: np.dtype) -> Any:
     """A fill value as a parameter: a Python number, and -0.0, which equals 0.0, as text."""
     if value is None:
         return default_fill(dtype)
-    number = (
-        np.asarray(value).astype(dtype).item() if not isinstance(value, dtypes.NUMBERS) else value
-    )
+    number = value
+    if not isinstance(value, dtypes.NUMBERS):
+        number = families.check_parameter(
+            "gather", "fill_value", value, "a number", lambda x: np.asarray(x).astype(dtype).item()
+        )
     if number != number and not isinstance(number, complex):
         return math.nan  # one object: NaN is not equal to itself
     return "-0.0" if str(number) == "-0.0" else number
+
+
+def read_numbers(op: str, kind: Callable, given: Any) -> Any:
+    """Dimension numbers, a tuple of their class or of tuples like its own."""
+
+    def read(parts: Any) -> Any:
+        return kind(*map(families.index_tuple, parts))
+
+    return families.check_parameter(op, "dimension_numbers", given, f"a {kind.__name__}", read)
 
 
 def gather(
@@ -337,8 +348,8 @@ def gather(
     return gather_p.bind(
         operand,
         start_indices,
-        dimension_numbers=GatherDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
-        slice_sizes=families.index_tuple(slice_sizes),
+        dimension_numbers=read_numbers("gather", GatherDimensionNumbers, dimension_numbers),
+        slice_sizes=families.index_tuple(slice_sizes, "gather", "slice_sizes"),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
         mode=mode,
@@ -349,6 +360,13 @@ def gather(
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """The elements of `src` at positions idxs[k] (wrapped around) on axes[k], all of rank 1."""
     shape = typeof(src).shape
+    idxs = families.as_sequence("index_take", "idxs", idxs)
+    axes = families.index_tuple(axes, "index_take", "axes")
+    if len(idxs) != len(axes):
+        raise ValueError(
+            f"index_take: idxs must be one for each of axes; got {len(idxs)} for {axes}."
+        )
+    families.check_axes("index_take", axes, len(shape))
     indices = stack([wrap_index(i, shape[a]) for i, a in zip(idxs, axes, strict=True)], 1)
     sizes = [1 if d in axes else n for d, n in enumerate(shape)]
     dims = GatherDimensionNumbers(
@@ -683,7 +701,7 @@ def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
         if type(updates) in dtypes.NUMBERS:
             updates = layout.literal(updates, dtype)
         program = None if prim.combine is None else stage_combiner(prim.combine, dtype)
-        dims = ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers])
+        dims = read_numbers("scatter", ScatterDimensionNumbers, dimension_numbers)
         return prim.bind(
             operand,
             scatter_indices,
@@ -727,6 +745,9 @@ def scatter_apply(
 
     `update_shape` is what updates would have. Not differentiable.
     """
+    if not callable(func):
+        raise TypeError(f"scatter_apply: func must be a function; got {func!r}.")
+    update_shape = families.index_tuple(update_shape, "scatter_apply", "update_shape")
     aval = typeof(operand)
     cell = ShapedArray((), aval.dtype)
     program, consts = stage(lambda a, b: [func(a)], [cell, cell])
@@ -740,7 +761,7 @@ def scatter_apply(
         operand,
         scatter_indices,
         layout.fill(update_shape, 0, aval.dtype),
-        dimension_numbers=ScatterDimensionNumbers(*[tuple(map(int, d)) for d in dimension_numbers]),
+        dimension_numbers=read_numbers("scatter_apply", ScatterDimensionNumbers, dimension_numbers),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),

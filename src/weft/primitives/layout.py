@@ -6,7 +6,6 @@ also the constants that every rule needs (`full`, `zeros`), and two families tha
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -57,6 +56,8 @@ def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
     """`literal`, but for the commonest cases; `kind` is the Python type of its literals."""
     rank = _RANK.get(type(x))
     if rank is None:  # a NumPy scalar
+        if np.asarray(x).dtype.kind in "USOmM":
+            raise DtypeError(f"literal: a number must be one; got {x!r}.")
         return typed_value(np.asarray(x).astype(dtype)[()], ShapedArray((), dtype))
     if rank > _RANK[dtypes.scalar_type_of(dtype)]:
         raise DtypeError(
@@ -175,7 +176,13 @@ def broadcast_in_dim(
     out_sharding: Any = None,
 ) -> Any:
     """Repeat `operand` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
-    shape = tuple(shape)
+    try:
+        shape, _ = tuple(shape), len(broadcast_dimensions)
+    except TypeError:
+        raise TypeError(
+            "broadcast_in_dim: shape and broadcast_dimensions must be sequences of integers; "
+            f"got {shape!r}, {broadcast_dimensions!r}."
+        ) from None
     if type(operand) not in NUMBERS and out_sharding is None and typeof(operand).shape == shape:
         if len(broadcast_dimensions) != len(shape):
             raise ShapeError(
@@ -186,21 +193,24 @@ def broadcast_in_dim(
     return broadcast_in_dim_p.bind(
         operand,
         shape=shape,
-        broadcast_dimensions=families.index_tuple(broadcast_dimensions),
+        broadcast_dimensions=families.index_tuple(
+            broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions"
+        ),
         sharding=out_sharding,
     )[0]
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Repeat `operand` along new axes of these sizes, put in front."""
-    shape, sizes = typeof(operand).shape, families.index_tuple(sizes)
+    shape, sizes = typeof(operand).shape, families.index_tuple(sizes, "broadcast", "sizes")
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
     return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
     """`x` with axes of size 1 put in front until its rank is `rank`."""
-    return expand_dims(x, range(rank - typeof(x).ndim))
+    more = families.check_integer("broadcast_to_rank", "rank", rank, 0, 64) - typeof(x).ndim
+    return expand_dims(x, range(more))
 
 
 def broadcast_like(x: Any, like: Any) -> Any:
@@ -214,7 +224,10 @@ def broadcast_like(x: Any, like: Any) -> Any:
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that these broadcast to, by NumPy's rule."""
     rank = max(map(len, shapes), default=0)
-    padded = [(1,) * (rank - len(s)) + families.index_tuple(s) for s in shapes]
+    padded = [
+        (1,) * (rank - len(s)) + families.index_tuple(s, "broadcast_shapes", "shapes")
+        for s in shapes
+    ]
     out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
     if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
         raise ShapeError(  # the last words are JAX's, which tests of libraries look for
@@ -289,17 +302,19 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     A random key filled with a number is one whose words are that number.
     """
     dtype = None if dtype is None else dtypes.canonicalize(dtype)
-    return fill(families.index_tuple(shape), fill_value, dtype, sharding)
+    return fill(families.index_tuple(shape, "full", "shape"), fill_value, dtype, sharding)
 
 
 def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any = None) -> Any:
     """`full`, of the very dtype of an array: 64-bit too where `enable_x64` is off."""
-    if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value).dtype):
+    if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value, "full").dtype):
         shape, of_words = (*shape, dtype.words), dtype.words_dtype
         return random_wrap_p.bind(fill(shape, fill_value, of_words), dtype=dtype)[0]
+    if isinstance(fill_value, complex) and dtype is not None and not dtypes.is_complex(dtype):
+        raise DtypeError(f"full: the fill value must be real for {dtype}; got {fill_value!r}.")
     if type(fill_value) in NUMBERS and dtype is not None:
         fill_value = typed_value(dtype.type(fill_value), ShapedArray((), dtype))
-    elif typeof(fill_value).shape:
+    elif typeof(fill_value, "full").shape:
         raise ShapeError(f"full: the fill value must be a scalar; got {typeof(fill_value)}.")
     elif dtype is not None:
         fill_value = convert(fill_value, dtype)
@@ -323,7 +338,8 @@ def full_like(
         dtype = dtypes.canonicalize(like.dtype if dtype is None else dtype)
     else:
         dtype = like.dtype
-    return fill(like.shape if shape is None else shape, fill_value, dtype, sharding)
+    shape = like.shape if shape is None else families.index_tuple(shape, "full_like", "shape")
+    return fill(shape, fill_value, dtype, sharding)
 
 
 def empty(shape: Sequence[int], dtype: Any = None) -> Any:
@@ -380,6 +396,8 @@ def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
     """The sum over `axes`, which are removed."""
     if not axes:
         return x
+    if not isinstance(axes, Sequence):
+        axes = families.as_sequence("reduce_sum", "axes", axes)
     return reduce_sum_p.bind(x, axes=tuple(axes))[0]
 
 
@@ -396,7 +414,9 @@ class Reshape(families.LinearPrimitive):
         size = 1
         for d in new_sizes:
             size *= d
-        if size != x.size or any(d < 0 for d in families.index_tuple(new_sizes)):
+        if size != x.size or any(
+            d < 0 for d in families.index_tuple(new_sizes, self.name, "new_sizes")
+        ):
             raise ShapeError(
                 f"{self.name}: the new shape must have as many elements as x; "
                 f"got {x} to {tuple(new_sizes)}."
@@ -428,7 +448,8 @@ def reshape(
     """The same elements under another shape; `dimensions` permutes the axes before."""
     if dimensions is not None:
         operand = transpose(operand, dimensions)
-    new_sizes = tuple(new_sizes)
+    if type(new_sizes) is not tuple:
+        new_sizes = families.index_tuple(new_sizes, "reshape", "new_sizes")
     if out_sharding is None and typeof(operand).shape == new_sizes:
         return require_alive(operand)
     return reshape_p.bind(operand, new_sizes=new_sizes, dimensions=None, sharding=out_sharding)[0]
@@ -437,7 +458,10 @@ def reshape(
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """Merge the axes from `start_dimension` up to `stop_dimension` into one; of none, make one."""
     shape = typeof(operand).shape
-    first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    ends = slice(start_dimension, stop_dimension)
+    first, last, _ = families.check_parameter(
+        "collapse", "the range of axes", ends, "integers", lambda s: s.indices(len(shape))
+    )
     if first > last:
         raise ShapeError(
             "collapse: the range must not end before it starts; "
@@ -480,7 +504,7 @@ transpose_p = Transpose()
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute the axes: axis permutation[k] of `operand` becomes axis k."""
-    permutation = families.index_tuple(permutation)
+    permutation = families.index_tuple(permutation, "transpose", "permutation")
     if permutation == tuple(range(typeof(operand).ndim)):
         return require_alive(operand)
     return transpose_p.bind(operand, permutation=permutation)[0]
@@ -514,15 +538,18 @@ squeeze_p = Squeeze()
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Remove axes of size 1; negative axes count from the end."""
-    dims = tuple(
-        sorted(families.normalize_axis("squeeze", d, typeof(array).ndim) for d in dimensions)
-    )
+    ndim = typeof(array).ndim
+    if not isinstance(dimensions, Sequence):
+        dimensions = families.as_sequence("squeeze", "dimensions", dimensions)
+    dims = tuple(sorted(families.normalize_axis("squeeze", d, ndim) for d in dimensions))
     return squeeze_p.bind(array, dimensions=dims)[0] if dims else array
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """Insert axes of size 1 where `dimensions` says, counted in the result."""
     shape = typeof(array).shape
+    if not isinstance(dimensions, Sequence):
+        dimensions = families.as_sequence("expand_dims", "dimensions", dimensions)
     ndim = len(shape) + len(dimensions)
     new = [families.normalize_axis("expand_dims", d, ndim) for d in dimensions]
     families.check_axes("expand_dims", new, ndim)
@@ -562,17 +589,15 @@ def broadcasted_iota(
     """Counting along axis `dimension` of an array of `shape`."""
     return iota_p.bind(
         dtype=dtypes.canonicalize(dtype),
-        shape=families.index_tuple(shape),
-        dimension=operator.index(dimension),
+        shape=families.index_tuple(shape, "broadcasted_iota", "shape"),
+        dimension=families.check_integer("broadcasted_iota", "dimension", dimension),
         sharding=out_sharding,
     )[0]
 
 
 def iota(dtype: Any, size: int) -> Any:
     """0, 1, ... size - 1."""
-    if not hasattr(size, "__index__"):
-        raise DtypeError(f"iota: size must be an integer; got {size!r}.")
-    return broadcasted_iota(dtype, (operator.index(size),), 0)
+    return broadcasted_iota(dtype, (families.check_integer("iota", "size", size),), 0)
 
 
 class Rev(families.LinearPrimitive):
@@ -602,8 +627,8 @@ rev_p = Rev()
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
     return (
-        rev_p.bind(operand, dimensions=families.index_tuple(dimensions))[0]
-        if len(dimensions)
+        rev_p.bind(operand, dimensions=families.index_tuple(dimensions, "rev", "dimensions"))[0]
+        if not isinstance(dimensions, Sequence) or dimensions
         else require_alive(operand)
     )
 

@@ -19,7 +19,7 @@ from weft.primitives import layout, matrices
 from weft.primitives.dot import Precision, dimension_text, precision_config
 from weft.primitives.elementwise import add, mul, subtract_tangents
 from weft.primitives.expr import Expr
-from weft.primitives.families import check_equal_dtypes, zero_tangents
+from weft.primitives.families import as_number, check_equal_dtypes, zero_tangents
 from weft.primitives.matrices import swap
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
@@ -229,7 +229,9 @@ def symmetric_product(
 
     `symmetrize_output` gives both triangles of the result the values of the lower one.
     """
-    y = symmetric_product_p.bind(a_matrix, c_matrix, alpha=float(alpha), beta=float(beta))[0]
+    op = "symmetric_product"
+    alpha, beta = as_number(op, "alpha", alpha), as_number(op, "beta", beta)
+    y = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)[0]
     return add(matrices.lower_part(y), swap(matrices.lower_part(y, -1))) if symmetrize_output else y
 
 

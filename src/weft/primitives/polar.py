@@ -6,7 +6,6 @@ Other decompositions are in factorizations.py and eigen.py.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import ShapeError
-from weft.primitives import layout, matrices
+from weft.primitives import families, layout, matrices
 from weft.primitives.elementwise import abs, add, div, le, lt, mul, select, sub
 from weft.primitives.factorizations import qr
 from weft.primitives.linalg import cholesky, triangular_solve
@@ -76,6 +75,13 @@ def scale_matrices(x: Any, factor: Any) -> Any:
     return div(x, layout.broadcast_in_dim(kind, typeof(x).shape, range(typeof(kind).ndim)))
 
 
+def read_tolerance(eps: Any) -> float:
+    """`eps` of `qdwh`, a number for which the iteration ends."""
+    if not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
+        raise ValueError(f"qdwh: eps must be a number above 0 and below 1; got {eps!r}.")
+    return float(eps)
+
+
 def qdwh(
     x: Any,
     *,
@@ -106,14 +112,17 @@ def qdwh(
             "Hint: take the adjoint, x = H U."
         )
     if dynamic_shape is not None:
-        for size, axis in zip(dynamic_shape, (aval.ndim - 2, aval.ndim - 1), strict=True):
+        sizes = families.as_sequence("qdwh", "dynamic_shape", dynamic_shape)
+        if len(sizes) != 2:
+            raise ValueError(f"qdwh: dynamic_shape must be (rows, columns); got {sizes}.")
+        for size, axis in zip(sizes, (aval.ndim - 2, aval.ndim - 1), strict=True):
             inside = lt(layout.broadcasted_iota(np.int32, aval.shape, axis), size)
             x = select(inside, x, layout.full_like(x, 0))
-    tolerance = float(dtypes.finfo(aval.dtype).eps) if eps is None else float(eps)
+    tolerance = float(dtypes.finfo(aval.dtype).eps) if eps is None else read_tolerance(eps)
     steps = list(weights(tolerance))
-    count = (
-        len(steps) if max_iterations is None else min(len(steps), operator.index(max_iterations))
-    )
+    count = len(steps)
+    if max_iterations is not None:
+        count = min(count, families.check_integer("qdwh", "max_iterations", max_iterations, 0))
     size = sqrt(mul(norm(x, -1), norm(x, -2)))
     one = layout.full_like(size, 1)
     u = scale_matrices(x, select(le(size, layout.full_like(size, 0)), one, size))

@@ -414,9 +414,14 @@ def rng_bit_generator(
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
 ) -> tuple[Any, Any]:
     """The key as it is after them, and bits as unsigned integers, from XLA's generator."""
+    if algorithm not in tuple(RandomAlgorithm):
+        raise ValueError(
+            f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}; "
+            f"got {algorithm!r}."
+        )
     key, bits = rng_bit_generator_p.bind(
         key,
-        shape=index_tuple(shape),
+        shape=index_tuple(shape, "rng_bit_generator", "shape"),
         dtype=dtypes.canonicalize(dtype),
         algorithm=RandomAlgorithm(algorithm),
     )
@@ -428,4 +433,4 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
     a, b = match_numbers(a, b)
     if isinstance(a, float | int):
         a, b = literal(float(a), np.dtype(np.float32)), literal(float(b), np.dtype(np.float32))
-    return rng_uniform_p.bind(a, b, shape=index_tuple(shape))[0]
+    return rng_uniform_p.bind(a, b, shape=index_tuple(shape, "rng_uniform", "shape"))[0]

@@ -7,7 +7,6 @@ running ones in cumulative.py. `reduce_precision` is here too.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -180,7 +179,7 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.bind(x, axes=axes)[0]`."""
 
     def fun(operand: Any, axes: Sequence[int]) -> Any:
-        axes = families.index_tuple(axes)
+        axes = families.index_tuple(axes, prim.name, "axes")
         return prim.bind(operand, axes=axes)[0] if axes else operand
 
     return name_function(fun, prim)
@@ -266,13 +265,17 @@ argmin_p = ArgExtremum("argmin", reduce_min_p, "LT")
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The index of the maximum along `axis`, which is removed; of a NaN where there is one."""
     dtype = dtypes.canonicalize(index_dtype)
-    return argmax_p.bind(operand, axes=(operator.index(axis),), index_dtype=dtype)[0]
+    return argmax_p.bind(
+        operand, axes=(families.check_integer("argmax", "axis", axis),), index_dtype=dtype
+    )[0]
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The index of the minimum along `axis`, which is removed; of a NaN where there is one."""
     dtype = dtypes.canonicalize(index_dtype)
-    return argmin_p.bind(operand, axes=(operator.index(axis),), index_dtype=dtype)[0]
+    return argmin_p.bind(
+        operand, axes=(families.check_integer("argmin", "axis", axis),), index_dtype=dtype
+    )[0]
 
 
 # --- any function ---------------------------------------------------------------------------
@@ -526,7 +529,7 @@ def reduce(
     if not xs:
         raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
-    dimensions = families.index_tuple(dimensions)
+    dimensions = families.index_tuple(dimensions, "reduce", "dimensions")
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:
@@ -581,6 +584,6 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     """x rounded to a float of the given numbers of exponent and mantissa bits."""
     return reduce_precision_p.bind(
         operand,
-        exponent_bits=operator.index(exponent_bits),
-        mantissa_bits=operator.index(mantissa_bits),
+        exponent_bits=families.check_integer("reduce_precision", "exponent_bits", exponent_bits),
+        mantissa_bits=families.check_integer("reduce_precision", "mantissa_bits", mantissa_bits),
     )[0]

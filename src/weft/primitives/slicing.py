@@ -6,7 +6,6 @@ newaxis and what else NumPy's subscripts say is numpy/'s.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,9 +104,9 @@ def slice(
     """The part of `operand` from start_indices up to limit_indices in steps of `strides`."""
     return slice_p.bind(
         operand,
-        start_indices=families.index_tuple(start_indices),
-        limit_indices=families.index_tuple(limit_indices),
-        strides=None if strides is None else families.index_tuple(strides),
+        start_indices=families.index_tuple(start_indices, "slice", "start_indices"),
+        limit_indices=families.index_tuple(limit_indices, "slice", "limit_indices"),
+        strides=None if strides is None else families.index_tuple(strides, "slice", "strides"),
     )[0]
 
 
@@ -116,14 +115,15 @@ def slice_in_dim(
 ) -> Any:
     """`slice` along one axis; None is its end, and a negative bound counts from the end."""
     shape = typeof(operand).shape
-    axis = families.normalize_axis("slice_in_dim", axis, len(shape))
+    op, check_integer = "slice_in_dim", families.check_integer
+    axis = families.normalize_axis(op, axis, len(shape))
     n = shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = n if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else check_integer(op, "start_index", start_index)
+    limit = n if limit_index is None else check_integer(op, "limit_index", limit_index)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + n if start < 0 else start
     limits[axis] = limit + n if limit < 0 else limit
-    strides[axis] = operator.index(stride)
+    strides[axis] = check_integer(op, "stride", stride)
     return slice(operand, starts, limits, strides)
 
 
@@ -131,7 +131,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     """One position along an axis, static; the axis stays with size 1 if `keepdims`."""
     shape = typeof(operand).shape
     axis = families.normalize_axis("index_in_dim", axis, len(shape))
-    n, index = shape[axis], operator.index(index)
+    n, index = shape[axis], families.check_integer("index_in_dim", "index", index)
     if not -n <= index < n:
         raise IndexingError(
             f"index_in_dim: index must be in [-{n}, {n}) on axis {axis} of {typeof(operand)}; "
@@ -222,7 +222,10 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
     if type(padding_value) in dtypes.NUMBERS:
         padding_value = layout.literal(padding_value, typeof(operand).dtype)
-    config = tuple(families.index_tuple(row) for row in padding_config)
+    what = "(low, high, interior) for each axis"
+    config = families.check_parameter(
+        "pad", "padding_config", padding_config, what, lambda c: tuple(map(families.index_tuple, c))
+    )
     return pad_p.bind(operand, padding_value, padding_config=config)[0]
 
 
@@ -298,8 +301,12 @@ concatenate_p = Concatenate()
 
 def concatenate(operands: Any, dimension: int) -> Any:
     """The operands one after another along axis `dimension`; an array is taken as its rows."""
-    parts = tuple(unstack(operands)) if hasattr(operands, "aval") else tuple(operands)
-    (dimension,) = families.index_tuple((dimension,))
+    parts = (
+        tuple(unstack(operands))
+        if hasattr(operands, "aval")
+        else families.as_sequence("concatenate", "operands", operands)
+    )
+    dimension = families.check_integer("concatenate", "dimension", dimension)
     if len(parts) == 1 and typeof(parts[0]).ndim > dimension >= 0:
         return parts[0]
     return concatenate_p.bind(*parts, dimension=dimension)[0]
@@ -335,7 +342,7 @@ split_p = Split()
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list:
     """Consecutive parts of `operand` along `axis`, of the given sizes."""
     axis = families.normalize_axis("split", axis, typeof(operand).ndim)
-    return split_p.bind(operand, sizes=families.index_tuple(sizes), axis=axis)
+    return split_p.bind(operand, sizes=families.index_tuple(sizes, "split", "sizes"), axis=axis)
 
 
 class Stack(layout.LinearTogether):
@@ -370,7 +377,7 @@ stack_p = Stack()
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """The operands, of equal shapes, along a new axis."""
-    operands = tuple(operands)
+    operands = families.as_sequence("stack", "operands", operands)
     ndim = typeof(operands[0]).ndim if operands else 0
     return stack_p.bind(*operands, axis=families.normalize_axis("stack", axis, ndim + 1))[0]
 
@@ -445,4 +452,4 @@ def tiled_shape(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """`operand` repeated reps[k] times along axis k."""
-    return tile_p.bind(operand, reps=families.index_tuple(reps))[0]
+    return tile_p.bind(operand, reps=families.index_tuple(reps, "tile", "reps"))[0]

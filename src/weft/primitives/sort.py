@@ -6,7 +6,6 @@ numpy/'s.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -202,9 +201,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     several = isinstance(operand, Sequence)
     xs = tuple(operand) if several else (operand,)
     dimension = families.normalize_axis("sort", dimension, typeof(xs[0]).ndim if xs else 1)
-    outs = sort_p.bind(
-        *xs, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys)
-    )
+    num_keys = families.check_integer("sort", "num_keys", num_keys)
+    outs = sort_p.bind(*xs, dimension=dimension, is_stable=bool(is_stable), num_keys=num_keys)
     return tuple(outs) if several else outs[0]
 
 
@@ -265,7 +263,7 @@ top_k_p = TopK()
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The k largest elements along an axis, descending, and their indices."""
     axis = families.normalize_axis("top_k", axis, typeof(operand).ndim)
-    value, place = top_k_p.bind(operand, k=operator.index(k), axis=axis)
+    value, place = top_k_p.bind(operand, k=families.check_integer("top_k", "k", k), axis=axis)
     return value, place
 
 
@@ -281,7 +279,7 @@ def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., 
         aggregate_to_topk: bool = True,
     ) -> tuple[Any, Any]:
         families.check_kind(name, "float", typeof(operand))
-        if not 0 < recall_target <= 1:
+        if not isinstance(recall_target, int | float) or not 0 < recall_target <= 1:
             raise ShapeError(f"{name}: recall_target must be in (0, 1]; got {recall_target}.")
         value, place = top_k(neg(operand) if negate else operand, k, axis=reduction_dimension)
         return neg(value) if negate else value, place

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
+from weft.primitives.families import index_tuple
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, fill, literal
 from weft.primitives.reduction import (
     HoldsProgram,
@@ -58,7 +58,7 @@ def pad_pairs(
 ) -> tuple[tuple[int, int], ...]:
     """(low, high) padding of each axis: as given, or what 'SAME', 'SAME_LOWER' and 'VALID' mean."""
     if not isinstance(padding, str):
-        return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+        return families.index_pairs(op, "padding", padding)
     kind = padding.upper()
     if kind == "VALID":
         return ((0, 0),) * len(sizes)
@@ -96,16 +96,13 @@ def reduce_window_shape_tuple(
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
     """The number of places of a window on each axis."""
-    ones = (1,) * len(operand_shape)
-    rows = zip(
-        operand_shape,
-        window_dimensions,
-        window_strides or ones,
-        padding,
-        base_dilation or ones,
-        window_dilation or ones,
-        strict=True,
+    op = "reduce_window_shape_tuple"
+    shape = index_tuple(operand_shape, op, "operand_shape")
+    params = window_params(
+        op, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
+    names = "window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation"
+    rows = zip(shape, *(params[name] for name in names), strict=True)
     return tuple(
         count_places(dilated_size(n, base) + low + high, dilated_size(w, wide), stride)
         for n, w, stride, (low, high), base, wide in rows
@@ -539,7 +536,7 @@ def window_params(
     """The parameters of a window, with defaults filled in."""
     ones = (1,) * len(shape)
     params: dict = {
-        name: tuple(map(operator.index, ones if given is None else given))
+        name: families.index_tuple(ones if given is None else given, op, name)
         for name, given in (
             ("base_dilation", base_dilation),
             ("window_dilation", window_dilation),
@@ -552,7 +549,7 @@ def window_params(
         reach = map(dilated_size, params["window_dimensions"], params["window_dilation"])
         sizes = map(dilated_size, shape, params["base_dilation"])
         padding = pad_pairs(op, padding, [*sizes], [*reach], params["window_strides"])
-    return {**params, "padding": tuple((int(low), int(high)) for low, high in padding)}
+    return {**params, "padding": families.index_pairs(op, "padding", padding)}
 
 
 def reduce_window(

@@ -92,7 +92,7 @@ def find_dtype(impl: Any = None) -> KeyDtype:
     if isinstance(impl, KeyDtype):
         return impl
     name = config.default_prng_impl if impl is None else impl
-    if name not in IMPLS:
+    if not isinstance(name, str) or name not in IMPLS:
         raise ValueError(f"random: impl must be one of {', '.join(IMPLS)}; got {impl!r}.")
     return IMPLS[name]
 

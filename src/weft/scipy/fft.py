@@ -6,7 +6,6 @@ Each is a Fourier transform of the same length, or nearly, of its input put in a
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from weft.numpy import fft as fourier
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axes_of, axis_of
 from weft.primitives.elementwise import complex, convert
+from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.layout import broadcast_to_rank
 from weft.util import check_option, list_public, name_function
 
@@ -94,7 +94,7 @@ def transform_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: s
     """A transform of one axis; `op` says in which direction."""
     inverse = op.startswith("i")
     power = fourier.look_up_norm(op, norm, POWERS)[inverse]
-    size = x.shape[axis] if n is None else operator.index(n)
+    size = x.shape[axis] if n is None else check_integer(op, "n", n)
     if size < 1:
         raise ShapeError(f"{op}: there must be at least one point along the axis; got {size}.")
     if inverse:
@@ -143,6 +143,7 @@ def define_transforms(name: str, doc: str) -> Callable:
         norm: str | None = None,
     ) -> Any:
         x = as_array(x, name)
+        s = None if s is None else as_sequence(name, "s", s)
         if axes is None and s is not None:
             axes = range(x.ndim - len(s), x.ndim)
         axes = axes_of(name, tuple(axes) if isinstance(axes, range | list) else axes, x.ndim)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
 from weft.options import config
+from weft.primitives.families import check_integer, check_parameter
 from weft.util import list_public
 
 __all__ = ["map_coordinates"]
@@ -71,7 +71,10 @@ def map_coordinates(
     """
     op = "map_coordinates"
     x = as_array(input, op)
-    points = [jnp.asarray(c) for c in coordinates]
+    what = "a sequence of an array for each axis of input"
+    points = check_parameter(
+        op, "coordinates", coordinates, what, lambda cs: [jnp.asarray(c) for c in cs]
+    )
     if len(points) != x.ndim:
         raise ShapeError(
             f"{op}: coordinates must be one array for each axis of input; got {len(points)} "
@@ -84,11 +87,11 @@ def map_coordinates(
         raise NotImplementedError(
             f"{op}: mode must be one of {', '.join(EXTENSIONS)}; got {mode!r}."
         )
-    if operator.index(order) not in (0, 1):
+    if check_integer(op, "order", order) not in (0, 1):
         raise NotImplementedError(f"{op}: order must be 0 or 1; got {order}.")
     if 0 in x.shape and EXTENSIONS[mode] is not None:
         raise ShapeError(f"{op}: input must have elements; got {x.aval}. Hint: mode='constant'.")
-    return map_points(x, points, cval, order=operator.index(order), mode=mode)
+    return map_points(x, points, cval, order=int(order), mode=mode)
 
 
 @fused(static=("order", "mode"), name="map_coordinates")

@@ -6,7 +6,6 @@ Vectors alone are convolved by numpy/convolution.py; Fourier transforms are nump
 from __future__ import annotations
 
 import functools
-import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
 from weft.primitives.elementwise import complex, convert
+from weft.primitives.families import check_integer, check_parameter
 from weft.primitives.layout import broadcast_to_rank, rev
 from weft.util import check_option, list_public, name_function
 
@@ -239,15 +239,16 @@ def detrend(
             "detrend: overwrite_data must be None, for arrays do not change; "
             f"got {overwrite_data!r}."
         )
-    breaks = tuple(np.unique(np.asarray(bp, int).ravel()).tolist())
-    return detrend_segments(data, operator.index(axis), type, breaks)
+    read = lambda bp: tuple(np.unique(np.asarray(bp, int).ravel()).tolist())
+    breaks = check_parameter("detrend", "bp", bp, "integers", read)
+    check_option("detrend", "type", type, "linear", "l", "constant", "c")
+    return detrend_segments(data, check_integer("detrend", "axis", axis), type, breaks)
 
 
 @fused(static=("axis", "type", "breaks"), name="detrend")
 def detrend_segments(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -> Any:
     """`detrend`, its arguments in one form."""
     type = {"l": "linear", "c": "constant"}.get(type, type)
-    check_option("detrend", "type", type, "linear", "constant")
     x = as_inexact("detrend", data)
     axis = axis_of("detrend", axis, x.ndim)
     n = x.shape[axis]
@@ -295,7 +296,9 @@ def make_window(op: str, window: Any, nperseg: int, dtype: np.dtype) -> Any:
             return jnp.asarray(np.sum(terms, 0), dtype)
         import scipy.signal
 
-        return jnp.asarray(scipy.signal.get_window(window, nperseg), dtype)
+        read = lambda window: scipy.signal.get_window(window, nperseg)
+        what = "the name of a window, or its values"
+        return jnp.asarray(check_parameter(op, "window", window, what, read), dtype)
     window = as_array(window, op)
     if window.shape != (nperseg,):
         raise ShapeError(f"{op}: window must be of shape ({nperseg},); got {window.aval}.")
@@ -313,7 +316,7 @@ def segment_sizes(
                 f"{op}: nperseg must be the length of the window; got {nperseg} for {length}."
             )
         nperseg = length
-    nperseg = 256 if nperseg is None else operator.index(nperseg)
+    nperseg = 256 if nperseg is None else check_integer(op, "nperseg", nperseg)
     if nperseg < 1:
         raise ShapeError(f"{op}: nperseg must be positive; got {nperseg}.")
     if size is not None and nperseg > size:
@@ -323,10 +326,10 @@ def segment_sizes(
             text = f"{op}: nperseg is {nperseg}, of {size} points; taking {size}."
             warnings.warn(text, stacklevel=4)
         nperseg = size
-    noverlap = nperseg // 2 if noverlap is None else operator.index(noverlap)
+    noverlap = nperseg // 2 if noverlap is None else check_integer(op, "noverlap", noverlap)
     if not 0 <= noverlap < nperseg:
         raise ShapeError(f"{op}: noverlap must be below nperseg, {nperseg}; got {noverlap}.")
-    nfft = nperseg if nfft is None else operator.index(nfft)
+    nfft = nperseg if nfft is None else check_integer(op, "nfft", nfft)
     if nfft < nperseg:
         raise ShapeError(f"{op}: nfft must be at least nperseg, {nperseg}; got {nfft}.")
     return nperseg, nperseg - noverlap, nfft

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Primitive
+from weft.core.primitive import Primitive, unhashable_error
 from weft.core.source import trim_traceback
 from weft.core.trace import Trace, install_bottom
 from weft.pytrees import flatten
@@ -39,7 +39,10 @@ class EvalTrace(Trace):
                 return outs
             return list(outs) if prim.multiple_results else [outs]  # of a library's primitive
         key = (prim, *params.items()) if params else prim
-        kernel = _KERNELS.get(key)
+        try:
+            kernel = _KERNELS.get(key)
+        except TypeError:
+            raise unhashable_error(prim.name, params) from None
         if kernel is None:
             kernel = kernel_of(prim, params)
         try:

@@ -16,6 +16,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.primitives import eigen, factorizations, matrices
 from weft.primitives import linalg as triangular
+from weft.primitives.families import index_pairs
 from weft.scipy.linalg.functions import complex_matrices
 from weft.util import check_option
 
@@ -130,11 +131,18 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
+def check_pair(op: str, name: str, x: Any) -> tuple:
+    """A pair that a factorization gave."""
+    if not isinstance(x, tuple | list) or len(x) != 2:
+        raise TypeError(f"{op}: {name} must be the pair that the factorization gave; got {x!r}.")
+    return tuple(x)
+
+
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """x for which a x = b, from the `cho_factor` of a (..., n, n), for b (n,) or (..., n, k)."""
-    c, lower = c_and_lower
+    c, lower = check_pair("cho_solve", "c_and_lower", c_and_lower)
     return cho_solve_arrays(c, b, bool(lower))
 
 
@@ -180,7 +188,7 @@ def lu_solve(
     `trans` is 1 for the transpose of a, 2 for its conjugate transpose.
     """
     check_option("lu_solve", "trans", trans, 0, 1, 2)
-    factors, pivots = lu_and_piv
+    factors, pivots = check_pair("lu_solve", "lu_and_piv", lu_and_piv)
     factors, b, vector = systems.check_right_side("lu_solve", factors, b)
     pivots = as_array(pivots, "lu_solve")
     if pivots.shape[-1:] != factors.shape[-1:]:
@@ -321,7 +329,10 @@ def eigh(
     made Hermitian first, as (a + a^H) / 2, so `lower` is of no consequence.
     """
     check_option("eigh", "type", type, 1, 2, 3)
-    subset = None if eigvals is None else (eigvals[0], eigvals[1] + 1)
+    subset = None
+    if eigvals is not None:
+        ((first, last),) = index_pairs("eigh", "eigvals", (eigvals,))
+        subset = (first, last + 1)
     if b is None:
         v, w = eigen.eigh(systems.check_matrices("eigh", a, square=True), subset_by_index=subset)
         return w if eigvals_only else (w, v)

@@ -12,12 +12,14 @@ from typing import Any
 from weft import dtypes, lax
 from weft import numpy as jnp
 from weft.api.custom_rules import custom_jvp
+from weft.api.functions import check_callable
 from weft.api.grad import jvp
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.numpy.systems import broadcast_batches, check_matrices, find_epsilon, solve_matrices
 from weft.primitives.eigen import eig, schur, svd
+from weft.primitives.families import as_number, check_integer
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.matrices import (
     adjoint,
@@ -61,6 +63,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
      [0. 1.]]
     """
     a = check_matrices("expm", A, square=True)
+    max_squarings = check_integer("expm", "max_squarings", max_squarings, 0)
     if not a.size:
         return a
     coefficients, limit = PADE[dtypes.itemsize_bits(dtypes.real_dtype(a.dtype))]
@@ -72,7 +75,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         x = triangular_solve(even - odd, even + odd, left_side=True)
     else:
         x = solve_matrices(even - odd, even + odd)
-    x = square_repeatedly(x, count, int(max_squarings))
+    x = square_repeatedly(x, count, max_squarings)
     return jnp.where((count <= max_squarings)[..., None, None], x, math.nan)
 
 
@@ -211,6 +214,7 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
     a = check_matrices("funm", A, square=True)
     if a.ndim != 2:
         raise ShapeError(f"funm: A must be one square matrix; got {a.aval}. Hint: weft.vmap.")
+    check_callable("funm", func)
     t, z = complex_schur(a)
     f = evaluate_parlett(t, z, func(jnp.diagonal(t)).astype(t.dtype))
     return f if disp else (f, estimate_error(f, t))
@@ -269,7 +273,9 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
             f"{op}: operands must be of shapes (..., m, m), (..., n, n) and (..., m, n); "
             f"got {a.aval}, {b.aval}, {c.aval}."
         )
-    return solve_sylvester_arrays(*broadcast_batches(op, a, b, c), method, float(tol))
+    return solve_sylvester_arrays(
+        *broadcast_batches(op, a, b, c), method, as_number(op, "tol", tol)
+    )
 
 
 def solve_sylvester_arrays(a: Any, b: Any, c: Any, method: str, tol: float) -> Any:

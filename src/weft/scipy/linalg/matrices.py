@@ -7,7 +7,6 @@ axis, with any axes before it.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from weft import numpy as jnp
 from weft.core.aval import check_extent
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
-from weft.numpy.manipulation import require_int
 from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
+from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_to_rank
 from weft.util import check_option
 
@@ -48,7 +47,7 @@ def grid_indices(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def read_order(op: str, n: Any) -> int:
     """The number of rows of a square matrix, which the host computes in Python's objects."""
-    n = require_int(op, n, "n", 0)
+    n = check_integer(op, "n", n, 0)
     check_extent((n, n), np.dtype(object))
     return n
 
@@ -128,15 +127,10 @@ def leslie(f: Any, s: Any) -> Any:
 @fused(static=("n", "mode"))
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """Matrices C with C @ v = jnp.convolve(a, v, mode) for vectors v of length n."""
-    a, n = check_vectors("convolution_matrix", a), operator.index(n)
-    if n < 1:
-        raise ShapeError(f"convolution_matrix: n must be positive; got {n}.")
+    a, n = check_vectors("convolution_matrix", a), check_integer("convolution_matrix", "n", n, 1)
     m = a.shape[-1]
-    size = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - min(m, n) + 1}.get(mode)
-    if size is None:
-        raise ValueError(
-            f"convolution_matrix: mode must be 'full', 'valid' or 'same'; got {mode!r}."
-        )
+    check_option("convolution_matrix", "mode", mode, "full", "valid", "same")
+    size = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - min(m, n) + 1}[mode]
     start = {"full": 0, "same": (min(m, n) - 1) // 2, "valid": min(m, n) - 1}[mode]
     i, j = grid_indices(size, n)
     k = i + start - j
@@ -204,7 +198,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
     dft(n) @ x is jnp.fft.fft(x). `dtype` is by default the complex one of the default float.
     """
-    n = require_int("dft", n, "n", 0)
+    n = check_integer("dft", "n", n, 0)
     check_option("dft", "scale", scale, None, "sqrtn", "n")
     i, j = grid_indices(n, n)
     x = np.exp(-2j * np.pi * ((i * j) % max(n, 1)) / max(n, 1))
@@ -214,7 +208,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
 def hadamard(n: int, dtype: Any = int) -> Any:
     """The Hadamard matrix of n rows, a power of 2: 1 and -1, with orthogonal rows."""
-    n = operator.index(n)
+    n = check_integer("hadamard", "n", n)
     if n < 1 or n & (n - 1):
         raise ShapeError(f"hadamard: n must be a positive power of 2; got {n}.")
     x = np.ones((1, 1), np.int32)
@@ -225,7 +219,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
-    n = require_int("helmert", n, "n", 0)
+    n = check_integer("helmert", "n", n, 0)
     i, j = grid_indices(n, n)
     x = np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(np.maximum(i * (i + 1), 1))
     x[:1] = 1 / math.sqrt(max(n, 1))

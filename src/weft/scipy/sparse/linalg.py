@@ -7,7 +7,6 @@ Vectors are pytrees, within this file flat lists of arrays. Derivatives come fro
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +18,9 @@ from weft.api.while_loop import while_loop
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.lax import linalg
-from weft.numpy.promotion import as_array, as_inexact, is_arraylike
+from weft.numpy.promotion import as_array, as_inexact, as_operand, is_arraylike
 from weft.primitives.dot import Precision
+from weft.primitives.families import check_integer
 from weft.pytrees import flatten, unflatten
 from weft.util import check_option, list_public, name_function
 
@@ -282,7 +282,7 @@ def solve_system(
     """The solution of a system by an iteration; and 0, or the steps where it did not converge."""
     matvec, b, start, tree, preconditioners = prepare_system(op, *args)
     tol, atol = as_array(tol, op), as_array(atol, op)
-    maxiter = 10 * sum(x.size for x in b) if maxiter is None else maxiter
+    maxiter = 10 * sum(x.size for x in b) if maxiter is None else as_operand(op, maxiter)
 
     def solver(M: Callable, x: list) -> Callable:
         flat = lambda f: lambda xs: flatten(f(unflatten(tree, xs)))[0]
@@ -394,8 +394,7 @@ def gmres(
     [1. 2.] 0
     """
     check_option("gmres", "solve_method", solve_method, "batched", "incremental")
-    if operator.index(restart) < 1:
-        raise ValueError(f"gmres: restart must be at least 1; got {restart}.")
+    check_integer("gmres", "restart", restart, 1)
     size = sum(as_array(x, "gmres").size for x in flatten(b)[0])
     iterate = functools.partial(
         minimal_residuals, restart=min(restart, size), early=solve_method == "incremental"
