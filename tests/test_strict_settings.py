@@ -63,6 +63,7 @@ def run_lstm(key, x):
         x, x, x, query_seq_lengths=n, key_value_seq_lengths=n), [Q, IV]),
     (lambda x: nn.softmax(x) + nn.log_softmax(x) + nn.logsumexp(x, 0, keepdims=True), [CM]),
     (lambda x: nn.one_hot(x, 300), [of((4,), np.int8)]),
+    (lambda x: [nn.relu(x), nn.hard_tanh(x)], [of((4,), bool)]),
     (lambda: nn.initializers.orthogonal()(KEY, (4, 3)), []),
     (lambda: nn.initializers.glorot_uniform()(KEY, (4, 3), C64), []),
     (lambda: nn.initializers.lecun_normal()(KEY, (4, 3), C64), []),

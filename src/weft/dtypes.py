@@ -20,7 +20,7 @@ from ml_dtypes import bfloat16, finfo, iinfo
 
 from weft.errors import DtypeError, TypePromotionError
 from weft.options import config
-from weft.util import list_public
+from weft.util import find_close, list_public
 
 __all__ = [
     "bfloat16", "canonicalize", "canonicalize_dtype", "check_user_dtype", "complex_dtype",
@@ -173,7 +173,10 @@ def _numpy_dtype(dtype: Any, where: str) -> Any:
             return np.dtype(dtype)
         except TypeError:
             pass
-    raise DtypeError(f"{where}: needs a dtype, or a value that has one; got {dtype!r}.")
+    known = [name for name in map(str, _KIND_OF) if re.fullmatch("[a-z]+(8|16|32|64|128)", name)]
+    close = find_close(dtype, [*known, "bool"]) if isinstance(dtype, str) else ""
+    hint = f" Hint: {close!r}." if close else ""
+    raise DtypeError(f"{where}: needs a dtype, or a value that has one; got {dtype!r}.{hint}")
 
 
 def canonicalize(dtype: Any, where: str = "dtype") -> np.dtype:
@@ -222,7 +225,10 @@ def check_user_dtype(dtype: Any, where: str) -> np.dtype:
     if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
         got = getattr(dtype, "aval", type(dtype).__name__)
         raise DtypeError(f"{where}: dtype must be a dtype, not an array; got {got}. Hint: x.dtype")
-    canonical = canonicalize(dtype, where)
+    try:
+        canonical = canonicalize(dtype, where)
+    except DtypeError as error:
+        raise error.with_traceback(None) from None
     if config.enable_x64 or dtype is None or isinstance(dtype, type) and dtype in _PYTHON_DTYPE:
         return canonical
     asked = _numpy_dtype(dtype, where)

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from weft.util import suggest_name
+
 
 def _cell(name: str, value: Any, traced: bool) -> Any:
     return _jax.config.Config(
@@ -196,8 +198,9 @@ class Config:
     def _find(self, name: str) -> str:
         name = _bare(name)
         if name not in self._options:
-            known = ", ".join(sorted(self._options))
-            raise AttributeError(f"config: an option must be one of {known}; got {name!r}.")
+            hint = suggest_name(name, self._options)
+            known = ", ".join(sorted(self._options)) if not hint else "those of dir(config)"
+            raise AttributeError(f"config: an option must be one of {known}; got {name!r}.{hint}")
         return name
 
     def _checked(self, name: str, value: Any) -> Any:

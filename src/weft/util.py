@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import compress
 from operator import not_
 from typing import Any
@@ -72,15 +73,55 @@ def import_lazily(package: str, homes: dict[str, str]) -> tuple[Callable, Callab
         if name in modules:
             return importlib.import_module(modules[name])
         if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            refuse_name(package, name)
         found = namespace[name] = getattr(importlib.import_module(places[name]), name)
         return found
 
     return get, list_public(package)
 
 
+# What users of NumPy, PyTorch and older versions look for, and where it is.
+ELSEWHERE = {
+    "randn": "random.normal(key, shape)", "rand": "random.uniform(key, shape)",
+    "seed": "random.key(seed)", "tree_map": "weft.tree.map", "numpy": "np.asarray(x)",
+    "cpu": "weft.device_get(x)", "cuda": "weft.device_put(x, device)", "detach":
+    "lax.stop_gradient(x)", "append": "jnp.append(x, value)", "unsqueeze": "x[None]",
+    "view_as": "x.reshape(y.shape)", "size_": "x.shape", "backward": "weft.grad(loss)(params)",
+}  # fmt: skip
+HOMES = ("weft.lax", "weft.nn", "weft.numpy", "weft.random", "weft.tree", "weft.scipy.special")
+
+
+def suggest_name(name: str, known: Iterable[str], owner: str = "") -> str:
+    """A hint with what was meant by a name that is none of those known, where that can be told."""
+    if name.startswith("_"):
+        return ""
+    if name in ELSEWHERE:
+        return f" Hint: {ELSEWHERE[name]}."
+    for home in HOMES if owner else ():
+        if name in importlib.import_module(home).__all__:
+            return f" Hint: {home}.{name}."
+    close = find_close(name, known)
+    return f" Hint: {owner + '.' if owner else ''}{close}." if close else ""
+
+
+def find_close(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like another one; empty where none is."""
+    return next(iter(importlib.import_module("difflib").get_close_matches(name, known, 1, 0.7)), "")
+
+
+def refuse_name(module: str, name: str) -> Any:
+    """`__getattr__` of a module: an error that says what was meant by a name that it has not."""
+    hint = suggest_name(name, vars(sys.modules[module])["__all__"], module)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{hint and '.'}{hint}")
+
+
 def list_public(module: str) -> Callable[[], list[str]]:
-    """`__dir__` of a module: the names of its `__all__`, so that completion offers no helper."""
+    """`__dir__` of a module: the names of its `__all__`, so that completion offers no helper.
+
+    The module gets its `__getattr__` as well.
+    """
+    if module in sys.modules:
+        vars(sys.modules[module]).setdefault("__getattr__", partial(refuse_name, module))
     return lambda: sorted(vars(sys.modules[module])["__all__"])
 
 

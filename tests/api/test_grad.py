@@ -165,7 +165,7 @@ def test_what_grad_refuses(call, kind, text):
 
 
 def test_numpy_on_a_value_that_is_differentiated_is_an_error_though_the_value_is_known():
-    with pytest.raises(errors.TracerArrayConversionError, match=r"jnp\.sin\(x\) for np\.sin\(x\)"):
+    with pytest.raises(errors.TracerArrayConversionError, match=r"Hint: jnp.sin"):
         grad(lambda x: np.sin(x))(1.0)
 
 
@@ -208,7 +208,7 @@ def test_a_pullback_is_a_pytree_that_jit_and_vmap_can_return():
 @pytest.mark.parametrize(
     "call, kind, text",
     [
-        (lambda pull: pull(), TypeError, "takes one argument; got 0"),
+        (lambda pull: pull(), TypeError, "a leaf; got 0"),
         (lambda pull: pull((A,)), ValueError, "structure of the outputs"),
         (lambda pull: pull(1.0), ValueError, "got f32[] for f32[3]"),
         (lambda pull: pull(np.arange(3)), ValueError, "got i32[3] for f32[3]"),

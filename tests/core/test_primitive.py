@@ -67,7 +67,7 @@ def test_what_a_python_function_does_is_not_known():
 
 
 def test_parameters_that_cannot_be_hashed_are_named():
-    with pytest.raises(TypeError, match=r"sin: parameters must be hashable; got axes\."):
+    with pytest.raises(TypeError, match=r"sin: parameters must be hashable; got axes="):
         sin.type_of((f32(),), {"axes": [1]})
 
 

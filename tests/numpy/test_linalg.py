@@ -284,7 +284,7 @@ MISTAKES = [
     (lambda: L.multi_dot([E, E[:2]]), ShapeError, r"multi_dot: neighbours must fit as factors"),
     (lambda: L.matrix_power(E, 1.5), TypeError, r"integer"),
     (lambda: L.matrix_power(E[:2], 2), ShapeError, r"matrix_power: a must hold square matrices"),
-    (lambda: L.tensorinv(E, 0), ShapeError, r"tensorinv: ind must be positive"),
+    (lambda: L.tensorinv(E, 0), ShapeError, r"tensorinv: ind must be at least 1"),
     (lambda: L.tensorinv(E, 2), ShapeError, r"tensorinv: the first 2 sizes must multiply"),
     (lambda: L.tensorsolve(E, E[:2]), ShapeError, r"tensorsolve: a must have the shape of b"),
     (lambda: L.cross(E[:, :2], E[:, :2]), ShapeError, r"cross: vectors must be of length 3"),

@@ -314,7 +314,11 @@ MISTAKES = [
     (lambda: linalg.block_diag(E[None]), ShapeError, r"block_diag: operands must have 2 axes"),
     (lambda: linalg.leslie(E[0], E[0]), ShapeError, r"leslie: s must be one element shorter"),
     (lambda: linalg.companion(E[0, :1]), ShapeError, r"companion: vectors must have at least 2"),
-    (lambda: linalg.convolution_matrix(E[0], 0), ShapeError, r"convolution_matrix: n must be pos"),
+    (
+        lambda: linalg.convolution_matrix(E[0], 0),
+        ShapeError,
+        r"convolution_matrix: n must be at least 1; got 0",
+    ),
     (lambda: linalg.convolution_matrix(E[0], 2, "x"), ValueError, r"mode must be 'full', 'valid'"),
     (lambda: linalg.dft(3, "x"), ValueError, r"dft: scale must be None, 'sqrtn' or 'n'; got 'x'"),
     (lambda: linalg.hadamard(3), ShapeError, r"hadamard: n must be a positive power of 2; got 3"),

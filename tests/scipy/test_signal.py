@@ -180,7 +180,7 @@ def test_transformations(name, rng):
         (lambda x: ws.convolve2d(x[0], x[0]), ShapeError, "convolve2d: operands must be of rank 2"),
         (lambda x: ws.convolve2d(x, x, boundary="b"), ValueError, "convolve2d: boundary must be 'fill', 'wrap' or 'symm'; got 'b'"),
         (lambda x: ws.fftconvolve(x, x[:3], axes=1), ShapeError, r"fftconvolve: axes other than \(1,\) must broadcast together"),
-        (lambda x: ws.detrend(x, type="t"), ValueError, "detrend: type must be 'linear' or 'constant'; got 't'"),
+        (lambda x: ws.detrend(x, type="t"), ValueError, "detrend: type must be 'linear', 'l', 'constant' or 'c'; got 't'"),
         (lambda x: ws.detrend(x, bp=9), ShapeError, "detrend: bp must be positions along the axis, of size 6"),
         (lambda x: ws.detrend(x, overwrite_data=True), NotImplementedError, "detrend: overwrite_data must be None"),
         (lambda x: ws.welch(x, nperseg=4, noverlap=4), ShapeError, "welch: noverlap must be below nperseg, 4; got 4"),

@@ -63,7 +63,7 @@ def stage_body(
             explain_function(fun)
         in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
         flat = FlatFun(fun, in_tree, op)
-        names = functools.partial(argument_origins, fun, in_tree)
+        names = functools.partial(argument_origins, fun, in_tree, op)
         jaxpr, consts = stage_function(flat, in_avals, fun_name(fun), names)
         # a NumPy array is taken as it is now
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]

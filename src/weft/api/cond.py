@@ -6,7 +6,7 @@ the choice is control/cond.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,8 @@ from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.mesh.client import default_device
 from weft.options import config
 from weft.primitives.elementwise import clamp, ne
-from weft.primitives.families import as_sequence
 from weft.primitives.layout import convert
-from weft.pytrees import flatten, unflatten
+from weft.pytrees import find_mismatches, flatten, unflatten
 from weft.util import fun_name
 
 _NO_OPERAND = object()
@@ -143,7 +142,9 @@ def switch(
     Array(10., dtype=float32, weak_type=True)
     """
     operands = merge_operands("lax.switch(index, branches, x, y)", operands, operand)
-    branches = as_sequence("switch", "branches", branches)
+    if not isinstance(branches, Iterable) or isinstance(branches, np.ndarray):
+        raise TypeError(f"switch: branches must be a sequence of functions; got {branches!r}.")
+    branches = list(branches)
     for f in branches:
         check_callable("switch", f)
     if not branches:
@@ -222,10 +223,10 @@ def check_branches(op: str, bodies: Sequence[StagedBody], names: Sequence[str]) 
     first = bodies[0]
     for body, name in zip(bodies[1:], names[1:], strict=True):
         if body.out_tree != first.out_tree:
-            raise PytreeError(
-                f"{op}: branches must return the same structure; got {first.out_tree} from "
-                f"{names[0]} and {body.out_tree} from {name}."
+            apart = next(find_mismatches(first.out_tree, body.out_tree)).between(
+                f"the result of {names[0]}", f"that of {name}"
             )
+            raise PytreeError(f"{op}: branches must return the same structure; got {apart}.")
         for leaf, a, b in zip(
             leaf_names("result", first.out_tree), first.out_avals, body.out_avals, strict=True
         ):

@@ -14,6 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, is_masked, is_valid_value, typeof
+from weft.core.hints import Origin
 from weft.core.ref import AbstractRef, is_ref
 from weft.core.stage import StagedTracer
 from weft.core.trace import current
@@ -125,7 +126,12 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
     elif kind == "results":
         hint = "return arrays, numbers and pytrees of them."
     elif op == "jit":
+        name, _, fun = path.partition(" of ")
         hint = "mark the argument static (static_argnums, static_argnames)."
+        if name.isidentifier() and fun.isidentifier():
+            hint = f"jit({fun}, static_argnames={name!r}), for an argument that can be hashed."
+        if name == "self":
+            hint = "functools.partial(jit, static_argnums=0), for an object that does not change."
     else:
         hint = "close over it, as in lambda x: f(x, setting)."
     return DtypeError(
@@ -191,12 +197,13 @@ def struct_like(x: Any) -> Any:
     return x
 
 
-def argument_origins(fun: Callable, in_tree: PyTreeDef) -> list[str]:
+def argument_origins(fun: Callable, in_tree: PyTreeDef, op: str = "jit") -> list[Origin]:
     """Where each leaf of (args, kwargs) comes from: "argument `x` of loss at model.py:3"."""
     code = getattr(inspect.unwrap(fun), "__code__", None)
     place = f" at {code.co_filename.rsplit('/', 1)[-1]}:{code.co_firstlineno}" if code else ""
     names = argument_names(fun, in_tree)
-    return [f"argument `{name}` of {fun_name(fun)}{place}" for name in names]
+    called = fun_name(fun)
+    return [Origin(f"argument `{n}` of {called}{place}", called, n, op) for n in names]
 
 
 def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:

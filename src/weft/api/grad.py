@@ -27,6 +27,7 @@ from weft.pytrees import (
     Partial,
     PyTreeDef,
     broadcast_prefix,
+    describe_tree,
     flatten,
     flatten_with_path,
     is_none,
@@ -127,9 +128,12 @@ def choose_arguments(
     chosen = (int(argnums),) if single else tuple(int(i) for i in argnums)
     for i in chosen:
         if not -count <= i < count:
+            hint = f"argnums={count - 1} is the last one."
+            if kwargs:
+                hint = "keyword arguments cannot be differentiated; pass them by position."
             raise TypeError(
                 f"{op}: argnums must name positional arguments; got {argnums} for a call of "
-                f"{fun_name(fun)} with {count}. Hint: keyword arguments cannot be differentiated."
+                f"{fun_name(fun)} with {count}. Hint: {hint}"
             )
     chosen = tuple(i % count for i in chosen)
     if len(set(chosen)) != len(chosen):
@@ -231,9 +235,12 @@ def check_scalar_output(
     """Raise unless a function to differentiate gave one real scalar (complex if holomorphic)."""
     name = fun_name(fun)
     if len(avals) != 1 or tree.num_nodes != 1:
+        hint = "has_aux=True for a pair (loss, more), or jacrev."
+        if not avals:
+            hint = "return loss."
         raise TypeError(
-            f"{op}: the function must return one scalar; got {tree} from {name}. "
-            "Hint: has_aux=True for a pair (loss, more), or jacrev."
+            f"{op}: the function must return one scalar; got {describe_tree(tree)} from {name}. "
+            f"Hint: {hint}"
         )
     (aval,) = avals
     if aval.shape:
@@ -306,7 +313,11 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
 
     def pullback(residuals: Sequence[Any], *cts: Any) -> tuple:
         if len(cts) != 1:
-            raise TypeError(f"vjp: the pullback takes one argument; got {len(cts)}.")
+            raise TypeError(
+                f"vjp: the pullback takes one argument, of the structure of the output of "
+                f"{fun_name(fun)}, {describe_tree(out_tree)}; got {len(cts)}."
+                f"{' Hint: pullback((ct, ...)).' if out_tree.num_leaves > 1 else ''}"
+            )
         given = tangent_leaves("vjp", "cotangents", cts[0], out_tree, derivative.out_avals)
         return unflatten(flat.in_tree, derivative.pull(residuals, given))[0]
 

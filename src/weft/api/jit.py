@@ -9,6 +9,7 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,9 +118,20 @@ class JitFunction:
             if config.explain_cache_misses and key is not None:
                 earlier = [k for k in list(self.programs) if type(k) is Call]
                 explain_call(self.fun, fun, key, earlier, program is not None)
-            program = stage_program(
-                fun, in_tree, avals, donated, self.spec, self.op, self.shardings
-            )
+            running, call = self.programs.running, (threading.get_ident(), key)
+            if key is not None and call in running:
+                raise RecursionError(
+                    f"{self.op}: {self.spec.name} must not call itself with arguments of the same "
+                    f"types, for its program would have no end; got ({', '.join(map(str, avals))})."
+                    " Hint: lax.while_loop, or lax.fori_loop."
+                )
+            running.add(call)
+            try:
+                program = stage_program(
+                    fun, in_tree, avals, donated, self.spec, self.op, self.shardings
+                )
+            finally:
+                running.discard(call)
             checked = config.check_tracer_leaks
             leaking = checked and any(isinstance(c, Tracer) for c in program.consts)
             if key is not None and not leaking:

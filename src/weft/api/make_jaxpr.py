@@ -38,7 +38,7 @@ def make_jaxpr(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         _, dynamic, given, named = fix_static(fun, static, args, kwargs)
         flat, _, avals = flatten_call("make_jaxpr", given, dynamic, named, structs=True)
-        names = functools.partial(argument_origins, given, flat.in_tree)
+        names = functools.partial(argument_origins, given, flat.in_tree, "make_jaxpr")
         with in_scope([Axis(size, name) for name, size in axis_env or ()]):
             jaxpr, consts = stage_function(flat, avals, fun_name(fun), names)
         closed = ClosedJaxpr(jaxpr, consts)

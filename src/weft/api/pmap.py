@@ -216,7 +216,7 @@ class MappedFunction:
         ]
         flat = FlatFun(fun, in_tree, "pmap")
         params = {**self.params, "axis_size": size}
-        names = functools.partial(argument_origins, fun, in_tree)
+        names = functools.partial(argument_origins, fun, in_tree, "pmap")
         with in_scope([axis_of(params)]):
             jaxpr, consts = stage_function(flat, avals, self.params["name"], names)
         mapped = (*[False] * len(consts), *[d is not None for d in dims])

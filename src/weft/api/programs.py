@@ -44,13 +44,14 @@ _listing = threading.RLock()  # other threads must not add programs while all ar
 class Programs(dict):
     """The programs of one function, by how it is called. A copy of it is a plain empty dict."""
 
-    __slots__ = ("__weakref__", "owner")
+    __slots__ = ("__weakref__", "owner", "running")
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
     every: ClassVar[weakref.WeakSet[Programs]] = weakref.WeakSet()
 
     def __init__(self, owner: Callable | None = None):
         self.owner = None if owner is None else weakref.ref(owner)
+        self.running: set[tuple] = set()  # the calls whose programs are being staged, by thread
         with _listing:
             Programs.every.add(self)
 
@@ -211,7 +212,7 @@ def stage_program(
     start = time.perf_counter()
     hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
     flat = FlatFun(fun, in_tree, op, float0=hidden)
-    names = lambda: drop_positions(argument_origins(fun, in_tree), hidden)
+    names = lambda: drop_positions(argument_origins(fun, in_tree, op), hidden)
     jaxpr, consts = stage_function(flat, drop_positions(avals, hidden), spec.name, names)
     # a NumPy array is taken as it is now
     consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]

@@ -51,7 +51,7 @@ class RequestedShardings(NamedTuple):
         in_tree, out_tree = program.in_tree, program.out_tree
         tree = flatten(unflatten(in_tree, range(in_tree.num_leaves))[0])[1]
         count = tree.num_leaves  # of positional arguments
-        names = lambda: argument_origins(program.fun, in_tree)[:count]
+        names: Callable = lambda: argument_origins(program.fun, in_tree)[:count]
         ins = self.fit("in_shardings", self.arguments, tree, program.in_avals[:count], names)
         if ins:
             ins += (None,) * (len(program.in_avals) - count)

@@ -256,7 +256,7 @@ def compute_branch(
             y = x = batched_at_front(x, dims[k], axis.size)
             shape = typeof(x).shape
             if replaced and dims[k] is not None:
-                first = argmax(own, 0, np.dtype(np.int32))
+                first = argmax(own, 0, INT)
                 y = broadcast_in_dim(dynamic_index_in_dim(x, first, 0), shape, range(len(shape)))
             mask = broadcast_in_dim(own, shape, (0,))
             xs[k], ds[k] = select_n(mask, stop_gradient_p.bind(y)[0], x), 0

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from weft.core.hints import is_own_file
 from weft.core.trace import current, get_traceback
 from weft.options import config
 
-_OWN = __file__.rsplit("core", 1)[0]
 _KEPT = 2  # of our frames, those nearest to the error
 _LONGEST = 60  # characters of source text shown in a message
 
@@ -117,11 +117,6 @@ def transposed_source(source: Any) -> Any:
     return SourceInfo(source.traceback, (*around, TRANSPOSE, *scope[shared:]))
 
 
-def is_own_file(name: str) -> bool:
-    """Whether a file is one of weft's."""
-    return name.startswith(_OWN)
-
-
 def user_frames(source: Any) -> list:
     """The frames of a traceback that are not weft's own, innermost first."""
     if source is None:
@@ -188,6 +183,8 @@ def trim_traceback(traceback: TracebackType | None) -> TracebackType | None:
     kept = [*itertools.takewhile(is_own_frame, reversed(rows))][:_KEPT]
     following = None
     for row in reversed(rows):
+        if row in kept:  # pytest and IPython show none of these
+            row.tb_frame.f_globals.setdefault("__tracebackhide__", True)
         if row in kept or not is_own_frame(row):
             row.tb_next = following
             following = row

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.hints import Origin
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.ref import AbstractRef, is_ref
@@ -44,6 +45,9 @@ class StagedTracer(Tracer):
 
     def origin(self) -> str:
         return self.owner.origin(self.variable)
+
+    def arguments(self) -> list[Origin]:
+        return self.owner.arguments(self.variable)
 
 
 class StageTrace(Trace):
@@ -138,16 +142,27 @@ class StageTrace(Trace):
         return jaxpr, consts
 
     def origin(self, var: Var) -> str:
-        for i, arg in enumerate(self.args):
-            if arg is var:
-                names = self.arg_names() if callable(self.arg_names) else self.arg_names
-                if i < len(names):
-                    return f"from {names[i]}"
-                return f"from an argument of {self.name or 'the traced function'}"
+        if any(arg is var for arg in self.args):
+            for name in self.arguments(var):
+                return f"from {name}"
+            return f"from an argument of {self.name or 'the traced function'}"
         for v, _ in self.consts.values():
             if v is var:
                 return "closed over from outside"
         return self.maker(var) or "of unknown origin"
+
+    def arguments(self, var: Var) -> list[Origin]:
+        """The arguments that a variable depends on, those of functions around it too."""
+        needed = {var}
+        for eqn in reversed(self.eqns):
+            if not needed.isdisjoint(eqn.outvars):
+                needed.update(a for a in eqn.invars if type(a) is Var)
+        names = self.arg_names() if callable(self.arg_names) else self.arg_names
+        found = [n for arg, n in zip(self.args, names, strict=False) if arg in needed]
+        for v, x in self.consts.values():
+            if v in needed and isinstance(x, Tracer):
+                found += x.arguments()
+        return [x for x in found if isinstance(x, Origin)]
 
     def maker(self, var: Var) -> str:
         """Which operation on which line made a variable; empty where none of this trace did."""

@@ -17,6 +17,7 @@ from jaxlib import _jax
 
 from weft import errors
 from weft.core.aval import HasAval, ShapedArray, keeps_type, typeof
+from weft.core.hints import Origin, describe_place, hint_for
 
 get_traceback = _jax.Traceback.get_traceback
 
@@ -186,11 +187,21 @@ class Tracer(HasAval):
         """Where the value comes from, for errors: `made by sin at model.py:12`."""
         return "inside a transformed function"
 
+    def arguments(self) -> list[Origin]:
+        """The arguments of traced functions that the value depends on."""
+        return []
+
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
         """The value itself, or an error which says that there is none yet."""
         self.check_live()
+        origins, where = self.arguments(), self.origin()
+        if origins:
+            if not where.startswith("from "):
+                where += f", which depends on {' and '.join(origins[:2])}"
+            where += f", {describe_place(origins[0].op)}"
         raise error(
-            f"{op}: needs a concrete value; got a traced {self.aval} {self.origin()}. Hint: {hint}"
+            f"{op}: needs a concrete value; got a traced {self.aval} {where}. "
+            f"Hint: {hint_for(op, origins, hint)}"
         )
 
     def check_live(self) -> None:
@@ -210,22 +221,16 @@ class Tracer(HasAval):
         raise Tracer.concrete(self, errors.ConcretizationTypeError, "pickle", hint)
 
     def __bool__(self) -> bool:
-        hint = (
-            "jnp.where(x > 0, a, b), lax.cond, or mark the argument static in jit "
-            "(static_argnums, static_argnames)."
-        )
+        hint = "jnp.where(x > 0, a, b), or lax.cond."
         return bool(self.concrete(errors.TracerBoolConversionError, "bool()", hint))
 
     def __index__(self) -> int:
-        hint = "mark the argument static in jit, or use lax.fori_loop and dynamic slices."
+        hint = "x.shape where it is a size, lax.fori_loop, or jnp.asarray(table)[i]."
         value = self.concrete(errors.TracerIntegerConversionError, "index()", hint)
         return value.__index__()
 
     def _number(self, kind: type) -> Any:
-        hint = (
-            f"keep {'x.astype(...)' if kind is not complex else 'lax.complex'} in the program, "
-            "or mark the argument static in jit."
-        )
+        hint = f"x.astype({kind.__name__})."
         return kind(self.concrete(errors.ConcretizationTypeError, f"{kind.__name__}()", hint))
 
     def __int__(self) -> int:

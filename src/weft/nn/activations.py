@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
+from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of
@@ -25,6 +26,11 @@ tanh = jnp.tanh
 # --- of x alone -----------------------------------------------------------------------------
 
 
+def as_counted(x: Any) -> Any:
+    """x, or truth values as 0 and 1."""
+    return x.astype(int) if dtypes.is_bool(x.dtype) else x
+
+
 def define_activation(name: str, apply: Callable, doc: str, floats: bool = False) -> Callable:
     """A function of one array under its public name; `floats`: of integers made floats first."""
 
@@ -37,7 +43,7 @@ def define_activation(name: str, apply: Callable, doc: str, floats: bool = False
 identity = define_activation("identity", lambda x: x, "x as it is.")
 relu = define_activation(
     "relu",
-    lambda x: jnp.where(x <= 0, 0, x),
+    lambda x: jnp.where(as_counted(x) <= 0, 0, as_counted(x)),
     """max(x, 0). Its derivative at 0 is 0.
 
     >>> from weft import grad
@@ -77,7 +83,9 @@ selu = define_activation(
     floats=True,
 )
 hard_tanh = define_activation(
-    "hard_tanh", lambda x: jnp.where(x > 1, 1, jnp.where(x < -1, -1, x)), "x brought into [-1, 1]."
+    "hard_tanh",
+    lambda x: jnp.where(x > 1, 1, jnp.where(x < -1, -1, x)) if x.dtype != bool else as_counted(x),
+    "x brought into [-1, 1].",
 )
 hard_sigmoid = define_activation(
     "hard_sigmoid", lambda x: relu6(x + 3.0) / 6, "relu6(x + 3) / 6.", floats=True

@@ -27,7 +27,8 @@ def __getattr__(name: str) -> object:
     try:
         return _import_name(name)
     except AttributeError as error:
-        if name.startswith("_"):
-            raise
         hint = _import_module("weft.numpy.absent").suggest_instead(name)
-        raise AttributeError(f"{error}.{hint}") from None
+        if name.startswith("_") or not hint:
+            raise
+        text = f"module {__name__!r} has no attribute {name!r}.{hint}"
+        raise AttributeError(text) from error

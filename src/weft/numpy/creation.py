@@ -359,6 +359,11 @@ def make_constant(name: str, value: int, doc: str) -> Callable:
     """`zeros`, `ones` or `empty`."""
 
     def fun(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+        if isinstance(dtype, int) and not isinstance(dtype, bool):
+            raise TypeError(
+                f"{name}: a shape of several sizes must be one argument; got {shape!r} and "
+                f"{dtype!r}. Hint: jnp.{name}(({shape!r}, {dtype!r}))."
+            )
         dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, name)
         return write_constant(name, shape, value, dtype, device)
 
@@ -483,7 +488,7 @@ def require_number(op: str, x: Any, what: str) -> Any:
     if type(x) in NUMBERS or x is None:
         return x
     if isinstance(x, Tracer):
-        hint = "mark the argument static in jit (static_argnums, static_argnames)."
+        hint = "a number, or x.shape, is known when the program is written."
         x = x.concrete(ConcretizationTypeError, f"{op}: {what}", hint)
     if np.ndim(x) != 0:
         raise ShapeError(f"{op}: {what} must be a number; got {typeof(as_operand(op, x))}.")
@@ -510,7 +515,7 @@ def arange(
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)
     """
-    start = require_number("arange", start, "start")
+    start = require_number("arange", start, "stop" if stop is None else "start")
     stop = require_number("arange", stop, "stop")
     step = require_number("arange", step, "step")
     if start is None:

@@ -88,11 +88,8 @@ def slice_bound(b: Any) -> int | None:
     if b is None or type(b) is int:
         return b
     if isinstance(b, Tracer):
-        hint = (
-            "lax.dynamic_slice(x, (start,), (size,)) has a static size and a traced start; or mark "
-            "the argument static in jit."
-        )
-        b = b.concrete(errors.TracerIntegerConversionError, "x[start:stop]", hint)
+        hint = "lax.dynamic_slice(x, (start,), (size,)) has a static size and a traced start."
+        b = b.concrete(errors.IndexingError, "x[start:stop]", hint)
     try:
         return operator.index(b)
     except TypeError:
@@ -519,6 +516,6 @@ def bounds_text(x: ShapedArray, e: Place | Lookup) -> str:
     """What to say of an index, `{}`, that reaches out of an axis."""
     return (
         f"x[...]: index must be in [-{e.size}, {e.size}) on axis {e.axis} of {x}; got {{}}. "
-        "Hint: x.at[i].get(mode='fill'), or config.update('check_bounds', False) to clamp reads "
-        "and drop writes."
+        "Hint: x.at[i].get(mode='fill') or x.at[i].set(y, mode='drop'), or without a check "
+        "config.update('check_bounds', False)."
     )

@@ -81,7 +81,8 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
         out = tuple(x.size // known if n == -1 else n for n in out)
     elif math.prod(out) != x.size:
         raise ShapeError(
-            f"reshape: the new shape must have as many elements as x; got {x} to {out}."
+            f"reshape: the new shape must have as many elements as x; got {x}, of {x.size}, to "
+            f"{out}, of {math.prod(out)}."
         )
     if type(shape) is tuple and all(type(n) is int for n in shape):
         _SHAPES[x, shape] = out

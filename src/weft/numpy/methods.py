@@ -19,6 +19,7 @@ from weft.core.aval import ShapedArray, not_array_error
 from weft.core.ref import AbstractRef, Ref
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
+from weft.errors import ConcretizationTypeError
 from weft.mesh.client import Space
 from weft.mesh.mesh import AbstractMesh
 from weft.mesh.sharding import NamedSharding
@@ -42,7 +43,7 @@ from weft.numpy import (
 from weft.numpy.fused import NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
-from weft.util import name_function
+from weft.util import name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
 
@@ -218,6 +219,26 @@ def abstract_sharding(ndim: int) -> NamedSharding:
     return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
 
 
+# Methods of arrays that ask for their memory, which a traced value has not.
+OF_VALUES = "devices tobytes is_deleted delete unsafe_buffer_pointer on_device_size_in_bytes"
+
+
+def refuse_method(name: str) -> Callable:
+    """A method that no traced value has."""
+
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        hint = f"return the array from the function and call .{name}() on the result."
+        raise Tracer.concrete(self, ConcretizationTypeError, f"{name}()", hint)
+
+    return name_function(method, name, "An error: a traced value is in no memory.")
+
+
+def refuse_attribute(x: Any, name: str) -> Any:
+    """`__getattr__` of arrays: an error that says what was meant by an attribute they have not."""
+    hint = suggest_name(name, dir(type(x)), "x")
+    raise AttributeError(f"array: has no attribute {name!r}; got {x.aval}.{hint}")
+
+
 def attach_methods() -> None:
     """Give the classes of arrays their operators and methods."""
     members: dict[str, Any] = {}
@@ -233,6 +254,9 @@ def attach_methods() -> None:
     for cls in (ArrayImpl, KeyArray, Tracer):
         for name, member in members.items():
             setattr(cls, name, member)
+        cls.__getattr__ = refuse_attribute  # type: ignore[union-attr]
+    for name in OF_VALUES.split():
+        setattr(Tracer, name, refuse_method(name))
     ShapedArray.sharding = property(lambda self: abstract_sharding(self.ndim))  # type: ignore[attr-defined]
     ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers

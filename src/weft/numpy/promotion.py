@@ -21,6 +21,7 @@ from weft.errors import ShapeError, TracerError
 from weft.options import config, trace_context
 from weft.primitives import layout
 from weft.primitives.elementwise import convert, ne
+from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim
 from weft.xla.array import ARRAYS, put, require_alive
 
@@ -296,7 +297,8 @@ def shape_of(op: str, shape: Any) -> tuple[int, ...]:
             or np.iterable(shape)
             and any(isinstance(n, Tracer) for n in shape)
         ):
-            raise
+            for n in (shape,) if isinstance(shape, Tracer) else shape:
+                check_integer(op, "shape", n)
         raise TypeError(f"{op}: shape must be integers; got {shape!r}.") from None
     if any(n < 0 for n in out):
         raise ShapeError(f"{op}: sizes must not be negative; got {out}.")

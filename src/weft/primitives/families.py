@@ -124,7 +124,7 @@ def check_integer(
 ) -> int:
     """An integer that is known now, from `least` to `most`."""
     if isinstance(n, Tracer):
-        hint = "mark the argument static in jit (static_argnums, static_argnames), or use x.shape."
+        hint = "a number, or x.shape, is known when the program is written."
         n = n.concrete(TracerIntegerConversionError, f"{op}: {name}", hint)
     try:
         found = operator.index(n)

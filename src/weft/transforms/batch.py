@@ -12,6 +12,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.hints import Origin
 from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive
 from weft.core.source import VMAP, describe_maker
@@ -46,6 +47,9 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
         self.aval = mapped_aval(typeof(value), dim)
+
+    def arguments(self) -> list[Origin]:
+        return self.value.arguments() if isinstance(self.value, Tracer) else []
 
     def origin(self) -> str:
         if isinstance(self.value, Tracer):

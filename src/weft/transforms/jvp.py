@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import typeof
+from weft.core.hints import Origin
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import JVP, describe_maker
@@ -38,6 +39,9 @@ class JVPTracer(Tracer):
         if isinstance(self.primal, Tracer):
             return self.primal.concrete(error, op, hint)
         return self.primal
+
+    def arguments(self) -> list[Origin]:
+        return self.primal.arguments() if isinstance(self.primal, Tracer) else []
 
     def origin(self) -> str:
         if isinstance(self.primal, Tracer):

@@ -7,6 +7,7 @@ compiled program. A program whose results are bad is run again, equation by equa
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
+from weft.core.hints import is_own_file
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of
 from weft.core.primitive import Body, split_inputs
 from weft.core.source import describe_maker, inner_source
@@ -66,7 +68,18 @@ EITHER = Watch(True, True)
 def describe_operands(args: Sequence[Any]) -> str:
     """Says which operand has NaN or an infinity already, where one does."""
     which = EITHER.first_flaw(args)
-    return "" if which is None else f" of operand {which}, which has {EITHER.flaw(args[which])}"
+    text = "" if which is None else f" of operand {which}, which has {EITHER.flaw(args[which])}"
+    return text + (", in the backward pass" if is_transposing() else "")
+
+
+def is_transposing() -> bool:
+    """Whether cotangents are being computed."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and not (
+        frame.f_code.co_name == "pull_cotangents" and is_own_file(frame.f_code.co_filename)
+    ):
+        frame = frame.f_back
+    return frame is not None
 
 
 def check_results(

@@ -358,3 +358,11 @@ def test_every_distribution_is_a_module():
     import weft.scipy.stats.norm as norm
 
     assert norm is stats.norm and weft.scipy.stats is stats
+
+
+@pytest.mark.parametrize(("density", "x"), [
+    (lambda x: stats.gamma.pdf(x, 1.0), np.inf), (lambda x: stats.chi2.pdf(x, 2.0), np.inf),
+    (stats.gumbel_l.pdf, np.inf), (stats.gumbel_r.pdf, -np.inf),
+])  # fmt: skip
+def test_densities_vanish_at_infinity(density, x):
+    assert density(x) == 0

@@ -58,7 +58,7 @@ logistic = define_distribution(
 gumbel_l = define_distribution(
     "gumbel_l",
     "the left-skewed Gumbel distribution: density exp(x - exp(x)).",
-    logpdf=lambda x: x - jnp.exp(x),
+    logpdf=lambda x: evaluate_inside(x < INF, lambda x: x - jnp.exp(x), x, 1, -INF),
     cdf=lambda x: -jnp.expm1(-jnp.exp(x)),
     logcdf=lambda x: log1mexp(jnp.exp(x)),
     logsf=lambda x: -jnp.exp(x),
@@ -68,7 +68,7 @@ gumbel_l = define_distribution(
 gumbel_r = define_distribution(
     "gumbel_r",
     "the right-skewed Gumbel distribution: density exp(-x - exp(-x)).",
-    logpdf=lambda x: -x - jnp.exp(-x),
+    logpdf=lambda x: evaluate_inside(x > -INF, lambda x: -x - jnp.exp(-x), x, 1, -INF),
     logcdf=lambda x: -jnp.exp(-x),
     sf=lambda x: -jnp.expm1(-jnp.exp(-x)),
     logsf=lambda x: log1mexp(jnp.exp(-x)),
@@ -217,7 +217,9 @@ gamma = define_distribution(
     "gamma",
     "the gamma distribution: density x**(a - 1) exp(-x) / gamma(a) for x >= 0.",
     proper=lambda a: a > 0,
-    logpdf=lambda x, a: evaluate_inside(x >= 0, lambda x: log_poisson(a - 1, x), x, 1, -INF),
+    logpdf=lambda x, a: evaluate_inside(
+        (x >= 0) & (x < INF), lambda x: log_poisson(a - 1, x), x, 1, -INF
+    ),
     cdf=lambda x, a: evaluate_inside(x > 0, lambda x: special.gammainc(a, x), x, 1, 0),
     logcdf=lambda x, a: evaluate_inside(
         x > 0, lambda x: log_of_part(special.gammainc(a, x), special.gammaincc(a, x)), x, 1, -INF
