@@ -20,7 +20,7 @@ import numpy as np
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, lax, nn, random, vmap
-from weft.core.hints import is_own_file
+from weft.errors import is_own_file
 from weft.experimental import checkify
 
 FOLDER = Path(__file__).parent / "golden" / "mistakes"

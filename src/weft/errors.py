@@ -2,11 +2,18 @@
 
 The grammar of a message is `op: what must hold; got what was given.`, then `Hint:` with the fix as
 code where there is one. The names JAX's users catch are here with the same place in the hierarchy.
+
+The hint of an error about a traced value is made of the user's own source: where a value is asked
+for, the expression that asks is found by the position that the interpreter keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+import itertools
+import linecache
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxlib._jax import JaxRuntimeError
@@ -154,3 +161,209 @@ class ParseError(ValueError):
 
 class HoleError(TypeError):
     """What the text of a jaxpr cannot hold was needed: a Python function, or values of an array."""
+
+
+def unhashable_error(op: str, params: dict) -> TypeError:
+    """The error for parameters that cannot be the key of a dict."""
+
+    def is_hashable(x: Any) -> bool:
+        try:
+            hash(x)
+        except TypeError:
+            return False
+        return True
+
+    bad = [f"{k}={v!r}" for k, v in params.items() if not is_hashable(v)]
+    return TypeError(f"{op}: parameters must be hashable; got {', '.join(bad)}.")
+
+
+# --- hints made of the user's source ----------------------------------------------------------
+
+OWN = __file__.removesuffix("errors.py")
+LONGEST = 72  # characters of source that a hint repeats
+
+# Python's functions that compare, and weft's; with one argument, and with several.
+CHOICES = {
+    "max": ("jnp.max", "jnp.maximum"), "min": ("jnp.min", "jnp.minimum"),
+    "any": ("jnp.any", ""), "all": ("jnp.all", ""), "sorted": ("jnp.sort", ""),
+}  # fmt: skip
+
+
+class Origin(str):
+    """Where an argument of a traced function comes from, as errors say it, and by which `op`."""
+
+    fun: str
+    name: str
+    op: str
+
+    def __new__(cls, text: str, fun: str, name: str, op: str) -> Origin:
+        self = super().__new__(cls, text)
+        self.fun, self.name, self.op = fun, name, op
+        return self
+
+
+def describe_place(op: str) -> str:
+    """Where a function runs that `op` traces."""
+    if op in ("cond", "switch"):
+        return f"in a branch of {op}"
+    if op in ("scan", "while_loop", "fori_loop", "map"):
+        return f"in the body of {op}"
+    return f"under {op}"
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a file is one of weft's."""
+    return name.startswith(OWN)
+
+
+def find_expression() -> tuple[list[ast.AST], Callable[[ast.AST], str]] | None:
+    """The node of the source that the user's innermost frame is at, outermost ancestor last.
+
+    With it, a function that gives the text of a node. None where there is no source to read.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None and (
+        is_own_file(frame.f_code.co_filename) or "site-packages" in frame.f_code.co_filename
+    ):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+    spans = frame.f_code.co_positions()
+    start, end, left, right = next(itertools.islice(spans, frame.f_lasti // 2, None))
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    found: list[ast.AST] = []
+
+    def search(node: ast.AST, around: list[ast.AST]) -> None:
+        begin: Any = getattr(node, "lineno", None), getattr(node, "col_offset", None)
+        finish: Any = getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
+        if begin[0] is not None:
+            if begin <= (start, left) and (end, right) <= finish:
+                found[:] = around = [node, *around]
+            elif not getattr(node, "decorator_list", ()):  # which stand before the node
+                return
+        for child in ast.iter_child_nodes(node):
+            search(child, around)
+
+    if start is None or left is None or end is None or right is None:
+        return None
+    search(tree, [])
+
+    def text_of(node: ast.AST) -> str:
+        return " ".join((ast.get_source_segment(source, node) or "").split())
+
+    return (found, text_of) if found else None
+
+
+def write_choice(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str:
+    """What stands for Python's choice by a traced condition; empty where `node` makes none."""
+    match node:
+        case ast.BoolOp():
+            sign = " & " if isinstance(node.op, ast.And) else " | "
+            return sign.join(f"({text(v)})" for v in node.values)
+        case ast.UnaryOp(op=ast.Not()):
+            return f"jnp.logical_not({text(node.operand)})"
+        case ast.Compare(comparators=[_, _, *_]):
+            parts = [node.left, *node.comparators]
+            pairs = zip(itertools.pairwise(parts), node.ops, strict=True)
+            return " & ".join(f"({text(a)} {SIGNS[type(op)]} {text(b)})" for (a, b), op in pairs)
+        case ast.Call(func=ast.Name(id=name)) if name in CHOICES and inner is not node.func:
+            one, several = CHOICES[name]
+            listed = ", ".join(map(text, node.args))
+            if len(node.args) == 2 and several:
+                return f"{several}({listed})"
+            return f"{one}({listed})" if len(node.args) == 1 else f"{one}(jnp.array([{listed}]))"
+        case ast.IfExp():
+            return f"jnp.where({text(node.test)}, {text(node.body)}, {text(node.orelse)})"
+        case ast.Assert():
+            said = f", {text(node.msg)}" if node.msg else ', "what must hold"'
+            return f"checkify.check({text(node.test)}{said}), of weft.experimental"
+        case ast.While():
+            return f"lax.while_loop(lambda c: {text(node.test)}, body, init), c being what changes"
+        case ast.If(body=[ast.Return(value=a)]) if a is not None:
+            b = find_other(node, outer)
+            return f"return jnp.where({text(node.test)}, {text(a)}, {text(b) if b else 'other'})"
+        case ast.If(body=[ast.Assign(targets=[ast.Name(id=name)], value=a)]):
+            rest = node.orelse
+            b = rest[0].value if len(rest) == 1 and isinstance(rest[0], ast.Assign) else None
+            return f"{name} = jnp.where({text(node.test)}, {text(a)}, {text(b) if b else name})"
+        case ast.If():
+            return f"lax.cond({text(node.test)}, if_true, if_false, x)"
+    return ""
+
+
+SIGNS = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+
+
+def find_other(node: ast.If, outer: Any) -> ast.AST | None:
+    """What is returned where an `if` that returns does not hold: by `else`, or by what follows."""
+    following = node.orelse
+    if not following and node in getattr(outer, "body", ()):
+        following = outer.body[outer.body.index(node) + 1 :]
+    match following:
+        case [ast.Return(value=b)]:
+            return b
+    return None
+
+
+def write_call(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str:
+    """What stands for a function or a container of Python's or NumPy's, given a traced value."""
+    match node:
+        case ast.Subscript() if inner is not node.value:
+            return f"jnp.asarray({text(node.value)})[{text(node.slice)}]"
+        case ast.Call(func=ast.Name(id="range"), args=args):
+            low, high = (text(args[0]), text(args[1])) if len(args) > 1 else ("0", text(args[0]))
+            return f"lax.fori_loop({low}, {high}, lambda i, c: ..., init)"
+        case ast.Call(func=ast.Name(id="float" | "int" | "complex" | "bool" as kind), args=[x]):
+            inside = text(x)
+            plain = isinstance(x, ast.Name | ast.Call | ast.Subscript | ast.Attribute)
+            return f"{inside if plain else f'({inside})'}.astype({kind})"
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "numpy" | "math"), attr=name)):
+            return f"jnp.{name}({', '.join(map(text, node.args))})"
+        case ast.Call(func=ast.Attribute()) if text(node).startswith("scipy."):
+            return f"weft.{text(node)}"
+        case ast.FormattedValue():
+            spec = text(node).partition(":")[2] if node.format_spec else ""
+            value = text(node.value)
+            return f'weft.debug.print("{value} = {{}}", {value})' if spec is not None else ""
+    return ""
+
+
+def describe_need(op: str, aval: Any, origin: str, origins: Sequence[Origin], hint: str) -> str:
+    """What to say where `op` needs the value of a tracer, and how to do without it."""
+    if origins:
+        if not origin.startswith("from "):
+            origin += f", which depends on {' and '.join(origins[:2])}"
+        origin += f", {describe_place(origins[0].op)}"
+    hint = hint_for(op, origins, hint)
+    return f"{op}: needs a concrete value; got a traced {aval} {origin}. Hint: {hint}"
+
+
+def hint_for(op: str, origins: Sequence[Origin], otherwise: str) -> str:
+    """How to write what needed a traced value, which depends on these arguments."""
+    write = write_choice if op == "bool()" else write_call
+    known = op in ("bool()", "index()", "int()", "float()", "complex()", "numpy", "format()")
+    code = ""
+    chain, text = (known and find_expression()) or ([], str)
+    for inner, node, outer in zip([*chain[:1], *chain], chain, [*chain[1:], None], strict=False):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            break
+        code = write(node, inner, outer, text)
+        if code and len(code) > LONGEST:
+            code = ""
+        if code:
+            otherwise = code + "."
+            break
+    if ": " in op or (known and (not code or op in ("bool()", "index()", "int()"))):
+        for origin in origins:
+            if origin.op == "jit" and origin.name.isidentifier():
+                fun = origin.fun if origin.fun.isidentifier() else "f"
+                static = f"jit({fun}, static_argnames={origin.name!r})"
+                return f"{otherwise} Or, where it is a setting: {static}."
+    return otherwise

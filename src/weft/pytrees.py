@@ -581,11 +581,6 @@ class Mismatch(NamedTuple):
         return f"{self.expected} at {place} where {given_name} has {self.given}"
 
 
-def describe_tree(treedef: PyTreeDef) -> str:
-    """What a treedef is of, in words: "a tuple of length 2"."""
-    return _describe(_open_treedef(treedef), treedef)
-
-
 def find_mismatches(treedef1: PyTreeDef, treedef2: PyTreeDef) -> Iterator[Mismatch]:
     """Every place where two treedefs differ; nothing if they are equal."""
     return _mismatches(treedef1, treedef2, _open_treedef, _open_treedef, (), False)

@@ -14,11 +14,10 @@ import numpy as np
 from weft import dtypes
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, is_masked, is_valid_value, typeof
-from weft.core.hints import Origin
 from weft.core.ref import AbstractRef, is_ref
 from weft.core.stage import StagedTracer
 from weft.core.trace import current
-from weft.errors import DtypeError, RefError
+from weft.errors import DtypeError, Origin, RefError
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer

@@ -27,7 +27,6 @@ from weft.pytrees import (
     Partial,
     PyTreeDef,
     broadcast_prefix,
-    describe_tree,
     flatten,
     flatten_with_path,
     is_none,
@@ -238,9 +237,10 @@ def check_scalar_output(
         hint = "has_aux=True for a pair (loss, more), or jacrev."
         if not avals:
             hint = "return loss."
+        kind = type(unflatten(tree, range(len(avals)))).__name__
+        got = "None" if kind == "NoneType" else f"a {kind} of {len(avals)} arrays"
         raise TypeError(
-            f"{op}: the function must return one scalar; got {describe_tree(tree)} from {name}. "
-            f"Hint: {hint}"
+            f"{op}: the function must return one scalar; got {got} from {name}. Hint: {hint}"
         )
     (aval,) = avals
     if aval.shape:
@@ -313,10 +313,10 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
 
     def pullback(residuals: Sequence[Any], *cts: Any) -> tuple:
         if len(cts) != 1:
+            hint = " Hint: pullback((ct, ...))." if out_tree.num_leaves > 1 else ""
             raise TypeError(
-                f"vjp: the pullback takes one argument, of the structure of the output of "
-                f"{fun_name(fun)}, {describe_tree(out_tree)}; got {len(cts)}."
-                f"{' Hint: pullback((ct, ...)).' if out_tree.num_leaves > 1 else ''}"
+                "vjp: the pullback takes one argument, of the structure of the output of "
+                f"{fun_name(fun)}; got {len(cts)}.{hint}"
             )
         given = tangent_leaves("vjp", "cotangents", cts[0], out_tree, derivative.out_avals)
         return unflatten(flat.in_tree, derivative.pull(residuals, given))[0]

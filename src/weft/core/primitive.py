@@ -32,7 +32,7 @@ from typing import Any, ClassVar, NamedTuple, final
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import float0
-from weft.errors import DtypeError, MissingRule
+from weft.errors import DtypeError, MissingRule, unhashable_error
 
 # The type rule's memory: (primitive, avals, params) -> avals.
 _TYPES: dict[tuple, list[ShapedArray]] = {}
@@ -277,20 +277,6 @@ def join_varying(avals: Iterable[ShapedArray]) -> Any:
         if kind is not None and kind is not found:
             found = kind if found is None else found | kind
     return found
-
-
-def unhashable_error(op: str, params: dict) -> TypeError:
-    """The error for parameters that cannot be the key of a dict."""
-
-    def is_hashable(x: Any) -> bool:
-        try:
-            hash(x)
-        except TypeError:
-            return False
-        return True
-
-    bad = [f"{k}={v!r}" for k, v in params.items() if not is_hashable(v)]
-    return TypeError(f"{op}: parameters must be hashable; got {', '.join(bad)}.")
 
 
 def forget_types() -> None:

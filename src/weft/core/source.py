@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from weft.core.hints import is_own_file
 from weft.core.trace import current, get_traceback
+from weft.errors import is_own_file
 from weft.options import config
 
 _KEPT = 2  # of our frames, those nearest to the error

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.hints import Origin
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.ref import AbstractRef, is_ref
 from weft.core.source import describe_maker, scoped_source
 from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
 from weft.dtypes import NUMBERS
-from weft.errors import RefError
+from weft.errors import Origin, RefError
 from weft.options import config, named_axes, surroundings
 
 
@@ -143,9 +142,8 @@ class StageTrace(Trace):
 
     def origin(self, var: Var) -> str:
         if any(arg is var for arg in self.args):
-            for name in self.arguments(var):
-                return f"from {name}"
-            return f"from an argument of {self.name or 'the traced function'}"
+            unnamed = f"an argument of {self.name or 'the traced function'}"
+            return f"from {next(iter(self.arguments(var)), unnamed)}"
         for v, _ in self.consts.values():
             if v is var:
                 return "closed over from outside"
@@ -158,11 +156,10 @@ class StageTrace(Trace):
             if not needed.isdisjoint(eqn.outvars):
                 needed.update(a for a in eqn.invars if type(a) is Var)
         names = self.arg_names() if callable(self.arg_names) else self.arg_names
-        found = [n for arg, n in zip(self.args, names, strict=False) if arg in needed]
+        found = [n for a, n in zip(self.args, names, strict=False) if a in needed]
         for v, x in self.consts.values():
-            if v in needed and isinstance(x, Tracer):
-                found += x.arguments()
-        return [x for x in found if isinstance(x, Origin)]
+            found += x.arguments() if v in needed and isinstance(x, Tracer) else ()
+        return [x for x in found if type(x) is Origin]
 
     def maker(self, var: Var) -> str:
         """Which operation on which line made a variable; empty where none of this trace did."""

@@ -17,7 +17,6 @@ from jaxlib import _jax
 
 from weft import errors
 from weft.core.aval import HasAval, ShapedArray, keeps_type, typeof
-from weft.core.hints import Origin, describe_place, hint_for
 
 get_traceback = _jax.Traceback.get_traceback
 
@@ -187,22 +186,14 @@ class Tracer(HasAval):
         """Where the value comes from, for errors: `made by sin at model.py:12`."""
         return "inside a transformed function"
 
-    def arguments(self) -> list[Origin]:
+    def arguments(self) -> list[errors.Origin]:
         """The arguments of traced functions that the value depends on."""
         return []
 
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
         """The value itself, or an error which says that there is none yet."""
         self.check_live()
-        origins, where = self.arguments(), self.origin()
-        if origins:
-            if not where.startswith("from "):
-                where += f", which depends on {' and '.join(origins[:2])}"
-            where += f", {describe_place(origins[0].op)}"
-        raise error(
-            f"{op}: needs a concrete value; got a traced {self.aval} {where}. "
-            f"Hint: {hint_for(op, origins, hint)}"
-        )
+        raise error(errors.describe_need(op, self.aval, self.origin(), self.arguments(), hint))
 
     def check_live(self) -> None:
         """Raise where the function that this value belongs to has returned."""

@@ -12,11 +12,11 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.hints import Origin
 from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive
 from weft.core.source import VMAP, describe_maker
 from weft.core.trace import Trace, Tracer, current, run_once
+from weft.errors import Origin
 from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import typeof
-from weft.core.hints import Origin
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
 from weft.core.source import JVP, describe_maker
 from weft.core.stage import StagedTracer, has_tracked_axes
 from weft.core.trace import Trace, Tracer, current, pin_type, run_once, typed_value
+from weft.errors import Origin
 from weft.options import config, x64_cell
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate

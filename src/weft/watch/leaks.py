@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray
-from weft.core.hints import is_own_file
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.stage import stage
 from weft.core.trace import Trace, Tracer, current
-from weft.errors import LeakedTracerError
+from weft.errors import LeakedTracerError, is_own_file
 from weft.options import config
 from weft.util import fun_name
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.hints import is_own_file
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of
 from weft.core.primitive import Body, split_inputs
 from weft.core.source import describe_maker, inner_source
 from weft.core.trace import current
+from weft.errors import is_own_file
 from weft.options import config
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Primitive, unhashable_error
+from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
 from weft.core.trace import Trace, install_bottom
+from weft.errors import unhashable_error
 from weft.pytrees import flatten
 from weft.xla.array import array_from_host
 from weft.xla.building import JitSpec

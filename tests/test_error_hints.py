@@ -5,8 +5,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, lax, vmap
-from weft.core.hints import describe_place
-from weft.errors import TracerError
+from weft.errors import TracerError, describe_place
 
 TABLE = [1, 2]
 
