@@ -21,13 +21,13 @@ from jaxlib._jax import JaxRuntimeError
 from weft.util import list_public
 
 __all__ = [
-    "CheckError", "ConcretizationTypeError", "DeletedError", "DtypeError",
+    "CheckError", "ConcretizationTypeError", "DeletedError", "DtypeError", "HoleError",
     "InconclusiveDimensionOperation", "IndexingError", "JAXIndexError", "JAXTypeError",
     "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "LeakedTracerError", "MissingRule",
-    "MutationError", "NonConcreteBooleanIndexError", "ProcessFailureError", "PytreeError",
-    "RefError", "ShapeError", "TracerArrayConversionError", "TracerBoolConversionError",
-    "TracerError", "TracerIntegerConversionError", "TypePromotionError", "UnboundAxisError",
-    "UnexpectedTracerError",
+    "MutationError", "NonConcreteBooleanIndexError", "ParseError", "ProcessFailureError",
+    "PytreeError", "RefError", "ShapeError", "TracerArrayConversionError",
+    "TracerBoolConversionError", "TracerError", "TracerIntegerConversionError",
+    "TypePromotionError", "UnboundAxisError", "UnexpectedTracerError",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 

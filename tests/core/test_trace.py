@@ -73,11 +73,7 @@ def test_it_ends_with_an_error():
 # What Python asks of a traced value, the error, and the start of what is said.
 ASKED = [
     (bool, "TracerBoolConversionError", r"bool\(\): needs a concrete value; got a traced f32\[\]"),
-    (
-        range,
-        "TracerIntegerConversionError",
-        r"index\(\): needs a concrete .*Hint: x.shape",
-    ),
+    (range, "TracerIntegerConversionError", r"index\(\): needs a concrete .*Hint: x.shape"),
     (int, "ConcretizationTypeError", r"int\(\): .*Hint: x.astype\(int\)"),
     (float, "ConcretizationTypeError", r"float\(\): .*Hint: x.astype"),
     (complex, "ConcretizationTypeError", r"complex\(\): .*Hint: x.astype\(complex\)"),
