@@ -6,6 +6,7 @@ Comparisons of one operation are rows of ufuncs.py.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -149,24 +150,30 @@ def isscalar(element: Any) -> bool:
     return hasattr(element, "aval") and element.aval.shape == ()
 
 
-def find_type(op: str, a: Any) -> Any:
-    """What has the shape of an operand: itself, if it has one."""
-    return a if hasattr(a, "shape") else typeof(as_operand(op, a))
+def find_shape(op: str, a: Any) -> tuple[int, ...]:
+    """The shape that an operand has; if it is no array, NumPy's with a warning, as in JAX."""
+    if hasattr(a, "shape"):
+        return tuple(a.shape)
+    try:
+        return typeof(as_operand(op, a)).shape
+    except DtypeError as error:
+        warnings.warn(f"{error} JAX will refuse it too.", DeprecationWarning, stacklevel=3)
+        return np.shape(a)
 
 
 def shape(a: Any) -> tuple[int, ...]:
     """The shape of an array, a number, or anything that has one."""
-    return tuple(find_type("shape", a).shape)
+    return find_shape("shape", a)
 
 
 def ndim(a: Any) -> int:
     """The number of axes."""
-    return len(find_type("ndim", a).shape)
+    return len(find_shape("ndim", a))
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, or of places along the given axes."""
-    sizes = find_type("size", a).shape
+    sizes = find_shape("size", a)
     return math.prod(sizes[i] for i in axes_of("size", axis, len(sizes)))
 
 
