@@ -102,7 +102,18 @@ def shard_loop(x):
     return weft.shard_map(lambda x: lax.psum(turn(x[None]), "i"), mesh=mesh, **specs)(x)
 
 
+def in_place(i, v):
+    r = weft.new_ref(jnp.zeros((4, 3)))
+    r[...] = r[...] + 1
+    r[0] = v
+    r[i, ::2] += 1.0
+    weft.ref.addupdate(r, (slice(None), jnp.array([0, 1])), jnp.ones((4, 2)))
+    weft.ref.addupdate(r, i, v)
+    return weft.ref.swap(r, (-1, slice(1, 3)), v[:2]), r[jnp.array([0, 1]), i], weft.freeze(r)
+
+
 PROGRAMS = {
+    "references": (in_place, 1, jnp.arange(3.0)),
     "scan": (lambda x: lax.scan(lambda c, y: (c * y + x, c), 0.0, jnp.arange(3.0)), 2.0),
     "while": (lambda x: lax.while_loop(lambda c: c < x, lambda c: c * 2 + 1, 0.5), 9.0),
     "switch": (lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, lambda x: x], x), 1, 2.0),

@@ -116,8 +116,8 @@ def show(
 
     With `short`, equations whose results nothing needs are left out, and so are parameters that are
     the default, None, or shown by the type of the result. With `source`, equations stand under the
-    lines of yours that made them. Without `types`, variables are names alone. `parse` reads what
-    `short` alone leaves out nowhere else: to keep a program, see `weft.jaxpr.unparse`.
+    lines of yours that made them. Without `types`, variables are names alone. What is left out is
+    not read back: `weft.jaxpr.unparse` is for programs that are to be kept.
 
     >>> weft.make_jaxpr(weft.grad(lambda x: jnp.sum(jnp.sin(x))))(jnp.ones(3)).show(short=True)
     { lambda ; a:f32[3]. let

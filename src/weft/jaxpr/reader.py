@@ -20,7 +20,14 @@ from weft.core.primitive import Body, Primitive
 from weft.display.show import SHAPES
 from weft.errors import HoleError, ParseError
 from weft.jaxpr import older, syntax
-from weft.jaxpr.values import Values, find_primitives, index_primitives, read_literal, read_type
+from weft.jaxpr.values import (
+    Values,
+    find_primitives,
+    index_primitives,
+    read_index,
+    read_literal,
+    read_type,
+)
 from weft.passes.holes import Hole
 
 _BLANK = Var(ShapedArray((), bool))
@@ -248,6 +255,10 @@ class Reader:
         self, tree: syntax.Equation, avals: list, said: list, prim: Primitive
     ) -> dict[str, Any]:
         """The parameters of a primitive: those in the text, what follows from them, and None."""
+        if type(tree.params.get("index", [None])[0]) is syntax.Index:
+            index = tree.params["index"][0]
+            count = sum(type(e) is syntax.Atom for e in index.entries)
+            return {"index": read_index(index, avals[len(avals) - count :])}
         shown = {k: self.param(x, k) for k, (x, _) in tree.params.items()}
         self.type_programs(tree, prim, avals, shown)
         typed = all(s is not None for s in said)

@@ -17,12 +17,18 @@ _STRINGS = frozenset(("axis_name", "debug", "fmt", "impl", "name", "vmap_method"
 
 _SPACE = re.compile(r"(?:\s|(?:(?<=\s)|^)#[^\n]*)*", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
-_TYPE = r"~?[a-z]\w*(?:<\w+>)?\[[\d,]*\](?:\{V:[^}]*\})?"
-_TYPE_PARTS = re.compile(r"(~?)([a-z]\w*(?:<\w+>)?)\[([\d,]*)\](?:\{V:\(?([^})]*)\)?\})?")
+_ARRAY = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\](?:\{V:[^}]*\})?"
+_TYPE = rf"~?(?:Ref\{{{_ARRAY}\}}|{_ARRAY})"
+_TYPE_PARTS = re.compile(
+    r"(~?)(Ref\{)?([a-z]\w*(?:<\w+>)?)\[([\d,]*)\](?:\{V:\(?([^})]*)\)?\})?(?(2)\})"
+)
 _BINDER = re.compile(rf"(\w+|\*)(?::(?={_TYPE}))?")
 _NAME = r"(?!(?:inf|nan|True|False)\b)[A-Za-z_]\w*"
 _TYPED_OUTS = re.compile(rf"(?:{_NAME}:{_TYPE}\s+)+=\s")
 _OUTS = re.compile(rf"(?:(?:{_NAME}|\*)[ ]+)+=\s")
+# A read or a write of a reference: `a:f32[] <- r[i]`, `r[i] <- a`, `r[i] += a`, and a swap.
+_PLACE = rf"{_NAME}\[[^\]=]*\]"
+_ACCESS = re.compile(rf"(?:(?:{_NAME}|\*)(?::{_TYPE})?(?:,\s+{_PLACE})?|{_PLACE})\s+(?:<-|\+=)\s")
 _PRIMITIVE = re.compile(r"[A-Za-z_][\w.\-]*(?:@\w+)?")
 _KEY = re.compile(r"([A-Za-z_]\w*)=")
 _FOLLOWS = re.compile(r"\s*\]|\s+[A-Za-z_]\w*=|\s*\n")
@@ -74,6 +80,7 @@ class Type(NamedTuple):
     shape: tuple[int, ...]
     varying: tuple[str, ...]
     weak: bool
+    reference: bool
     pos: int
 
 
@@ -101,6 +108,12 @@ class Equation(NamedTuple):
     params: dict[str, tuple[Any, int]]
     args: list[Atom]
     pos: int
+
+
+class Index(NamedTuple):
+    """What of a reference is read or written: slices as triples, arrays as atoms."""
+
+    entries: tuple
 
 
 class Program(NamedTuple):
@@ -232,9 +245,10 @@ class Text:
         found = self.take(_TYPE_PARTS)
         if not found:
             return None
-        weak, dtype, shape, varying = found.groups()
+        weak, ref, dtype, shape, varying = found.groups()
         names = tuple(n for n in (varying or "").split(",") if n)
-        return Type(dtype, tuple(int(d) for d in shape.split(",") if d), names, bool(weak), pos)
+        sizes = tuple(int(d) for d in shape.split(",") if d)
+        return Type(dtype, sizes, names, bool(weak), bool(ref), pos)
 
     def results(self) -> list[Atom]:
         closing = ")" if self.accept("(") else "]" if self.accept("[") else ""
@@ -256,6 +270,8 @@ class Text:
 
     def equation(self) -> Equation:
         pos = self.skip()
+        if _ACCESS.match(self.text, pos):
+            return self.access(pos)
         outs: list[Binder] = []
         if _TYPED_OUTS.match(self.text, pos) or _OUTS.match(self.text, pos):
             while not self.accept("="):
@@ -271,6 +287,47 @@ class Text:
             args.append(self.atom())
         self.accept(";")
         return Equation(outs, name[0], params, args, start)
+
+    def access(self, pos: int) -> Equation:
+        """A read or a write of a reference, as the equation of get, swap or addupdate."""
+        outs: list[Binder] = []
+        if not re.compile(_PLACE).match(self.text, pos):
+            outs.append(self.binder())
+        swaps = bool(outs) and self.accept(",")
+        ref, index = self.place() if swaps or not outs else (None, None)
+        adds = self.accept("+=")
+        if not adds:
+            self.expect("<-", "an access of a reference")
+        if ref is None or swaps:
+            ref, index = self.place()
+        values = []
+        if ref is not None and (swaps or not outs):
+            self.accept(",")
+            values.append(self.atom())
+        self.accept(";")
+        name = "addupdate" if adds else "swap" if values else "get"
+        if name == "swap" and not outs:
+            outs = [Binder("_", None, pos)]
+        arrays = [e for e in index if type(e) is Atom]
+        return Equation(outs, name, {"index": (Index(index), pos)}, [ref, *values, *arrays], pos)
+
+    def place(self) -> tuple[Atom, tuple]:
+        """`r[0,a,1:3,...]`: a reference, and the entries of an index."""
+        ref = self.atom()
+        self.expect("[", "a reference")
+        entries: list[Any] = []
+        while not self.accept("]"):
+            self.skip()
+            part = self.take(re.compile(r"(-?\d*):(-?\d*)(?::(-?\d+))?"))
+            if part:
+                entries.append(tuple(int(b) if b else None for b in part.groups()))
+            elif self.accept("..."):
+                entries.append(Ellipsis)
+            else:
+                atom = self.atom()
+                entries.append(atom if type(atom.value) is Word else atom.value)
+            self.accept(",")
+        return ref, tuple(entries)
 
     def ends_equation(self, begin: int) -> bool:
         """Whether what is next is no operand of the equation that begins at `begin`."""

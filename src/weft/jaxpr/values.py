@@ -14,7 +14,7 @@ import importlib
 import math
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,17 @@ from weft import checkpoint_policies, dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.pretty import is_program
 from weft.core.primitive import Effect, Primitive
+from weft.core.ref import AbstractRef
 from weft.errors import DtypeError
 from weft.jaxpr import syntax
 from weft.mesh.client import all_devices
 from weft.mesh.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from weft.mesh.sharding import NamedSharding, SingleDeviceSharding
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
+from weft.numpy.refs import Places
 from weft.passes.holes import Hole
 from weft.primitives.constant import Held
+from weft.primitives.refs import WHOLE, Whole
 from weft.primitives.varying import Varying
 from weft.random.keys import IMPLS, KeyDtype
 from weft.util import fun_name
@@ -136,12 +139,22 @@ def read_dtype(name: str) -> Any:
         return None
 
 
-def read_type(kind: syntax.Type, text: syntax.Text) -> ShapedArray:
+def read_type(kind: syntax.Type, text: syntax.Text) -> Any:
     """The type that is written so."""
     dtype = read_dtype(kind.dtype)
     if dtype is None:
         raise text.error("a type must begin with a dtype, such as f32 or bf16", kind.pos)
-    return ShapedArray(kind.shape, dtype, kind.weak, Varying.of(kind.varying))
+    aval = ShapedArray(kind.shape, dtype, kind.weak, Varying.of(kind.varying))
+    return AbstractRef(aval) if kind.reference else aval
+
+
+def read_index(index: syntax.Index, arrays: Sequence[ShapedArray]) -> Whole:
+    """The index of a reference, given the types of the arrays in it."""
+    given = iter(arrays)
+    key = [next(given) if type(e) is syntax.Atom else e for e in index.entries]
+    while key and key[-1] == (None, None, None):
+        key.pop()
+    return WHOLE if key == [Ellipsis] else Places(tuple(key))
 
 
 def read_literal(value: Any, aval: ShapedArray | None) -> tuple[Any, ShapedArray]:
@@ -306,7 +319,7 @@ class Writer:
             return f"{x}:{ShapedArray((), x.dtype)}"
         if x is None or isinstance(x, bool | int | float | complex | str):
             return repr(x)
-        if isinstance(x, ShapedArray):
+        if isinstance(x, ShapedArray | AbstractRef):
             return type_text(x)
         if isinstance(x, KeyDtype):
             return x.name
