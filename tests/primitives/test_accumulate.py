@@ -74,7 +74,8 @@ def test_what_is_shared_or_large_stays():
     def f(x, u, i):
         spread = lax.dynamic_update_slice(jnp.zeros(8), u, (i,))
         large = lax.dynamic_update_slice(jnp.zeros(8), jnp.ones(6), (i,))
-        return x + spread, spread * 2, x + large
+        other = lax.dynamic_update_slice(x * 2, u, (i,))
+        return x + spread, spread * 2, x + large, x + other
 
     jaxpr = weft.make_jaxpr(f)(jnp.ones(8), jnp.ones(2), 1).jaxpr
     assert add_in_place(jaxpr) is jaxpr
