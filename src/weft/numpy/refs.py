@@ -22,7 +22,7 @@ from weft.numpy import indexing, updates
 from weft.numpy.creation import asarray
 from weft.numpy.index_plans import Key, expand_key, plan_index, split_index, static_key
 from weft.numpy.promotion import NUMBERS
-from weft.primitives.layout import broadcast_in_dim, convert, literal, zeros
+from weft.primitives.layout import broadcast_in_dim, convert, literal
 from weft.primitives.refs import (
     WHOLE,
     StateOperation,
@@ -266,9 +266,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     Ref([1., 1.], dtype=float32)
     """
     aval = ShapedArray(ty.shape, ty.dtype)
-    if type(current.trace) is StageTrace:
-        return empty_ref_p.bind(memory_space=memory_space, ty=aval)[0]
-    return Ref(zeros(aval))
+    return empty_ref_p.bind(memory_space=memory_space, ty=aval)[0]
 
 
 @boundary

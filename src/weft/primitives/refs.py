@@ -216,7 +216,8 @@ class NewRef(MakeRef):
         return [Ref(x)]
 
     def bind(self, x, **params):
-        return super().bind(x, **params) if type(current.trace) is StageTrace else [Ref(x)]
+        staging = type(current.trace) is StageTrace
+        return super().bind(x, **params) if staging else self.impl(x, **params)
 
     def apply(self, x: Any, **params: Any) -> tuple[list, Any]:
         return [x], None
@@ -232,6 +233,10 @@ class EmptyRef(MakeRef):
 
     def impl(self, *, memory_space, ty):
         return [Ref(zeros(ty))]
+
+    def bind(self, **params):
+        staging = type(current.trace) is StageTrace
+        return super().bind(**params) if staging else self.impl(**params)
 
     def apply(self, *, memory_space: Any, ty: ShapedArray) -> tuple[list, Any]:
         return [zeros(ty)], None
