@@ -44,6 +44,7 @@ assert jnp is jax.numpy is sys.modules["jax.numpy"] is weft.numpy and jax.Array 
 assert weft.numpy.__spec__.name == weft.numpy.__name__ == "weft.numpy"
 assert grad is weft.grad and jax.jit is weft.jit and norm is weft.scipy.stats.norm
 assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.core.DropVar
+assert not jax.lib.xla_bridge._backends
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
 (make_error,) = tree_util.prefix_errors((1, [2]), (1, 2))

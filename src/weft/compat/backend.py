@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.api.devices import default_backend, device_count, devices, process_count, process_index
 from weft.api.jit import clear_caches
-from weft.mesh.client import client, default_device, devices_of, platforms
+from weft.mesh.client import client, default_device, devices_of, has_clients, platforms
 from weft.util import list_public
 
 __all__ = [
@@ -32,6 +32,6 @@ def get_backend(platform: Any = None) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "_backends":  # by platform; None where none is made yet
-        return backends()
+    if name == "_backends":  # by platform; none where none is made yet
+        return backends() if has_clients() else {}
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
