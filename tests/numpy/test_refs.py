@@ -51,7 +51,7 @@ def test_dtypes(dtype):
 def test_functions():
     r = weft.new_ref(jnp.arange(4))
     assert int(ref.swap(r, 1, 9)) == 1
-    ref.addupdate(r, jnp.array([0, 0]), 1)
+    r.addupdate(1, jnp.array([0, 0]))
     ref.set(r, -1, np.int64(7))
     np.testing.assert_array_equal(ref.get(r), [2, 9, 2, 7])
     np.testing.assert_array_equal(ref.get(r, slice(1, 3)), [9, 2])
@@ -552,6 +552,20 @@ def test_errors_of_values():
         DeletedError, match="after it was freed; got a Ref{f32\\[2\\]} at test_refs.py"
     ):
         weft.jit(lambda x: (lambda q: (weft.free_ref(q), q[0]))(weft.new_ref(x)))(jnp.ones(2))
+
+
+def test_leaks():
+    kept = []
+    keep = lambda x: (kept.append(weft.new_ref(x)), x)[1]
+    weft.grad(keep)(1.0)
+    weft.vmap(keep)(jnp.ones(2))
+    weft.jit(keep)(1.0)
+    for r in kept:
+        for use in (lambda r=r: r[...], lambda r=r: r.__setitem__(..., 2.0)):
+            with pytest.raises(RefError, match="after the function that made it has returned"):
+                use()
+    with pytest.raises(RefError, match="after the function that made it has returned"):
+        weft.jit(lambda: kept[0][...])()
 
 
 def test_forward_rules_are_pure():

@@ -262,6 +262,7 @@ def attach_methods() -> None:
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
     AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)
     Ref.__getitem__, Ref.__setitem__ = refs.get, refs.set  # type: ignore[attr-defined]
+    Ref.addupdate = refs.add_to_index  # type: ignore[attr-defined]
     ArrayImpl.__iter__ = KeyArray.__iter__ = indexing.iterate  # a tracer's knows where it was made
 
 

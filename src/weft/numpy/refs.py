@@ -228,6 +228,11 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     write_ref("add", ref, idx, x)
 
 
+def add_to_index(self: Ref, x: Any, idx: Any = ...) -> None:
+    """Add to what the reference holds at an index, by default to all: see `ref.addupdate`."""
+    addupdate(self, idx, x)
+
+
 # --- from making to freeing -------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from weft.core.ref import (
 )
 from weft.core.stage import StageTrace
 from weft.core.trace import current
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError, RefError, ShapeError
 from weft.passes.discharge import ENDED
 from weft.primitives.elementwise import add
 from weft.primitives.layout import batched_at_front, instantiate, transpose, zeros
@@ -89,7 +89,13 @@ class StateOperation(Primitive):
             ref.hold(new)
         return outs
 
-    impl = bind
+    def impl(self, ref, *operands, **params):
+        if holds_here(ref, StageTrace):
+            return self.bind(ref, *operands, **params)
+        raise RefError(
+            f"{self.name}: a reference must not be used after the function that made it has "
+            f"returned; got a leaked {ref.aval}. Hint: return r[...] from the function."
+        )
 
     def check(self, ref: Any, values: Sequence[Any], index: Any) -> ShapedArray:
         """The type of the part that is read or written; raises where operands do not fit."""
