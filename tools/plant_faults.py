@@ -166,7 +166,7 @@ class Asked:
 
     def __init__(self, tests: list[str] | None = None, tracer: coverage.Coverage | None = None):
         self.tests, self.tracer = tests, tracer
-        self.failed = ""
+        self.failed: list[str] = []
         self.seconds: dict[str, float] = {}
         self.starting: set[str] = set()  # tests that start a process, in which anything may run
         self.now = ""
@@ -191,8 +191,8 @@ class Asked:
         self.seconds[nodeid] = round(time.process_time() - self.seconds[nodeid], 3)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.failed:
-            self.failed = report.nodeid
+        if report.failed:
+            self.failed.append(report.nodeid)
 
     def watch(self, event: str, _: tuple) -> None:
         if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):

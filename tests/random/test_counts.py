@@ -36,17 +36,19 @@ def test_counts(name, args, law):
 
 
 def test_multinomial():
-    counts = random.multinomial(KEY, 20, jnp.array([0.2, 0.3, 0.5]), shape=(1000, 3))
-    assert (counts.sum(-1) == 20).all()
+    """In one call: of any number, and where some or all results but one have no chance."""
+    n = jnp.array([[20.0], [3.0], [0.0]])
+    p = jnp.array([[0.2, 0.3, 0.5], [0.5, 0.5, 0], [0, 0, 1], [1, 0, 0]])
+    found = np.asarray(random.multinomial(KEY, n, p, shape=(1000, 3, 4, 3)))
+    assert (found.sum(-1) == n).all() and (found >= 0).all() and not found[:, 2].any()
+    counts = found[:, 0, 0]
     np.testing.assert_allclose(counts.mean(0), [4, 6, 10], rtol=0.05)
     np.testing.assert_allclose(
         np.corrcoef(counts.T)[0, 1], -np.sqrt(0.2 / 0.8 * 0.3 / 0.7), atol=0.1
     )
-    n, p = jnp.array([[3.0], [0.0]]), jnp.array([[0.5, 0.5, 0], [0, 0, 1], [1, 0, 0]])
-    found = random.multinomial(KEY, n, p)  # (2, 3, 3)
-    assert found[0, :, 0].tolist()[1:] == [0, 3] and (found[0].sum(-1) == 3).all()
-    assert found[0, 1].tolist() == [0, 0, 3] and found[0, 0, 2] == 0 and not found[1].any()
-    assert random.multinomial(KEY, n, jnp.array([1.0])).tolist() == [[[3]], [[0]]]
+    assert not found[:, :, 1, 2].any()
+    assert (found[:, 1, 2] == [0, 0, 3]).all() and (found[:, 0, 3] == [20, 0, 0]).all()
+    assert random.multinomial(KEY, n, jnp.array([1.0])).ravel().tolist() == [20, 3, 0]
     assert random.multinomial(KEY, 3, jnp.zeros(0)).shape == (0,)
     with pytest.raises(ShapeError, match=r"multinomial: p must be \(..., k\); got f32\[\]"):
         random.multinomial(KEY, 3, jnp.float32(1))
