@@ -775,7 +775,7 @@ def test_things_show_what_they_are(capsys):
     jit(lambda v: print(repr(v)))(x)
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith("Traced<f32[]>with<BatchTrace> along axis 0 of Array([1., 1.]")
-    assert shown[1] == "Traced<f32[]>with<JVPTrace> of 1.0"
+    assert shown[1] == "Traced<f32[]>with<TapeTrace> of 1.0"
     assert shown[2] == "Traced<f32[2]>with<StageTrace>"
     assert "fails" in repr(jit(fails))
     assert "enable_x64 = False: " in repr(weft.config)

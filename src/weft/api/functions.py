@@ -113,7 +113,7 @@ def flatten_call(
 
 def strip_tangent(x: Any) -> Any:
     """A value of the function that is being differentiated, without its tangent."""
-    return x.primal if type(x) is JVPTracer and x.owner is current.trace else x
+    return x.primal if isinstance(x, JVPTracer) and x.owner is current.trace else x
 
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:

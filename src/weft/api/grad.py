@@ -7,19 +7,21 @@ Jacobians are in api/jacobians.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import dtypes
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
+from weft.api.tape import Tape, can_tape, make_one, record
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.ref import AbstractRef
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, RefError, ShapeError
+from weft.options import config
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.primitives.layout import convert, fill, instantiate, literal
 from weft.primitives.refs import add_to_ref
@@ -78,17 +80,49 @@ class Derivative:
         """Cotangents of the inputs."""
         given = [ct for ct, m in zip(cts, self.out_moved, strict=True) if m]
         linear = [Linear(v.aval) for v in self.jaxpr.invars]
-        grads = iter(backward(self.jaxpr, residuals, linear, given))
-        return [
-            match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
-            for a, m in zip(self.in_avals, self.moved, strict=True)
-        ]
+        return input_cotangents(self, iter(backward(self.jaxpr, residuals, linear, given)))
+
+
+class ReverseDerivative:
+    """The derivative map of a function that ran on a tape: as Derivative, but `pull` alone."""
+
+    def __init__(
+        self,
+        tape: Tape,
+        in_avals: Sequence[ShapedArray],
+        moved: Sequence[bool],
+        out_avals: Sequence[ShapedArray],
+        out_moved: Sequence[bool],
+    ):
+        self.tape = tape
+        self.in_avals = in_avals
+        self.moved = moved
+        self.out_avals = out_avals
+        self.out_moved = out_moved
+
+    @boundary
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
+        """Cotangents of the inputs."""
+        given = [ct for ct, m in zip(cts, self.out_moved, strict=True) if m]
+        grads = iter(self.tape.backward(residuals, given))
+        return input_cotangents(self, grads)
+
+
+def input_cotangents(derivative: Any, grads: Iterator[Any]) -> list:
+    """Cotangents of all inputs, of the types of their tangents, from those of the moved ones."""
+    return [
+        match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
+        for a, m in zip(derivative.in_avals, derivative.moved, strict=True)
+    ]
 
 
 def linearize_leaves(
-    flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray]
-) -> tuple[list, Derivative, list]:
-    """(outputs, derivative, residuals) of a flat function at values of the given types."""
+    flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray], reverse: bool = False
+) -> tuple[list, Any, list]:
+    """(outputs, derivative, residuals) of a flat function at values of the given types.
+
+    With `reverse`, what is asked of the derivative is `pull` alone.
+    """
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
     if AbstractRef in map(type, avals):
         aval: Any = next(a for a in avals if hasattr(a, "inner_aval"))
@@ -97,6 +131,10 @@ def linearize_leaves(
             f"an argument of {fun_name(flat.fun)}. Hint: differentiate in other arguments "
             "(argnums), or in the array: lambda x: f(weft.new_ref(x))."
         )
+    if reverse and can_tape():
+        outs, tape, residuals, out_moved = record(flat, leaves, moved)
+        found = ReverseDerivative(tape, avals, moved, [*map(typeof, outs)], out_moved)
+        return outs, found, residuals
     outs, jaxpr, residuals, out_moved = linearize_flat(flat, leaves, moved)
     out_avals = [typeof(x) for x in outs]
     return outs, Derivative(jaxpr, avals, moved, out_avals, out_moved), residuals
@@ -187,9 +225,11 @@ def make_value_and_grad(
         chosen = choose_arguments(op, fun, argnums, args, kwargs, has_aux)
         check_inputs(fun, chosen, holomorphic, allow_int)
         flat = chosen.flat
-        outs, derivative, residuals = linearize_leaves(flat, chosen.leaves, chosen.avals)
+        outs, derivative, residuals = linearize_leaves(flat, chosen.leaves, chosen.avals, True)
         check_scalar_output(op, fun, derivative.out_avals, flat.out_tree, holomorphic)
-        one = literal(1, derivative.out_avals[0].dtype)
+        dtype = derivative.out_avals[0].dtype
+        taped = type(derivative) is ReverseDerivative
+        one = make_one(dtype, config.default_device) if taped else literal(1, dtype)
         gradient = chosen.unflatten(derivative.pull(residuals, [one]))
         value = flat.result(outs)
         return ((value, flat.aux) if has_aux else value), gradient
@@ -308,7 +348,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
     (Array(6., dtype=float32, weak_type=True),)
     """
     flat, leaves, avals = flatten_call("vjp", fun, primals, has_aux=has_aux)
-    outs, derivative, residuals = linearize_leaves(flat, leaves, avals)
+    outs, derivative, residuals = linearize_leaves(flat, leaves, avals, True)
     out_tree = flat.out_tree
 
     def pullback(residuals: Sequence[Any], *cts: Any) -> tuple:

@@ -19,6 +19,7 @@ from weft.api.functions import avals_of, check_callable, check_refs
 from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
+from weft.api.tape import forget_rules
 from weft.control.jit import jit_p
 from weft.core.primitive import forget_types
 from weft.core.source import boundary
@@ -246,6 +247,7 @@ def clear_caches() -> None:
     forget_programs()
     forget_executables()
     forget_kernels()
+    forget_rules()
     forget_types()
 
 

@@ -67,20 +67,30 @@ def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
 
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
     """The C++ callable that applies `prim` with these parameters to concrete values."""
-    spec = JitSpec(prim.name, keep_unused=True)  # as each argument is used
+    return compile_at_types(prim.name, lambda avals: eqn_jaxpr(prim, params, avals))
+
+
+def compile_program(jaxpr: Jaxpr, name: str) -> Callable[..., list]:
+    """The C++ callable that applies a closed jaxpr to concrete values of its types."""
+    return compile_at_types(name, lambda avals: jaxpr)
+
+
+def compile_at_types(name: str, program_at: Callable[[tuple], Jaxpr]) -> Callable[..., list]:
+    """The C++ callable that runs the closed jaxpr which there is for the types of its arguments."""
+    spec = JitSpec(name, keep_unused=True)  # as each argument is used
     kept: dict[tuple, Jaxpr] = {}  # by types, programs that C++ cannot run
 
     def miss(*args: Any) -> tuple:
-        avals = tuple([typeof(x, prim.name) for x in args])
+        avals = tuple([typeof(x, name) for x in args])
         jaxpr = kept.get(avals)
         if jaxpr is None:
-            jaxpr = eqn_jaxpr(prim, params, avals)
+            jaxpr = program_at(avals)
         outs, fast = run_program(jaxpr, (), args, spec, list_tree(len(jaxpr.outvars)))
         if fast is None:
             kept[avals] = jaxpr
         return outs, fast, False
 
-    return compiled_call(prim.name, miss)
+    return compiled_call(name, miss)
 
 
 def forget_kernels() -> None:

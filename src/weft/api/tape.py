@@ -1,0 +1,299 @@
+"""Reverse mode of what runs operation by operation: a tape of operations and their pullbacks.
+
+Where nothing asks for a program, none is written. Each operation is applied at once, by a compiled
+program that also gives the residuals, and noted on the tape with another, which takes cotangents of
+its results to those of its operands. Both are made from the operation's rules by linearization and
+transposition (transforms/), once for its parameters and types.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Jaxpr
+from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.source import JVP
+from weft.core.stage import StagedTracer, StageTrace, has_tracked_axes, run_staged
+from weft.core.trace import Trace, current, run_once, typed_values
+from weft.options import config, x64_as, x64_cell
+from weft.primitives.constant import stage_whole, write_consts
+from weft.primitives.elementwise import add
+from weft.primitives.layout import instantiate
+from weft.transforms.jvp import JVPTracer
+from weft.transforms.linearize import linearize
+from weft.transforms.transpose import backward
+from weft.watch.observer import find_observer
+from weft.xla.array import put
+from weft.xla.eager import compile_program
+
+
+class TapeTracer(JVPTracer):
+    """A value whose cotangent has a place on a tape."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, trace: TapeTrace, primal: Any, aval: ShapedArray, slot: int):
+        self.owner = trace
+        self.primal = primal
+        self.aval = aval
+        self.slot = slot
+        self.tangent = None
+
+
+class Pull:
+    """From residuals and cotangents of the results that move to cotangents of operands that do.
+
+    `moved` says which of these there is one for; the others are zero.
+    """
+
+    __slots__ = ("call", "jaxpr", "moved", "out_avals")
+
+    def __init__(self, linear: Jaxpr, name: str):
+        self.out_avals = linear.out_avals
+        moved: list[bool] = []
+
+        def pull(*values: Any) -> list:
+            given = len(linear.constvars)
+            unknown = [Linear(v.aval) for v in linear.invars]
+            grads = backward(linear, values[:given], unknown, values[given:])
+            moved[:] = [type(g) is not Zero for g in grads]
+            return [g for g in grads if type(g) is not Zero]
+
+        avals = [v.aval for v in linear.constvars] + linear.out_avals
+        self.jaxpr = stage_whole(pull, avals, name)
+        self.moved = moved
+        self.call = compile_program(self.jaxpr, name)
+
+
+class Rule:
+    """How the tape applies an operation to operands of given types, some of which move.
+
+    `apply` gives the results and then new residuals; `sources` says of each residual whether it is
+    an operand (i), a result (count of operands + i) or, None, the next new one.
+    """
+
+    __slots__ = ("apply", "out_avals", "out_moved", "pull", "sources")
+
+    def __init__(
+        self, prim: Primitive, params: dict, avals: tuple[ShapedArray, ...], moved: Sequence[bool]
+    ):
+        early = StageTrace(current.trace)
+        args = [early.new_arg(a) for a in avals]
+
+        def run() -> tuple:
+            return linearize(lambda *xs: prim.bind(*xs, **params), args, moved)
+
+        outs, linear, residuals, self.out_moved = run_staged(early, run, ())
+        self.out_avals = [typeof(x) for x in outs]
+        known = {id(x.variable): i for i, x in enumerate([*args, *outs]) if hasattr(x, "variable")}
+        place = lambda r: known.get(id(r.variable)) if type(r) is StagedTracer else None
+        self.sources = [*map(place, residuals)]
+        new = [r for r, s in zip(residuals, self.sources) if s is None]
+        jaxpr = write_consts(*early.finish([*outs, *new]))
+        plain = len(jaxpr.eqns) == 1 and not new and jaxpr.eqns[0].primitive is prim
+        if plain and jaxpr.eqns[0].invars == jaxpr.invars:
+            process = current.trace.process
+            self.apply: Callable = lambda *xs: process(prim, xs, params)
+        else:
+            self.apply = compile_program(jaxpr, prim.name)
+        self.pull = Pull(linear, f"transpose_{prim.name}")
+
+    def pick_residuals(self, primals: list, outs: list) -> list:
+        """The residuals of operands and what `apply` gave."""
+        new = iter(outs[len(self.out_avals) :])
+        known = primals + outs
+        return [next(new) if s is None else known[s] for s in self.sources]
+
+
+_RULES: dict[tuple, Rule] = {}
+
+
+def forget_rules() -> None:
+    """Empty the memory of rules."""
+    _RULES.clear()
+    make_one.cache_clear()
+
+
+@functools.cache
+def make_one(dtype: np.dtype, device: Any) -> Any:
+    """The number 1 as an array, there already: a number is sent to the device in each call."""
+    return put(np.ones((), dtype))
+
+
+def find_rule(prim: Primitive, params: dict, avals: tuple, moved: tuple) -> Rule | None:
+    """The rule of an operation; None for one that holds programs, or runs Python."""
+    if not prim.memoize_type or prim.impl is not None or prim.effect is not None:
+        return None
+    key = (prim, avals, moved, *params.items())
+    try:
+        found = _RULES.get(key)
+    except TypeError:  # parameters without a hash
+        return None
+    if found is None:
+        found = _RULES[key] = Rule(prim, params, avals, moved)
+    return found
+
+
+class Entry:
+    """An operation that was applied: where cotangents come from and go to."""
+
+    __slots__ = ("inputs", "outputs", "pull", "residuals")
+
+    def __init__(self, pull: Any, inputs: list[int], outputs: list[int], residuals: range):
+        self.pull = pull
+        self.inputs = inputs
+        self.outputs = outputs
+        self.residuals = residuals
+
+
+class TapeTrace(Trace):
+    """Applies each operation, and notes the pullback of those that touch its tracers."""
+
+    __slots__ = ("count", "entries", "residuals", "x64")
+
+    def __init__(self, parent: Trace):
+        self.parent = parent
+        self.live = True
+        self.x64 = x64_cell.value
+        self.count = 0
+        self.entries: list[Entry] = []
+        self.residuals: list[Any] = []
+
+    def new_tracer(self, x: Any, aval: ShapedArray) -> TapeTracer:
+        """A value with a place for its cotangent."""
+        slot = self.count
+        self.count = slot + 1
+        return TapeTracer(self, x, aval, slot)
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        primals, avals, inputs, moved = [], [], [], []
+        for x in args:
+            if type(x) is TapeTracer and x.owner is self:
+                primals.append(x.primal)
+                avals.append(x.aval)
+                inputs.append(x.slot)
+                moved.append(True)
+            else:
+                primals.append(x)
+                avals.append(typeof(x, prim.name))
+                moved.append(False)
+        parent: Trace = self.parent  # type: ignore[assignment]
+        try:
+            current.trace = parent
+            if not inputs:
+                return parent.process(prim, primals, params)
+            source = current.source or current.capture()
+            rule = None
+            if x64_cell.value is self.x64:
+                rule = find_rule(prim, params, tuple(avals), tuple(moved))
+            if rule is None:
+                outs, pull, residuals, out_moved = self.linearize(prim, params, primals, moved)
+                out_avals = [*map(typeof, outs)]
+            else:
+                pull, out_moved, out_avals = rule.pull, rule.out_moved, rule.out_avals
+                outs = rule.apply(*primals)
+                residuals = rule.pick_residuals(primals, outs)
+        finally:
+            current.trace = self
+        results, outputs = [], []
+        for out, aval, m in zip(outs, out_avals, out_moved):
+            if m:
+                out = self.new_tracer(out, aval)
+                out.source = source
+                outputs.append(out.slot)
+            results.append(out)
+        if outputs:
+            kept = self.residuals
+            start = len(kept)
+            kept += residuals
+            self.entries.append(Entry(pull, inputs, outputs, range(start, len(kept))))
+        return results
+
+    def linearize(self, prim: Primitive, params: dict, primals: list, moved: list) -> tuple:
+        """As `linearize`, of one operation; its tangents have types as where the tape began."""
+        inside = x64_cell.value
+
+        def bind(*xs: Any) -> list:
+            with x64_as(inside):
+                return prim.bind(*xs, **params)
+
+        with x64_as(self.x64):
+            return linearize(bind, primals, moved)
+
+
+class Tape:
+    """What is left of a function that ran on a tape: the way back."""
+
+    def __init__(
+        self, trace: TapeTrace, inputs: Sequence[TapeTracer], outputs: Sequence[int | None]
+    ):
+        self.entries = trace.entries
+        self.count = trace.count
+        self.inputs = [x.slot for x in inputs]
+        self.in_avals = [x.aval for x in inputs]
+        self.outputs = outputs
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
+        """Cotangents of the inputs, each a value or Zero, from those of the outputs that move."""
+        sums: list[Any] = [None] * self.count
+        for slot, ct in zip((s for s in self.outputs if s is not None), cts, strict=True):
+            if type(ct) is not Zero:
+                sums[slot] = ct if sums[slot] is None else add(sums[slot], ct)
+        computes = current.trace.parent is None
+        for entry in reversed(self.entries):
+            given = [sums[s] for s in entry.outputs]
+            if all(ct is None for ct in given):
+                continue
+            for s in entry.outputs:
+                sums[s] = None
+            values = [residuals[i] for i in entry.residuals]
+            grads = pull_entry(entry.pull, values, given, computes)
+            for slot, ct in zip(entry.inputs, grads, strict=True):
+                if ct is not None:
+                    before = sums[slot]
+                    sums[slot] = ct if before is None else add(before, ct)
+        zero = lambda aval: Zero(aval.to_tangent())
+        found = zip((sums[s] for s in self.inputs), self.in_avals, strict=True)
+        return [zero(a) if ct is None else ct for ct, a in found]
+
+
+def pull_entry(pull: Any, residuals: list, cts: list, computes: bool) -> list:
+    """Cotangents of the moved operands of one operation; None in them and in `cts` is zero."""
+    out_avals = pull.out_avals
+    zeros = [Zero(a) if ct is None else ct for ct, a in zip(cts, out_avals, strict=True)]
+    if type(pull) is not Pull:
+        unknown = [Linear(v.aval) for v in pull.invars]
+        grads = backward(pull, residuals, unknown, zeros)
+        return [None if type(g) is Zero else g for g in grads]
+    given = typed_values(residuals + [instantiate(ct) for ct in zeros], pull.jaxpr.invars)
+    found = iter(pull.call(*given) if computes else pull.jaxpr(*given))
+    return [next(found) if m else None for m in pull.moved]
+
+
+def can_tape() -> bool:
+    """Whether we compute here, and nobody watches single operations."""
+    return (
+        current.trace.parent is None
+        and find_observer() is None
+        and not config.check_tracer_leaks
+        and not has_tracked_axes()
+    )
+
+
+def record(
+    fun: Callable, primals: Sequence[Any], moved: Sequence[bool]
+) -> tuple[list, Tape, list, list[bool]]:
+    """(outputs, tape, residuals, which outputs move) of a flat function, where `can_tape()`."""
+    trace = TapeTrace(current.trace)
+    args = [trace.new_tracer(x, typeof(x)) if m else x for x, m in zip(primals, moved, strict=True)]
+    results = run_once(trace, fun, args, JVP)
+    mine = [type(x) is TapeTracer and x.owner is trace for x in results]
+    outs = [x.primal if m else x for x, m in zip(results, mine, strict=True)]
+    slots = [x.slot if m else None for x, m in zip(results, mine, strict=True)]
+    inputs = [x for x, m in zip(args, moved, strict=True) if m]
+    return outs, Tape(trace, inputs, slots), trace.residuals, mine
