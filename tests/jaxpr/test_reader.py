@@ -214,6 +214,9 @@ def test_functions_are_holes():
     np.testing.assert_allclose(again(1.0)[0], np.sin(2.0), rtol=1e-6)
     with pytest.raises(HoleError, match="got a use of the function"):
         weft.grad(lambda x: again(x)[0])(1.0)
+    given = {"<lambda>": lambda xs, moved: ([2 * xs[0]], list(xs), lambda xs, cts: [cts[0] * 3])}
+    filled = parse(str(again), names=given)
+    np.testing.assert_allclose(weft.grad(lambda x: filled(x)[0])(1.0), 3 * np.cos(2.0), rtol=1e-6)
 
 
 def test_callbacks_are_holes(capsys):
@@ -294,6 +297,17 @@ def test_errors_point_into_the_text(eqn, message, column):
     shown, mark = str(error).split("\n")[-2:]
     assert shown == f"      {eqn}"
     assert mark.index("^") == error.column + 1
+
+
+@pytest.mark.parametrize("name", ["show", "draw", "diff", "unparse", "structural_hash"])
+def test_what_is_no_program(name):
+    args = (jnp.sin, jnp.sin) if name == "diff" else (jnp.sin,)
+    with pytest.raises(
+        TypeError, match=rf"{name}: needs a jaxpr; got a \w+. Hint: weft.make_jaxpr"
+    ):
+        getattr(weft.jaxpr, name)(*args)
+    with pytest.raises(TypeError, match="parse: needs the text of a jaxpr; got a ClosedJaxpr"):
+        parse(weft.make_jaxpr(jnp.sin)(1.0))
 
 
 def test_a_text_that_ends_too_soon():

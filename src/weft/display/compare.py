@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from weft.core.pretty import Scope, Typed, are_programs, is_program, param_text
 from weft.display.page import STYLE
-from weft.display.show import drop_defaults, escape_html
+from weft.display.show import drop_defaults, escape_html, require_program
 from weft.passes.equal import jaxpr_equal
 
 _COLORS = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[2m"}
@@ -123,6 +123,7 @@ def diff(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, context: int = 3) ->
       c:f32[] = mul b 2.0
       in c
     """
+    require_program("diff", a, b)
     comparison = Comparison()
     comparison.programs(a.jaxpr, b.jaxpr, 0)
     equal = jaxpr_equal(a, b)

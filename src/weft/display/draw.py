@@ -9,7 +9,7 @@ from typing import Any
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from weft.core.pretty import Scope, Typed, are_programs, is_program, param_text
 from weft.display.layers import Node, arrange_nodes
-from weft.display.show import drop_defaults, escape_html, line_of
+from weft.display.show import drop_defaults, escape_html, line_of, require_program
 from weft.passes.dce import dce_jaxpr
 
 _CHAR, _LINE, _PAD = 6.7, 15.0, 8.0  # of the font, in pixels; around text and around programs
@@ -161,6 +161,7 @@ def draw(
     >>> svg.startswith("<svg"), svg.count('class="equation"')
     (True, 2)
     """
+    require_program("draw", program)
     jaxpr = dce_jaxpr(program.jaxpr)[0] if short else program.jaxpr
     drawing = Artist(max_chars).drawing(jaxpr)
     w, h = drawing.width, drawing.height

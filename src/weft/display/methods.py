@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.display.page import program_html
-from weft.display.show import show
+from weft.display.show import require_program, show
 from weft.passes.equal import jaxpr_equal
 
 
@@ -22,6 +22,7 @@ def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr)
     >>> make(1.0, 2.0).structurally_equal(make(3.0, 4.0))
     True
     """
+    require_program("structurally_equal", program, other)
     return jaxpr_equal(program, other)
 
 

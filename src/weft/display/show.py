@@ -11,6 +11,7 @@ import numpy as np
 
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from weft.core.pretty import Doc, Line, Options, Scope, Typed, join_docs, render
+from weft.core.primitive import Program
 from weft.core.source import user_frames
 from weft.passes.dce import dce_jaxpr
 
@@ -40,6 +41,15 @@ def escape_html(text: str) -> str:
     for character, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot")):
         text = text.replace(character, f"&{name};")
     return text
+
+
+def require_program(op: str, *programs: Any) -> None:
+    """Raise TypeError unless each is a jaxpr."""
+    for x in programs:
+        if not isinstance(x, Program):
+            raise TypeError(
+                f"{op}: needs a jaxpr; got a {type(x).__name__}. Hint: weft.make_jaxpr(f)(*args)."
+            )
 
 
 def is_default(eqn: Eqn, key: str, value: Any) -> bool:
@@ -126,5 +136,6 @@ def show(
         d:f32[3] = mul c b
       in (d,) }
     """
+    require_program("show", program)
     jaxpr = dce_jaxpr(program.jaxpr)[0] if short else program.jaxpr
     return Text(render(Reading(Options(print_shapes=types), short, source).document(jaxpr), width))

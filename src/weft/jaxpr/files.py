@@ -19,6 +19,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof, words_of
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.display.show import require_program
 from weft.errors import ParseError
 from weft.jaxpr import syntax
 from weft.jaxpr.reader import parse_document
@@ -46,6 +47,7 @@ def save(path: Any, program: Jaxpr | ClosedJaxpr) -> None:
     >>> weft.jaxpr.load(file)(1.0)
     [Array([1., 2., 3.], dtype=float32)]
     """
+    require_program("save", program)
     for x in program.consts:
         if type(x) is Hole:
             x()

@@ -56,6 +56,10 @@ def parse(
     >>> program(jnp.ones(3))
     [Array([2., 2., 2.], dtype=float32)]
     """
+    if not isinstance(text, str):
+        raise TypeError(
+            f"parse: needs the text of a jaxpr; got a {type(text).__name__}. Hint: parse(str(j))."
+        )
     return parse_document(syntax.Text(text), consts, in_avals, names or {})
 
 

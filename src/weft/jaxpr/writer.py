@@ -8,6 +8,7 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
 from weft.core.pretty import Scope, Typed, number_text, render
+from weft.display.show import require_program
 from weft.jaxpr.values import PLAIN, Writer, primitive_text, type_text
 from weft.passes.equal import const_bits
 
@@ -57,6 +58,7 @@ def unparse(program: Jaxpr | ClosedJaxpr, width: int = 80) -> str:
     >>> print(weft.jaxpr.unparse(weft.make_jaxpr(lambda x: x * 2)(1.5)))
     { lambda ; a:~f32[]. let b:~f32[] = mul a 2.0 in (b,) }
     """
+    require_program("unparse", program)
     return write_program(program, None, width)
 
 
@@ -71,6 +73,7 @@ def structural_hash(program: Jaxpr | ClosedJaxpr) -> str:
     >>> len(weft.jaxpr.structural_hash(weft.make_jaxpr(jnp.sin)(1.0)))
     64
     """
+    require_program("structural_hash", program)
     digest = hashlib.sha256(_hash_program(program.jaxpr))
     for x in program.consts:
         digest.update(type_text(typeof(x)).encode() + const_bits(x))
