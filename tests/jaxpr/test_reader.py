@@ -242,6 +242,31 @@ def test_arrays_and_consts_are_holes():
         parse("{ lambda a:f32[3]; . let  in (a,) }")()
 
 
+def test_sizes_of_axes_follow_from_the_mesh():
+    """The size of an axis is not printed, and may not follow from the types."""
+    text = """{ lambda ; a:f32[8,2]. let
+        b:f32[8,2] = shard_map[
+          check_vma=True
+          in_specs=(P('i', None),)
+          jaxpr={ lambda ; c:f32[4,2]{V:i}. let
+              d:f32[4,2]{V:i} = all_to_all[
+                axis_index_groups=None
+                axis_name=i
+                concat_axis=0
+                split_axis=0
+                tiled=True
+              ] c
+            in (d,) }
+          manual_axes=('i',)
+          mesh=Mesh('i': 2, axis_types=(Auto,))
+          out_specs=(P('i', None),)
+        ] a
+      in (b,) }"""
+    program = parse(text)  # over two devices, which need not be there
+    assert program.eqns[0].params["jaxpr"].eqns[0].params["axis_size"] == 2
+    assert unparse(parse(unparse(program))) == unparse(program)
+
+
 def test_words_that_look_like_something_else():
     """Axes called i and f, which NumPy takes for dtypes, and tuples of axes."""
     for name in ("i", "f", "int", "float32", "x y"):

@@ -16,7 +16,7 @@ from typing import Any
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, UnreadVar, Var
 from weft.core.pretty import Typed, param_text
-from weft.core.primitive import Body, Primitive
+from weft.core.primitive import Axis, Body, Primitive
 from weft.display.show import SHAPES
 from weft.errors import HoleError, ParseError
 from weft.jaxpr import older, syntax
@@ -29,6 +29,7 @@ from weft.jaxpr.values import (
     read_type,
 )
 from weft.passes.holes import Hole
+from weft.transforms.batch import in_scope
 
 _BLANK = Var(ShapedArray((), bool))
 _RULES = ("abstract_eval", "lower", "jvp", "transpose", "batch", "impl")
@@ -263,7 +264,8 @@ class Reader:
             index = tree.params["index"][0]
             count = sum(type(e) is syntax.Atom for e in index.entries)
             return {"index": read_index(index, avals[len(avals) - count :])}
-        shown = {k: self.param(x, k) for k, (x, _) in tree.params.items()}
+        with in_scope(self.read_axes(tree)):
+            shown = {k: self.param(x, k) for k, (x, _) in tree.params.items()}
         self.type_programs(tree, prim, avals, shown)
         typed = all(s is not None for s in said)
         params = (
@@ -277,6 +279,15 @@ class Reader:
                 pos = tree.params[k][1] if k in tree.params else tree.pos
                 raise self.text.error(f"{prim} must be given what it takes; got {k}", pos)
         return {**{k: fill_param(k, said) for k in known - set(params)}, **params}
+
+    def read_axes(self, tree: syntax.Equation) -> list[Axis]:
+        """The named axes that are in scope in the programs of an equation."""
+        given = {k: tree.params[k][0] for k in ("manual_axes", "mesh") if k in tree.params}
+        if len(given) < 2:
+            return []
+        names, mesh = (self.param(x, k) for k, x in given.items())
+        tracked = tree.params.get("check_vma", (False, 0))[0]
+        return [Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in names]
 
     def param(self, x: Any, key: str) -> Any:
         """The value of a parameter. A program without types stays a tree."""

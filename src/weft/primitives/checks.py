@@ -122,7 +122,7 @@ class Check(Primitive):
         return {"debug": params["debug"]}
 
     def read_params(self, params, avals, out_avals):
-        return {"debug": params["debug"], "failures": (), "kind": "user"}
+        return {"failures": (), "kind": "user", **params}
 
 
 check_p = Check()

@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, References
 from weft.errors import ShapeError
+from weft.options import named_axes
 from weft.primitives import copies, layout
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from weft.primitives.elementwise import add, add_p, div, eq, mul, select
@@ -419,10 +420,17 @@ class AllToAll(Collective, LinearPrimitive):
     hidden = ("axis_size",)
 
     def read_params(self, params, avals, out_avals):
-        """`axis_size` is by how much an axis has shrunk; 1 where it is cut and joined again."""
-        axis = params["split_axis"]
-        size = avals[0].shape[axis] // (out_avals[0].shape[axis] or 1) if out_avals else 1
-        return {**params, "axis_size": size}
+        """`axis_size` is that of the axes in scope, or else by how much an axis has shrunk."""
+        axis, names = params["split_axis"], params["axis_name"]
+        known = {a.name: a.size for a in named_axes.value}
+        names = names if type(names) is tuple else (names,)
+        if params["axis_index_groups"]:
+            size = len(params["axis_index_groups"][0])
+        elif all(n in known for n in names):
+            size = math.prod(known[n] for n in names)
+        else:
+            size = avals[0].shape[axis] // (out_avals[0].shape[axis] or 1) if out_avals else 1
+        return {"axis_size": size, **params}
 
     def abstract_eval(
         self, x, *, axis_index_groups, axis_name, axis_size, concat_axis, split_axis, tiled
@@ -567,7 +575,7 @@ class AxisIndex(Discrete):
 
     def read_params(self, params, avals, out_avals):
         tracked = bool(out_avals) and out_avals[0].varying is not None
-        return {"axis_name": params["axis_name"], "tracked": tracked}
+        return {"tracked": tracked, **params}
 
     def abstract_eval(self, *, axis_name, tracked):
         return [ShapedArray((), copies.INT)]
