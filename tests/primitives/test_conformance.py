@@ -143,6 +143,7 @@ NO_ROW = {
     "check": "raises, and has no result: tests/primitives/test_checks.py",
     "constant": "has no operand; small arrays that programs close over: tests/api/test_jit.py",
     "dce_sink": "has no result: tests/primitives/test_sink.py",
+    "ffi_call": "calls code of its user: tests/test_ffi.py",
     "random_wrap random_unwrap": "to and from keys: tests/random/test_keys.py",
     "select_and_scatter": "takes two functions: tests/primitives/test_window.py",
     "stop_gradient": "its derivative is not the limit of differences",
