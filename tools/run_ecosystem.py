@@ -92,6 +92,7 @@ CANNOT = {
     "TestScan::test_cache_tracing": "scan traces an object that can be called at each eager call",
     "test_vmap_and_cond_passthrough_error": "matches the text of an error of JAX",
     "SummaryTest": "compares the number of operations with that of JAX's programs",
+    "operands must be arrays or numbers; got a list": "`bind` of a primitive of lax gives a list",
 }
 
 # Files that set what a process can set only once, before it computes: each runs in its own.
