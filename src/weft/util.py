@@ -106,7 +106,9 @@ def suggest_name(name: str, known: Iterable[str], owner: str = "") -> str:
 
 def find_close(name: str, known: Iterable[str]) -> str:
     """The known name that is most like another one; empty where none is."""
-    return next(iter(importlib.import_module("difflib").get_close_matches(name, known, 1, 0.7)), "")
+    return next(
+        iter(importlib.import_module("difflib").get_close_matches(name, known, 1, 0.75)), ""
+    )
 
 
 def refuse_name(module: str, name: str) -> Any:
