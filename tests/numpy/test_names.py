@@ -57,7 +57,7 @@ def test_docstrings_name_the_parameters_that_numpy_lacks(folder):
     ],
 )
 def test_names_of_numpy_that_are_missing_say_what_to_use(name, hint):
-    text = f"has no attribute '{name}'" + (rf"\. Hint: use {hint}\.$" if hint else r"\.$")
+    text = f"has no attribute '{name}'" + (rf"\. Hint: use {hint}\.$" if hint else "$")
     with pytest.raises(AttributeError, match=text):
         getattr(jnp, name)
 

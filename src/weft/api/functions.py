@@ -66,7 +66,7 @@ class FlatFun:
             if not isinstance(out, tuple) or len(out) != 2:
                 raise TypeError(
                     f"{self.op}: with has_aux=True the function must return a pair (output, aux); "
-                    f"got {type(out).__name__}."
+                    f"got {getattr(out, 'aval', type(out).__name__)}."
                 )
             out, aux = out
             aux_leaves, tree = flatten(aux)
