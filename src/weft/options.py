@@ -7,15 +7,16 @@ the C++ call cache's key where it changes what is traced or compiled. Nothing el
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from weft.util import suggest_name
+from weft.util import Logger, suggest_name
 
 
 def _cell(name: str, value: Any, traced: bool) -> Any:
@@ -158,6 +159,15 @@ WITHOUT_EFFECT = frozenset(
     )
 )
 
+logger = Logger("weft.config")
+
+
+@functools.cache
+def say_once(name: str) -> None:
+    """Log that a setting changes nothing here."""
+    logger.debug("weft: the setting %s changes nothing here.", name)
+
+
 _FALSE = ("0", "false", "off", "no", "")
 
 
@@ -175,7 +185,7 @@ def _read_text(option: Option, text: str) -> Any:
         return text
     if isinstance(option.default, bool):
         return text.lower() not in _FALSE
-    return int(text) if isinstance(option.default, int) else text
+    return type(option.default)(text) if isinstance(option.default, int | float) else text
 
 
 def _bare(name: str) -> str:
@@ -190,6 +200,8 @@ class Config:
     """
 
     def __init__(self) -> None:
+        self._accepted: dict[str, Any] = {}  # settings that change nothing, or have an action
+        self._actions: Mapping[str, Callable[[Any], None]] = {}
         self._options = {o.name: o for o in OPTIONS}
         self._cells = {o.name: _cell(o.name, read_variable(o), o.traced) for o in OPTIONS}
         for name, cell in self._cells.items():
@@ -202,6 +214,24 @@ class Config:
             known = ", ".join(sorted(self._options)) if not hint else "those of dir(config)"
             raise AttributeError(f"config: an option must be one of {known}; got {name!r}.{hint}")
         return name
+
+    def _find_accepted(self, name: str) -> str | None:
+        return next((n for n in (name, f"jax_{name}") if n in self._accepted), None)
+
+    def accept(
+        self, settings: Mapping[str, Any], actions: Mapping[str, Callable[[Any], None]]
+    ) -> None:
+        """Take these settings too, given with their defaults: kept and read back.
+
+        Setting one calls its action; without an action it changes nothing, as a line of the
+        logger `weft.config` says once, at debug level. The environment may set them.
+        """
+        self._actions = actions
+        for name, default in settings.items():
+            value = read_variable(Option(_bare(name), default, ""))
+            self._accepted.setdefault(name, default)
+            if value != default:
+                self.update(name, value)
 
     def _checked(self, name: str, value: Any) -> Any:
         option = self._options[name]
@@ -217,7 +247,8 @@ class Config:
         return value if type(value) is str or not isinstance(default, bool) else bool(value)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self, self._find(name))
+        accepted = None if name[:1] == "_" else self._find_accepted(name)
+        return self._accepted[accepted] if accepted else getattr(self, self._find(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
@@ -243,7 +274,7 @@ class Config:
     @property
     def values(self) -> dict[str, Any]:
         """The options by the names that JAX gives them, `jax_enable_x64` and so on."""
-        return {f"jax_{name}": self.read(name) for name in self._options}
+        return {**self._accepted, **{f"jax_{name}": self.read(name) for name in self._options}}
 
     def parse_flags_with_absl(self) -> None:
         """Set what flags on the command line say, as `--jax_enable_x64`, and take them off it.
@@ -256,6 +287,8 @@ class Config:
             flag, given, text = arg.lstrip("-").partition("=")
             positive = flag.removeprefix("no") if flag.startswith("nojax_") else flag
             option = self._options.get(_bare(positive))
+            if accepted := self._find_accepted(positive):
+                option = Option(accepted, self._accepted[accepted], "")
             if not i or arg[:1] != "-" or positive[:4] != "jax_" or option is None:
                 left.append(arg)
             else:
@@ -268,7 +301,14 @@ class Config:
 
     def update(self, name: str, value: Any) -> None:
         """Set an option for all threads."""
-        if _bare(name) in WITHOUT_EFFECT:
+        accepted = self._find_accepted(name)
+        if accepted and accepted in self._actions:
+            self._actions[accepted](value)
+        elif accepted or _bare(name) in WITHOUT_EFFECT:
+            say_once(name)
+        if accepted:
+            self._accepted[accepted] = value
+        if accepted or _bare(name) in WITHOUT_EFFECT:
             return
         name = self._find(name)
         self._cells[name].set_global(self._checked(name, value))

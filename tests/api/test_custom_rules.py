@@ -448,3 +448,15 @@ def test_bwd_takes_arrays_and_may_give_one_for_a_whole_subtree():
     for take in (grad, lambda g: weft.jit(grad(g))):
         assert take(lambda p: f(p)[0])({"a": (2.0, 5.0)}) == {"a": (3.0, 3.0)}
     assert all(ct.shape == () and isinstance(ct, weft.Array) for ct in seen) and len(seen) == 4
+
+
+def test_an_argument_by_name_after_one_left_out():
+    @functools.partial(weft.custom_jvp, nondiff_argnums=(2,))
+    def f(x, y=2.0, negate=False):
+        return -x * y if negate else x * y
+
+    @f.defjvp
+    def rule(negate, primals, tangents):
+        return f(*primals, negate), 10 * tangents[0]
+
+    assert f(3.0, negate=True) == -6 and weft.grad(lambda x: f(x, negate=True))(3.0) == 10

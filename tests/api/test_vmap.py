@@ -117,3 +117,25 @@ def test_what_is_not_mapped_may_be_anything():
     assert out.tolist() == [0, 0] and count.tolist() == [1, 1]
     with pytest.raises(TypeError, match="vmap: arguments must be arrays or numbers; got 'b'"):
         f(weft.numpy.sin, {}, "b")
+
+
+@weft.tree_util.register_pytree_node_class
+class Row:
+    """A class that checks what it holds, which placeholders of pytrees have not."""
+
+    def __init__(self, x):
+        if hasattr(x, "shape") and x.shape[-1] != 2:
+            raise ValueError(f"the last axis must be of size 2; got {x.shape}")
+        self.x = x
+
+    def tree_flatten(self):
+        return (self.x,), None
+
+    @classmethod
+    def tree_unflatten(cls, aux, children):
+        return cls(*children)
+
+
+def test_a_class_that_checks_its_leaves_sees_results_in_place():
+    out = vmap(lambda x: Row(x), in_axes=1)(np.arange(6.0).reshape(2, 3))
+    assert out.x.shape == (3, 2)

@@ -475,3 +475,16 @@ def test_programs_of_libraries_call_python():
     for prim in (called_p, written_p):
         assert np.array_equal(jit(lambda x, p=prim: p.bind(x) + 1)(X), np.sin(X) + 1)
         assert np.array_equal(prim.bind(X), np.sin(X))
+
+
+def test_a_class_with_the_type_rule_as_a_method():
+    class Twice(core.Primitive):
+        def __init__(self):
+            super().__init__("twice")
+            mlir.register_lowering(self, mlir.lower_fun(lambda x: x * 2, multiple_results=False))
+
+        def abstract_eval(self, x):
+            return x, frozenset()
+
+    x = np.arange(3.0, dtype=np.float32)
+    assert jit(Twice().bind)(x).tolist() == [0, 2, 4]

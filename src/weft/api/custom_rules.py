@@ -131,12 +131,12 @@ class ArgumentBinder:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as e:
             raise TypeError(f"{self.name}{self.signature}: {e}.") from None
-        if bound.kwargs:
+        bound.apply_defaults()  # first: what follows a gap is by name until then
+        if named := [name for name in kwargs if name in bound.kwargs]:
             raise TypeError(
                 f"{self.name}: keyword-only arguments have no place in its rules; "
-                f"got {', '.join(bound.kwargs)}. Hint: make them positional."
+                f"got {', '.join(named)}. Hint: make them positional."
             )
-        bound.apply_defaults()
         return bound.args
 
     def index(self, name: str) -> int | None:

@@ -223,7 +223,7 @@ class MappedFunction:
         outs = xla_pmap_p.bind(
             *consts, *leaves, call_jaxpr=close_jaxpr(jaxpr), mapped_invars=mapped, **params
         )
-        wanted = mapping.out_axes_of(unflatten(flat.out_tree, outs))
+        wanted = mapping.out_axes_of(unflatten(flat.out_tree, [object()] * len(outs)))
         outs = [index_in_dim(y, 0, 0, False) if w is None else y for y, w in zip(outs, wanted)]
         out_dims = [None if w is None else 0 for w in wanted]
         return flat.result(mapping.place_results(outs, out_dims, flat.out_tree, size))

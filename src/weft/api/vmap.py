@@ -106,7 +106,8 @@ class MappedAxes:
         self, outs: Sequence[Any], out_dims: Sequence[int | None], tree: PyTreeDef, size: int
     ) -> list:
         """The results, with the mapped axis where `out_axes` says."""
-        wanted = self.out_axes_of(unflatten(tree, outs))
+        # of placeholders: the axes of `outs` are not yet where a user's class may look for them
+        wanted = self.out_axes_of(unflatten(tree, [object()] * len(outs)))
         return [
             self.place_result(y, d, w, size) for y, d, w in zip(outs, out_dims, wanted, strict=True)
         ]

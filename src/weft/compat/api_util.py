@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.util import fun_name, list_public, merge
 
 __all__ = [
-    "argnums_partial", "debug_info", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
+    "DebugInfo", "argnums_partial", "debug_info", "flatten_axes", "flatten_fun",
+    "flatten_fun_nokwargs", "infer_argnums_and_argnames",
     "rebase_donate_argnums", "safe_map", "safe_zip", "shaped_abstractify",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
@@ -48,6 +50,24 @@ def flatten_fun_nokwargs(f: Callable, store: Store, in_tree: Any, *leaves: Any) 
     outs, out_tree = flatten(f(*unflatten(in_tree, leaves)))
     store.store(out_tree)
     return outs
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature,
+    argnums: int | Sequence[int] | None,
+    argnames: str | Sequence[str] | None,
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Arguments given by position or by name, as both."""
+    nums = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    names = (
+        () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    )
+    known = [name for name, p in sig.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if argnums is None:
+        nums = tuple(i for i, name in enumerate(known) if name in names)
+    elif argnames is None:
+        names = tuple(known[i] for i in nums if -len(known) <= i < len(known))
+    return nums, names
 
 
 def argnums_partial(

@@ -20,6 +20,7 @@ from typing import Any
 
 import weft
 from weft.compat.absent import AbsentModule, explain_absence, find_reason
+from weft.compat.flags import ACTIONS, FLAGS
 from weft.compat.places import VIEWS
 from weft.compat.version import __version__
 from weft.options import OPTIONS, config, read_variable
@@ -92,6 +93,7 @@ def read_environment() -> None:
     for option in OPTIONS:
         if any(prefix + option.name.upper() in os.environ for prefix in ("WEFT_", "JAX_")):
             config.update(option.name, read_variable(option))
+    config.accept(FLAGS, ACTIONS)
 
 
 def find_homes(name: str) -> list[str]:

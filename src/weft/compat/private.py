@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.api.callbacks import effects_barrier as wait_for_tokens
+from weft.compat.api_util import DebugInfo
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.trace import current
@@ -24,8 +25,8 @@ from weft.pytrees import is_tree_node, prefix_error, structure
 from weft.util import list_public
 
 __all__ = [
-    "AbstractRef", "TypedNdArray", "global_state", "stop_gradient_p", "to_complex_dtype",
-    "trace_state_clean", "wait_for_tokens",
+    "AbstractRef", "DebugInfo", "TypedNdArray", "global_state", "stop_gradient_p",
+    "to_complex_dtype", "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 

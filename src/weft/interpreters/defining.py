@@ -71,6 +71,20 @@ class Primitive(primitive.Primitive):
     memoize_type = False  # a rule may be given anew
     multiple_results = False
 
+    def __init_subclass__(cls) -> None:
+        """A class may have the type rule as a method, which gives (avals, effects) as in JAX."""
+        super().__init_subclass__()
+        rule = vars(cls).get("abstract_eval")
+        if rule is None:
+            return
+
+        def abstract_eval(self: Primitive, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+            out, effects = rule(self, *avals, **params)
+            self.effect = next(iter(effects), self.effect)
+            return list_results(self, out)
+
+        cls.abstract_eval = abstract_eval  # type: ignore[method-assign]
+
     def __init__(self, name: str):
         self.name = name  # type: ignore[misc]
 
