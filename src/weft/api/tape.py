@@ -86,7 +86,8 @@ class Rule:
         args = [early.new_arg(a) for a in avals]
 
         def run() -> tuple:
-            return linearize(lambda *xs: prim.bind(*xs, **params), args, moved)
+            # `bind` of a user's primitive may give one value
+            return linearize(lambda *xs: current.trace.process(prim, xs, params), args, moved)
 
         outs, linear, residuals, self.out_moved = run_staged(early, run, ())
         self.out_avals = [typeof(x) for x in outs]
@@ -220,7 +221,7 @@ class TapeTrace(Trace):
 
         def bind(*xs: Any) -> list:
             with x64_as(inside):
-                return prim.bind(*xs, **params)
+                return current.trace.process(prim, xs, params)
 
         with x64_as(self.x64):
             return linearize(bind, primals, moved)
