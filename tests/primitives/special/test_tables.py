@@ -17,6 +17,7 @@ FUNCTIONS = {
     "ndtri": (CHANCES, 1e-14), "dawsn": (BOTH, 3e-14), "exp1": (POSITIVE, 1e-14),
     "expi": (BOTH[BOTH < 30], 1e-13), "spence": (POSITIVE, 1e-14), "sici": (BOTH, 5e-14),
     "fresnel": (BOTH, 1e-14), "i0e": (BOTH, 1e-15), "i1e": (BOTH, 3e-15),
+    "zeta": (np.linspace(1.01, 2.5, 300), 5e-15),
 }  # fmt: skip
 
 
