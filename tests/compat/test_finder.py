@@ -109,7 +109,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["install"]:
         import weft.compat
         weft.compat.install()
-        weft.compat.install()
+        weft.compat.load_ipython_extension(None)  # once more does nothing
     os.environ["JAX_ENABLE_X64"] = "1"
     import jax
     print(sys.argv[1:], jax.numpy.ones(2).dtype, jax.config.jax_enable_x64)
