@@ -14,6 +14,7 @@ from weft import lax
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Literal
 from weft.errors import HoleError, ParseError
+from weft.experimental import checkify
 from weft.jaxpr import parse, structurally_equal, unparse
 
 X, ONE = np.arange(16, dtype=np.float32), np.ones(1, np.float32)
@@ -201,6 +202,27 @@ def test_literals_are_exact(dtype, rng):
     for text in (str(program), unparse(program)):
         read = [a.val for a in parse(text).jaxpr.outvars]
         assert np.array(read, dtype).tobytes() == values.tobytes()
+
+
+def test_checks_are_read():
+    def f(x):
+        checkify.check(x < 1.0, "too large: {}", x)
+        return x * 2
+
+    program = weft.make_jaxpr(f)(0.5)
+    again = parse(unparse(program))
+    assert unparse(again) == unparse(program)
+    assert parse(str(program)).eqns[-2].params["debug"] is False
+
+
+def test_the_value_of_float0():
+    """A result of no tangent, as jvp of an integer gives it."""
+    f = lambda n: weft.jvp(lambda n: n * 2, (n,), (np.zeros((), weft.float0),))[1]
+    program = weft.make_jaxpr(f)(3)
+    text = "{ lambda ; a:i32[]. let b:i32[] = mul a 2 in (False:float0[],) }"
+    assert "False:float0[]" in str(program)
+    assert str(parse(str(program))) == str(program)
+    assert parse(text)(3)[0].dtype == weft.float0
 
 
 # --- holes --------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def number_text(val: Any, dtype: np.dtype) -> str:
     """The shortest decimal that reads back as `val` in `dtype`, or the exact one if it is short."""
     if not isinstance(val, bool | int | float | complex | np.generic):
         return str(val)
-    if dtypes.is_bool(dtype):
+    if dtypes.is_bool(dtype) or dtype == dtypes.float0:  # which has one value
         return str(bool(val))
     if dtypes.is_integer(dtype):
         return str(int(val))  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weft.errors import ParseError
 
 # Parameters that are strings, which are printed without quotation marks.
-_STRINGS = frozenset(("axis_name", "debug", "fmt", "impl", "name", "vmap_method"))
+_STRINGS = frozenset(("axis_name", "fmt", "impl", "name", "vmap_method"))
 
 _SPACE = re.compile(r"(?:\s|(?:(?<=\s)|^)#[^\n]*)*", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[\d;]*m")

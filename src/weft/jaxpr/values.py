@@ -161,6 +161,8 @@ def read_literal(value: Any, aval: ShapedArray | None) -> tuple[Any, ShapedArray
     """The value and the type of a number; one with a type that is not weak is NumPy's."""
     if aval is None:
         return value, PLAIN[type(value)]
+    if aval.dtype == dtypes.float0:
+        return np.zeros((), aval.dtype)[()], aval
     return value if aval.weak_type else aval.dtype.type(value), aval
 
 
@@ -351,6 +353,8 @@ class Writer:
             return repr(x)
         if type(x).__module__ == checkpoint_policies.__name__:
             return repr(x)
+        if hasattr(x, "frames"):  # where something was written, which only this process knows
+            return "None"
         name = fun_name(x)
         if getattr(checkpoint_policies, name, None) is x:
             return name
