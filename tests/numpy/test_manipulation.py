@@ -221,7 +221,7 @@ def test_arrays_stand_for_their_rows_and_dtypes_may_be_given():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda x: jnp.rollaxis(x, 0, 4), ShapeError, r"start must be in \[-3, 3\]; got 4"),
+        (lambda x: jnp.rollaxis(x, 0, 4), ShapeError, r"start must be at most 3; got 4"),
         (lambda x: jnp.stack([]), ShapeError, "stack: needs at least one array; got none"),
         (lambda x: jnp.block((x, x)), TypeError, r"must be in lists; got a tuple. Hint: list"),
         (lambda x: jnp.block([]), ShapeError, r"block: lists must not be empty; got \[\]"),
@@ -232,8 +232,8 @@ def test_arrays_stand_for_their_rows_and_dtypes_may_be_given():
         (lambda x: jnp.concatenate([x[:, :1], x, x], 0), ShapeError, "equal but for axis 0; got"),
         (lambda x: jnp.concatenate([x[0], x], 0), ShapeError, "equal but for axis 0"),
         (lambda x: jnp.array_split(x, 0), ShapeError, "array_split: .*; got 0"),
-        (lambda x: jnp.array_split(x, 1.5), ShapeError, "must be an integer; got 1.5"),
-        (lambda x: weft.jit(jnp.array_split)(x, 2), TypeError, "array_split: .*Hint: mark the arg"),
+        (lambda x: jnp.array_split(x, 1.5), TypeError, "must be an integer; got 1.5"),
+        (lambda x: weft.jit(jnp.array_split)(x, 2), TypeError, "array_split: .*Hint: a number"),
     ],
 )  # fmt: skip
 def test_more_errors(call, error, text):

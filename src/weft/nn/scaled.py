@@ -42,18 +42,15 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
     >>> nn.get_scaled_dot_general_config("mxfp8").block_size
     32
     """
+    check_option("get_scaled_dot_general_config", "mode", mode, "mxfp8", "nvfp4")
     if global_scale is not None:
         global_scale = as_array(global_scale, "get_scaled_dot_general_config")
     if mode == "mxfp8":
         e4m3, e8m0 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu
         return BlockScaleConfig(mode, 32, e4m3, e8m0, None, False)
-    if mode == "nvfp4":
-        scale = jnp.ones(1, jnp.float32) if global_scale is None else global_scale
-        e2m1, e4m3 = ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn
-        return BlockScaleConfig(mode, 16, e2m1, e4m3, scale, False)
-    raise ValueError(
-        f"get_scaled_dot_general_config: mode must be 'mxfp8' or 'nvfp4'; got {mode!r}."
-    )
+    scale = jnp.ones(1, jnp.float32) if global_scale is None else global_scale
+    e2m1, e4m3 = ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn
+    return BlockScaleConfig(mode, 16, e2m1, e4m3, scale, False)
 
 
 def apply_scales(x: Any, scales: Any) -> Any:

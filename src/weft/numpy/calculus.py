@@ -53,7 +53,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     Array([3, 5, 7], dtype=int32)
     """
     x = as_array(a, "diff")
-    n = check_integer("diff", "n", n, 0)
+    n = check_integer("diff", "n", n, 0, math.inf)
     if n == 0:
         return x
     if not x.ndim:

@@ -262,7 +262,9 @@ def divide_frequencies(op: str, k: Any, n: int, d: Any, dtype: Any, device: Any)
 
 def check_points(op: str, n: Any) -> int:
     """A number of points."""
-    n = check_integer(op, "n", int(n) if isinstance(n, float) and n.is_integer() else n, 0)
+    n = check_integer(
+        op, "n", int(n) if isinstance(n, float) and n.is_integer() else n, 0, math.inf
+    )
     if not n:
         raise ShapeError(f"{op}: n must be positive; got {n}.")
     check_extent((n,), np.dtype(float))

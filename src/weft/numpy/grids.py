@@ -175,7 +175,7 @@ def find_mask_indices(mask: np.ndarray) -> tuple[Any, ...]:
 
 def clip_offset(op: str, k: Any, rows: int, columns: int) -> int:
     """The number of a diagonal, or of the nearest outside of the matrix."""
-    return min(max(check_integer(op, "k", k), -rows), columns)
+    return min(max(check_integer(op, "k", k, most=math.inf), -rows), columns)
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:

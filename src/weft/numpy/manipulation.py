@@ -438,7 +438,7 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
             builtins.slice(a, b).indices(n)[:2] for a, b in zip(starts, [*cuts, n], strict=True)
         ]
     else:
-        count = check_integer(op, "the number of sections", where)
+        count = check_integer(op, "the number of sections", where, most=math.inf)
         if count <= 0 or (equal and n % count):
             raise ShapeError(
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
@@ -500,7 +500,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     if len(axes) != 2:
         raise ShapeError(f"rot90: axes must be two; got {axes}.")
     i, j = axes
-    k = check_integer("rot90", "k", k) % 4
+    k = check_integer("rot90", "k", k, most=math.inf) % 4
     if k == 0:
         return m
     if k == 2:
@@ -545,7 +545,7 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
         starts: list[Any] = [0] * a.ndim
         starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
-    k = check_integer("roll", "shift", shift) % n
+    k = check_integer("roll", "shift", shift, most=math.inf) % n
     if k == 0:
         return a
     tail = slicing.slice_in_dim(a, n - k, n, 1, axis)

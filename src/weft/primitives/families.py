@@ -120,7 +120,7 @@ def index_tuple(xs: Sequence[Any], op: str = "lax", name: str = "sizes") -> tupl
 
 
 def check_integer(
-    op: str, name: str, n: Any, least: float = -math.inf, most: float = math.inf
+    op: str, name: str, n: Any, least: float = -math.inf, most: float = 2**63 - 1
 ) -> int:
     """An integer that is known now, from `least` to `most`."""
     if isinstance(n, Tracer):
