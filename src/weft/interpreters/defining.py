@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.api.tape import forget_rules
 from weft.core import primitive
 from weft.core.aval import ShapedArray
 from weft.core.trace import current
@@ -139,6 +140,7 @@ class Rules:
         made = self.make_method(prim, rule)
         made.rule = rule
         setattr(prim, self.method, made)
+        forget_rules()  # that tapes made of the rules there were
 
     def __getitem__(self, prim: primitive.Primitive) -> Callable:
         if prim not in self:
@@ -150,6 +152,7 @@ class Rules:
         if self.method not in vars(prim):
             raise KeyError(prim)
         delattr(prim, self.method)
+        forget_rules()
 
     def __contains__(self, prim: primitive.Primitive) -> bool:
         none = getattr(primitive.Primitive, self.method)
