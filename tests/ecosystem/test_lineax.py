@@ -178,9 +178,8 @@ def test_options(record):
     operator = matrix(POSITIVE, lx.positive_semidefinite_tag)
     inverse = matrix(jnp.diag(1 / jnp.diag(POSITIVE)), lx.positive_semidefinite_tag)
     options = dict(preconditioner=inverse, y0=jnp.ones(3))
-    for solver in (lx.CG(**TOLERANCE), lx.BiCGStab(**TOLERANCE)):
-        out = lx.linear_solve(operator, values(3), solver, options=options)
-        record(out.value)
+    out = lx.linear_solve(operator, values(3), lx.CG(**TOLERANCE), options=options)
+    record(out.value)
     assert int(out.stats["num_steps"]) > 0
 
 
