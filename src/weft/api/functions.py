@@ -6,7 +6,7 @@ The folders before api/ take and return flat lists.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -262,4 +262,6 @@ def as_tuple(x: Any) -> tuple:
     """An int or a name as a 1-tuple, a sequence as a tuple, None as ()."""
     if x is None:
         return ()
+    if not isinstance(x, int | str | Iterable) or isinstance(x, np.ndarray):
+        raise TypeError(f"static and donated arguments: must be integers or names; got {x!r}.")
     return (x,) if isinstance(x, int | str) else tuple(x)

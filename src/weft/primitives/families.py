@@ -147,7 +147,7 @@ def check_parameter(op: str, name: str, x: Any, what: str, read: Callable[[Any],
     """`read(x)`, or an error which says that a parameter must be `what`."""
     try:
         return read(x)
-    except (TypeError, ValueError, AttributeError, LookupError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError, OverflowError) as error:
         if isinstance(error, TracerError):
             raise
         raise TypeError(f"{op}: {name} must be {what}; got {x!r}.") from None

@@ -371,7 +371,7 @@ def transform_segments(
 ) -> Any:
     """The transforms of the windowed segments of a last axis: (..., count, frequency)."""
     nperseg, step, nfft = sizes
-    x = choose_detrend(op, how)(cut_segments(x, nperseg, step))
+    x = as_array(choose_detrend(op, how)(cut_segments(x, nperseg, step)), op)
     x = x * broadcast_to_rank(convert(window, x.dtype), x.ndim)
     return (fourier.rfft if onesided else fourier.fft)(x, nfft)
 

@@ -216,7 +216,7 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
         raise ShapeError(f"funm: A must be one square matrix; got {a.aval}. Hint: weft.vmap.")
     check_callable("funm", func)
     t, z = complex_schur(a)
-    f = evaluate_parlett(t, z, func(jnp.diagonal(t)).astype(t.dtype))
+    f = evaluate_parlett(t, z, as_array(func(jnp.diagonal(t)), "funm").astype(t.dtype))
     return f if disp else (f, estimate_error(f, t))
 
 

@@ -47,7 +47,7 @@ def grid_indices(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def read_order(op: str, n: Any) -> int:
     """The number of rows of a square matrix, which the host computes in Python's objects."""
-    n = check_integer(op, "n", n, 0)
+    n = check_integer(op, "n", n, 0, math.inf)
     check_extent((n, n), np.dtype(object))
     return n
 
@@ -198,7 +198,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
     dft(n) @ x is jnp.fft.fft(x). `dtype` is by default the complex one of the default float.
     """
-    n = check_integer("dft", "n", n, 0)
+    n = check_integer("dft", "n", n, 0, math.inf)
     check_option("dft", "scale", scale, None, "sqrtn", "n")
     i, j = grid_indices(n, n)
     x = np.exp(-2j * np.pi * ((i * j) % max(n, 1)) / max(n, 1))
@@ -208,7 +208,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
 def hadamard(n: int, dtype: Any = int) -> Any:
     """The Hadamard matrix of n rows, a power of 2: 1 and -1, with orthogonal rows."""
-    n = check_integer("hadamard", "n", n)
+    n = check_integer("hadamard", "n", n, most=math.inf)
     if n < 1 or n & (n - 1):
         raise ShapeError(f"hadamard: n must be a positive power of 2; got {n}.")
     x = np.ones((1, 1), np.int32)
@@ -219,7 +219,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
-    n = check_integer("helmert", "n", n, 0)
+    n = check_integer("helmert", "n", n, 0, math.inf)
     i, j = grid_indices(n, n)
     x = np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(np.maximum(i * (i + 1), 1))
     x[:1] = 1 / math.sqrt(max(n, 1))
