@@ -335,5 +335,5 @@ def test_mistakes(call, kind, text):
 
 @pytest.mark.parametrize("name", ["hilbert", "invhilbert", "pascal", "invpascal"])
 def test_the_order_of_a_matrix_no_memory_holds_is_an_error(name):
-    with pytest.raises(ShapeError, match=r"2\*\*63 bytes"):
+    with pytest.raises(ShapeError, match=f"{name}: n must be at most .*; got 10000000000000000000"):
         getattr(linalg, name)(10**19)
