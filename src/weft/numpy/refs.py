@@ -270,6 +270,8 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     >>> r
     Ref([1., 1.], dtype=float32)
     """
+    if not hasattr(ty, "shape") or getattr(getattr(ty, "dtype", None), "kind", "O") in "OSU":
+        raise TypeError(f"empty_ref: ty must have a shape and a dtype of numbers; got {ty!r}.")
     aval = ShapedArray(ty.shape, ty.dtype)
     return empty_ref_p.bind(memory_space=memory_space, ty=aval)[0]
 

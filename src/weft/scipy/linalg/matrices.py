@@ -198,7 +198,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
     dft(n) @ x is jnp.fft.fft(x). `dtype` is by default the complex one of the default float.
     """
-    n = check_integer("dft", "n", n, 0, math.inf)
+    n = check_integer("dft", "n", n, 0)
     check_option("dft", "scale", scale, None, "sqrtn", "n")
     i, j = grid_indices(n, n)
     x = np.exp(-2j * np.pi * ((i * j) % max(n, 1)) / max(n, 1))
@@ -219,7 +219,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
-    n = check_integer("helmert", "n", n, 0, math.inf)
+    n = check_integer("helmert", "n", n, 0)
     i, j = grid_indices(n, n)
     x = np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(np.maximum(i * (i + 1), 1))
     x[:1] = 1 / math.sqrt(max(n, 1))
