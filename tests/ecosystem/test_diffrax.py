@@ -238,7 +238,7 @@ def test_failure_is_reported():
     assert out.result == dfx.RESULTS.max_steps_reached
     with pytest.raises(Exception, match="maximum number of solver steps"):
         solve(dfx.Tsit5(), max_steps=2)
-    with pytest.raises(ValueError):
+    with pytest.raises(RuntimeError):
         solve(dfx.Euler(), stepsize_controller=dfx.PIDController(rtol=1e-3, atol=1e-3))
 
 
