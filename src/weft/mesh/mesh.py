@@ -401,7 +401,7 @@ def make_mesh(
     names = check_axis_names("make_mesh", axis_names, len(shape), f"axis_shapes {shape}")
     if any(n < 1 for n in shape):
         raise ValueError(f"make_mesh: axis_shapes must be positive; got {shape}.")
-    if devices is not None and np.ndim(devices) == 0:  # type: ignore[arg-type]
+    if devices is not None and np.ndim(devices) == 0:
         raise TypeError(f"make_mesh: devices must be a sequence of devices; got {devices!r}.")
     given = all_devices() if devices is None else tuple(devices)
     need = math.prod(shape)
