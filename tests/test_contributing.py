@@ -34,5 +34,5 @@ def test_the_kernel_that_is_printed(tmp_path):
     head = "class Halve(Primitive):\n    name = 'halve'\n"
     type_rule = "    def abstract_eval(self, x):\n        return [x]\n"
     exec(register + head + type_rule + lower, names)
-    (half,) = weft.jit(names["Halve"]().bind)(weft.numpy.arange(3.0))
+    (half,) = weft.jit(names["Halve"]().apply)(weft.numpy.arange(3.0))
     np.testing.assert_array_equal(half, [0, 0.5, 1])

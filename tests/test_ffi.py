@@ -275,13 +275,13 @@ def test_a_lowering_rule_that_calls_a_target():
 
     twice = Twice()
     mlir.register_lowering(twice, ffi.ffi_lowering("test.row_sums"))
-    (found,) = twice.bind(jnp.asarray(X), scale=np.float32(2))
+    (found,) = twice.apply(jnp.asarray(X), scale=np.float32(2))
     np.testing.assert_array_equal(found, 2 * X.sum(1))
     write = ffi.build_ffi_lowering_function("test.in_memory", operand_layouts=[(0, 1)])
     columns = Twice()
     columns.abstract_eval = lambda x: [x]
     mlir.register_lowering(columns, lambda ctx, x: write(ctx, x).results)
-    (found,) = weft.jit(columns.bind)(jnp.asarray(X))
+    (found,) = weft.jit(columns.apply)(jnp.asarray(X))
     np.testing.assert_array_equal(found, X.T.reshape(3, 4))
 
 

@@ -50,7 +50,7 @@ def test_running_the_bodies_is_running_the_primitive(name):
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, X], strict=True))
     for eqn in jaxpr.eqns:
         operands = [a.val if type(a) is Literal else values[a] for a in eqn.invars]
-        outs = eqn.primitive.bind(*operands, **eqn.params)
+        outs = eqn.primitive.apply(*operands, **eqn.params)
         values.update(zip(eqn.outvars, outs, strict=True))
         if not held_jaxprs(eqn):
             continue

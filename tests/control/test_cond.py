@@ -31,7 +31,7 @@ def avals(atoms):
 def test_the_type_rule_wants_an_int32_index():
     branches = conds(make_jaxpr(lambda p: lax.cond(p, jnp.sin, jnp.cos, 1.0))(True))[0].params
     with pytest.raises(TypeError, match=r"cond: the index must be an int32 scalar; got bool\[\]."):
-        cond_p.bind(np.bool_(True), 1.0, **branches)
+        cond_p.apply(np.bool_(True), 1.0, **branches)
 
 
 def test_a_known_index_leaves_no_branch_in_the_compiled_program():

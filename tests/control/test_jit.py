@@ -128,7 +128,7 @@ class Named(Primitive):
 
 def test_a_call_is_mapped_for_the_axis_it_names_though_no_argument_is():
     named_p = Named()
-    f = jit(lambda x: named_p.bind(x)[0])
+    f = jit(lambda x: named_p.apply(x)[0])
     g = vmap(lambda x, y: f(y), in_axes=(0, None), axis_name="i", out_axes=None)
     np.testing.assert_array_equal(g(np.ones(4), A), A * 4)
     closed = make_jaxpr(f)(A)

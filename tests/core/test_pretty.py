@@ -126,7 +126,7 @@ def test_drop_var():
 def test_variables_in_two_programs_are_named_in_each():
     jaxpr = make(lambda x: (sin(x), mul(x, 2.0)), f32())
     fewer = jaxpr.replace(outvars=jaxpr.outvars[:1])
-    both = make(lambda i, x: cond.bind(i, x, branches=(fewer, jaxpr))[0], i32(), f32())
+    both = make(lambda i, x: cond.apply(i, x, branches=(fewer, jaxpr))[0], i32(), f32())
     assert "{ lambda ; d:f32[]. let e:f32[] = sin d; _:f32[] = mul d 2.0 in (e,) }" in str(both)
     assert "{ lambda ; f:f32[]. let g:f32[] = sin f; h:f32[] = mul f 2.0 in (g, h) }" in str(both)
 
@@ -144,11 +144,11 @@ def test_a_primitive_may_say_what_is_shown():
 
 
 def test_source_info():
-    body = make(lambda x: mul.bind(x, 1.0)[0], f32())
+    body = make(lambda x: mul.apply(x, 1.0)[0], f32())
 
     def program(x):
-        (y,) = sin.bind(x)
-        return pjit.bind(y, name="body", jaxpr=body)[0]
+        (y,) = sin.apply(x)
+        return pjit.apply(y, name="body", jaxpr=body)[0]
 
     line = program.__code__.co_firstlineno
     jaxpr = make(program, f32())

@@ -42,7 +42,7 @@ class Named(toys.Like):
 
 def test_without_a_rule_all_programs_among_the_parameters_are_held():
     branches = (make(sin, f32()), make(cos, f32()))
-    jaxpr = make(lambda i, x: cond.bind(i, x, branches=branches)[0], i32(), f32())
+    jaxpr = make(lambda i, x: cond.apply(i, x, branches=branches)[0], i32(), f32())
     (eqn,) = jaxpr.eqns
     assert bodies_of(eqn) == [Body(b, "branches") for b in branches]
     assert held_jaxprs(eqn) == list(branches)
@@ -129,7 +129,7 @@ def test_axes_markers_and_types():
 )
 def test_types_that_nothing_computes_with(x, text):
     with pytest.raises(DtypeError, match=f"^neg: {text}"):
-        weft.lax.neg_p.bind(x())
+        weft.lax.neg_p.apply(x())
 
 
 def test_types_are_asked_for_once():
@@ -143,8 +143,8 @@ def test_types_are_asked_for_once():
             return [x]
 
     prim = Counted()
-    make(lambda x: prim.bind(prim.bind(x)[0])[0], f32())
+    make(lambda x: prim.apply(prim.apply(x)[0])[0], f32())
     assert asked == [f32()]
     forget_types()
-    make(lambda x: prim.bind(x)[0], f32())
+    make(lambda x: prim.apply(x)[0], f32())
     assert asked == [f32()] * 2

@@ -41,7 +41,7 @@ class Like(Primitive):
         return [ShapedArray(shape, self.out or dtype)]
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        return self.bind(*args, **params)[0]
+        return self.apply(*args, **params)[0]
 
 
 class ReduceSum(Like):
@@ -144,7 +144,7 @@ def jit(fun: Any, *avals: ShapedArray, name: str = "f", call: Call = pjit) -> An
     jaxpr = make(fun, *avals, name=name)
 
     def called(*args: Any) -> Any:
-        outs = call.bind(*args, name=name, jaxpr=jaxpr)
+        outs = call.apply(*args, name=name, jaxpr=jaxpr)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     return called

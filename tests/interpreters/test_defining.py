@@ -355,11 +355,11 @@ def test_rules_can_be_read_of_weft_too():
     assert ad.primitive_jvps[multiply_add_p] is multiply_add_jvp
     assert batching.primitive_batchers[multiply_add_p] is multiply_add_batch
     assert ad.get_primitive_transpose(multiply_add_p) is multiply_add_transpose
-    (out,), (dot,) = ad.primitive_jvps[lax.sin_p]((X,), (Y,), accuracy=None)
+    out, dot = ad.primitive_jvps[lax.sin_p]((X,), (Y,), accuracy=None)
     np.testing.assert_allclose(dot, np.cos(X) * Y, rtol=1e-6)
-    (out,), (dim,) = batching.primitive_batchers[lax.sin_p]((X,), (0,), accuracy=None)
+    out, dim = batching.primitive_batchers[lax.sin_p]((X,), (0,), accuracy=None)
     assert dim == 0 and out.shape == (3,)
-    ct, _ = ad.primitive_transposes[lax.mul_p]([X], ad.UndefinedPrimal(weft.typeof(X)), Y)
+    ct, _ = ad.primitive_transposes[lax.mul_p](X, ad.UndefinedPrimal(weft.typeof(X)), Y)
     np.testing.assert_allclose(ct, X * Y, rtol=1e-6)
     assert batching.primitive_batchers.get(core.Primitive("bare")) is None
     assert core.Primitive("bare") not in ad.primitive_jvps and lax.sin_p in ad.primitive_jvps
@@ -373,8 +373,8 @@ def test_a_rule_of_weft_can_be_replaced_and_comes_back():
     own = ad.primitive_jvps[lax.cos_p]
 
     def rule(primals, tangents, **params):
-        outs, _ = own(primals, tangents, **params)
-        return outs, [100 * tangents[0]]
+        out, _ = own(primals, tangents, **params)
+        return out, 100 * tangents[0]
 
     ad.primitive_jvps[lax.cos_p] = rule
     try:
@@ -449,8 +449,8 @@ def test_rules_of_libraries_by_size_and_name_of_the_axis():
     batching.axis_primitive_batchers[named_p] = rule
     assert vmap(named_p.bind, axis_name="i")(X).tolist() == X.tolist()
     assert seen == [(3, "i", (0,))] and batching.axis_primitive_batchers[named_p] is rule
-    out, dims = batching.axis_primitive_batchers[lax.neg_p](3, "i", None, [X], [0])
-    assert np.array_equal(out[0], -X) and dims == [0]
+    out, dim = batching.axis_primitive_batchers[lax.neg_p](3, "i", None, [X], [0])
+    assert np.array_equal(out, -X) and dim == 0
 
 
 def test_programs_of_libraries_call_python():
@@ -488,3 +488,12 @@ def test_a_class_with_the_type_rule_as_a_method():
 
     x = np.arange(3.0, dtype=np.float32)
     assert jit(Twice().bind)(x).tolist() == [0, 2, 4]
+
+
+def test_bind_gives_the_one_result_as_in_jax():
+    x = jnp.asarray(X)
+    np.testing.assert_array_equal(lax.add_p.bind(x, x), 2 * X)
+    assert not lax.add_p.multiple_results and lax.sort_p.multiple_results
+    (found,) = lax.sort_p.bind(x, dimension=0, is_stable=True, num_keys=1)
+    np.testing.assert_array_equal(found, np.sort(X))
+    assert jit(lambda x: lax.neg_p.bind(x) + 1)(x).tolist() == (1 - X).tolist()

@@ -25,7 +25,7 @@ def refused(jaxpr, message):
 
 def test_check_accepts_every_toy():
     branches = (make(sin, f32()), make(cos, f32()))
-    jaxpr = make(lambda i, x: cond.bind(clamp(0, i, 1), x, branches=branches)[0], i32(), f32())
+    jaxpr = make(lambda i, x: cond.apply(clamp(0, i, 1), x, branches=branches)[0], i32(), f32())
     check_jaxpr(jaxpr)
     check_jaxpr(toys.make_closed(lambda x: add(x, np.ones(3, np.float32)), f32(3)))
     check_jaxpr(Jaxpr([], [], [Literal(np.float16(2)), Literal(3, bf16())], []))
@@ -43,7 +43,7 @@ def test_check_undefined_operand():
 
 
 def test_check_use_before_definition_names_the_source_line():
-    jaxpr = make(lambda x: sin.bind(cos.bind(x)[0])[0], f32())
+    jaxpr = make(lambda x: sin.apply(cos.apply(x)[0])[0], f32())
     refused(
         jaxpr.replace(eqns=jaxpr.eqns[::-1]),
         "of type f32[] as operand 0. In equation 0, `b:f32[] = sin c` at test_check.py:",
@@ -150,9 +150,9 @@ def test_check_consts():
 def test_check_is_done_once_for_each_program():
     jaxpr = make(lambda x: sin(x), f32())
     for _ in range(40):
-        jaxpr = make(lambda x, j=jaxpr: add(*pjit.bind(x, name="f", jaxpr=j) * 2), f32())
+        jaxpr = make(lambda x, j=jaxpr: add(*pjit.apply(x, name="f", jaxpr=j) * 2), f32())
         both = (jaxpr, jaxpr)
-        jaxpr = make(lambda x, b=both: cond.bind(0, x, branches=b)[0], f32())
+        jaxpr = make(lambda x, b=both: cond.apply(0, x, branches=b)[0], f32())
     start = time.perf_counter()
     check_jaxpr(jaxpr)
     assert time.perf_counter() - start < 1

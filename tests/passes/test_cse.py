@@ -47,14 +47,14 @@ def test_cse_sees_equal_values():
     jaxpr = make(lambda a: (mul(a, nan), mul(a, -nan * 0), sin(a, k=nan), sin(a, k=nan)), f32())
     assert len(cse_jaxpr(jaxpr).eqns) == 2
     shared = make(cos, f32())
-    jaxpr = make(lambda a: tuple(pjit.bind(a, name="f", jaxpr=shared) * 2), f32())
+    jaxpr = make(lambda a: tuple(pjit.apply(a, name="f", jaxpr=shared) * 2), f32())
     assert len(cse_jaxpr(jaxpr).eqns) == 1
 
 
 def test_cse_leaves_effects():
     def program(x):
-        toys.print_.bind(x)
-        toys.print_.bind(x)
+        toys.print_.apply(x)
+        toys.print_.apply(x)
         return x
 
     jaxpr = make(program, f32())

@@ -59,14 +59,14 @@ def test_dce_keeps_constvars():
 
 def test_dce_keeps_effects_also_inside_what_is_held():
     def prints(x):
-        toys.print_.bind(x)
+        toys.print_.apply(x)
         return sin(x)
 
     def program(x):
         prints(x)
         jit(prints, f32(), name="prints")(x)
         jit(cos, f32(), name="silent")(x)
-        cond.bind(0, x, branches=(make(cos, f32()), make(prints, f32())))
+        cond.apply(0, x, branches=(make(cos, f32()), make(prints, f32())))
         return x
 
     jaxpr = make(program, f32())

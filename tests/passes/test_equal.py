@@ -16,8 +16,8 @@ from weft.passes.inline import inline_calls
 def test_equal_up_to_names():
     def program(x, y):
         inner = make(lambda a: mul(sin(a), 2.0), f32())
-        out = pjit.bind(add(x, y), name="f", jaxpr=inner)[0]
-        return cond.bind(0, out, branches=(inner, make(cos, f32())))[0], math.nan
+        out = pjit.apply(add(x, y), name="f", jaxpr=inner)[0]
+        return cond.apply(0, out, branches=(inner, make(cos, f32())))[0], math.nan
 
     a, b = make(program, f32(), f32(), name="a"), make(program, f32(), f32(), name="b")
     assert a is not b

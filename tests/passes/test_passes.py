@@ -97,7 +97,7 @@ def apply_one_by_one(jaxpr, args):
     for eqn in jaxpr.eqns:
         ins, bodies = [*map(value, eqn.invars)], bodies_of(eqn)
         if not bodies:
-            outs = eqn.primitive.bind(*ins, **eqn.params)
+            outs = eqn.primitive.apply(*ins, **eqn.params)
         elif bodies[0].runs == "branch":
             held = bodies[int(ins[0])]
             outs = apply_one_by_one(held.jaxpr, [ins[i] for i in held.operands])

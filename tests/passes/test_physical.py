@@ -93,4 +93,4 @@ def test_an_operation_with_consts_of_its_own_is_refused():
             return [lax.rev(args[0], (0,)) + np.arange(2, dtype=np.uint32)], dims
 
     with pytest.raises(NotImplementedError, match="odd: must not use arrays of its own on random"):
-        weft.jit(lambda x: Odd().bind(x, dimensions=(0,))[0])(KEYS[0])
+        weft.jit(lambda x: Odd().apply(x, dimensions=(0,))[0])(KEYS[0])

@@ -86,7 +86,7 @@ class Case:
       as they are otherwise), returns an array or, for several results, a list. Result dtypes are
       taken from it: truth values and integers as they are, inexact ones at the width under test.
     params: what the primitive is bound with.
-    fun: the operation as a function of arrays, where that is not `prim.bind(*args, **params)`; it
+    fun: the operation as a function of arrays, where that is not `prim.apply(*args, **params)`; it
       may bind other primitives around `prim`. Returns an array or a list.
     dtypes: those the values are tested at, short names; batch and jit are tested at the first.
     also: other operand shapes that values are tested at (zero sizes, scalars).
@@ -143,7 +143,7 @@ class Case:
     def apply(self, *xs: Any) -> list:
         """The operation under test: always a list."""
         if self.fun is None:
-            return self.prim.bind(*xs, **self.params)
+            return self.prim.apply(*xs, **self.params)
         outs = self.fun(*xs)
         return outs if isinstance(outs, list) else list(outs) if type(outs) is tuple else [outs]
 

@@ -16,7 +16,7 @@ from weft.primitives.matrices import adjoint, product, scale_columns, slice_colu
 
 def eigh_parts(x: Any, subset: Any = None) -> list:
     """w and V w V^H."""
-    v, w = eigen.eigh_p.bind(
+    v, w = eigen.eigh_p.apply(
         positive(x), lower=True, sort_eigenvalues=True, subset_by_index=subset, algorithm=None
     )
     return [w, product(scale_columns(v, w.astype(v.dtype)), adjoint(v))]
@@ -32,7 +32,7 @@ def svd_parts(full: bool = False, subset: Any = None) -> Any:
     """s, and the unitary U V^H; with all columns, the projection on those that are added."""
 
     def fun(x: Any) -> list:
-        s, u, vh = eigen.svd_p.bind(
+        s, u, vh = eigen.svd_p.apply(
             x, full_matrices=full, compute_uv=True, subset_by_index=subset, algorithm=None
         )
         k = s.shape[-1]
@@ -72,7 +72,7 @@ def svd_case(shape: Any, full: bool = False, subset: Any = None, **more: Any) ->
 
 def eig_parts(x: Any, vectors: bool) -> list:
     """Values, and both kinds of vectors; for derivatives alone, as values have no order."""
-    return eigen.eig_p.bind(
+    return eigen.eig_p.apply(
         x,
         compute_left_eigenvectors=vectors,
         compute_right_eigenvectors=vectors,
@@ -83,7 +83,7 @@ def eig_parts(x: Any, vectors: bool) -> list:
 
 def tridiagonal_parts(x: Any) -> list:
     """The diagonal, and the one beside it but for its signs, which no choice changes."""
-    _, d, e, _ = eigen.tridiagonal_p.bind(product(x, adjoint(x)), lower=True)
+    _, d, e, _ = eigen.tridiagonal_p.apply(product(x, adjoint(x)), lower=True)
     return [d, abs(e)]
 
 
@@ -95,7 +95,7 @@ def tridiagonal_reference(x: np.ndarray) -> list:
 def real_schur(x: Any) -> list:
     """Z T Z^H, and T of a matrix whose eigenvalues are real."""
     z = {"compute_schur_vectors": True, "sort_eig_vals": False, "select_callable": None}
-    form, vectors = eigen.schur_p.bind(product(x, adjoint(x)), **z)
+    form, vectors = eigen.schur_p.apply(product(x, adjoint(x)), **z)
     return [product(product(vectors, form), adjoint(vectors))]
 
 
@@ -106,7 +106,7 @@ REDUCED = [
         (
             eigen.hessenberg_p,
             lambda x: np.stack([np.triu(scipy.linalg.hessenberg(a), -1) for a in x]),
-            lambda x: [triu(eigen.hessenberg_p.bind(x)[0], -1)],
+            lambda x: [triu(eigen.hessenberg_p.apply(x)[0], -1)],
         ),
         (eigen.tridiagonal_p, tridiagonal_reference, tridiagonal_parts),
         (eigen.schur_p, lambda x: x @ t(x), real_schur),

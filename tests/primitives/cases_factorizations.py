@@ -14,7 +14,7 @@ from weft.primitives.matrices import adjoint, product
 
 
 def lu_parts(x: Any) -> list:
-    return factorizations.lu_p.bind(x)[:1]
+    return factorizations.lu_p.apply(x)[:1]
 
 
 def packed_lu(x: np.ndarray) -> np.ndarray:
@@ -27,7 +27,7 @@ def qr_parts(**params: bool) -> Any:
     """R R^H and Q's projection, which no choice of signs changes."""
 
     def fun(x: Any) -> list:
-        q, r, *_ = factorizations.qr_p.bind(x, use_magma=None, **params)
+        q, r, *_ = factorizations.qr_p.apply(x, use_magma=None, **params)
         return [product(adjoint(r), r), product(q, adjoint(q)), product(q, r)]
 
     return fun

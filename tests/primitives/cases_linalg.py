@@ -32,7 +32,7 @@ def triangular_case(n: int, flags: str, **more: Any) -> Case:
     params = {name: letter in flags for letter, name in {**names, "u": "unit_diagonal"}.items()}
     b = (2, n, 2) if params["left_side"] else (2, 2, n)
     # A large diagonal: random triangles are nearly singular.
-    fun = lambda a, b: linalg.triangular_solve_p.bind(a + 3 * identity_like(a), b, **params)
+    fun = lambda a, b: linalg.triangular_solve_p.apply(a + 3 * identity_like(a), b, **params)
     return Case(
         linalg.triangular_solve_p,
         [(2, n, n), b],
@@ -58,7 +58,7 @@ CASES = [
             linalg.cholesky_p,
             [(2, n, n)],
             lambda x: np.linalg.cholesky(positive(x)),
-            fun=lambda x: linalg.cholesky_p.bind(positive(x)),
+            fun=lambda x: linalg.cholesky_p.apply(positive(x)),
             dtypes=DTYPES,
             tol=50,
             label=str(n),
@@ -71,8 +71,8 @@ CASES = [
         linalg.cholesky_update_p,
         [(4, 4), (4,)],
         lambda x, w: t(np.linalg.cholesky(positive(x) + np.outer(w, w))),
-        fun=lambda x, w: linalg.cholesky_update_p.bind(
-            linalg.swap(linalg.cholesky_p.bind(positive(x))[0]), w
+        fun=lambda x, w: linalg.cholesky_update_p.apply(
+            linalg.swap(linalg.cholesky_p.apply(positive(x))[0]), w
         ),
         dtypes=REAL,
         tol=50,
@@ -90,7 +90,7 @@ CASES = [
         linalg.tridiagonal_solve_p,
         [(2, 5), (2, 5), (2, 5), (2, 5, 2)],
         banded,
-        fun=lambda dl, d, du, b: linalg.tridiagonal_solve_p.bind(
+        fun=lambda dl, d, du, b: linalg.tridiagonal_solve_p.apply(
             dl, d + 5, du, b, perturb_singular=False
         ),
         dtypes=DTYPES,

@@ -178,9 +178,9 @@ def test_numbers_take_the_other_operand_s_dtype():
 
 def test_the_total_order_of_floats():
     x = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], np.float32)
-    assert np.asarray(elementwise.lt_to_p.bind(x[:-1], x[1:])[0]).all()
-    assert np.asarray(elementwise.le_to_p.bind(x[:-1], x[1:])[0]).all()
-    assert np.asarray(elementwise.eq_to_p.bind(x, x)[0]).all()
+    assert np.asarray(elementwise.lt_to_p.apply(x[:-1], x[1:])[0]).all()
+    assert np.asarray(elementwise.le_to_p.apply(x[:-1], x[1:])[0]).all()
+    assert np.asarray(elementwise.eq_to_p.apply(x, x)[0]).all()
 
 
 def test_functions_spread_axes_of_size_one():
@@ -197,7 +197,7 @@ def test_functions_spread_axes_of_size_one():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda x: elementwise.select_n_p.bind(x > 0), ShapeError, "at least one case; got none"),
+        (lambda x: elementwise.select_n_p.apply(x > 0), ShapeError, "at least one case; got none"),
         (lambda x: lax.select_n(x > 0, x, x, x), DtypeError, "chooses between two cases; got 3"),
         (lambda x: lax.select_n(x, x, x), DtypeError, r"must be bool or int32; got f32\[3\]"),
         (
@@ -236,5 +236,5 @@ def test_operands_that_do_not_fit(call, error, text):
 def test_one_case_is_chosen_whatever_the_choice():
     x = lax.full((2, 3), 1.5)
     which = lax.full((2, 3), 0)
-    for run in (elementwise.select_n_p.bind, weft.jit(elementwise.select_n_p.bind)):
+    for run in (elementwise.select_n_p.apply, weft.jit(elementwise.select_n_p.apply)):
         np.testing.assert_array_equal(run(which, x)[0], x)

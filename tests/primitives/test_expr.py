@@ -14,7 +14,7 @@ Z = (X + 1j * Y).astype(np.complex64)
 def run(write, *xs):
     """The value of a formula whose result has the type of its first operand."""
     op = lambda hlo, aval, *values: write(*(Expr(hlo, v) for v in values)).value
-    return np.asarray(Elementwise("toy", op, takes="any").bind(*xs)[0])
+    return np.asarray(Elementwise("toy", op, takes="any").apply(*xs)[0])
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_collapse_of_no_axis_makes_one():
 
 
 def broadcast(x, shape, dims):
-    return layout.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+    return layout.broadcast_in_dim_p.apply(x, shape=shape, broadcast_dimensions=dims, sharding=None)
 
 
 def test_numbers_of_a_dtype():
@@ -106,7 +106,7 @@ def test_fill_values_and_types():
         (lambda x: layout.iota(np.int32, 1.5), TypeError, "iota: size must be an integer; got 1.5"),
         (lambda x: layout.iota(bool, 3), DtypeError, "iota: needs a numeric dtype; got bool"),
         (
-            lambda x: lax.reduce_sum_p.bind(x > 0, axes=(0,)),
+            lambda x: lax.reduce_sum_p.apply(x > 0, axes=(0,)),
             DtypeError,
             r"Hint: x.astype\(int\) cou",
         ),
@@ -126,11 +126,11 @@ def test_fill_values_and_types():
             r"rank 2 must be in \[-2, 2\); got 2",
         ),
         (
-            lambda x: layout.random_wrap_p.bind(x, dtype=KEY.dtype),
+            lambda x: layout.random_wrap_p.apply(x, dtype=KEY.dtype),
             DtypeError,
             r"random_wrap: words of key<fry> must be u32\[..., 2\]; got f32\[2,3\].",
         ),
-        (lambda x: layout.random_unwrap_p.bind(x), DtypeError, "must be of random keys; got f32"),
+        (lambda x: layout.random_unwrap_p.apply(x), DtypeError, "must be of random keys; got f32"),
     ],
 )
 def test_what_they_refuse(call, error, text):
@@ -141,8 +141,8 @@ def test_what_they_refuse(call, error, text):
 def test_keys_and_words():
     """Mapped over any axis, the words of keys stay last."""
     words = np.arange(12, dtype=np.uint32).reshape(3, 2, 2)
-    wrap = lambda x: layout.random_wrap_p.bind(x, dtype=KEY.dtype)[0]
-    unwrap = lambda k: layout.random_unwrap_p.bind(k)[0]
+    wrap = lambda x: layout.random_wrap_p.apply(x, dtype=KEY.dtype)[0]
+    unwrap = lambda k: layout.random_unwrap_p.apply(k)[0]
     for axis in (0, 1, 2):
         moved = np.moveaxis(words, 0, axis)
         for run in (weft.vmap(wrap, axis), weft.jit(weft.vmap(wrap, axis))):

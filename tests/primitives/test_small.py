@@ -85,7 +85,7 @@ def test_the_gradient_of_a_determinant_where_it_is_zero():
 
 
 def test_matrices_must_be_square_and_small():
-    for call in (small.small_det_p.bind, weft.jit(small.small_det_p.bind)):
+    for call in (small.small_det_p.apply, weft.jit(small.small_det_p.apply)):
         for shape in ((2, 3), (3,), ()):
             with pytest.raises(ShapeError, match="small_det: .*square"):
                 call(np.ones(shape, np.float32))

@@ -338,7 +338,7 @@ def test_programs_of_primitives_that_say_nothing_are_looked_into():
     program = weft.make_jaxpr(random.bits)(random.PRNGKey(0)).jaxpr
 
     def f(words):
-        each.bind(words, jaxpr=program)
+        each.apply(words, jaxpr=program)
         return random.bits(words[1])
 
     with debug_key_reuse(), pytest.raises(KeyReuseError):

@@ -48,12 +48,12 @@ def on_two_devices(program):
 def test_one_compile_for_each_type(executables):
     x, y = jnp.ones(7), jnp.ones((7, 2))
     for _ in range(3):
-        add_p.bind(x, x), add_p.bind(y, y), add_p.bind(x, 1.5)
+        add_p.apply(x, x), add_p.apply(y, y), add_p.apply(x, 1.5)
     assert len(executables) <= 3
     weft.clear_caches()
     del executables[:]
     for _ in range(3):
-        add_p.bind(x, x)
+        add_p.apply(x, x)
     assert len(executables) == 1
 
 
@@ -80,9 +80,9 @@ def test_an_operation_that_fails_leaves_nothing_behind():
     before = len(eager._KERNELS)
     for _ in range(2):
         with pytest.raises(TypeError, match="add"):
-            add_p.bind(jnp.ones(3), jnp.ones(4))
+            add_p.apply(jnp.ones(3), jnp.ones(4))
     assert len(eager._KERNELS) <= before + 1
-    assert add_p.bind(jnp.ones(3), jnp.ones(3))[0].tolist() == [2, 2, 2]
+    assert add_p.apply(jnp.ones(3), jnp.ones(3))[0].tolist() == [2, 2, 2]
 
 
 # --- Python's numbers ---------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
                 if more is not None and xs:
                     ys = [more.cast(current.trace, xs[0])]
                 else:
-                    ys = eqn.primitive.bind(*xs, **params)
+                    ys = eqn.primitive.apply(*xs, **params)
                 env.update(zip(eqn.outvars, ys, strict=True))
         finally:
             current.source = around

@@ -81,7 +81,7 @@ def pass_words(callback: Callable, leaves: list[Any]) -> tuple[Callable, list[An
     key_dtypes = [d if dtypes.is_extended(d) else None for d in kinds]
     if not any(key_dtypes):
         return callback, leaves
-    words = [random_unwrap_p.bind(x)[0] if d else x for x, d in zip(leaves, key_dtypes)]
+    words = [random_unwrap_p.apply(x)[0] if d else x for x, d in zip(leaves, key_dtypes)]
     return KeyCallback(callback, key_dtypes), words
 
 
@@ -119,7 +119,7 @@ def pure_callback(
         callback,
         result_shape_dtypes,
         (args, kwargs),
-        pure_callback_p.bind,
+        pure_callback_p.apply,
         {"sharding": sharding, "vmap_method": vmap_method},
     )
 
@@ -149,7 +149,9 @@ def io_callback(
     """
     prim = ordered_io_callback_p if ordered else io_callback_p
     given = {"sharding": sharding}
-    return call_flat("io_callback", callback, result_shape_dtypes, (args, kwargs), prim.bind, given)
+    return call_flat(
+        "io_callback", callback, result_shape_dtypes, (args, kwargs), prim.apply, given
+    )
 
 
 def call_flat(

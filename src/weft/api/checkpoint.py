@@ -82,7 +82,7 @@ def checkpoint(
         if config.disable_jit:
             return fun(*args, **kwargs)
         program, leaves = jitted.find_program(args, kwargs)
-        return program.result(remat_p.bind(*program.consts, *leaves, jaxpr=program.jaxpr, **fixed))
+        return program.result(remat_p.apply(*program.consts, *leaves, jaxpr=program.jaxpr, **fixed))
 
     return boundary(wrapped, fun)
 
@@ -102,7 +102,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name: name must be a str; got {name!r}.")
     avals_of("checkpoint_name", *flatten(((x,), {})), checkpoint_name)
-    return tree_map(lambda leaf: name_p.bind(leaf, name=name)[0], x)
+    return tree_map(lambda leaf: name_p.apply(leaf, name=name)[0], x)
 
 
 def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:

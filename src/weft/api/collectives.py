@@ -93,7 +93,7 @@ def bind_leaves(op: str, prim: Any, x: Any, where: CollectiveAxes, **params: Any
 
     def bind(leaf: Any) -> Any:
         typeof(leaf, op)  # raises in the name of the operation
-        return prim.bind(where.vary(leaf), **params)[0]
+        return prim.apply(where.vary(leaf), **params)[0]
 
     return tree_map(bind, x)
 
@@ -182,7 +182,7 @@ def reduce_extremum(prim: Any, reduce: Callable, x: Any, axis_name: Any, groups:
         y = reduce_positions(prim.name, leaf, where, reduce)
         if not where.names:
             return y
-        return prim.bind(where.vary(y), axes=where.names, axis_index_groups=where.groups)[0]
+        return prim.apply(where.vary(y), axes=where.names, axis_index_groups=where.groups)[0]
 
     return tree_map(one, x)
 
@@ -245,7 +245,7 @@ def all_gather(
 
     def gather(leaf: Any) -> Any:
         k = normalize_axis("all_gather", axis, typeof(leaf, "all_gather").ndim + (not tiled))
-        return prim.bind(
+        return prim.apply(
             where.vary(leaf),
             all_gather_dimension=k,
             axis_name=where.names,
@@ -282,7 +282,7 @@ def psum_scatter(
             leaf = convert_bool(leaf)
         k = normalize_axis("psum_scatter", scatter_dimension, aval.ndim)
         check_parts("psum_scatter: the size of scatter_dimension", aval, k, where, tiled)
-        return collective.reduce_scatter_p.bind(
+        return collective.reduce_scatter_p.apply(
             where.vary(leaf),
             axis_index_groups=where.groups,
             axis_name=where.names,
@@ -351,7 +351,7 @@ def all_to_all(
 
 def bind_exchange(x: Any, where: CollectiveAxes, split: int, concat: int, tiled: bool) -> Any:
     """The exchange of parts of `x`, joined."""
-    return collective.all_to_all_p.bind(
+    return collective.all_to_all_p.apply(
         where.vary(x),
         axis_index_groups=where.groups,
         axis_name=where.names[0] if len(where.names) == 1 else where.names,

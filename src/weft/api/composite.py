@@ -69,7 +69,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         leaves, tree = flatten(args)
         avals = avals_of("composite", leaves, flatten((args, {}))[1], decomposition)
         body = stage_body("composite", fun, tree, avals)
-        outs = composite_p.bind(
+        outs = composite_p.apply(
             *body.consts,
             *leaves,
             attributes=tuple((quote_text(k), text) for k, text in texts.items()),

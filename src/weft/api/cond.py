@@ -193,7 +193,7 @@ def bind_choice(
     given = [*consts, *leaves]
     if has_tracked_axes():
         branches, given = unify_varying(branches, index, given)
-    outs = cond_p.bind(index, *given, branches=branches)
+    outs = cond_p.apply(index, *given, branches=branches)
     return unflatten(bodies[0].out_tree, outs)
 
 

@@ -169,7 +169,7 @@ def linear_call(
         closed = residuals[own:first]
         return substitute(pull, tracers, closed, [*residuals[first:], *cts])
 
-    outs = custom_linear_p.bind(
+    outs = custom_linear_p.apply(
         *consts,
         *tracers,
         *both,

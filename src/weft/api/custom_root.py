@@ -77,7 +77,7 @@ def custom_linear_solve(
         backward = stage_solver("transpose_solve", solver, transposed, tree, avals, has_aux)
     again, own = (product.consts, backward.consts) if backward else ([], [])
     parts = (product.consts, again, forward.consts, own)
-    outs = linear_solve_p.bind(
+    outs = linear_solve_p.apply(
         *[c for part in parts for c in part],
         *leaves,
         matvec=product.jaxpr,

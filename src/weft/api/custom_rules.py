@@ -42,7 +42,7 @@ def stop_gradient(x: Any) -> Any:
 
 def stop_leaf(x: Any) -> Any:
     """A leaf whose derivative is zero; what has none is as it was."""
-    return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(typeof(x).dtype) else x
+    return stop_gradient_p.apply(x)[0] if dtypes.is_inexact(typeof(x).dtype) else x
 
 
 # --- what rules see where zeros are symbolic ----------------------------------------------------
@@ -383,8 +383,8 @@ class _Call:
         }
         operands = (*consts, *self.closed, *leaves)
         if owner.fwd is None:
-            return custom_jvp_p.bind(*operands, symbolic_zeros=owner.symbolic_zeros, **params)
-        return custom_vjp_p.bind(
+            return custom_jvp_p.apply(*operands, symbolic_zeros=owner.symbolic_zeros, **params)
+        return custom_vjp_p.apply(
             *operands,
             fwd=name_like(self.fwd, owner.fwd),
             symbolic_zeros=owner.vjp_symbolic_zeros,
@@ -585,7 +585,7 @@ class _Call:
             )
         if axes := more_varying(got, want):
             # devices that share an argument have each given their part
-            (ct,) = psum_invariant_p.bind(ct, axes=axes)
+            (ct,) = psum_invariant_p.apply(ct, axes=axes)
         if want.varying is not None:
             ct = want.varying.cast(current.trace, ct)
         return ct if got.dtype == want.dtype else convert(ct, want.dtype)

@@ -95,7 +95,7 @@ class custom_vmap:
         if tracers:  # operands that the function itself does not use
             unused = [Var(x.aval) for x in tracers]
             call = call.replace(invars=[*call.invars[:n], *unused, *call.invars[n:]])
-        outs = custom_vmap_p.bind(*consts, *tracers, *leaves, call=call, rule=rule, primal=None)
+        outs = custom_vmap_p.apply(*consts, *tracers, *leaves, call=call, rule=rule, primal=None)
         return unflatten(out_tree, outs)
 
 

@@ -164,7 +164,7 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer):
         if sharding is None or type(sharding) is SingleDeviceSharding:
             return copy(x)
-        return sharding_constraint_p.bind(x, sharding=sharding)[0]
+        return sharding_constraint_p.apply(x, sharding=sharding)[0]
     if sharding is None:
         return put(x)
     if not sharding.has_addressable_devices:

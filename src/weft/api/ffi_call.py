@@ -44,6 +44,7 @@ class FfiCall(Primitive):
     """
 
     name = "ffi_call"
+    multiple_results = True
 
     def __init__(self, effect: Effect | None = None):
         self.effect = effect
@@ -82,7 +83,7 @@ class FfiCall(Primitive):
                 "differentiated. Hint: weft.custom_jvp or weft.custom_vjp around the call, or "
                 "lax.stop_gradient(x) for its operands."
             )
-        return self.bind(*primals, **params), [Zero(a.to_tangent()) for a in avals]
+        return self.apply(*primals, **params), [Zero(a.to_tangent()) for a in avals]
 
     def batch(self, axis, args, dims, **params):
         method, aliases = params["vmap_method"], params["input_output_aliases"]
@@ -101,7 +102,7 @@ class FfiCall(Primitive):
                 mapped, params["input_layouts"], deeper(params["input_layouts"])
             )
         ]
-        outs = self.bind(
+        outs = self.apply(
             *mapped,
             **{
                 **params,
@@ -120,7 +121,7 @@ class FfiCall(Primitive):
 
         def call(*xs: Any) -> list:
             n = len(consts)
-            return self.bind(*merge(fixed, xs[n:], xs[:n]), **params)
+            return self.apply(*merge(fixed, xs[n:], xs[:n]), **params)
 
         jaxpr, more = stage_closed(call, [*map(typeof, consts), *row_avals])
         unroll = axis.size if params["vmap_method"] == "sequential_unrolled" else 1
@@ -246,7 +247,7 @@ class ForeignFunction:
                 f"{', '.join(attributes)}. Hint: legacy_backend_config='...'."
             )
         check_aliases(self.aliases, avals, params["result_avals"])
-        outs = self.prim.bind(
+        outs = self.prim.apply(
             *leaves,
             **params,
             attributes=tuple([(k, Attribute(k, v)) for k, v in sorted(attributes.items())]),

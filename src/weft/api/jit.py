@@ -89,7 +89,7 @@ class JitFunction:
             if self.inline:
                 outs = program.jaxpr(*given)
             else:
-                outs = jit_p.bind(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
+                outs = jit_p.apply(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
             return program.result(constrain_values(outs, spec.out_shardings)), None, False
         if spec.in_shardings and not program.stateful:
             self.shardings.check_bound(leaves, spec.in_shardings)

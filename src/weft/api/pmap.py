@@ -220,7 +220,7 @@ class MappedFunction:
         with in_scope([axis_of(params)]):
             jaxpr, consts = stage_function(flat, avals, self.params["name"], names)
         mapped = (*[False] * len(consts), *[d is not None for d in dims])
-        outs = xla_pmap_p.bind(
+        outs = xla_pmap_p.apply(
             *consts, *leaves, call_jaxpr=close_jaxpr(jaxpr), mapped_invars=mapped, **params
         )
         wanted = mapping.out_axes_of(unflatten(flat.out_tree, [object()] * len(outs)))

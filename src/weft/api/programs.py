@@ -146,7 +146,7 @@ class StagedProgram(NamedTuple):
             options = self.spec.compiler_options
             how = {"compiler_options": options} if options else {}
             given = (*self.consts, *constrain_values(list(leaves), self.spec.in_shardings))
-            return jit_p.bind(*given, name=self.spec.name, jaxpr=self.jaxpr, **how), None
+            return jit_p.apply(*given, name=self.spec.name, jaxpr=self.jaxpr, **how), None
         hides = self.hidden or self.hidden_results
         tree = None if hides else self.out_tree
         where: Any = {"placement": placement, "names": self.argument_names}

@@ -210,7 +210,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if rest:
         batched, _ = batch_jaxpr(jaxpr, Axis(rest), dims, True)
         left = [slice_in_dim(x, length - rest, length) for x in leaves]
-        last = jit_p.bind(*consts, *left, name=jaxpr.name, jaxpr=batched)
+        last = jit_p.apply(*consts, *left, name=jaxpr.name, jaxpr=batched)
         done = [concatenate(pair, 0) for pair in zip(done, last, strict=True)] if done else last
     return unflatten(out_tree, done)
 

@@ -95,7 +95,7 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     of_results = broadcast_specs("out_specs", out_specs, placeholder, params)
     check_out_specs(f, jaxpr, of_results, out_tree, len(consts), names, params)
     given = (*[PartitionSpec()] * len(consts), *specs)
-    outs = shard_map_p.bind(
+    outs = shard_map_p.apply(
         *consts, *leaves, jaxpr=jaxpr, in_specs=given, out_specs=tuple(of_results), **params
     )
     if set(params["manual_axes"]) == set(params["mesh"].axis_names):

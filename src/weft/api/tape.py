@@ -28,7 +28,7 @@ from weft.transforms.jvp import JVPTracer
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward
 from weft.watch.observer import find_observer
-from weft.xla.array import put
+from weft.xla.array import array_from_host
 from weft.xla.eager import compile_program
 
 
@@ -86,8 +86,7 @@ class Rule:
         args = [early.new_arg(a) for a in avals]
 
         def run() -> tuple:
-            # `bind` of a user's primitive may give one value
-            return linearize(lambda *xs: current.trace.process(prim, xs, params), args, moved)
+            return linearize(lambda *xs: prim.apply(*xs, **params), args, moved)
 
         outs, linear, residuals, self.out_moved = run_staged(early, run, ())
         self.out_avals = [typeof(x) for x in outs]
@@ -123,7 +122,7 @@ def forget_rules() -> None:
 @functools.cache
 def make_one(dtype: np.dtype, device: Any) -> Any:
     """The number 1 as an array, there already: a number is sent to the device in each call."""
-    return put(np.ones((), dtype))
+    return array_from_host(np.ones((), dtype), False)
 
 
 def find_rule(prim: Primitive, params: dict, avals: tuple, moved: tuple) -> Rule | None:

@@ -42,8 +42,9 @@ class Holder(Primitive):
 
     memoize_type = False
     program = "jaxpr"
+    multiple_results = True
 
-    def bind(self, *args, **params):
+    def apply(self, *args, **params):
         trace = current.trace
         if type(trace) is not StageTrace and holds_state(params):
             return run_stateful(self, args, params)
@@ -116,7 +117,7 @@ class Call(Holder, SeriesRule):
             return [*ins, *select_masked(ins, moved)], [*outs, *select_masked(outs, out_moved)]
 
         prim, params = self.rebuild(params, both, arrange)
-        found = prim.bind(*primals, *[t for t in tangents if type(t) is not Zero], **params)
+        found = prim.apply(*primals, *[t for t in tangents if type(t) is not Zero], **params)
         n = len(out_moved)
         return found[:n], tangents_of(found[:n], found[n:], out_moved)
 
@@ -137,7 +138,7 @@ class Call(Holder, SeriesRule):
         prim, early_params = self.rebuild(params, early, arrange_early)
         try:
             current.trace = trace.parent
-            found = prim.bind(*known, **early_params)
+            found = prim.apply(*known, **early_params)
         finally:
             current.trace = trace
         residuals = select_residuals(sources, known, found[n:])
@@ -156,13 +157,13 @@ class Call(Holder, SeriesRule):
 
         prim, params = self.rebuild(params, back, arrange)
         values = [x for x in args if type(x) is not Linear]
-        grads = prim.bind(*values, *[ct for ct in cts if type(ct) is not Zero], **params)
+        grads = prim.apply(*values, *[ct for ct in cts if type(ct) is not Zero], **params)
         return cotangents_of(args, grads, out_moved)
 
     def batch(self, axis, args, dims, **params):
         mapped, out_dims = self.transform(batch_jaxpr, params, axis, tuple(dims))
         prim, params = self.rebuild(params, mapped)
-        return prim.bind(*args, **params), out_dims
+        return prim.apply(*args, **params), out_dims
 
     def dce(self, eqn, live):
         params = eqn.params
@@ -186,7 +187,7 @@ class Call(Holder, SeriesRule):
     def checked(self, trace, args, params):
         program = checkify_jaxpr(params[self.program], trace.errors)
         prim, params = self.rebuild(params, program.jaxpr)
-        return trace.absorb(program, prim.bind(*args, **params))
+        return trace.absorb(program, prim.apply(*args, **params))
 
     def run_series(self, trace, args, params):
         return params[self.program](*args)

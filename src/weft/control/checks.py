@@ -35,7 +35,7 @@ def batch_with_checks(
 
     def values(*xs: Any) -> list:
         trace, outs = run_checked(
-            lambda: prim.bind(*xs, **params), (), frozenset(["user", "bounds"])
+            lambda: prim.apply(*xs, **params), (), frozenset(["user", "bounds"])
         )
         found.append(trace)
         return [trace.code, *trace.slots, *outs]
@@ -58,4 +58,4 @@ def bind_failures(failures: tuple[Failure, ...], state: Sequence[Any]) -> None:
         if len(set(kinds)) > 1:
             codes = [i for i, k in enumerate(kinds, 1) if k == kind]
             bad = functools.reduce(bitwise_or, [eq(state[0], i) for i in codes])
-        check_p.bind(bad, *state, failures=failures, debug=False, kind=kind)
+        check_p.apply(bad, *state, failures=failures, debug=False, kind=kind)

@@ -79,7 +79,7 @@ class Cond(Holder, SeriesRule, SavingRule):
             jvp_jaxpr, branches, primitive.mark_moving(tangents[1:])
         )
         given = [t for t in tangents if type(t) is not primitive.Zero]
-        outs, n = self.bind(*primals, *given, branches=both), len(out_moved)
+        outs, n = self.apply(*primals, *given, branches=both), len(out_moved)
         return outs[:n], primitive.tangents_of(outs[:n], outs[n:], out_moved)
 
     def run_series(self, trace, args, params):
@@ -91,7 +91,7 @@ class Cond(Holder, SeriesRule, SavingRule):
         (branches, _), out_moved = transform_alike(verb, params["branches"])
         operands = trace.open_series(args, moved)
         with use(trace.parent):
-            return trace.close_series(self.bind(index, *operands, branches=branches), out_moved)
+            return trace.close_series(self.apply(index, *operands, branches=branches), out_moved)
 
     def partial_eval(self, trace, unknown, args, params):
         if unknown[0]:
@@ -103,7 +103,7 @@ class Cond(Holder, SeriesRule, SavingRule):
         if early[0].outvars or any(b.effects for b in early):
             try:
                 current.trace = trace.parent
-                outs = self.bind(index, *known, branches=early)
+                outs = self.apply(index, *known, branches=early)
             finally:
                 current.trace = trace
         if True not in out_unknown and not any(b.effects for b in late):
@@ -120,7 +120,7 @@ class Cond(Holder, SeriesRule, SavingRule):
         (back, _), out_moved = transform_alike(backward_jaxpr, branches, *marks)
         values = [x for x in args if type(x) is not primitive.Linear]
         given = [ct for ct in cts if type(ct) is not primitive.Zero]
-        grads = self.bind(index, *values, *given, branches=back) if any(out_moved) else ()
+        grads = self.apply(index, *values, *given, branches=back) if any(out_moved) else ()
         return [None, *primitive.cotangents_of(args, grads, out_moved)]
 
     def batch(self, axis, args, dims, *, branches):
@@ -136,7 +136,7 @@ class Cond(Holder, SeriesRule, SavingRule):
             )
         mapped = lambda out_dims: [d is not None for d in out_dims]
         made, out_mapped = transform_alike(batch_jaxpr, branches, axis, tuple(dims), mask=mapped)
-        outs = self.bind(index, *args, branches=made[0])
+        outs = self.apply(index, *args, branches=made[0])
         return outs, [0 if m else None for m in out_mapped]
 
     def discharge(self, params, refs, written, verb):
@@ -148,7 +148,7 @@ class Cond(Holder, SeriesRule, SavingRule):
 
     def checked(self, trace, args, params):
         branches, program = check_branches(params["branches"], trace.errors)
-        return trace.absorb(program, self.bind(*args, branches=branches))
+        return trace.absorb(program, self.apply(*args, branches=branches))
 
     def save(self, params, policy):
         parts = [saving_jaxpr(b, policy) for b in params["branches"]]
@@ -251,7 +251,7 @@ def compute_branch(
     xs, ds = list(args), list(dims)
     for k, x in enumerate(args):
         if matrix[k]:
-            xs[k] = select_n(reduce_or(own, (0,)), stop_gradient_p.bind(x)[0], x)
+            xs[k] = select_n(reduce_or(own, (0,)), stop_gradient_p.apply(x)[0], x)
         elif inexact[k] or (replaced and numbers[k] and dims[k] is not None):
             y = x = batched_at_front(x, dims[k], axis.size)
             shape = typeof(x).shape
@@ -259,7 +259,7 @@ def compute_branch(
                 first = argmax(own, 0, INT)
                 y = broadcast_in_dim(dynamic_index_in_dim(x, first, 0), shape, range(len(shape)))
             mask = broadcast_in_dim(own, shape, (0,))
-            xs[k], ds[k] = select_n(mask, stop_gradient_p.bind(y)[0], x), 0
+            xs[k], ds[k] = select_n(mask, stop_gradient_p.apply(y)[0], x), 0
     program, out_dims = batch_jaxpr(branch, axis, tuple(ds))
     handed_on = dict(zip(branch.invars, zip(args, dims, strict=True), strict=True))
     return [

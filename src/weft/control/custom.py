@@ -66,7 +66,7 @@ def look_into(trace: CheckTrace, call: Callable, args: Sequence[Any]) -> list:
     """Call a flat function to find what goes wrong in it. Derivatives do not go through it."""
     moves = [isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in args]
     return trace.run(
-        call, [stop_gradient_p.bind(x)[0] if m else x for x, m in zip(args, moves, strict=True)]
+        call, [stop_gradient_p.apply(x)[0] if m else x for x, m in zip(args, moves, strict=True)]
     )
 
 
@@ -128,7 +128,7 @@ class CustomCall(Call):
         if not any(isinstance(x, Tracer) for x in args):
             return outs  # nothing asks for derivatives
         functions = {k: skip_checks(v) for k, v in params.items() if callable(v)}
-        return self.bind(*args, **{**params, **functions})
+        return self.apply(*args, **{**params, **functions})
 
     def pretty_params(self, params):
         shown = {k: v for k, v in params.items() if v is not None and k != "optimize_remat"}
@@ -206,7 +206,7 @@ class CustomJVP(CustomCall):
     def batch(self, axis, args, dims, **params):
         params["jvp"] = batch_jvp_rule(params["jvp"], axis, dims[params["num_consts"] :])
         params["call_jaxpr"] = batch_call(params["call_jaxpr"], axis, dims)
-        outs = self.bind(*args, **params)
+        outs = self.apply(*args, **params)
         return outs, [0] * len(outs)
 
 
@@ -258,7 +258,7 @@ class CustomVJP(CustomCall):
             residuals = [*residuals, *primals[n:]]
             rule = select_pushforward(params["jvp"], count, moves)
         dots = iter(
-            custom_linear_p.bind(
+            custom_linear_p.apply(
                 *residuals,
                 *[t for t, m in zip(tangents[n:], moves, strict=True) if m],
                 name=params["name"],
@@ -272,7 +272,7 @@ class CustomVJP(CustomCall):
         return outs, [Zero(a) if a.dtype == dtypes.float0 else next(dots) for a in out_avals]
 
     def batch(self, axis, args, dims, **params):
-        outs = self.bind(*args, **self.batch_params(axis, dims, params))
+        outs = self.apply(*args, **self.batch_params(axis, dims, params))
         return outs, [0] * len(outs)
 
     def batch_params(self, axis: Axis, dims: Sequence[int | None], params: dict) -> dict:
@@ -371,6 +371,7 @@ class CustomLinear(Primitive):
 
     name = "custom_linear"
     memoize_type = False
+    multiple_results = True
 
     def abstract_eval(self, *avals, out_avals, **params):
         return list(out_avals)
@@ -393,12 +394,12 @@ class CustomLinear(Primitive):
         n = params["num_residuals"]
         parts = []  # of the tangent: from the linear operands, and from the residuals
         if not all(type(t) is Zero for t in tangents[n:]):
-            parts.append(self.bind(*primals[:n], *map(instantiate, tangents[n:]), **params))
+            parts.append(self.apply(*primals[:n], *map(instantiate, tangents[n:]), **params))
         if not all(type(t) is Zero for t in tangents[:n]):
             of_residuals = lambda *residuals: self.impl(*residuals, *primals[n:], **params)
             parts.append(jvp(of_residuals, primals[:n], tangents[:n])[1])
         dots = parts[0] if len(parts) == 1 else [*map(add_tangents, *parts)]
-        return self.bind(*primals, **params), dots
+        return self.apply(*primals, **params), dots
 
     def transpose(self, cts, *args, **params):
         n, bwd = params["num_residuals"], params["bwd"]
@@ -409,7 +410,7 @@ class CustomLinear(Primitive):
             back = lambda residuals, given: [*map(instantiate, bwd(residuals, given))]
             turned = {**params, "bwd": params["jvp"], "jvp": back}
             turned["out_avals"] = tuple(typeof(x) for x in args[n:])
-            grads = self.bind(*args[:n], *map(instantiate, cts), **turned)
+            grads = self.apply(*args[:n], *map(instantiate, cts), **turned)
         linear = zip(grads, args[n:], strict=True)
         return [*[None] * n, *[g if type(x) is Linear else None for g, x in linear]]
 
@@ -424,7 +425,7 @@ class CustomLinear(Primitive):
                 lambda *xs: rule(xs[:n], xs[n:]), [*rs, *ts], [*[0] * n, *dims[n:]], axis
             )
         params["out_avals"] = tuple(unmapped_aval(a, axis.size, 0) for a in params["out_avals"])
-        outs = self.bind(*residuals, *args[n:], **params)
+        outs = self.apply(*residuals, *args[n:], **params)
         return outs, [0] * len(outs)
 
     def pretty_params(self, params):
@@ -487,7 +488,7 @@ def forward_for_remat(
         found[:] = len(outs), pull
         return [*outs, *residuals]
 
-    both = remat_opt_p.bind(*primals, fwd_jaxpr=flat, num_fwd_consts=0, **params)
+    both = remat_opt_p.apply(*primals, fwd_jaxpr=flat, num_fwd_consts=0, **params)
     count, pull = found
     return both[:count], both[count:], pull
 

@@ -56,6 +56,7 @@ class HostCall(Primitive):
     """A family: the results of the Python function `callback`, of types `result_avals`."""
 
     memoize_type = False
+    multiple_results = True
 
     def bodies(self, params):
         return [Body(None, runs="host")]
@@ -84,11 +85,11 @@ class HostCall(Primitive):
                 "are differentiated. Hint: weft.custom_jvp or weft.custom_vjp around the call, or "
                 "lax.stop_gradient(x) for its operands."
             )
-        return self.bind(*primals, **params), [Zero(a.to_tangent()) for a in avals]
+        return self.apply(*primals, **params), [Zero(a.to_tangent()) for a in avals]
 
     def batch(self, axis, args, dims, *, callback, result_avals, **params):
         """The callback is called for each element, in one call from the program."""
-        outs = self.bind(
+        outs = self.apply(
             *args,
             callback=MappedCallback(callback, axis.size, tuple(dims)),
             result_avals=tuple([unmapped_aval(a, axis.size, 0) for a in result_avals]),
@@ -168,7 +169,7 @@ class PureCallback(HostCall):
         if mapped is None:
             return super().batch(axis, args, dims, **params)
         avals = tuple([unmapped_aval(a, axis.size, 0) for a in params["result_avals"]])
-        outs = self.bind(*mapped, **{**params, "result_avals": avals})
+        outs = self.apply(*mapped, **{**params, "result_avals": avals})
         return outs, [0] * len(outs)
 
 

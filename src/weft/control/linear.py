@@ -62,7 +62,7 @@ class LinearSolve(Holder):
         return lower_jaxpr(hlo, solve, [*consts[2], *b])
 
     def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         consts, b = split_operands(primals, params["counts"])
         const_dots, dots = split_operands(tangents, params["counts"])
         x = outs[: len(b)]
@@ -80,7 +80,7 @@ class LinearSolve(Holder):
         if all(type(t) is Zero for t in dots):
             return outs, [Zero(typeof(y).to_tangent()) for y in outs]
         held = [c for each in consts for c in each]
-        solved = self.bind(*held, *map(instantiate, dots), **params)[: len(b)]
+        solved = self.apply(*held, *map(instantiate, dots), **params)[: len(b)]
         return outs, [*solved, *[Zero(typeof(y).to_tangent()) for y in outs[len(b) :]]]
 
     def transpose(self, cts, *args, **params):
@@ -96,7 +96,7 @@ class LinearSolve(Holder):
         held = [None] * sum(counts)
         if all(type(ct) is Zero for ct in cts):
             return [*held, *[Zero(x.aval) if type(x) is Linear else None for x in b]]
-        grads = self.bind(
+        grads = self.apply(
             *[c for i in (1, 0, 3, 2) for c in consts[i]],
             *map(instantiate, cts),
             matvec=vecmat,
@@ -118,7 +118,7 @@ class LinearSolve(Holder):
             if params[name] is not None:
                 in_dims = (*held, *[0] * len(b))
                 params[name] = batch_jaxpr(params[name], axis, in_dims, True)[0]
-        outs = self.bind(*args[:n], *b, **params)
+        outs = self.apply(*args[:n], *b, **params)
         return outs, [0] * len(outs)
 
     def checked(self, trace, args, params):
@@ -127,7 +127,7 @@ class LinearSolve(Holder):
         programs = {
             name: skip_checks(params[name]) for name in PROGRAMS if params[name] is not None
         }
-        return self.bind(*args, **{**params, **programs})
+        return self.apply(*args, **{**params, **programs})
 
 
 def split_operands(xs: Sequence[Any], counts: Sequence[int]) -> tuple[list[list], list]:

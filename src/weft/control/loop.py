@@ -223,7 +223,7 @@ def bind_while(
 ) -> list:
     """Apply while to its operands in groups; of `params`, checkpoints is kept."""
     params = while_params(cond, body, len(cond_consts), len(body_consts), params)
-    return while_p.bind(*cond_consts, *body_consts, *init, **params)
+    return while_p.apply(*cond_consts, *body_consts, *init, **params)
 
 
 def while_params(cond: Jaxpr, body: Jaxpr, n_cond: int, n_body: int, params: dict) -> dict:
@@ -294,7 +294,7 @@ def count_steps_taken(args: Sequence[Any], params: dict) -> Any:
         params = while_params(cond, body, len(cond_consts), len(body_consts), params)
         live = [False] * len(init) + [True]
         args, params, _ = narrow_while([*args, first], params, live)
-        return while_p.bind(*args, **params)[-1]
+        return while_p.apply(*args, **params)[-1]
     at, bound = found
     last = bound.val if type(bound) is Literal else [*cond_consts, *init][bound]
     first = init[at]
@@ -425,7 +425,7 @@ def bind_reversal(
         advance = loop_bodies.halting_advance(advance, shape, len(advance_consts))
         advance_consts, pull_consts = [count, *advance_consts], [count, *pull_consts]
         xs, count = [ZERO, *xs], reduce_max(count, tuple(range(len(shape))))
-    return reversal_p.bind(
+    return reversal_p.apply(
         count,
         *advance_consts,
         *pull_consts,

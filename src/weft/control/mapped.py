@@ -44,7 +44,7 @@ class CustomVmap(Call):
         call = params["call"]
         moved = mark_moving(tangents)
         both, out_moved = jvp_jaxpr(call, moved)
-        outs = self.bind(
+        outs = self.apply(
             *primals,
             *[t for t in tangents if type(t) is not Zero],
             call=both,
@@ -63,7 +63,7 @@ class CustomVmap(Call):
             return params["call"](*args)
         try:
             current.trace = trace.parent
-            outs = self.bind(*args[:n], **primal)
+            outs = self.apply(*args[:n], **primal)
         finally:
             current.trace = trace
         moved = [i >= len(outs) for i in range(len(params["call"].outvars))]
@@ -85,7 +85,7 @@ class CustomVmap(Call):
         outs = look_into(trace, params["call"], args)
         if not any(isinstance(x, Tracer) for x in args):
             return outs
-        return self.bind(*args, **{**params, "call": skip_checks(params["call"])})
+        return self.apply(*args, **{**params, "call": skip_checks(params["call"])})
 
     def pretty_params(self, params):
         return {"call": params["call"], "rule": params["rule"]}

@@ -65,7 +65,7 @@ class Checkpoint(Jit):
         known, held = partition(unknown, args)
         try:
             current.trace = trace.parent
-            outs = self.bind(*known, **{**params, "jaxpr": now})
+            outs = self.apply(*known, **{**params, "jaxpr": now})
         finally:
             current.trace = trace
         n = len(out_unknown) - sum(out_unknown)
@@ -144,7 +144,7 @@ class Name(Identity):
     elements = "moved"
 
     def jvp(self, primals, tangents, **params):
-        return self.bind(*primals, **params), list(tangents)
+        return self.apply(*primals, **params), list(tangents)
 
 
 remat_p = Checkpoint()

@@ -203,7 +203,7 @@ def bind_scan(
         outs = bind_scan(jaxpr, [*consts, *handed_on], carried_on, xs, params)
         k = len(carried_on)
         return [*merge(fixed, outs[:k], handed_on), *outs[k:]]
-    return scan_p.bind(*consts, *carry, *xs, **scan_params(jaxpr, n, m, params))
+    return scan_p.apply(*consts, *carry, *xs, **scan_params(jaxpr, n, m, params))
 
 
 def scan_params(

@@ -231,7 +231,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
             ins = [a.read() if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore
             current.source = inner_source(eqn.source)
             if stateful:  # `bind` knows what to do with references
-                outs = eqn.primitive.bind(*ins, **eqn.params)
+                outs = eqn.primitive.apply(*ins, **eqn.params)
             else:
                 outs = current.trace.process(eqn.primitive, ins, eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))

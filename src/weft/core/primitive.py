@@ -138,8 +138,14 @@ TAKE_KEYS = frozenset(("moved", "placed", "equal", "unequal", "same words"))
 class PrimitiveKind:
     """What libraries ask of a primitive: JAX's names for kinds of which weft has one."""
 
-    multiple_results = True  # `bind` returns a list
+    multiple_results = False  # whether `bind` returns a list, not the one result
     call_primitive = map_primitive = False  # what JAX calls so takes functions
+    apply: Any
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """The results of `apply`: a list if `multiple_results`, else the one that there is."""
+        outs = self.apply(*args, **params)
+        return outs if self.multiple_results else outs[0]
 
 
 class Primitive(PrimitiveKind):
@@ -167,7 +173,7 @@ class Primitive(PrimitiveKind):
     pretty_params: ClassVar[Any] = None
     read_params: ClassVar[Any] = None
 
-    def bind(self, *args: Any, **params: Any) -> list:
+    def apply(self, *args: Any, **params: Any) -> list:
         """Apply the operation to values under the current trace. Always a list."""
         return current.trace.process(self, args, params)
 

@@ -32,7 +32,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> Non
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
     for x in leaves(value):
-        inspect_sharding_p.bind(x, callback=Inspector(callback))
+        inspect_sharding_p.apply(x, callback=Inspector(callback))
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:

@@ -92,7 +92,7 @@ def _callback(
 ) -> None:
     check_callable("debug.callback", fun)
     prim = effects.ordered_debug_callback_p if ordered else effects.debug_callback_p
-    bind_call(fun, args, kwargs, prim.bind, partitioned)
+    bind_call(fun, args, kwargs, prim.apply, partitioned)
 
 
 def define_writer(how: str, write: Callable, doc: str) -> Callable:
@@ -109,7 +109,7 @@ def define_writer(how: str, write: Callable, doc: str) -> Callable:
         if not unchecked:
             Checker(f"debug.{how}", fmt).vformat(fmt, args, kwargs)
         prim = effects.ordered_debug_print_p if ordered else effects.debug_print_p
-        bind_call(functools.partial(write, fmt), args, kwargs, prim.bind, partitioned)
+        bind_call(functools.partial(write, fmt), args, kwargs, prim.apply, partitioned)
 
     def say(
         fmt: str | None = None,

@@ -96,7 +96,7 @@ def breakpoint(
         Prompt(filled, stdin, stdout).run()
 
     prim = ordered_debug_callback_p if ordered else debug_callback_p
-    bind_call(prompt, (places, token), {}, prim.bind, False)
+    bind_call(prompt, (places, token), {}, prim.apply, False)
     return token
 
 

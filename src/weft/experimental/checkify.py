@@ -149,7 +149,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     source = current.source or current.capture()
     failure = Failure("user", msg, source, tuple(range(len(values))), tree)
     bad = bitwise_not(pred) if hasattr(pred, "aval") else not pred
-    check_p.bind(bad, np.int32(1), *values, failures=(failure,), debug=debug, kind="user")
+    check_p.apply(bad, np.int32(1), *values, failures=(failure,), debug=debug, kind="user")
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:

@@ -248,7 +248,7 @@ class Equation:
 
     def solution(self, y0: Any, times: Any, params: Sequence[Any]) -> Any:
         """y at every time."""
-        return custom_vjp_p.bind(
+        return custom_vjp_p.apply(
             y0,
             times,
             *params,

@@ -93,5 +93,5 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
     half = (flat.size + 1) // 2
     pairs = jnp.zeros(2 * half, np.uint32).at[: flat.size].set(flat)
     words = [jnp.full(half, k, np.uint32) for k in (keypair[0], keypair[1])]
-    made = threefry2x32_p.bind(*words, pairs[:half], pairs[half:])
+    made = threefry2x32_p.apply(*words, pairs[:half], pairs[half:])
     return jnp.concatenate(made)[: flat.size].reshape(count.shape)

@@ -12,7 +12,6 @@ from typing import Any
 from weft.api.tape import forget_rules
 from weft.core import primitive
 from weft.core.aval import ShapedArray
-from weft.core.trace import current
 from weft.errors import MissingRule
 
 # How each rule of a primitive is given.
@@ -60,8 +59,7 @@ class Primitive(primitive.Primitive):
     """An operation defined by giving its rules one by one, as in JAX.
 
     `bind` returns one value, or a list where `multiple_results` is set. Without `def_impl` it runs
-    what it lowers to. For the operations of weft itself `multiple_results` is True, because their
-    `bind` always returns a list.
+    what it lowers to.
 
     >>> double_p = Primitive("double")
     >>> _ = double_p.def_impl(lambda x: x + x)
@@ -88,10 +86,6 @@ class Primitive(primitive.Primitive):
 
     def __init__(self, name: str):
         self.name = name  # type: ignore[misc]
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply to values under the current trace."""
-        return unlist_results(self, current.trace.process(self, args, params))
 
     def def_impl(self, impl: Callable) -> Callable:
         """Set how to compute the results: `impl(*values, **params)`."""

@@ -196,7 +196,7 @@ def make_logical(op: str, prim: Any, doc: str) -> Callable:
 
     def fun(x: Any, y: Any, /) -> Any:
         x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
-        return prim.bind(x, y)[0]
+        return prim.apply(x, y)[0]
 
     return fused(name_function(fun, op, doc))
 
@@ -234,7 +234,7 @@ def choose_elements(condition: Any, x: Any, y: Any) -> Any:
         x = act_x(x)
     if act_y is not None:
         y = act_y(y)
-    return ops.select_n_p.bind(condition, y, x)[0]
+    return ops.select_n_p.apply(condition, y, x)[0]
 
 
 def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:

@@ -442,7 +442,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     high = ops.max(x, y)
     none = ops.eq(high, literal_like(0, high))
     # the scale cancels, so nothing is lost by taking it for constant; max is not smooth at a tie
-    scale = ops.stop_gradient_p.bind(ops.select(none, literal_like(1, high), high))[0]
+    scale = ops.stop_gradient_p.apply(ops.select(none, literal_like(1, high), high))[0]
     total = ops.add(ops.square(ops.div(x, scale)), ops.square(ops.div(y, scale)))
     out = ops.mul(scale, transcendental.sqrt(ops.select(none, literal_like(1, total), total)))
     return ops.select(infinite, literal_like(np.inf, x), ops.select(none, high, out))
@@ -508,7 +508,7 @@ def fmin(x1: Any, x2: Any) -> Any:
 @fused
 def left_shift(x: Any, y: Any, /) -> Any:
     """x * 2**y: the bits moved up; 0 where y is not below the number of bits."""
-    return bits.shift_left_p.bind(*promote_integers("left_shift", x, y))[0]
+    return bits.shift_left_p.apply(*promote_integers("left_shift", x, y))[0]
 
 
 @fused
@@ -516,8 +516,8 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
     """x1 / 2**x2 rounded down: the bits moved down, the sign kept."""
     x, y = promote_integers("right_shift", x1, x2)
     if dtypes.is_unsigned(x.dtype):
-        return bits.shift_right_logical_p.bind(x, y)[0]
-    return bits.shift_right_arithmetic_p.bind(x, y)[0]
+        return bits.shift_right_logical_p.apply(x, y)[0]
+    return bits.shift_right_arithmetic_p.apply(x, y)[0]
 
 
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
@@ -531,7 +531,7 @@ def bitwise_count(x: Any, /) -> Any:
         raise DtypeError(f"bitwise_count: operands must be bool or integers; got {x.aval}.")
     if dtypes.is_bool(x.dtype):
         return ops.convert(x, np.dtype(np.uint8))
-    return ops.convert(bits.population_count_p.bind(abs(x))[0], np.dtype(np.uint8))
+    return ops.convert(bits.population_count_p.apply(abs(x))[0], np.dtype(np.uint8))
 
 
 # --- the parts of floats --------------------------------------------------------------------
@@ -540,7 +540,7 @@ def bitwise_count(x: Any, /) -> Any:
 @fused
 def nextafter(x: Any, y: Any, /) -> Any:
     """The next number after x towards y."""
-    return bits.nextafter_p.bind(*promote_reals("nextafter", x, y))[0]
+    return bits.nextafter_p.apply(*promote_reals("nextafter", x, y))[0]
 
 
 @fused
@@ -553,9 +553,9 @@ def spacing(x: Any, /) -> Any:
     pattern, shift = bits.bitcast_convert_type(x, word), full(x.shape, mantissa, word)
     zero, one = literal(0, word), full(x.shape, 1, word)
     size = ops.bitwise_and(pattern, literal(int(np.iinfo(word).max), word))
-    field = bits.shift_right_arithmetic_p.bind(size, shift)[0]
-    normal = bits.shift_left_p.bind(ops.sub(field, shift), shift)[0]
-    tiny = bits.shift_left_p.bind(one, ops.max(ops.sub(field, one), zero))[0]
+    field = bits.shift_right_arithmetic_p.apply(size, shift)[0]
+    normal = bits.shift_left_p.apply(ops.sub(field, shift), shift)[0]
+    tiny = bits.shift_left_p.apply(one, ops.max(ops.sub(field, one), zero))[0]
     gap = bits.bitcast_convert_type(ops.select(ops.gt(field, shift), normal, tiny), x.dtype)
     gap = ops.select(ops.is_finite(x), gap, literal_like(np.nan, x))
     below = ops.bitwise_and(ops.lt(pattern, zero), ops.gt(size, zero))
@@ -593,7 +593,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     # a subnormal is a count of the least steps; the processor may take it for 0, but not the count
     tiny = ops.lt(size, literal(1 << mantissa, word))
     scaled = bits.bitcast_convert_type(ops.select(tiny, ops.convert(size, x.dtype), x), word)
-    shifted = bits.shift_right_arithmetic_p.bind(scaled, full(x.shape, mantissa, word))[0]
+    shifted = bits.shift_right_arithmetic_p.apply(scaled, full(x.shape, mantissa, word))[0]
     field = ops.bitwise_and(shifted, literal(mask, word))
     shift = ops.select(tiny, literal(2 * bias + mantissa - 2, word), literal(bias - 1, word))
     sign = ops.bitwise_and(pattern, literal(int(np.iinfo(word).min), word))
@@ -602,7 +602,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     as_is = ops.bitwise_or(ops.eq(size, literal(0, word)), ops.eq(field, literal(mask, word)))
     exponent = ops.convert(ops.sub(field, shift), np.dtype(np.int32))
     # 0, whose derivative is that of x * 2**-e: bits have none
-    slope = ldexp(ops.sub(x, ops.stop_gradient_p.bind(x)[0]), ops.neg(exponent))
+    slope = ldexp(ops.sub(x, ops.stop_gradient_p.apply(x)[0]), ops.neg(exponent))
     fraction = ops.add(bits.bitcast_convert_type(half, x.dtype), slope)
     exponent = ops.select(as_is, literal(0, exponent.dtype), exponent)
     return ops.select(as_is, x, fraction), exponent
@@ -623,6 +623,6 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     x, third, n = broadcast_operands("ldexp", x, third, n)
     for part in (third, third, ops.sub(n, ops.mul(third, literal(2, n.dtype)))):
         field = ops.convert(ops.add(part, literal(bias, n.dtype)), word)
-        power = bits.shift_left_p.bind(field, full(field.shape, mantissa, word))[0]
+        power = bits.shift_left_p.apply(field, full(field.shape, mantissa, word))[0]
         x = ops.mul(x, bits.bitcast_convert_type(power, x.dtype))
     return x

@@ -140,13 +140,13 @@ def read_slices(x: Any, plan: IndexPlan, cut: bool = False) -> Any:
     """The static slices of `x` that a plan asks for; with `cut`, x is that slice already."""
     part = plan.slices
     if not cut and not part.whole:
-        x = slicing.slice_p.bind(
+        x = slicing.slice_p.apply(
             x, start_indices=part.starts, limit_indices=part.limits, strides=part.steps
         )[0]
     if part.rev:
         x = layout.rev(x, part.rev)
     if part.squeezed:
-        x = layout.squeeze_p.bind(x, dimensions=part.squeezed)[0]
+        x = layout.squeeze_p.apply(x, dimensions=part.squeezed)[0]
     return layout.expand_dims(x, plan.new) if plan.new else x
 
 
@@ -154,7 +154,7 @@ def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Acces
     """The slice of `x` that a plan asks for whose lookups are scalars."""
     part = plan.slices
     if part.steps is not None:  # what is strided is known now
-        x = slicing.slice_p.bind(
+        x = slicing.slice_p.apply(
             x, start_indices=part.starts, limit_indices=part.limits, strides=part.steps
         )[0]
         starts: list[Any] = [0] * len(part.starts)
@@ -218,7 +218,7 @@ def make_column(c: Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> A
     if c.array is None and not c.step:
         return layout.full(shape, c.start, dtype)
     if c.array is None:
-        steps = layout.iota_p.bind(
+        steps = layout.iota_p.apply(
             dtype=dtype, shape=(batch[c.dims[0]],), dimension=0, sharding=None
         )[0]
         i = add(mul(steps, literal(c.step, dtype)), literal(c.start, dtype))

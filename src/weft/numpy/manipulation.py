@@ -111,7 +111,7 @@ def reshape(
         raise error(f'reshape: order must be "C" or "F"; got {order!r}.')
     if sizes == a.aval.shape:
         return a
-    return layout.reshape_p.bind(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
+    return layout.reshape_p.apply(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:

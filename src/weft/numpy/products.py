@@ -56,7 +56,7 @@ def contract(
                 f"{op}: axis {i} of x and axis {j} of y must be equal in size; "
                 f"got {x.aval}, {y.aval}."
             )
-    return dot_general_p.bind(
+    return dot_general_p.apply(
         x,
         y,
         dimension_numbers=((tuple(cx), tuple(cy)), (tuple(bx), tuple(by))),

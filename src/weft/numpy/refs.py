@@ -77,7 +77,7 @@ class Places(Whole):
     def batch(self, prim: StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
         ref, *operands = args
         whole = load_ref(ref)
-        apply = lambda *xs: flatten_pair(prim.apply(*xs, index=self))
+        apply = lambda *xs: flatten_pair(prim.run_on_value(*xs, index=self))
         outs, out_dims = batch(apply, [whole, *operands], dims, axis)
         if prim.effect.writes:  # type: ignore[attr-defined]
             new = bring_to_front(outs.pop(), out_dims.pop(), axis.size)
@@ -169,7 +169,7 @@ def get(ref: Any, idx: Any = None) -> Any:
             ref.owned = False
         return found
     index, arrays = split_places(aval.inner_aval, idx)
-    return get_p.bind(ref, *arrays, index=index)[0]
+    return get_p.apply(ref, *arrays, index=index)[0]
 
 
 def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
@@ -188,7 +188,7 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
     index, arrays = split_places(aval.inner_aval, idx)
     value = shape_value(op, value, index.shape_of(aval.inner_aval))
     prim = addupdate_p if op == "add" else swap_p
-    return prim.bind(ref, value, *arrays, index=index)
+    return prim.apply(ref, value, *arrays, index=index)
 
 
 @boundary
@@ -256,7 +256,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     typeof(init_val, "new_ref")
     if type(current.trace) is not StageTrace and not isinstance(init_val, Tracer):
         init_val = asarray(init_val)
-    return new_ref_p.bind(init_val, kind=kind, memory_space=memory_space)[0]
+    return new_ref_p.apply(init_val, kind=kind, memory_space=memory_space)[0]
 
 
 @boundary
@@ -273,7 +273,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     if not hasattr(ty, "shape") or getattr(getattr(ty, "dtype", None), "kind", "O") in "OSU":
         raise TypeError(f"empty_ref: ty must have a shape and a dtype of numbers; got {ty!r}.")
     aval = ShapedArray(ty.shape, ty.dtype)
-    return empty_ref_p.bind(memory_space=memory_space, ty=aval)[0]
+    return empty_ref_p.apply(memory_space=memory_space, ty=aval)[0]
 
 
 @boundary
@@ -313,4 +313,4 @@ def end_ref(op: str, ref: Any, prim: Any) -> list:
             f"{op}: a reference must be freed where it was made; got a {aval} from outside of a "
             "traced function. Hint: r[...] to read it."
         )
-    return prim.bind(ref)
+    return prim.apply(ref)

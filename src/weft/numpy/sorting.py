@@ -166,7 +166,7 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[
     axis = axis_of("top_k", axis, x.ndim)
     check_option("top_k", "mode", mode, "largest", "smallest")
     if mode == "largest":
-        values, places = lax.top_k_p.bind(x, k=check_integer("top_k", "k", k), axis=axis)
+        values, places = lax.top_k_p.apply(x, k=check_integer("top_k", "k", k), axis=axis)
         return values, ops.convert(places, dtypes.default_int())
     places = lax.broadcasted_iota(INT32, x.shape, axis)
     values, places = lax.sort((x, places), axis, num_keys=1)

@@ -360,7 +360,7 @@ def select_ranks_by_bits(x: Any, k: Any) -> tuple[Any, Any]:
         return lax.reduce_sum(ops.convert(before, INT32), (before.ndim - 1,))
 
     def next_bit(i: Any, found: Any) -> Any:
-        bit = lax.shift_left_p.bind(literal(1, word), ops.convert(width - 1 - i, word))[0]
+        bit = lax.shift_left_p.apply(literal(1, word), ops.convert(width - 1 - i, word))[0]
         tried = found + bit
         return where(count(keys < lax.expand_dims(tried, (x.ndim,))) <= k, tried, found)
 
@@ -405,7 +405,7 @@ def encode_floats(x: Any) -> Any:
 
 def flip_negative(pattern: Any, word: np.dtype) -> Any:
     """Between the bits of floats and integers in their order: the others of negative ones flip."""
-    sign = lax.shift_right_arithmetic_p.bind(pattern, pattern * 0 + (8 * word.itemsize - 1))[0]
+    sign = lax.shift_right_arithmetic_p.apply(pattern, pattern * 0 + (8 * word.itemsize - 1))[0]
     return pattern ^ (sign & literal(np.iinfo(word).max, word))
 
 

@@ -73,9 +73,9 @@ def make_binary(
         plan = plan_promotion(name, kinds, inexact)
         if check is not None:
             check(name, plan.dtype)
-        applied = prim.bind
+        applied = prim.apply
         if bools is not None and dtypes.is_bool(plan.dtype):
-            applied = bools.bind
+            applied = bools.apply
         elif complexes is not None and dtypes.is_complex(plan.dtype):
             applied = complexes
         plans[kinds, trace_context()] = out = (applied, *(plan.actions or (None, None)))
@@ -121,7 +121,7 @@ def make_unary(
             check(name, typeof(x).dtype)
         if counts and dtypes.is_bool(typeof(x).dtype):
             x = ops.convert(x, np.dtype(np.int32))
-        return prim.bind(x)[0]
+        return prim.apply(x)[0]
 
     kernel = kernel_for(plain, prim.name)
     fun.kernel = kernel  # type: ignore[attr-defined]
@@ -188,8 +188,8 @@ def compare_lexicographically(strict: Primitive, last: Primitive) -> Callable[[A
     def compare(x: Any, y: Any) -> list:
         x, y = ops.match_numbers(x, y)
         a, b = take_real(x), take_real(y)
-        (tie,) = last.bind(take_imaginary(x), take_imaginary(y))
-        (less_,) = strict.bind(a, b)
+        (tie,) = last.apply(take_imaginary(x), take_imaginary(y))
+        (less_,) = strict.apply(a, b)
         return [ops.bitwise_or(less_, ops.bitwise_and(ops.eq(a, b), tie))]
 
     return compare

@@ -153,7 +153,7 @@ def write_slice(
     if part.whole:
         return new
     starts = dynamic_slicing.normalize_starts("dynamic_update_slice", x, starts, False)
-    return lax.dynamic_update_slice_p.bind(x, new, *starts)[0]
+    return lax.dynamic_update_slice_p.apply(x, new, *starts)[0]
 
 
 def shape_as_window(values: Any, part: Slices) -> Any:

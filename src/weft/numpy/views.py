@@ -123,7 +123,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     x = ops.convert(is_nonzero(x), UINT8)
     x = pad_end(x, axis, -x.shape[axis] % 8)
     shape = (*x.shape[:axis], x.shape[axis] // 8, 8, *x.shape[axis + 1 :])
-    moved = bits.shift_left_p.bind(reshape(x, shape), count_shifts(shape, axis + 1, bitorder))[0]
+    moved = bits.shift_left_p.apply(reshape(x, shape), count_shifts(shape, axis + 1, bitorder))[0]
     return reduce_sum(moved, (axis + 1,))
 
 
@@ -141,7 +141,7 @@ def unpackbits(
     shape = (*x.shape[: axis + 1], 8, *x.shape[axis + 1 :])
     dims = [i for i in range(len(shape)) if i != axis + 1]
     spread = broadcast_in_dim(x, shape, dims)
-    shifted = bits.shift_right_logical_p.bind(spread, count_shifts(shape, axis + 1, bitorder))[0]
+    shifted = bits.shift_right_logical_p.apply(spread, count_shifts(shape, axis + 1, bitorder))[0]
     n = 8 * x.shape[axis]
     out = reshape(
         ops.bitwise_and(shifted, literal_like(1, shifted)),

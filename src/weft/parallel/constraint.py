@@ -42,11 +42,11 @@ class ShardingConstraint(LinearPrimitive):
         return hlo.op("sdy.sharding_constraint", [x], [x.aval], sharding=f"#sdy.sharding{text}")
 
     def transpose(self, cts, x, *, sharding):
-        return self.bind(cts[0], sharding=sharding)
+        return self.apply(cts[0], sharding=sharding)
 
     def batch(self, axis, args, dims, *, sharding):
         (d,) = dims
-        return self.bind(*args, sharding=insert_mapped_axis(sharding, d, axis.spmd)), [d]
+        return self.apply(*args, sharding=insert_mapped_axis(sharding, d, axis.spmd)), [d]
 
 
 sharding_constraint_p = ShardingConstraint()
@@ -60,7 +60,7 @@ def constrain_values(xs: list, shardings: Sequence[Any]) -> list:
     if not shardings:
         return xs
     return [
-        x if s is None or is_ref(x) else sharding_constraint_p.bind(x, sharding=s)[0]
+        x if s is None or is_ref(x) else sharding_constraint_p.apply(x, sharding=s)[0]
         for x, s in zip(xs, shardings, strict=True)
     ]
 

@@ -42,6 +42,7 @@ class InspectSharding(Primitive):
 
     name = "inspect_sharding"
     effect = InspectEffect()
+    multiple_results = True
 
     def abstract_eval(self, x, *, callback):
         return []
@@ -77,10 +78,10 @@ class InspectSharding(Primitive):
         return []
 
     def jvp(self, primals, tangents, **params):
-        return self.bind(*primals, **params), []
+        return self.apply(*primals, **params), []
 
     def batch(self, axis, args, dims, **params):
-        return self.bind(*args, **params), []
+        return self.apply(*args, **params), []
 
 
 inspect_sharding_p = InspectSharding()

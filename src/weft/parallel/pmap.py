@@ -115,7 +115,7 @@ class Pmap(Call):
         """Of several devices on which something fails, the first one's failure is kept."""
         with in_scope([axis_of(params)]):
             program = checkify_jaxpr(params["call_jaxpr"], trace.errors)
-        outs = self.bind(*args, **{**params, "call_jaxpr": program.jaxpr})
+        outs = self.apply(*args, **{**params, "call_jaxpr": program.jaxpr})
         n = program.size
         if n:
             first = argmax(ne(outs[0], 0), 0, np.int32)

@@ -96,7 +96,7 @@ class ShardMap(Call):
         mapped, out_dims = self.transform(batch_jaxpr, params, axis, tuple(dims))
         put_in = lambda s, d: s if d is None else insert_entry(s, d, over or None)
         arrange = lambda ins, outs: (map(put_in, ins, dims), map(put_in, outs, out_dims))
-        return self.bind(*args, **self.rebuild(params, mapped, arrange)[1]), out_dims
+        return self.apply(*args, **self.rebuild(params, mapped, arrange)[1]), out_dims
 
     def run_series(self, trace, args, params):
         return None
@@ -203,7 +203,7 @@ def sum_shared_cotangents(back: Jaxpr, first: int, given: tuple, made: tuple, me
         ]
         grads = back(*args[:first], *cts)
         return [
-            psum_p.bind(g, axes=names, axis_index_groups=None)[0] if names else g
+            psum_p.apply(g, axes=names, axis_index_groups=None)[0] if names else g
             for g, names in zip(grads, made, strict=True)
         ]
 

@@ -162,7 +162,7 @@ class Discharge:
 
     def touch(self, eqn: Eqn) -> None:
         """An operation on a reference: its results, and what the reference holds then."""
-        outs, new = eqn.primitive.apply(*map(self.read, eqn.invars), **eqn.params)  # type: ignore[attr-defined]
+        outs, new = eqn.primitive.run_on_value(*map(self.read, eqn.invars), **eqn.params)  # type: ignore[attr-defined]
         self.env.update(zip(eqn.outvars, outs, strict=True))
         self.refs.update(v for v in eqn.outvars if type(v.aval) is AbstractRef)
         if new is ENDED:

@@ -157,9 +157,9 @@ def apply_to_words(trace: StageTrace, eqn: Eqn, ins: list[Any]) -> list[Atom]:
     for i, (v, d) in enumerate(zip(eqn.outvars, out_dims, strict=True)):
         if not is_extended(v):
             if d is not None:
-                outs[i] = combine_words_p.bind(outs[i], axis=d, elements=prim.elements)[0]
+                outs[i] = combine_words_p.apply(outs[i], axis=d, elements=prim.elements)[0]
         elif d != v.aval.ndim:
-            outs[i] = move_axis_to_end_p.bind(outs[i], axis=d)[0]
+            outs[i] = move_axis_to_end_p.apply(outs[i], axis=d)[0]
     if trace.consts:
         raise NotImplementedError(f"{prim.name}: must not use arrays of its own on random keys.")
     return [trace.atom(y) for y in outs]

@@ -97,7 +97,7 @@ class BitcastConvertType(Discrete):
         (x,), (d,) = args, dims
         if d == typeof(x).ndim - 1:  # the last axis may come or go
             x, d = move_to_front(x, d), 0
-        return self.bind(x, new_dtype=new_dtype), [d]
+        return self.apply(x, new_dtype=new_dtype), [d]
 
 
 bitcast_convert_type_p = BitcastConvertType()
@@ -105,7 +105,7 @@ bitcast_convert_type_p = BitcastConvertType()
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """The bits of `operand` read as another dtype; a change of width shows in a last axis."""
-    return bitcast_convert_type_p.bind(operand, new_dtype=dtypes.canonicalize(new_dtype))[0]
+    return bitcast_convert_type_p.apply(operand, new_dtype=dtypes.canonicalize(new_dtype))[0]
 
 
 shift_left = binary_op(shift_left_p)

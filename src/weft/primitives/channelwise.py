@@ -258,4 +258,4 @@ def convolve_blocks(x: Any, k: Any, params: dict) -> Any:
         "padding": ((0, 0),) * rank,
     }
     kept = {p: v for p, v in params.items() if p != "prim"}
-    return prim.bind(x, k, **{**kept, **changed})[0]
+    return prim.apply(x, k, **{**kept, **changed})[0]

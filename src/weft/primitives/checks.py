@@ -78,6 +78,7 @@ class Check(Primitive):
     name = "check"
     memoize_type = False
     effect = CHECK
+    multiple_results = True
 
     def bodies(self, params):
         return [Body(None, runs="host")] if params["kind"] == "bounds" else []
@@ -104,11 +105,11 @@ class Check(Primitive):
         )
 
     def jvp(self, primals, tangents, **params):
-        return self.bind(*primals, **params), []
+        return self.apply(*primals, **params), []
 
     def batch(self, axis, args, dims, **params):
         args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        return self.bind(*take_first_failing(args), **params), []
+        return self.apply(*take_first_failing(args), **params), []
 
     def checked(self, trace, args, params):
         bad, code, *values = args
@@ -164,11 +165,11 @@ def check_inside(text: str, indices: Any, low: int, high: int) -> None:
         bad = reshape(functools.reduce(bitwise_or, tests), (aval.size,))
         bad, value = take_first_failing([bad, reshape(indices, (aval.size,))])
         failure = Failure("bounds", text, current.source or current.capture(), (0,))
-        check_p.bind(bad, INT.type(1), value, failures=(failure,), debug=False, kind="bounds")
+        check_p.apply(bad, INT.type(1), value, failures=(failure,), debug=False, kind="bounds")
 
 
 def check_index(shape: Sequence[int], axis: int, index: int) -> None:
     """Let checkify know of an index that is out of bounds and known now."""
     text = outside_text(shape, axis, index)
     failure = Failure("index", text, current.source or current.capture())
-    check_p.bind(True, np.int32(1), failures=(failure,), debug=True, kind="index")
+    check_p.apply(True, np.int32(1), failures=(failure,), debug=True, kind="index")

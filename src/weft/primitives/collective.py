@@ -58,7 +58,7 @@ class Collective(Primitive):
 
     def batch_beside(self, x: Any, d: int, params: dict) -> tuple[list, list]:
         """With a mapped axis at `d` that is none of those named."""
-        return self.bind(x, **self.shift_params(params, d)), [d]
+        return self.apply(x, **self.shift_params(params, d)), [d]
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
@@ -162,7 +162,7 @@ class AllReduce(Collective):
             return super().batch_one_of(axis, x, d, names, params)
         rest = tuple(n for n in names if n != axis.name)
         (x,), dims = self.batch(axis, [x], [d], axes=(axis.name,), axis_index_groups=None)
-        return self.bind(x, axes=rest, axis_index_groups=None), dims
+        return self.apply(x, axes=rest, axis_index_groups=None), dims
 
 
 class Psum(AllReduce, LinearPrimitive):
@@ -180,7 +180,7 @@ class Psum(AllReduce, LinearPrimitive):
         return [x]
 
     def transpose(self, cts, x, **params):
-        return self.bind(cts[0], **params)
+        return self.apply(cts[0], **params)
 
     def batch(self, axis, args, dims, *, axes, axis_index_groups):
         params = {"axes": axes, "axis_index_groups": axis_index_groups}
@@ -189,7 +189,7 @@ class Psum(AllReduce, LinearPrimitive):
             return super().batch(axis, args, dims, **params)
         rest = tuple(n for n in axes if n != axis.name)
         y = mul(x, layout.literal(axis.size, typeof(x).dtype))
-        return (self.bind(y, axes=rest, axis_index_groups=None) if rest else [y]), [None]
+        return (self.apply(y, axes=rest, axis_index_groups=None) if rest else [y]), [None]
 
     def apply_along(self, x, d, size, params):
         return layout.reduce_sum(x, (d,)), None
@@ -224,7 +224,7 @@ class AllExtremum(AllReduce):
 
     def jvp(self, primals, tangents, *, axes, axis_index_groups):
         (x,), (t,) = primals, tangents
-        (out,) = self.bind(x, axes=axes, axis_index_groups=axis_index_groups)
+        (out,) = self.apply(x, axes=axes, axis_index_groups=axis_index_groups)
         share = layout.convert(eq(x, out), typeof(t).dtype)
         total, count = (psum(y, axes, axis_index_groups) for y in (mul(t, share), share))
         return [out], [div(total, count)]
@@ -233,10 +233,10 @@ class AllExtremum(AllReduce):
         if dims[0] is not None or params["axis_index_groups"] is not None:
             return super().batch(axis, args, dims, **params)
         rest = tuple(n for n in params["axes"] if n != axis.name)
-        return self.bind(*args, **{**params, "axes": rest}) if rest else list(args), [None]
+        return self.apply(*args, **{**params, "axes": rest}) if rest else list(args), [None]
 
     def apply_along(self, x, d, size, params):
-        return self.reduction.bind(x, axes=(d,))[0], None
+        return self.reduction.apply(x, axes=(d,))[0], None
 
 
 pmax_p = AllExtremum("pmax", reduce_max_p)
@@ -249,8 +249,8 @@ def psum(x: Any, names: Sequence[copies.Name], groups: copies.Groups | None = No
     typed = tuple(n for n in names if n in have) if groups is None else ()
     others = tuple(n for n in names if n not in typed)
     if others:
-        (x,) = psum_p.bind(x, axes=others, axis_index_groups=groups)
-    return psum_invariant_p.bind(x, axes=typed)[0] if typed else x
+        (x,) = psum_p.apply(x, axes=others, axis_index_groups=groups)
+    return psum_invariant_p.apply(x, axes=typed)[0] if typed else x
 
 
 # --- gathering and scattering -------------------------------------------------------------------
@@ -282,7 +282,7 @@ class AllGather(Collective, LinearPrimitive):
         return copies.gather_devices(hlo, x, groups, axis_size, all_gather_dimension, tiled)
 
     def transpose(self, cts, x, *, all_gather_dimension, **params):
-        return reduce_scatter_p.bind(cts[0], scatter_dimension=all_gather_dimension, **params)
+        return reduce_scatter_p.apply(cts[0], scatter_dimension=all_gather_dimension, **params)
 
     def apply_along(self, x, d, size, params):
         k = params["all_gather_dimension"]
@@ -292,7 +292,7 @@ class AllGather(Collective, LinearPrimitive):
     def batch_beside(self, x, d, params):
         new = self.shift_params(params, d)
         after = not params["tiled"] and new["all_gather_dimension"] <= d
-        return self.bind(x, **new), [d + after]
+        return self.apply(x, **new), [d + after]
 
     def batch_one_of(self, axis, x, d, names, params):
         if params["axis_index_groups"] is not None:
@@ -307,7 +307,7 @@ all_gather_p = AllGather()
 
 def all_gather(x: Any, names: Sequence[copies.Name], size: int) -> Any:
     """The operands of all copies along axes, in front of `x`."""
-    return all_gather_p.bind(
+    return all_gather_p.apply(
         x,
         all_gather_dimension=0,
         axis_index_groups=None,
@@ -388,7 +388,7 @@ class ReduceScatter(Collective, LinearPrimitive):
         return hlo.op("stablehlo.reshape", [y], [y.aval.update(shape=tuple(shape))])
 
     def transpose(self, cts, x, *, scatter_dimension, **params):
-        return all_gather_p.bind(cts[0], all_gather_dimension=scatter_dimension, **params)
+        return all_gather_p.apply(cts[0], all_gather_dimension=scatter_dimension, **params)
 
     def apply_along(self, x, d, size, params):
         total = layout.reduce_sum(x, (d,))
@@ -398,7 +398,7 @@ class ReduceScatter(Collective, LinearPrimitive):
     def batch_beside(self, x, d, params):
         new = self.shift_params(params, d)
         before = not params["tiled"] and new["scatter_dimension"] < d
-        return self.bind(x, **new), [d - before]
+        return self.apply(x, **new), [d - before]
 
 
 reduce_scatter_p = ReduceScatter()
@@ -463,7 +463,7 @@ class AllToAll(Collective, LinearPrimitive):
         )
 
     def transpose(self, cts, x, *, concat_axis, split_axis, **params):
-        return self.bind(cts[0], concat_axis=split_axis, split_axis=concat_axis, **params)
+        return self.apply(cts[0], concat_axis=split_axis, split_axis=concat_axis, **params)
 
     def apply_along(self, x, d, size, params):
         split, concat = params["split_axis"], params["concat_axis"]
@@ -502,7 +502,7 @@ class Ppermute(Collective, LinearPrimitive):
         )
 
     def transpose(self, cts, x, *, axis_name, perm):
-        return self.bind(cts[0], axis_name=axis_name, perm=tuple((j, i) for i, j in perm))
+        return self.apply(cts[0], axis_name=axis_name, perm=tuple((j, i) for i, j in perm))
 
     def apply_along(self, x, d, size, params):
         sources = [-1] * size
@@ -598,6 +598,6 @@ def copy_index(names: Sequence[copies.Name]) -> Any:
     total: Any = None
     for name in names:
         axis = copies.named_axis("axis_index", name)
-        (index,) = axis_index_p.bind(axis_name=name, tracked=axis.tracked)
+        (index,) = axis_index_p.apply(axis_name=name, tracked=axis.tracked)
         total = index if total is None else add(mul(total, axis.size), index)
     return total

@@ -191,17 +191,17 @@ class ConvGeneralDilated(dot.Bilinear):
         features, batches = params["feature_group_count"], params["batch_group_count"]
         if j is None:
             lhs = merge_mapped(lhs, i, numbers.lhs_spec[0], batches)
-            (out,) = self.bind(lhs, rhs, **params)
+            (out,) = self.apply(lhs, rhs, **params)
             return split_mapped(out, numbers.out_spec[0], axis.size)
         if i is None:
             rhs = merge_mapped(rhs, j, numbers.rhs_spec[0], features * batches)
-            (out,) = self.bind(lhs, rhs, **params)
+            (out,) = self.apply(lhs, rhs, **params)
             return split_mapped(out, numbers.out_spec[1], axis.size, features * batches)
         grouped = "batch_group_count" if batches > 1 else "feature_group_count"
         lhs = merge_mapped(lhs, i, numbers.lhs_spec[0 if batches > 1 else 1])
         rhs = merge_mapped(rhs, j, numbers.rhs_spec[0])
         params[grouped] *= axis.size
-        (out,) = self.bind(lhs, rhs, **params)
+        (out,) = self.apply(lhs, rhs, **params)
         return split_mapped(out, numbers.out_spec[1], axis.size)
 
     def empty_type(self, args: Any, dims: Any, params: dict) -> ShapedArray:
@@ -333,7 +333,7 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
         "feature_group_count": groups,
         "batch_group_count": 1,
     }
-    (g,) = conv_general_dilated_p.bind(ct, rhs, **params)
+    (g,) = conv_general_dilated_p.apply(ct, rhs, **params)
     return move_group(g, lhs_spec[1], lhs_spec[0], batches)
 
 
@@ -355,7 +355,7 @@ def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
         "feature_group_count": params["batch_group_count"],
         "batch_group_count": params["feature_group_count"],
     }
-    return conv_general_dilated_p.bind(lhs, ct, **params)[0]
+    return conv_general_dilated_p.apply(lhs, ct, **params)[0]
 
 
 def spatial_sizes(lhs: tuple, out: tuple, windows: Sequence[int], params: dict) -> list:
@@ -455,7 +455,7 @@ def conv_general_dilated(
     sizes = [x.shape[a] for a in numbers.lhs_spec[2:]]
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, op)
-    return conv_general_dilated_p.bind(
+    return conv_general_dilated_p.apply(
         lhs,
         rhs,
         window_strides=strides,

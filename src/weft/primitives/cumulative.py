@@ -70,7 +70,7 @@ class Cumulative(families.ByCombination, families.AlongAxis):
 
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents
-        (out,) = self.bind(x, axis=axis, reverse=reverse)
+        (out,) = self.apply(x, axis=axis, reverse=reverse)
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
         _, dot = reduce_running(self.step, pair, (axis, axis))
         return [out], [rev(dot, (axis,)) if reverse else dot]
@@ -82,7 +82,7 @@ class CumulativeSum(Cumulative, families.LinearPrimitive):
     jvp = families.LinearPrimitive.jvp
 
     def transpose(self, cts, x, *, axis, reverse):
-        return self.bind(cts[0], axis=axis, reverse=not reverse)
+        return self.apply(cts[0], axis=axis, reverse=not reverse)
 
 
 def reduce_running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
@@ -335,7 +335,7 @@ def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
 
     def fun(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         axis = families.check_integer(prim.name, "axis", axis)
-        return prim.bind(operand, axis=axis, reverse=bool(reverse))[0]
+        return prim.apply(operand, axis=axis, reverse=bool(reverse))[0]
 
     return elementwise.name_function(fun, prim)
 

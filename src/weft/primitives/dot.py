@@ -208,20 +208,20 @@ class Bilinear(Primitive):
     """
 
     def jvp(self, primals, tangents, **params):
-        (out,) = self.bind(*primals, **params)
+        (out,) = self.apply(*primals, **params)
         (x, y), (tx, ty) = primals, tangents
         target = typeof(out).to_tangent()
         dots: list = []
         if not isinstance(tx, Zero) and target.dtype != dtypes.float0:
-            dots += self.bind(tx, y, **params)
+            dots += self.apply(tx, y, **params)
         if not isinstance(ty, Zero) and target.dtype != dtypes.float0:
-            dots += self.bind(x, ty, **params)
+            dots += self.apply(x, ty, **params)
         if not dots:
             return [out], [Zero(target)]
         return [out], [dots[0] if len(dots) == 1 else add(*dots)]
 
     def series(self, k, xs, ys, **params):
-        return [convolve_terms(lambda x, y: self.bind(x, y, **params)[0], k, *xs)]
+        return [convolve_terms(lambda x, y: self.apply(x, y, **params)[0], k, *xs)]
 
 
 class DotGeneral(Bilinear):
@@ -284,7 +284,7 @@ class DotGeneral(Bilinear):
         numbers, ct_first, permutation = plan_transpose(
             dimension_numbers, left, x.aval.ndim, typeof(other).ndim
         )
-        (g,) = self.bind(
+        (g,) = self.apply(
             *((ct, other) if ct_first else (other, ct)),
             dimension_numbers=numbers,
             precision=precision if left == ct_first else swap_precision(precision),
@@ -309,7 +309,7 @@ class DotGeneral(Bilinear):
             out = len(lb) + i - sum(a < i for a in (*lc, *lb))
         else:
             out, lb, rb = 0, (i, *lb), (j, *rb)
-        return self.bind(*args, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
+        return self.apply(*args, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
 
     def pretty_params(self, params):
         shown = {k: v for k, v in params.items() if v is not None}
@@ -338,7 +338,7 @@ def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any
         tuple(tuple(a + 1 for a in axes) for axes in sides) for sides in dimension_numbers
     )
     numbers = (((0, *lc), (0, *rc)), (lb, rb))
-    return dot_general_p.bind(lhs, rhs, dimension_numbers=numbers, **params)[0]
+    return dot_general_p.apply(lhs, rhs, dimension_numbers=numbers, **params)[0]
 
 
 @functools.cache
@@ -450,7 +450,7 @@ def dot_general(
     """
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot_general")
-    return dot_general_p.bind(
+    return dot_general_p.apply(
         lhs,
         rhs,
         dimension_numbers=read_dimensions("dot_general", dimension_numbers),

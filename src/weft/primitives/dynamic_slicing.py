@@ -57,14 +57,14 @@ class DynamicSlice(families.LinearInFirst):
         return hlo.op("stablehlo.dynamic_slice", [x, *starts], out, slice_sizes=sizes)
 
     def transpose(self, cts, x, *starts, slice_sizes):
-        placed = dynamic_update_slice_p.bind(layout.zeros(x.aval), cts[0], *starts)
+        placed = dynamic_update_slice_p.apply(layout.zeros(x.aval), cts[0], *starts)
         return [*placed, *[None] * len(starts)]
 
     def batch(self, axis, args, dims, *, slice_sizes):
         (x, *starts), (d, *start_dims) = args, dims
         if all(s is None for s in start_dims):
             starts = families.insert_item(starts, d, zero_like(starts))
-            return self.bind(
+            return self.apply(
                 x, *starts, slice_sizes=families.insert_item(slice_sizes, d, axis.size)
             ), [d]
         axes = tuple(range(len(starts)))
@@ -114,24 +114,24 @@ class DynamicUpdateSlice(Primitive):
         return hlo.like("dynamic_update_slice", x, update, *starts)
 
     def jvp(self, primals, tangents):
-        outs = self.bind(*primals)
+        outs = self.apply(*primals)
         moved = tangents[:2]
         if all(type(t) is Zero for t in moved):
             return outs, families.zero_tangents(outs)
-        return outs, self.bind(*map(layout.instantiate, moved), *primals[2:])
+        return outs, self.apply(*map(layout.instantiate, moved), *primals[2:])
 
     def transpose(self, cts, x, update, *starts):
         (ct,) = cts
         shape = typeof(update).shape
         dtype = typeof(ct).dtype
         x_ct = (
-            self.bind(ct, layout.fill(shape, 0, dtype), *starts)[0]
+            self.apply(ct, layout.fill(shape, 0, dtype), *starts)[0]
             if families.is_linear(x)
             else None
         )
         update_ct = None
         if families.is_linear(update):
-            (update_ct,) = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
+            (update_ct,) = dynamic_slice_p.apply(ct, *starts, slice_sizes=shape)
         return [x_ct, update_ct, *[None] * len(starts)]
 
     def batch(self, axis, args, dims):
@@ -139,7 +139,7 @@ class DynamicUpdateSlice(Primitive):
         if all(s is None for s in start_dims):
             x = layout.batched_at_front(x, d, axis.size)
             update = layout.batched_at_front(update, update_d, axis.size)
-            return self.bind(x, update, zero_like(starts), *starts), [0]
+            return self.apply(x, update, zero_like(starts), *starts), [0]
         axes = tuple(range(len(starts)))
         indices, index_dim = stack_starts(axis, starts, start_dims)
         return indexing.scatter_p.batch(
@@ -256,13 +256,13 @@ def dynamic_slice(
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
     if config.check_bounds == "all":
         check_starts_option(op, operand, starts, sizes)
-    return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)[0]
+    return dynamic_slice_p.apply(operand, *starts, slice_sizes=sizes)[0]
 
 
 def slice_clamped(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
     """`dynamic_slice` at starts that are not negative, never checked."""
     starts = normalize_starts("dynamic_slice", x, starts, False)
-    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(sizes))[0]
+    return dynamic_slice_p.apply(x, *starts, slice_sizes=tuple(sizes))[0]
 
 
 def dynamic_update_slice(
@@ -282,7 +282,7 @@ def dynamic_update_slice(
         update = layout.literal(update, typeof(operand).dtype)
     if config.check_bounds == "all":
         check_starts_option(op, operand, starts, typeof(update).shape)
-    return dynamic_update_slice_p.bind(operand, update, *starts)[0]
+    return dynamic_update_slice_p.apply(operand, update, *starts)[0]
 
 
 def dynamic_slice_in_dim(

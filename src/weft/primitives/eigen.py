@@ -104,6 +104,7 @@ class Eigh(MatrixPrimitive):
     """
 
     name = "eigh"
+    multiple_results = True
 
     def abstract_eval(self, x, *, subset_by_index, **params):
         check_matrix(self.name, x, square=True)
@@ -124,7 +125,7 @@ class Eigh(MatrixPrimitive):
     def jvp(self, primals, tangents, *, subset_by_index, **params):
         """With M = V^H dx V: dw = diag(M), dV = V (M / (w[j] - w[i])), 0 on the diagonal."""
         (x,), (t,) = primals, tangents
-        v, w = self.bind(x, subset_by_index=None, **params)
+        v, w = self.apply(x, subset_by_index=None, **params)
         inner = product(adjoint(v), t, v)
         dw = diagonal(inner)
         gap = elementwise.sub(*pair_elements(w))
@@ -184,7 +185,7 @@ def eigh(
     """
     check_matrix("eigh", typeof(x, "eigh"), square=True)
     check_choice("eigh", implementation, EighImplementation, EighImplementation.QR)
-    v, w = eigh_p.bind(
+    v, w = eigh_p.apply(
         symmetrize(x) if symmetrize_input else x,
         lower=bool(lower),
         sort_eigenvalues=bool(sort_eigenvalues),
@@ -203,6 +204,7 @@ class Tridiagonal(MatrixPrimitive):
 
     name = "tridiagonal"
     no_derivative = "lax.linalg.eigh, which has one"
+    multiple_results = True
 
     def abstract_eval(self, x, *, lower):
         check_matrix(self.name, x, square=True)
@@ -225,7 +227,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     below the subdiagonal of the first result, or above the superdiagonal if not `lower`, with
     taus, as LAPACK's sytrd has them. Without a derivative.
     """
-    reflections, d, e, taus = tridiagonal_p.bind(a, lower=bool(lower))
+    reflections, d, e, taus = tridiagonal_p.apply(a, lower=bool(lower))
     return reflections, d, e, taus
 
 
@@ -242,6 +244,7 @@ class Eig(MatrixPrimitive):
     """
 
     name = "eig"
+    multiple_results = True
 
     def abstract_eval(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **params):
         check_matrix(self.name, x, square=True)
@@ -278,7 +281,7 @@ class Eig(MatrixPrimitive):
             )
         # Derivatives of derivatives of values are those of vectors, whose scale cancels.
         params = {**params, "enable_eigvec_derivs": True, "compute_right_eigenvectors": True}
-        w, *vectors = self.bind(x, **params)
+        w, *vectors = self.apply(x, **params)
         t = layout.convert(t, typeof(w).dtype)
         v = vectors[-1]
         inner = solve_general(v, product(t, v))
@@ -346,7 +349,7 @@ def eig(
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         implementation = EigImplementation.MAGMA if use_magma else implementation
     check_choice("eig", implementation, EigImplementation, EigImplementation.LAPACK)
-    return eig_p.bind(
+    return eig_p.apply(
         x,
         compute_left_eigenvectors=bool(compute_left_eigenvectors),
         compute_right_eigenvectors=bool(compute_right_eigenvectors),
@@ -362,6 +365,7 @@ class Hessenberg(MatrixPrimitive):
     """
 
     name = "hessenberg"
+    multiple_results = True
 
     def abstract_eval(self, x):
         check_matrix(self.name, x, square=True)
@@ -381,7 +385,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     Q is the product of Householder reflections kept below the subdiagonal of the first result,
     with taus (..., n - 1), as LAPACK's gehrd has them. Without a derivative.
     """
-    reduced, taus = hessenberg_p.bind(a)
+    reduced, taus = hessenberg_p.apply(a)
     return reduced, taus
 
 
@@ -393,6 +397,7 @@ class Schur(MatrixPrimitive):
 
     name = "schur"
     no_derivative = "lax.linalg.eig, which has one"
+    multiple_results = True
 
     def abstract_eval(self, x, *, compute_schur_vectors, sort_eig_vals, select_callable):
         check_matrix(self.name, x, square=True)
@@ -428,7 +433,7 @@ def schur(
     diagonal. Sorting is not available. Without a derivative.
     """
     return tuple(
-        schur_p.bind(
+        schur_p.apply(
             x,
             compute_schur_vectors=bool(compute_schur_vectors),
             sort_eig_vals=bool(sort_eig_vals),
@@ -451,6 +456,7 @@ class Svd(MatrixPrimitive):
     """
 
     name = "svd"
+    multiple_results = True
 
     def abstract_eval(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         check_matrix(self.name, x)
@@ -483,7 +489,7 @@ class Svd(MatrixPrimitive):
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorithm):
         (x,), (t,) = primals, tangents
         wide = full_matrices and compute_uv
-        s, u, vh = self.bind(
+        s, u, vh = self.apply(
             x, full_matrices=wide, compute_uv=True, subset_by_index=None, algorithm=algorithm
         )
         ds, du, dvh = singular_tangents(s, u, vh, t)
@@ -575,7 +581,7 @@ def svd(
         )
     on_cpu = (SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER, SvdAlgorithm.QR)
     check_choice("svd", algorithm, SvdAlgorithm, *on_cpu)
-    outs = svd_p.bind(
+    outs = svd_p.apply(
         x,
         full_matrices=bool(full_matrices),
         compute_uv=bool(compute_uv),

@@ -102,7 +102,7 @@ class Elementwise(Primitive):
         return [self.op(hlo, aval, *values, **params)]
 
     def jvp(self, primals, tangents, **params):
-        (out,) = self.bind(*primals, **params)
+        (out,) = self.apply(*primals, **params)
         total = None
         for deriv, t in zip(self.derivs, tangents, strict=True):
             if deriv is None or type(t) is Zero:
@@ -142,14 +142,14 @@ class Elementwise(Primitive):
             d == first and r == rank if d is not None else r == 0
             for d, r in zip(dims, ranks, strict=True)
         ):
-            return self.bind(*args, **params), [first]
+            return self.apply(*args, **params), [first]
         shapes = [element_shape(typeof(x).shape, d) for x, d in zip(args, dims, strict=True)]
         shape = builtins.max(shapes, key=len)
         args = [
             x if r == 0 else self.batched_operand(x, d, axis.size, shape)
             for x, d, r in zip(args, dims, ranks, strict=True)
         ]
-        return self.bind(*args, **params), [0]
+        return self.apply(*args, **params), [0]
 
     def batched_operand(self, x: Any, dim: int | None, size: int, shape: tuple) -> Any:
         """An operand with a mapped axis in front, a mapped scalar repeated to the others' shape."""
@@ -274,7 +274,7 @@ def bind_spread(prim: Primitive, x: Any, y: Any) -> Any:
         z if typeof(z).shape == shape else broadcast_in_dim(z, shape, range(len(shape)))
         for z in (x, y)
     )
-    return prim.bind(x, y)[0]
+    return prim.apply(x, y)[0]
 
 
 def name_function(fun: Callable, prim: Primitive, name: str = "") -> Callable:
@@ -443,7 +443,7 @@ def integer_pow(x: Any, y: int) -> Any:
         raise DtypeError(
             f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y)."
         )
-    return integer_pow_p.bind(x, y=families.check_integer("integer_pow", "y", y))[0]
+    return integer_pow_p.apply(x, y=families.check_integer("integer_pow", "y", y))[0]
 
 
 def reciprocal(x: Any) -> Any:
@@ -515,7 +515,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     method = families.check_parameter(
         "round", "rounding_method", rounding_method, what, RoundingMethod
     )
-    return round_p.bind(x, rounding_method=method)[0]
+    return round_p.apply(x, rounding_method=method)[0]
 
 
 # --- complex numbers ------------------------------------------------------------------------
@@ -600,7 +600,7 @@ conj_p = Conj()
 
 def conj(x: Any) -> Any:
     """The complex conjugate; a real x becomes complex."""
-    return conj_p.bind(x, input_dtype=typeof(x, "conj").dtype)[0]
+    return conj_p.apply(x, input_dtype=typeof(x, "conj").dtype)[0]
 
 
 # --- comparison and choice ------------------------------------------------------------------
@@ -679,13 +679,13 @@ class SelectN(Primitive):
 
     def jvp(self, primals, tangents):
         which, *cases = primals
-        (out,) = self.bind(which, *cases)
+        (out,) = self.apply(which, *cases)
         ts = tangents[1:]
         if all(isinstance(t, Zero) for t in ts):
             return [out], zero_tangents([out])
         zero = literal(0, typeof(out).dtype)
         ts = [zero if isinstance(t, Zero) else t for t in ts]
-        (dot,) = self.bind(which, *ts)
+        (dot,) = self.apply(which, *ts)
         if typeof(dot).shape != typeof(out).shape:
             dot = broadcast_in_dim(dot, typeof(out).shape, ())
         return [out], [dot]
@@ -698,7 +698,7 @@ class SelectN(Primitive):
             if type(c) is not Linear:
                 outs.append(None)
                 continue
-            (g,) = self.bind(which, *[ct if j == i else zero for j in range(len(cases))])
+            (g,) = self.apply(which, *[ct if j == i else zero for j in range(len(cases))])
             if typeof(g).shape != c.aval.shape:
                 g = reduce_sum(g, tuple(range(typeof(g).ndim)))
             outs.append(g)
@@ -715,13 +715,13 @@ select_n_p = SelectN()
 
 def select_n(which: Any, *cases: Any) -> Any:
     """Choose elementwise: cases[which]; False is the first case, True the second."""
-    return select_n_p.bind(which, *cases)[0]
+    return select_n_p.apply(which, *cases)[0]
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """Elementwise `on_true if pred else on_false`. Both are computed; only one's gradient flows."""
     on_true, on_false = match_numbers(on_true, on_false)
-    return select_n_p.bind(pred, on_false, on_true)[0]
+    return select_n_p.apply(pred, on_false, on_true)[0]
 
 
 stop_gradient_p = Elementwise(
@@ -745,7 +745,7 @@ clamp_p = Elementwise(
 def clamp(min: Any, x: Any, max: Any) -> Any:
     """x held between two bounds, scalars or of its shape."""
     min, max = match_numbers(min, x)[0], match_numbers(max, x)[0]
-    return clamp_p.bind(min, x, max)[0]
+    return clamp_p.apply(min, x, max)[0]
 
 
 and_p = Elementwise("and", "and", [None, None], takes="bool or integer", doc="x & y, bit by bit.")

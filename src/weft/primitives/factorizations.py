@@ -52,6 +52,7 @@ class Lu(MatrixPrimitive):
     """
 
     name = "lu"
+    multiple_results = True
 
     def abstract_eval(self, x):
         check_matrix(self.name, x)
@@ -74,7 +75,7 @@ class Lu(MatrixPrimitive):
 
     def jvp(self, primals, tangents):
         """With M = L^-1 P dx U^-1: dL = L tril(M, -1), dU = triu(M) U."""
-        outs = self.bind(*primals)
+        outs = self.apply(*primals)
         y, _, order = outs
         (t,) = tangents
         *_, m, n = typeof(y).shape
@@ -117,7 +118,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     [[4.   6.  ]
      [0.25 0.5 ]] [1 1] [1 0]
     """
-    factors, pivots, permutation = lu_p.bind(x)
+    factors, pivots, permutation = lu_p.apply(x)
     return factors, pivots, permutation
 
 
@@ -185,7 +186,7 @@ lu_pivots_to_permutation_p = LuPivotsToPermutation()
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     """The permutation that LU's `pivots` (..., k) stand for, as an order of `permutation_size`."""
     size = check_integer("lu_pivots_to_permutation", "permutation_size", permutation_size, 0)
-    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)[0]
+    return lu_pivots_to_permutation_p.apply(pivots, permutation_size=size)[0]
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any) -> Any:
@@ -245,7 +246,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     Reflection i is I - taus[i] v v^H, where v is column i of a (..., m, n) below the diagonal, with
     1 on it and 0 above. Without a derivative.
     """
-    return householder_product_p.bind(a, taus)[0]
+    return householder_product_p.apply(a, taus)[0]
 
 
 class Ormqr(MatrixPrimitive):
@@ -287,7 +288,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     a (..., r, k) and taus (..., k) are LAPACK's, as `householder_product` takes them. Without a
     derivative.
     """
-    return ormqr_p.bind(a, taus, c, left=bool(left), transpose=bool(transpose))[0]
+    return ormqr_p.apply(a, taus, c, left=bool(left), transpose=bool(transpose))[0]
 
 
 class Geqrf(MatrixPrimitive):
@@ -298,6 +299,7 @@ class Geqrf(MatrixPrimitive):
 
     name = "geqrf"
     no_derivative = "lax.linalg.qr, which has one"
+    multiple_results = True
 
     def abstract_eval(self, x):
         check_matrix(self.name, x)
@@ -315,7 +317,7 @@ def geqrf(x: Any) -> tuple[Any, Any]:
 
     `householder_product` and `ormqr` take them. Without a derivative.
     """
-    factors, taus = geqrf_p.bind(x)
+    factors, taus = geqrf_p.apply(x)
     return factors, taus
 
 
@@ -329,6 +331,7 @@ class Qr(MatrixPrimitive):
     """
 
     name = "qr"
+    multiple_results = True
 
     def abstract_eval(self, x, *, pivoting, full_matrices, use_magma):
         check_matrix(self.name, x)
@@ -358,7 +361,7 @@ class Qr(MatrixPrimitive):
 
     def jvp(self, primals, tangents, **params):
         """Q^H dQ is skew-Hermitian; what is below the diagonal of Q^H dx R^-1 decides it."""
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         q, r, *order = outs
         (t,) = tangents
         if order:
@@ -412,7 +415,7 @@ def qr(
     True
     """
     return tuple(
-        qr_p.bind(
+        qr_p.apply(
             x, pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma
         )
     )

@@ -28,29 +28,29 @@ class LinearPrimitive(Primitive):
     """
 
     def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         (t,) = tangents
         if isinstance(t, Zero):
             return outs, zero_tangents(outs)
-        return outs, self.bind(t, **params)
+        return outs, self.apply(t, **params)
 
     def series(self, k, xs, ys, **params):
         (x,) = xs
-        return [None] * len(ys) if x[k] is None else self.bind(x[k], **params)
+        return [None] * len(ys) if x[k] is None else self.apply(x[k], **params)
 
 
 class LinearByElement(LinearPrimitive):
     """A family: linear, and each element of the result is made of that element of the operand."""
 
     def batch(self, axis, args, dims, **params):
-        return self.bind(*args, **params), list(dims)
+        return self.apply(*args, **params), list(dims)
 
 
 class Discrete(Primitive):
     """A family: the results do not move when the operands do a little; the derivative is zero."""
 
     def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         return outs, zero_tangents(outs)
 
 
@@ -62,7 +62,7 @@ class OverAxes(Primitive):
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
         axes = params[self.axes] = shift_axes(params[self.axes], d)
-        return self.bind(x, **params), [d - sum(a < d for a in axes)]
+        return self.apply(x, **params), [d - sum(a < d for a in axes)]
 
 
 class AlongAxis(Primitive):
@@ -70,7 +70,7 @@ class AlongAxis(Primitive):
 
     def batch(self, mapped, args, dims, *, axis, **params):
         (x,), (d,) = args, dims
-        outs = self.bind(x, axis=axis + (axis >= d), **params)
+        outs = self.apply(x, axis=axis + (axis >= d), **params)
         return outs, [d] * len(outs)
 
 
@@ -90,10 +90,10 @@ class LinearInFirst(Primitive):
     """A family: linear in its first operand; in the others, whose tangents do not matter, not."""
 
     def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         if type(tangents[0]) is Zero:
             return outs, zero_tangents(outs)
-        return outs, self.bind(tangents[0], *primals[1:], **params)
+        return outs, self.apply(tangents[0], *primals[1:], **params)
 
 
 def zero_tangents(outs: Sequence[Any]) -> list:

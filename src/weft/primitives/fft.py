@@ -80,20 +80,20 @@ class FFT(LinearPrimitive):
         """FFT and IFFT are symmetric; the others keep half of what they are the whole of."""
         (ct,) = cts
         if fft_type in (FftType.FFT, FftType.IFFT):
-            return self.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)
+            return self.apply(ct, fft_type=fft_type, fft_lengths=fft_lengths)
         size, dtype = math.prod(fft_lengths), typeof(ct).dtype
         counts = occurrences(fft_lengths[-1], dtypes.real_dtype(dtype))
         if fft_type == FftType.RFFT:
             ct = scale_last(conj(ct), size / counts)
-            return self.bind(ct, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
-        (g,) = self.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
+            return self.apply(ct, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
+        (g,) = self.apply(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
         return [conj(scale_last(g, counts / size))]
 
     def batch(self, axis, args, dims, *, fft_type, fft_lengths):
         (x,), (d,) = args, dims
         if d >= typeof(x).ndim - len(fft_lengths):
             x, d = move_to_front(x, d), 0
-        return self.bind(x, fft_type=fft_type, fft_lengths=fft_lengths), [d]
+        return self.apply(x, fft_type=fft_type, fft_lengths=fft_lengths), [d]
 
 
 def occurrences(n: int, dtype: np.dtype) -> np.ndarray:
@@ -133,7 +133,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     if kind != FftType.RFFT and dtype in (np.float32, np.float64):
         dtype = dtypes.complex_dtype(dtype)
     x = convert(x, dtype)
-    return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)[0] if lengths else x
+    return fft_p.apply(x, fft_type=kind, fft_lengths=lengths)[0] if lengths else x
 
 
 def parse_fft_type(given: Any) -> FftType:

@@ -238,11 +238,11 @@ class Gather(Primitive):
         return [inside.select(Expr(hlo, found), Expr(hlo, other)).value]
 
     def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         if type(tangents[0]) is Zero:
             return outs, families.zero_tangents(outs)
         fill = None if params["fill_value"] is None else 0
-        return outs, self.bind(tangents[0], primals[1], **{**params, "fill_value": fill})
+        return outs, self.apply(tangents[0], primals[1], **{**params, "fill_value": fill})
 
     def transpose(self, cts, x, indices, *, dimension_numbers, slice_sizes, fill_value, **params):
         dims = ScatterDimensionNumbers(*dimension_numbers)
@@ -268,7 +268,7 @@ class Gather(Primitive):
                 (0, *index_batching),
             )
             slice_sizes = (min(axis.size, 1), *slice_sizes)
-        outs = self.bind(x, indices, dimension_numbers=nums, slice_sizes=slice_sizes, **params)
+        outs = self.apply(x, indices, dimension_numbers=nums, slice_sizes=slice_sizes, **params)
         return outs, [0]
 
     def batch_operand(self, axis, x, indices, d, nums, slice_sizes, params):
@@ -286,7 +286,7 @@ class Gather(Primitive):
             operand_batching_dims=families.shift_axes(nums.operand_batching_dims, d),
         )
         sizes = families.insert_item(slice_sizes, d, axis.size)
-        outs = self.bind(x, indices, dimension_numbers=nums, slice_sizes=sizes, **params)
+        outs = self.apply(x, indices, dimension_numbers=nums, slice_sizes=sizes, **params)
         return outs, [at]
 
     def checked(self, trace, args, params):
@@ -345,7 +345,7 @@ def gather(
     """Windows of `operand` at `start_indices`, which without a mode are promised to be inside."""
     mode = _PROMISE if mode is None else GatherScatterMode.from_any(mode)
     fill = fill_param(fill_value, typeof(operand).physical.dtype) if mode is _FILL else None
-    return gather_p.bind(
+    return gather_p.apply(
         operand,
         start_indices,
         dimension_numbers=read_numbers("gather", GatherDimensionNumbers, dimension_numbers),
@@ -491,7 +491,7 @@ class Scatter(Primitive):
             batching,
             index_batching,
         )
-        return self.bind(x, indices, updates, dimension_numbers=nums, **params), [0]
+        return self.apply(x, indices, updates, dimension_numbers=nums, **params), [0]
 
 
 def window_sizes(x: ShapedArray, updates: ShapedArray, dims: Any) -> tuple[int, ...]:
@@ -541,15 +541,15 @@ class ScatterPut(Scatter):
         if params["update_jaxpr"] is not None:
             raise self.missing("jvp")
         if type(t) is type(update_t) is Zero:
-            outs = self.bind(*primals, **params)
+            outs = self.apply(*primals, **params)
             return outs, families.zero_tangents(outs)
         t, update_t = layout.instantiate(t), layout.instantiate(update_t)
         if has_one_writer(indices, params):
-            return self.bind(*primals, **params), self.bind(t, indices, update_t, **params)
+            return self.apply(*primals, **params), self.apply(t, indices, update_t, **params)
         # Which of the overlapping updates is left is open, so that is settled once, for ids; then
         # value and tangent both add up what stays of x and the updates that are left.
         ids = update_ids(indices, typeof(updates), params)
-        there = self.bind(layout.fill(typeof(x).shape, 0, ids.dtype), indices, ids, **params)[0]
+        there = self.apply(layout.fill(typeof(x).shape, 0, ids.dtype), indices, ids, **params)[0]
         stays = elementwise.eq(there, layout.literal(0, ids.dtype))
         left = elementwise.eq(ids, gather_windows(there, indices, typeof(updates), params))
 
@@ -571,7 +571,7 @@ class ScatterPut(Scatter):
             raise self.missing("transpose")
         x_ct = update_ct = None
         if families.is_linear(x):
-            (x_ct,) = self.bind(ct, indices, layout.zeros(aval), **params)
+            (x_ct,) = self.apply(ct, indices, layout.zeros(aval), **params)
         if families.is_linear(updates):
             update_ct = gather_windows(ct, indices, aval, params, mode=params["mode"], fill_value=0)
         return [x_ct, None, update_ct]
@@ -581,11 +581,11 @@ class ScatterSum(Scatter):
     """Scatter that adds or subtracts: linear in x and updates together."""
 
     def jvp(self, primals, tangents, **params):
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         t, _, update_t = tangents
         if type(update_t) is Zero:
             return outs, [t]
-        return outs, self.bind(layout.instantiate(t), primals[1], update_t, **params)
+        return outs, self.apply(layout.instantiate(t), primals[1], update_t, **params)
 
     def transpose(self, cts, x, indices, updates, **params):
         (ct,) = cts
@@ -605,10 +605,10 @@ class ScatterMul(Scatter):
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
         t, _, update_t = tangents
-        outs = self.bind(*primals, **params)
+        outs = self.apply(*primals, **params)
         parts = []
         if type(t) is not Zero:
-            parts += self.bind(t, indices, updates, **params)
+            parts += self.apply(t, indices, updates, **params)
         if type(update_t) is not Zero:
             if not has_one_writer(indices, params):
                 raise MissingRule(
@@ -624,7 +624,7 @@ class ScatterMul(Scatter):
         return outs, [functools.reduce(elementwise.add, parts)]
 
     def transpose(self, cts, x, indices, updates, **params):
-        return [*self.bind(cts[0], indices, updates, **params), None, None]
+        return [*self.apply(cts[0], indices, updates, **params), None, None]
 
 
 class ScatterExtremum(Scatter):
@@ -635,7 +635,7 @@ class ScatterExtremum(Scatter):
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
         t, _, update_t = tangents
-        (out,) = self.bind(*primals, **params)
+        (out,) = self.apply(*primals, **params)
         aval = typeof(out)
         if type(t) is type(update_t) is Zero:
             return [out], families.zero_tangents([out])
@@ -681,7 +681,7 @@ def update_ids(indices: Any, updates: ShapedArray, params: dict) -> Any:
 def stage_combiner(combine: Primitive, dtype: np.dtype) -> Jaxpr:
     """The program of one element that a scatter's parameters show."""
     cell = ShapedArray((), dtype)
-    return stage_whole(lambda a, b: combine.bind(a, b), [cell, cell])
+    return stage_whole(lambda a, b: combine.apply(a, b), [cell, cell])
 
 
 def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
@@ -702,7 +702,7 @@ def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
             updates = layout.literal(updates, dtype)
         program = None if prim.combine is None else stage_combiner(prim.combine, dtype)
         dims = read_numbers("scatter", ScatterDimensionNumbers, dimension_numbers)
-        return prim.bind(
+        return prim.apply(
             operand,
             scatter_indices,
             updates,
@@ -757,7 +757,7 @@ def scatter_apply(
             f"got {program.out_avals[0]} for {cell}, closing over {len(consts)} arrays."
         )
     program = _APPLIED.setdefault(str(program), program)
-    return scatter_p.bind(
+    return scatter_p.apply(
         operand,
         scatter_indices,
         layout.fill(update_shape, 0, aval.dtype),

@@ -100,7 +100,7 @@ class LeadingBatch(Primitive):
 
     def batch(self, axis, args, dims, **params):
         args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        outs = self.bind(*args, **params)
+        outs = self.apply(*args, **params)
         return outs, [0] * len(outs)
 
 
@@ -108,7 +108,7 @@ class LinearTogether(Primitive):
     """A family: linear in all its operands together."""
 
     def jvp(self, primals, tangents, **params):
-        return self.bind(*primals, **params), self.bind(*map(instantiate, tangents), **params)
+        return self.apply(*primals, **params), self.apply(*map(instantiate, tangents), **params)
 
 
 class BroadcastInDim(families.LinearPrimitive):
@@ -156,7 +156,7 @@ class BroadcastInDim(families.LinearPrimitive):
     def batch(self, axis, args, dims, *, shape, broadcast_dimensions, sharding):
         (x,), (d,), kept = args, dims, broadcast_dimensions
         at = kept[d - 1] + 1 if d else 0  # beside its neighbour, so that axes stay in order
-        out = self.bind(
+        out = self.apply(
             x,
             shape=(*shape[:at], axis.size, *shape[at:]),
             broadcast_dimensions=(*kept[:d], at, *(k + 1 for k in kept[d:])),
@@ -190,7 +190,7 @@ def broadcast_in_dim(
                 f"operand; got {tuple(broadcast_dimensions)} for {typeof(operand)}."
             )
         return require_alive(operand)
-    return broadcast_in_dim_p.bind(
+    return broadcast_in_dim_p.apply(
         operand,
         shape=shape,
         broadcast_dimensions=families.index_tuple(
@@ -259,13 +259,13 @@ class ConvertElementType(families.LinearByElement):
         return [hlo.convert(x, new_dtype)]
 
     def jvp(self, primals, tangents, *, new_dtype, weak_type, sharding=None):
-        outs = self.bind(*primals, new_dtype=new_dtype, weak_type=weak_type)
+        outs = self.apply(*primals, new_dtype=new_dtype, weak_type=weak_type)
         if not dtypes.is_inexact(new_dtype):
             return outs, families.zero_tangents(outs)
-        return outs, self.bind(*tangents, new_dtype=new_dtype, weak_type=weak_type)
+        return outs, self.apply(*tangents, new_dtype=new_dtype, weak_type=weak_type)
 
     def transpose(self, cts, x, *, new_dtype, weak_type, sharding=None):
-        return self.bind(cts[0], new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)
+        return self.apply(cts[0], new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)
 
     def pretty_params(self, params):
         return {k: v for k, v in params.items() if k != "sharding"}
@@ -279,7 +279,7 @@ def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     aval = typeof(x)
     if aval.dtype == dtype and aval.weak_type == weak_type and type(x) not in NUMBERS:
         return x
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)[0]
+    return convert_element_type_p.apply(x, new_dtype=dtype, weak_type=weak_type)[0]
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
@@ -309,7 +309,7 @@ def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any
     """`full`, of the very dtype of an array: 64-bit too where `enable_x64` is off."""
     if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value, "full").dtype):
         shape, of_words = (*shape, dtype.words), dtype.words_dtype
-        return random_wrap_p.bind(fill(shape, fill_value, of_words), dtype=dtype)[0]
+        return random_wrap_p.apply(fill(shape, fill_value, of_words), dtype=dtype)[0]
     if isinstance(fill_value, complex) and dtype is not None and not dtypes.is_complex(dtype):
         raise DtypeError(f"full: the fill value must be real for {dtype}; got {fill_value!r}.")
     if type(fill_value) in NUMBERS and dtype is not None:
@@ -318,7 +318,7 @@ def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any
         raise ShapeError(f"full: the fill value must be a scalar; got {typeof(fill_value)}.")
     elif dtype is not None:
         fill_value = convert(fill_value, dtype)
-    return broadcast_in_dim_p.bind(
+    return broadcast_in_dim_p.apply(
         fill_value, shape=tuple(shape), broadcast_dimensions=(), sharding=sharding
     )[0]
 
@@ -398,7 +398,7 @@ def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
         return x
     if not isinstance(axes, Sequence):
         axes = families.as_sequence("reduce_sum", "axes", axes)
-    return reduce_sum_p.bind(x, axes=tuple(axes))[0]
+    return reduce_sum_p.apply(x, axes=tuple(axes))[0]
 
 
 class Reshape(families.LinearPrimitive):
@@ -452,7 +452,7 @@ def reshape(
         new_sizes = families.index_tuple(new_sizes, "reshape", "new_sizes")
     if out_sharding is None and typeof(operand).shape == new_sizes:
         return require_alive(operand)
-    return reshape_p.bind(operand, new_sizes=new_sizes, dimensions=None, sharding=out_sharding)[0]
+    return reshape_p.apply(operand, new_sizes=new_sizes, dimensions=None, sharding=out_sharding)[0]
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
@@ -507,7 +507,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     permutation = families.index_tuple(permutation, "transpose", "permutation")
     if permutation == tuple(range(typeof(operand).ndim)):
         return require_alive(operand)
-    return transpose_p.bind(operand, permutation=permutation)[0]
+    return transpose_p.apply(operand, permutation=permutation)[0]
 
 
 class Squeeze(families.LinearPrimitive, families.OverAxes):
@@ -542,7 +542,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     if not isinstance(dimensions, Sequence):
         dimensions = families.as_sequence("squeeze", "dimensions", dimensions)
     dims = tuple(sorted(families.normalize_axis("squeeze", d, ndim) for d in dimensions))
-    return squeeze_p.bind(array, dimensions=dims)[0] if dims else array
+    return squeeze_p.apply(array, dimensions=dims)[0] if dims else array
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
@@ -587,7 +587,7 @@ def broadcasted_iota(
     dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
 ) -> Any:
     """Counting along axis `dimension` of an array of `shape`."""
-    return iota_p.bind(
+    return iota_p.apply(
         dtype=dtypes.canonicalize(dtype),
         shape=families.index_tuple(shape, "broadcasted_iota", "shape"),
         dimension=families.check_integer("broadcasted_iota", "dimension", dimension),
@@ -627,7 +627,7 @@ rev_p = Rev()
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
     return (
-        rev_p.bind(operand, dimensions=families.index_tuple(dimensions, "rev", "dimensions"))[0]
+        rev_p.apply(operand, dimensions=families.index_tuple(dimensions, "rev", "dimensions"))[0]
         if not isinstance(dimensions, Sequence) or dimensions
         else require_alive(operand)
     )
@@ -660,7 +660,7 @@ copy_p = Copy()
 
 def copy(x: Any) -> Any:
     """The same values in a buffer of their own."""
-    return copy_p.bind(x)[0]
+    return copy_p.apply(x)[0]
 
 
 class RandomWrap(Primitive):
@@ -685,7 +685,7 @@ class RandomWrap(Primitive):
         (words,), (d,) = args, dims
         if d == typeof(words).ndim - 1:  # the words are to be last
             words, d = move_to_front(words, d), 0
-        return self.bind(words, dtype=dtype), [d]
+        return self.apply(words, dtype=dtype), [d]
 
     def pretty_params(self, params):
         return {"impl": params["dtype"].tag}
@@ -710,7 +710,7 @@ class RandomUnwrap(Primitive):
         return [words_of(keys)]
 
     def batch(self, axis, args, dims):
-        return self.bind(*args), list(dims)
+        return self.apply(*args), list(dims)
 
 
 random_wrap_p, random_unwrap_p = RandomWrap(), RandomUnwrap()
@@ -724,6 +724,7 @@ class OptimizationBarrier(Primitive):
 
     name = "optimization_barrier"
     elements = "moved"
+    multiple_results = True
 
     def abstract_eval(self, *xs):
         return list(xs)
@@ -732,16 +733,16 @@ class OptimizationBarrier(Primitive):
         return hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
 
     def jvp(self, primals, tangents):
-        outs, moved = self.bind(*primals), [t for t in tangents if not isinstance(t, Zero)]
-        dots = iter(self.bind(*moved) if moved else [])
+        outs, moved = self.apply(*primals), [t for t in tangents if not isinstance(t, Zero)]
+        dots = iter(self.apply(*moved) if moved else [])
         return outs, [t if isinstance(t, Zero) else next(dots) for t in tangents]
 
     def transpose(self, cts, *xs):
-        kept = iter(self.bind(*[ct for ct in cts if not isinstance(ct, Zero)]))
+        kept = iter(self.apply(*[ct for ct in cts if not isinstance(ct, Zero)]))
         return [ct if isinstance(ct, Zero) else next(kept) for ct in cts]
 
     def batch(self, axis, args, dims):
-        return self.bind(*args), list(dims)
+        return self.apply(*args), list(dims)
 
 
 optimization_barrier_p = OptimizationBarrier()
@@ -750,4 +751,4 @@ optimization_barrier_p = OptimizationBarrier()
 def optimization_barrier(operand: Any, /) -> Any:
     """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
     leaves, tree = flatten(operand)
-    return unflatten(tree, optimization_barrier_p.bind(*leaves)) if leaves else operand
+    return unflatten(tree, optimization_barrier_p.apply(*leaves)) if leaves else operand

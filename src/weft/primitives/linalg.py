@@ -58,7 +58,7 @@ class Cholesky(matrices.MatrixPrimitive):
         return [matrices.lower_triangle(hlo, y, "GE")]
 
     def jvp(self, primals, tangents):
-        (y,) = self.bind(*primals)
+        (y,) = self.apply(*primals)
         (t,) = tangents
         inner = triangular_solve(y, t, left_side=True, lower=True)
         inner = triangular_solve(y, inner, lower=True, transpose_a=True, conjugate_a=True)
@@ -84,7 +84,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
      [1. 2.]]
     """
     matrices.check_matrix("cholesky", typeof(x, "cholesky"), square=True)
-    return cholesky_p.bind(matrices.symmetrize(x) if symmetrize_input else x)[0]
+    return cholesky_p.apply(matrices.symmetrize(x) if symmetrize_input else x)[0]
 
 
 class CholeskyUpdate(matrices.MatrixPrimitive):
@@ -117,7 +117,7 @@ class CholeskyUpdate(matrices.MatrixPrimitive):
 
     def jvp(self, primals, tangents):
         """S'^T S + S^T S' is the derivative of the right side."""
-        (y,) = self.bind(*primals)
+        (y,) = self.apply(*primals)
         (r, w), (dr, dw) = primals, tangents
         half = []
         if not isinstance(dr, Zero):
@@ -166,7 +166,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
     Real dtypes. O(n^2), where a new factorization is O(n^3).
     """
-    return cholesky_update_p.bind(r_matrix, w_vector)[0]
+    return cholesky_update_p.apply(r_matrix, w_vector)[0]
 
 
 class SymmetricProduct(layout.LeadingBatch):
@@ -201,7 +201,7 @@ class SymmetricProduct(layout.LeadingBatch):
         return [(parts[0] + parts[1] if len(parts) == 2 else parts[0]).value]
 
     def jvp(self, primals, tangents, *, alpha, beta):
-        (y,) = self.bind(*primals, alpha=alpha, beta=beta)
+        (y,) = self.apply(*primals, alpha=alpha, beta=beta)
         (x, _), (dx, dc) = primals, tangents
         dots = []
         if not isinstance(dx, Zero) and alpha != 0:
@@ -231,7 +231,7 @@ def symmetric_product(
     """
     op = "symmetric_product"
     alpha, beta = as_number(op, "alpha", alpha), as_number(op, "beta", beta)
-    y = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)[0]
+    y = symmetric_product_p.apply(a_matrix, c_matrix, alpha=alpha, beta=beta)[0]
     return add(matrices.lower_part(y), swap(matrices.lower_part(y, -1))) if symmetrize_output else y
 
 
@@ -302,7 +302,7 @@ class TriangularSolve(matrices.MatrixPrimitive):
     def jvp(self, primals, tangents, **params):
         """op(a) dx = db - op(da) x, with the part of da that is read."""
         (a, _), (da, db) = primals, tangents
-        (x,) = self.bind(*primals, **params)
+        (x,) = self.apply(*primals, **params)
         moved = db
         if not isinstance(da, Zero):
             left, below = params["left_side"], params["lower"]
@@ -313,13 +313,13 @@ class TriangularSolve(matrices.MatrixPrimitive):
             moved = subtract_tangents(
                 db, matrices.product(da, x) if left else matrices.product(x, da)
             )
-        return [x], self.bind(a, moved, **params)
+        return [x], self.apply(a, moved, **params)
 
     def transpose(self, cts, a, b, *, transpose_a, **params):
         """Linear in b; the transpose of op(a) is op of a^T."""
         if isinstance(a, Linear):
             raise not_linear(self.name, (a, b))
-        return [None, *self.bind(a, cts[0], transpose_a=not transpose_a, **params)]
+        return [None, *self.apply(a, cts[0], transpose_a=not transpose_a, **params)]
 
     def batch(self, axis, args, dims, *, left_side, **params):
         """Where one matrix serves all, what is mapped is more columns (or rows) of b."""
@@ -332,7 +332,7 @@ class TriangularSolve(matrices.MatrixPrimitive):
         order = (*range(1, at + 1), 0, *range(at + 1, len(shape) + 1))
         merged = (*shape[:at], axis.size * shape[at], *shape[at + 1 :])
         b = layout.reshape(layout.transpose(b, order), merged)
-        (x,) = self.bind(a, b, left_side=left_side, **params)
+        (x,) = self.apply(a, b, left_side=left_side, **params)
         return [layout.reshape(x, (*shape[:at], axis.size, *shape[at:]))], [at]
 
 
@@ -361,7 +361,7 @@ def triangular_solve(
     vector = typeof(b).ndim == typeof(a).ndim - 1
     if vector:
         b = layout.expand_dims(b, (typeof(b).ndim if left_side else typeof(b).ndim - 1,))
-    x = triangular_solve_p.bind(
+    x = triangular_solve_p.apply(
         a,
         b,
         left_side=bool(left_side),
@@ -410,21 +410,21 @@ class TridiagonalSolve(matrices.MatrixPrimitive):
     def jvp(self, primals, tangents, **params):
         """t dx = db - dt x."""
         *diagonals, _ = primals
-        (x,) = self.bind(*primals, **params)
+        (x,) = self.apply(*primals, **params)
         moved = tangents[3]
         for dot, shift in zip(tangents[:3], (-1, 0, 1), strict=True):
             if not isinstance(dot, Zero):
                 moved = subtract_tangents(
                     moved, matrices.scale_rows(dot, shift_elements(x, shift, -2))
                 )
-        return [x], self.bind(*diagonals, moved, **params)
+        return [x], self.apply(*diagonals, moved, **params)
 
     def transpose(self, cts, dl, d, du, b, **params):
         """Linear in b; in t^T the outer diagonals have changed places."""
         if any(isinstance(x, Linear) for x in (dl, d, du)):
             raise not_linear(self.name, (dl, d, du, b))
         above, below = shift_elements(du, -1, -1), shift_elements(dl, 1, -1)
-        return [None, None, None, *self.bind(above, d, below, cts[0], **params)]
+        return [None, None, None, *self.apply(above, d, below, cts[0], **params)]
 
 
 def shift_elements(x: Any, by: int, axis: int) -> Any:
@@ -450,4 +450,4 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     >>> print(lax.linalg.tridiagonal_solve(0 * one, one, one, b).ravel())
     [1. 2. 3.]
     """
-    return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))[0]
+    return tridiagonal_solve_p.apply(dl, d, du, b, perturb_singular=bool(perturb_singular))[0]

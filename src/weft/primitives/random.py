@@ -253,6 +253,7 @@ class Threefry2x32(Costly):
     """
 
     elements = "chosen"
+    multiple_results = True
 
     def abstract_eval(self, *avals):
         (out,) = super().abstract_eval(*avals)
@@ -314,6 +315,7 @@ class RngBitGenerator(FromKeys):
 
     name = "rng_bit_generator"
     elements = "random"
+    multiple_results = True
 
     def abstract_eval(self, keys, *, shape, dtype, algorithm):
         check_keys(self.name, keys, KEY_WORDS[algorithm])
@@ -419,7 +421,7 @@ def rng_bit_generator(
             f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}; "
             f"got {algorithm!r}."
         )
-    key, bits = rng_bit_generator_p.bind(
+    key, bits = rng_bit_generator_p.apply(
         key,
         shape=index_tuple(shape, "rng_bit_generator", "shape"),
         dtype=dtypes.canonicalize(dtype),
@@ -433,4 +435,4 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
     a, b = match_numbers(a, b)
     if isinstance(a, float | int):
         a, b = literal(float(a), np.dtype(np.float32)), literal(float(b), np.dtype(np.float32))
-    return rng_uniform_p.bind(a, b, shape=index_tuple(shape, "rng_uniform", "shape"))[0]
+    return rng_uniform_p.apply(a, b, shape=index_tuple(shape, "rng_uniform", "shape"))[0]

@@ -114,7 +114,7 @@ class Extremum(Reduction):
 
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
-        (out,) = self.bind(x, axes=axes)
+        (out,) = self.apply(x, axes=axes)
         hit = eq(x, spread_back(out, typeof(x).shape, axes))
         share = convert(hit, typeof(t).dtype)
         return [out], [div(layout.reduce_sum(mul(t, share), axes), layout.reduce_sum(share, axes))]
@@ -125,7 +125,7 @@ class Product(Reduction):
 
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
-        (out,) = self.bind(x, axes=axes)
+        (out,) = self.apply(x, axes=axes)
         shape = typeof(out).shape
         if typeof(x).size == 0:
             return [out], [layout.zeros(typeof(out))]
@@ -176,11 +176,11 @@ reduce_xor_p = Reduction("reduce_xor", xor_p, lambda dtype: 0, "bool or integer"
 
 
 def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
-    """The function of a reduction, `prim.bind(x, axes=axes)[0]`."""
+    """The function of a reduction, `prim.apply(x, axes=axes)[0]`."""
 
     def fun(operand: Any, axes: Sequence[int]) -> Any:
         axes = families.index_tuple(axes, prim.name, "axes")
-        return prim.bind(operand, axes=axes)[0] if axes else operand
+        return prim.apply(operand, axes=axes)[0] if axes else operand
 
     return name_function(fun, prim)
 
@@ -265,7 +265,7 @@ argmin_p = ArgExtremum("argmin", reduce_min_p, "LT")
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The index of the maximum along `axis`, which is removed; of a NaN where there is one."""
     dtype = dtypes.canonicalize(index_dtype)
-    return argmax_p.bind(
+    return argmax_p.apply(
         operand, axes=(families.check_integer("argmax", "axis", axis),), index_dtype=dtype
     )[0]
 
@@ -273,7 +273,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The index of the minimum along `axis`, which is removed; of a NaN where there is one."""
     dtype = dtypes.canonicalize(index_dtype)
-    return argmin_p.bind(
+    return argmin_p.apply(
         operand, axes=(families.check_integer("argmin", "axis", axis),), index_dtype=dtype
     )[0]
 
@@ -306,6 +306,7 @@ class Reduce(HoldsProgram):
     """
 
     name = "reduce"
+    multiple_results = True
 
     def abstract_eval(self, *avals, jaxpr, dimensions):
         xs, _ = split_halves(avals)
@@ -322,7 +323,7 @@ class Reduce(HoldsProgram):
 
     def jvp(self, primals, tangents, *, jaxpr, dimensions):
         xs, inits = split_halves(primals)
-        outs = self.bind(*primals, jaxpr=jaxpr, dimensions=dimensions)
+        outs = self.apply(*primals, jaxpr=jaxpr, dimensions=dimensions)
         combine, with_dots = lift_to_tangents(jaxpr, [typeof(x) for x in xs])
         dots, init_dots = split_halves(tangents)
         pairs = with_dots(xs, dots)
@@ -338,7 +339,7 @@ class Reduce(HoldsProgram):
         xs = [layout.batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
         moved = tuple(a + 1 for a in dimensions)
         if all(d is None for d in init_dims):
-            outs = self.bind(*xs, *inits, jaxpr=jaxpr, dimensions=moved)
+            outs = self.apply(*xs, *inits, jaxpr=jaxpr, dimensions=moved)
             return outs, [0] * len(outs)
         shape = families.drop_axes(typeof(xs[0]).shape, moved)
         outs = [
@@ -395,7 +396,7 @@ def push_forward(
         if any(mark_moving(dots)):
             outs, out_dots = eqn.primitive.jvp(ins, dots, **eqn.params)
         else:
-            outs = eqn.primitive.bind(*ins, **eqn.params)
+            outs = eqn.primitive.apply(*ins, **eqn.params)
             out_dots = families.zero_tangents(outs)
         env.update(zip(eqn.outvars, zip(outs, out_dots, strict=True), strict=True))
     outs, dots = read(jaxpr.outvars)
@@ -533,12 +534,12 @@ def reduce(
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:
-        return unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
+        return unflatten(tree, reduce_p.apply(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
     outs = []
     for monoid, x, init in zip(monoids, xs, inits, strict=True):
-        (out,) = monoid.reduction.bind(x, axes=dimensions)
+        (out,) = monoid.reduction.apply(x, axes=dimensions)
         if not is_identity(init, monoid.identity(typeof(out).dtype)):
-            (out,) = monoid.combine.bind(init, out)
+            (out,) = monoid.combine.apply(init, out)
         outs.append(out if len(xs) == 1 else convert(out, typeof(x).dtype))  # as reduce_p has it
     return unflatten(tree, outs)
 
@@ -574,7 +575,7 @@ class ReducePrecision(families.LinearByElement):
         )
 
     def transpose(self, cts, x, **params):
-        return self.bind(cts[0], **params)
+        return self.apply(cts[0], **params)
 
 
 reduce_precision_p = ReducePrecision()
@@ -582,7 +583,7 @@ reduce_precision_p = ReducePrecision()
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """x rounded to a float of the given numbers of exponent and mantissa bits."""
-    return reduce_precision_p.bind(
+    return reduce_precision_p.apply(
         operand,
         exponent_bits=families.check_integer("reduce_precision", "exponent_bits", exponent_bits),
         mantissa_bits=families.check_integer("reduce_precision", "mantissa_bits", mantissa_bits),

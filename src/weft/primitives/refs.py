@@ -58,7 +58,7 @@ class Whole:
                 place_axis(batched_at_front(v, d, axis.size), dims[0])
                 for v, d in zip(values, dims[1:], strict=True)
             ]
-        outs = prim.bind(ref, *values, index=self)
+        outs = prim.apply(ref, *values, index=self)
         return outs, [dims[0]] * len(outs)
 
 
@@ -81,17 +81,17 @@ class StateOperation(Primitive):
     effect: Effect
     values = 0  # how many operands there are between the reference and the arrays of the index
 
-    def bind(self, ref, *operands, **params):
+    def apply(self, ref, *operands, **params):
         if not holds_here(ref, StageTrace):
-            return super().bind(ref, *operands, **params)
-        outs, new = self.apply(ref.value, *operands, **params)
+            return super().apply(ref, *operands, **params)
+        outs, new = self.run_on_value(ref.value, *operands, **params)
         if new is not None:
             ref.hold(new)
         return outs
 
     def impl(self, ref, *operands, **params):
         if holds_here(ref, StageTrace):
-            return self.bind(ref, *operands, **params)
+            return self.apply(ref, *operands, **params)
         raise RefError(
             f"{self.name}: a reference must not be used after the function that made it has "
             f"returned; got a leaked {ref.aval}. Hint: return r[...] from the function."
@@ -127,7 +127,7 @@ class StateOperation(Primitive):
         """The types of the results, given that of the part."""
         raise NotImplementedError
 
-    def apply(self, x: Any, *operands: Any, index: Any) -> tuple[list, Any]:
+    def run_on_value(self, x: Any, *operands: Any, index: Any) -> tuple[list, Any]:
         """The results, and the array afterwards, where the reference holds `x`."""
         raise NotImplementedError
 
@@ -135,11 +135,11 @@ class StateOperation(Primitive):
         n = 1 + self.values
         if type(tangents[0]) is Zero and any(type(t) is not Zero for t in tangents[1:n]):
             raise write_error(typeof(primals[0]), current.trace)
-        outs = self.bind(*primals, index=index)
+        outs = self.apply(*primals, index=index)
         if type(tangents[0]) is Zero:
             return outs, [Zero(typeof(y).to_tangent()) for y in outs]
         dots = [tangents[0], *map(instantiate, tangents[1:n]), *primals[n:]]
-        return outs, self.bind(*dots, index=index)
+        return outs, self.apply(*dots, index=index)
 
     def batch(self, axis, args, dims, *, index):
         if dims[0] is None and self.effect.writes:  # type: ignore[attr-defined]
@@ -156,7 +156,7 @@ class GetRef(StateOperation):
     def results(self, part):
         return [part]
 
-    def apply(self, x, *arrays, index):
+    def run_on_value(self, x, *arrays, index):
         return [index.read(x, arrays)], None
 
 
@@ -170,7 +170,7 @@ class SwapRef(StateOperation):
     def results(self, part):
         return [part]
 
-    def apply(self, x, value, *arrays, index):
+    def run_on_value(self, x, value, *arrays, index):
         return [index.read(x, arrays)], index.write(x, value, arrays, False)
 
 
@@ -180,11 +180,12 @@ class AddUpdateRef(StateOperation):
     name = "addupdate"
     effect = ACCUM
     values = 1
+    multiple_results = True
 
     def results(self, part):
         return []
 
-    def apply(self, x, value, *arrays, index):
+    def run_on_value(self, x, value, *arrays, index):
         return [], index.write(x, value, arrays, True)
 
 
@@ -197,17 +198,17 @@ class MakeRef(Primitive):
     memoize_type = False
     effect = MAKE
 
-    def apply(self, *args: Any, **params: Any) -> tuple[list, Any]:
+    def run_on_value(self, *args: Any, **params: Any) -> tuple[list, Any]:
         """The results, and the array afterwards, as of `StateOperation`."""
         raise NotImplementedError
 
     def batch(self, axis, args, dims, **params):
-        outs = self.bind(*args, **params)
+        outs = self.apply(*args, **params)
         return outs, list(dims[:1]) * len(outs)
 
     def jvp(self, primals, tangents, **params):
-        dots = self.bind(*map(instantiate, tangents), **params)
-        return self.bind(*primals, **params), dots
+        dots = self.apply(*map(instantiate, tangents), **params)
+        return self.apply(*primals, **params), dots
 
 
 class NewRef(MakeRef):
@@ -221,11 +222,11 @@ class NewRef(MakeRef):
     def impl(self, x, *, kind, memory_space):
         return [Ref(x)]
 
-    def bind(self, x, **params):
+    def apply(self, x, **params):
         staging = type(current.trace) is StageTrace
-        return super().bind(x, **params) if staging else self.impl(x, **params)
+        return super().apply(x, **params) if staging else self.impl(x, **params)
 
-    def apply(self, x: Any, **params: Any) -> tuple[list, Any]:
+    def run_on_value(self, x: Any, **params: Any) -> tuple[list, Any]:
         return [x], None
 
 
@@ -240,11 +241,11 @@ class EmptyRef(MakeRef):
     def impl(self, *, memory_space, ty):
         return [Ref(zeros(ty))]
 
-    def bind(self, **params):
+    def apply(self, **params):
         staging = type(current.trace) is StageTrace
-        return super().bind(**params) if staging else self.impl(**params)
+        return super().apply(**params) if staging else self.impl(**params)
 
-    def apply(self, *, memory_space: Any, ty: ShapedArray) -> tuple[list, Any]:
+    def run_on_value(self, *, memory_space: Any, ty: ShapedArray) -> tuple[list, Any]:
         return [zeros(ty)], None
 
 
@@ -259,7 +260,7 @@ class FreezeRef(MakeRef):
     def impl(self, ref):
         return [ref.free()]
 
-    def apply(self, x: Any) -> tuple[list, Any]:
+    def run_on_value(self, x: Any) -> tuple[list, Any]:
         return [x], ENDED
 
 
@@ -267,6 +268,7 @@ class FreeRef(MakeRef):
     """The end of r. No results."""
 
     name = "free_ref"
+    multiple_results = True
 
     def abstract_eval(self, ref):
         return []
@@ -275,7 +277,7 @@ class FreeRef(MakeRef):
         ref.free()
         return []
 
-    def apply(self, x: Any) -> tuple[list, Any]:
+    def run_on_value(self, x: Any) -> tuple[list, Any]:
         return [], ENDED
 
 
@@ -284,12 +286,12 @@ new_ref_p, empty_ref_p, freeze_p, free_ref_p = NewRef(), EmptyRef(), FreezeRef()
 
 def load_ref(ref: Any) -> Any:
     """All that a reference holds, under the current trace."""
-    return get_p.bind(ref, index=WHOLE)[0]
+    return get_p.apply(ref, index=WHOLE)[0]
 
 
 def store_ref(ref: Any, value: Any) -> None:
     """Have a reference hold a value, under the current trace."""
-    swap_p.bind(ref, value, index=WHOLE)
+    swap_p.apply(ref, value, index=WHOLE)
 
 
 def add_to_ref(ref: Any, x: Any) -> Any:
@@ -302,5 +304,5 @@ def add_to_ref(ref: Any, x: Any) -> Any:
             f"with_refs: a reference must have the type of the cotangent; got {ref.aval} for "
             f"{aval}. Hint: weft.new_ref(jnp.zeros_like(x))."
         )
-    addupdate_p.bind(ref, x, index=WHOLE)
+    addupdate_p.apply(ref, x, index=WHOLE)
     return None

@@ -22,6 +22,7 @@ class DceSink(Primitive):
 
     name = "dce_sink"
     effect = SinkEffect()
+    multiple_results = True
 
     def abstract_eval(self, x, *, prevent_mlir_dce):
         return []
@@ -35,10 +36,10 @@ class DceSink(Primitive):
         return []
 
     def jvp(self, primals, tangents, **params):
-        return self.bind(*primals, **params), []
+        return self.apply(*primals, **params), []
 
     def batch(self, axis, args, dims, **params):
-        return self.bind(*args, **params), []
+        return self.apply(*args, **params), []
 
 
 dce_sink_p = DceSink()
@@ -50,4 +51,4 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     They stay in its jaxpr; with `prevent_mlir_dce`, in the compiled program too.
     """
     for x in leaves(val):
-        dce_sink_p.bind(x, prevent_mlir_dce=prevent_mlir_dce)
+        dce_sink_p.apply(x, prevent_mlir_dce=prevent_mlir_dce)

@@ -83,7 +83,7 @@ class Slice(families.LinearPrimitive):
 
     def batch(self, axis, args, dims, *, start_indices, limit_indices, strides):
         (d,) = dims
-        out = self.bind(
+        out = self.apply(
             args[0],
             start_indices=families.insert_item(start_indices, d, 0),
             limit_indices=families.insert_item(limit_indices, d, axis.size),
@@ -102,7 +102,7 @@ def slice(
     strides: Sequence[int] | None = None,
 ) -> Any:
     """The part of `operand` from start_indices up to limit_indices in steps of `strides`."""
-    return slice_p.bind(
+    return slice_p.apply(
         operand,
         start_indices=families.index_tuple(start_indices, "slice", "start_indices"),
         limit_indices=families.index_tuple(limit_indices, "slice", "limit_indices"),
@@ -226,7 +226,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     config = families.check_parameter(
         "pad", "padding_config", padding_config, what, lambda c: tuple(map(families.index_tuple, c))
     )
-    return pad_p.bind(operand, padding_value, padding_config=config)[0]
+    return pad_p.apply(operand, padding_value, padding_config=config)[0]
 
 
 def padding_mask(aval: ShapedArray, config: Sequence[tuple[int, int, int]]) -> Any:
@@ -291,9 +291,9 @@ class Concatenate(layout.LinearTogether):
     def batch(self, axis, args, dims, *, dimension):
         d = dims[0]
         if d is not None and all(other == d for other in dims):
-            return self.bind(*args, dimension=dimension + (dimension >= d)), [d]
+            return self.apply(*args, dimension=dimension + (dimension >= d)), [d]
         args = [layout.batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        return self.bind(*args, dimension=dimension + 1), [0]
+        return self.apply(*args, dimension=dimension + 1), [0]
 
 
 concatenate_p = Concatenate()
@@ -309,7 +309,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     dimension = families.check_integer("concatenate", "dimension", dimension)
     if len(parts) == 1 and typeof(parts[0]).ndim > dimension >= 0:
         return parts[0]
-    return concatenate_p.bind(*parts, dimension=dimension)[0]
+    return concatenate_p.apply(*parts, dimension=dimension)[0]
 
 
 class Split(families.AlongAxis, families.LinearPrimitive):
@@ -317,6 +317,7 @@ class Split(families.AlongAxis, families.LinearPrimitive):
 
     name = "split"
     elements = "moved"
+    multiple_results = True
 
     def abstract_eval(self, x, *, sizes, axis):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -342,7 +343,7 @@ split_p = Split()
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list:
     """Consecutive parts of `operand` along `axis`, of the given sizes."""
     axis = families.normalize_axis("split", axis, typeof(operand).ndim)
-    return split_p.bind(operand, sizes=families.index_tuple(sizes, "split", "sizes"), axis=axis)
+    return split_p.apply(operand, sizes=families.index_tuple(sizes, "split", "sizes"), axis=axis)
 
 
 class Stack(layout.LinearTogether):
@@ -369,7 +370,7 @@ class Stack(layout.LinearTogether):
 
     def batch(self, mapped, args, dims, *, axis):
         args = [layout.batched_at_front(x, d, mapped.size) for x, d in zip(args, dims, strict=True)]
-        return self.bind(*args, axis=axis + 1), [0]
+        return self.apply(*args, axis=axis + 1), [0]
 
 
 stack_p = Stack()
@@ -379,7 +380,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """The operands, of equal shapes, along a new axis."""
     operands = families.as_sequence("stack", "operands", operands)
     ndim = typeof(operands[0]).ndim if operands else 0
-    return stack_p.bind(*operands, axis=families.normalize_axis("stack", axis, ndim + 1))[0]
+    return stack_p.apply(*operands, axis=families.normalize_axis("stack", axis, ndim + 1))[0]
 
 
 class Unstack(families.LinearPrimitive):
@@ -387,6 +388,7 @@ class Unstack(families.LinearPrimitive):
 
     name = "unstack"
     elements = "moved"
+    multiple_results = True
 
     def abstract_eval(self, x, *, axis):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -402,7 +404,7 @@ class Unstack(families.LinearPrimitive):
         return [stack([layout.instantiate(ct) for ct in cts], axis)]
 
     def batch(self, mapped, args, dims, *, axis):
-        outs = self.bind(layout.move_to_front(args[0], dims[0]), axis=axis + 1)
+        outs = self.apply(layout.move_to_front(args[0], dims[0]), axis=axis + 1)
         return outs, [0] * len(outs)
 
 
@@ -411,7 +413,7 @@ unstack_p = Unstack()
 
 def unstack(x: Any, axis: int = 0) -> tuple:
     """The elements of `x` along `axis`, each without it."""
-    return tuple(unstack_p.bind(x, axis=families.normalize_axis("unstack", axis, typeof(x).ndim)))
+    return tuple(unstack_p.apply(x, axis=families.normalize_axis("unstack", axis, typeof(x).ndim)))
 
 
 class Tile(families.LinearPrimitive):
@@ -439,7 +441,7 @@ class Tile(families.LinearPrimitive):
 
     def batch(self, axis, args, dims, *, reps):
         (d,) = dims
-        return self.bind(args[0], reps=families.insert_item(reps, d, 1)), [d]
+        return self.apply(args[0], reps=families.insert_item(reps, d, 1)), [d]
 
 
 tile_p = Tile()
@@ -452,4 +454,4 @@ def tiled_shape(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """`operand` repeated reps[k] times along axis k."""
-    return tile_p.bind(operand, reps=families.index_tuple(reps, "tile", "reps"))[0]
+    return tile_p.apply(operand, reps=families.index_tuple(reps, "tile", "reps"))[0]

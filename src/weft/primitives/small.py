@@ -217,16 +217,16 @@ class SmallSolve(matrices.MatrixPrimitive):
     def jvp(self, primals, tangents):
         """a dx = db - da x."""
         (a, _), (da, db) = primals, tangents
-        (x,) = self.bind(*primals)
+        (x,) = self.apply(*primals)
         moved = db
         if not isinstance(da, Zero):
             moved = subtract_tangents(db, matrices.product(da, x))
-        return [x], self.bind(a, moved)
+        return [x], self.apply(a, moved)
 
     def transpose(self, cts, a, b):
         if isinstance(a, Linear):
             raise not_linear(self.name, (a, b))
-        return [None, *self.bind(matrices.swap(a), cts[0])]
+        return [None, *self.apply(matrices.swap(a), cts[0])]
 
 
 def check_size(op: str, a: ShapedArray) -> None:
@@ -240,7 +240,7 @@ small_solve_p = SmallSolve()
 
 def solve_small(a: Any, b: Any) -> Any:
     """x for which a x = b, for a (..., n, n) with n <= 4 and b (..., n, k)."""
-    return small_solve_p.bind(a, b)[0]
+    return small_solve_p.apply(a, b)[0]
 
 
 class SmallDet(matrices.MatrixPrimitive):
@@ -274,7 +274,7 @@ class SmallDet(matrices.MatrixPrimitive):
     def jvp(self, primals, tangents):
         (a,), (t,) = primals, tangents
         n = typeof(a).ndim
-        return self.bind(a), [reduce_sum(mul(cofactors(a), t), (n - 2, n - 1))]
+        return self.apply(a), [reduce_sum(mul(cofactors(a), t), (n - 2, n - 1))]
 
 
 small_det_p = SmallDet()
@@ -282,7 +282,7 @@ small_det_p = SmallDet()
 
 def det_small(a: Any) -> Any:
     """The determinant of a (..., n, n) with n <= 4."""
-    return small_det_p.bind(a)[0]
+    return small_det_p.apply(a)[0]
 
 
 def cofactors(a: Any) -> Any:

@@ -34,6 +34,7 @@ class Sort(Primitive):
 
     name = "sort"
     elements = "placed"
+    multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
         families.check_equal_shapes(self.name, avals)
@@ -65,7 +66,7 @@ class Sort(Primitive):
         params = dict(dimension=dimension, is_stable=is_stable, num_keys=num_keys)
         shape = typeof(primals[0]).shape
         place = broadcasted_iota(np.int32, shape, dimension)
-        *outs, place = self.bind(*primals, place, **params)
+        *outs, place = self.apply(*primals, place, **params)
         return outs, [
             t if isinstance(t, Zero) else take_along(t, place, dimension) for t in tangents
         ]
@@ -76,7 +77,7 @@ class Sort(Primitive):
         else:
             args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
             dims, moved = [0] * len(args), dimension + 1
-        return self.bind(*args, dimension=moved, **params), list(dims)
+        return self.apply(*args, dimension=moved, **params), list(dims)
 
 
 def lower_keys(hlo: Any, x: Any) -> list:
@@ -202,7 +203,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     xs = tuple(operand) if several else (operand,)
     dimension = families.normalize_axis("sort", dimension, typeof(xs[0]).ndim if xs else 1)
     num_keys = families.check_integer("sort", "num_keys", num_keys)
-    outs = sort_p.bind(*xs, dimension=dimension, is_stable=bool(is_stable), num_keys=num_keys)
+    outs = sort_p.apply(*xs, dimension=dimension, is_stable=bool(is_stable), num_keys=num_keys)
     return tuple(outs) if several else outs[0]
 
 
@@ -226,6 +227,7 @@ class TopK(families.AlongAxis):
 
     name = "top_k"
     elements = "chosen"
+    multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -250,7 +252,7 @@ class TopK(families.AlongAxis):
         return [value.convert(dtype).value, place.value]
 
     def jvp(self, primals, tangents, *, k, axis):
-        value, place = self.bind(*primals, k=k, axis=axis)
+        value, place = self.apply(*primals, k=k, axis=axis)
         return [value, place], [
             take_along(*tangents, place, axis),
             *families.zero_tangents([place]),
@@ -263,7 +265,7 @@ top_k_p = TopK()
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The k largest elements along an axis, descending, and their indices."""
     axis = families.normalize_axis("top_k", axis, typeof(operand).ndim)
-    value, place = top_k_p.bind(operand, k=families.check_integer("top_k", "k", k), axis=axis)
+    value, place = top_k_p.apply(operand, k=families.check_integer("top_k", "k", k), axis=axis)
     return value, place
 
 

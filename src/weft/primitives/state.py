@@ -34,7 +34,7 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
         donated = tuple([k for k, i in enumerate(order) if i in written and args[i].owned])
         found = run_donating(prim, given, params, donated)
     else:
-        found = prim.bind(*given, **params)
+        found = prim.apply(*given, **params)
     outs = []
     for place, y in zip(places, found, strict=True):
         if place >= 0:

@@ -93,7 +93,7 @@ class Transcendental(Costly):
 
     def jvp(self, primals, tangents, accuracy=None):
         outs, dots = Elementwise.jvp(self, primals, tangents)
-        return (outs if accuracy is None else self.bind(*primals, accuracy=accuracy)), dots
+        return (outs if accuracy is None else self.apply(*primals, accuracy=accuracy)), dots
 
 
 def define_plain(
@@ -241,7 +241,7 @@ def pow_slope(x: Any, y: Any) -> Any:
     if not dtypes.is_integer(typeof(y).dtype):
         at_zero = eq(x, 0)
         none = bitwise_and(at_zero, none)
-        y = select(at_zero, stop_gradient_p.bind(y)[0], y)
+        y = select(at_zero, stop_gradient_p.apply(y)[0], y)
     return mul(convert(y, typeof(x).dtype), pow(x, select(none, 0, below)))
 
 
@@ -259,7 +259,7 @@ def pow(x: Any, y: Any) -> Any:
     elif type(x) in NUMBERS and dtypes.is_inexact(typeof(y).dtype):
         x = literal(x, typeof(y).dtype)
     try:
-        return pow_p.bind(x, y)[0]
+        return pow_p.apply(x, y)[0]
     except ShapeError:
         return bind_spread(pow_p, x, y)
 

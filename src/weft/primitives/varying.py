@@ -105,7 +105,7 @@ class PsumInvariant(LinearByElement):
         return all_reduce(hlo, x, replica_groups(hlo, self.name, axes, None), add_p)
 
     def transpose(self, cts, x, *, axes):
-        return pvary_p.bind(cts[0], axes=axes)
+        return pvary_p.apply(cts[0], axes=axes)
 
 
 psum_invariant_p = PsumInvariant()
@@ -127,7 +127,7 @@ class Pvary(LinearByElement):
         return [x]
 
     def transpose(self, cts, x, *, axes):
-        return psum_invariant_p.bind(cts[0], axes=axes)
+        return psum_invariant_p.apply(cts[0], axes=axes)
 
 
 pvary_p = Pvary()
@@ -137,4 +137,4 @@ def pvary(x: Any, names: Sequence[Name]) -> Any:
     """`x` as a value that may differ along axes of a mesh."""
     have = varying_names(x)
     axes = tuple(n for n in order_by_scope(names) if n not in have)
-    return pvary_p.bind(x, axes=axes)[0] if axes else x
+    return pvary_p.apply(x, axes=axes)[0] if axes else x

@@ -191,6 +191,7 @@ class ReduceWindow(HoldsProgram):
     """
 
     name = "reduce_window"
+    multiple_results = True
 
     def abstract_eval(self, *avals, jaxpr, consts, **params):
         xs, _ = split_halves(avals)
@@ -203,7 +204,7 @@ class ReduceWindow(HoldsProgram):
         return lower_windows(hlo, xs, inits, lambda *cells: lower_jaxpr(hlo, jaxpr, cells), params)
 
     def jvp(self, primals, tangents, *, jaxpr, consts, **params):
-        outs = self.bind(*primals, jaxpr=jaxpr, consts=consts, **params)
+        outs = self.apply(*primals, jaxpr=jaxpr, consts=consts, **params)
         (xs, inits), (dots, init_dots) = split_halves(primals), split_halves(tangents)
         combine, listed = lift_to_tangents(jaxpr, [typeof(x) for x in xs])
         total = fold_windows(combine, listed(xs, dots), listed(inits, init_dots), params)
@@ -215,7 +216,7 @@ class ReduceWindow(HoldsProgram):
         xs = [batched_at_front(x, d, axis.size) for x, d in zip(xs, x_dims, strict=True)]
         params = insert_window_axis(params, 0)
         if all(d is None for d in init_dims):
-            outs = self.bind(*xs, *inits, jaxpr=jaxpr, consts=consts, **params)
+            outs = self.apply(*xs, *inits, jaxpr=jaxpr, consts=consts, **params)
         else:
             inits = [batched_at_front(i, d, axis.size) for i, d in zip(inits, init_dims)]
             outs = fold_windows(lambda a, b: jaxpr(*a, *b), xs, inits, params)
@@ -255,7 +256,7 @@ class WindowReduction(families.ByCombination):
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
-        return self.bind(x, **insert_window_axis(params, d)), [d]
+        return self.apply(x, **insert_window_axis(params, d)), [d]
 
 
 class WindowSum(WindowReduction, families.LinearPrimitive):
@@ -277,7 +278,7 @@ class WindowSum(WindowReduction, families.LinearPrimitive):
             for n, b, m, s, w, low in rows
         )
         exchanged = {"window_strides": base, "base_dilation": strides, "padding": padding}
-        return self.bind(ct, **{**params, **exchanged})
+        return self.apply(ct, **{**params, **exchanged})
 
 
 class WindowExtremum(WindowReduction):
@@ -287,13 +288,13 @@ class WindowExtremum(WindowReduction):
 
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
-        (out,) = self.bind(x, **params)
+        (out,) = self.apply(x, **params)
         better = elementwise.ge_p if self is reduce_window_max_p else elementwise.le_p
         if {*params["base_dilation"], *params["window_dilation"]} <= {1}:
-            return [out], select_and_gather_add_p.bind(t, x, select_prim=better, **params)
+            return [out], select_and_gather_add_p.apply(t, x, select_prim=better, **params)
 
         def choose(xs: Sequence[Any], ys: Sequence[Any]) -> list:
-            (keep,) = better.bind(xs[0], ys[0])
+            (keep,) = better.apply(xs[0], ys[0])
             return [select(keep, x, y) for x, y in zip(xs, ys, strict=True)]
 
         dtype = typeof(x).dtype
@@ -345,11 +346,11 @@ class SelectAndGatherAdd(families.LinearInFirst):
                 f"{self.name}: dilations must be 1 to transpose; "
                 f"got base_dilation {base_dilation}, window_dilation {window_dilation}."
             )
-        return [*select_and_scatter_add_p.bind(cts[0], operand, **params), None]
+        return [*select_and_scatter_add_p.apply(cts[0], operand, **params), None]
 
     def batch(self, axis, args, dims, **params):
         args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        return self.bind(*args, **insert_window_axis(params, 0)), [0]
+        return self.apply(*args, **insert_window_axis(params, 0)), [0]
 
 
 class SelectAndScatterAdd(families.LinearInFirst):
@@ -386,7 +387,7 @@ class SelectAndScatterAdd(families.LinearInFirst):
 
     def transpose(self, cts, source, operand, **params):
         ones = (1,) * len(params["window_dimensions"])
-        dots = select_and_gather_add_p.bind(
+        dots = select_and_gather_add_p.apply(
             cts[0], operand, base_dilation=ones, window_dilation=ones, **params
         )
         return [*dots, None]
@@ -406,7 +407,7 @@ def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params:
     best, *rest = window_elements(operand, worst, undilated)
     chosen = fill(typeof(best).shape, 0, np.dtype(np.int32))
     for k, x in enumerate(rest, 1):
-        (keep,) = select_prim.bind(best, x)
+        (keep,) = select_prim.apply(best, x)
         best, chosen = select(keep, best, x), select(keep, chosen, k)
     total = fill(typeof(operand).shape, 0, dtype)
     for k, place in enumerate(itertools.product(*map(range, params["window_dimensions"]))):
@@ -460,7 +461,7 @@ class SelectAndScatter(HoldsProgram):
             raise ShapeError(f"{self.name}: init_value must not be mapped.")
         operand = batched_at_front(operand, d, axis.size)
         source = batched_at_front(source, source_d, axis.size)
-        return self.bind(operand, source, init, **insert_window_axis(params, 0)), [0]
+        return self.apply(operand, source, init, **insert_window_axis(params, 0)), [0]
 
 
 def check_pair(op: str, x: ShapedArray, operand: ShapedArray, shape: Sequence[int]) -> None:
@@ -577,8 +578,8 @@ def reduce_window(
     for prim in (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p):
         known = found is not None and prim.combine is found.combine
         if known and is_identity(inits[0], prim.identity(avals[0].dtype)):
-            return unflatten(tree, prim.bind(xs[0], **params))
-    outs = reduce_window_p.bind(*xs, *inits, jaxpr=jaxpr, consts=(), **params)
+            return unflatten(tree, prim.apply(xs[0], **params))
+    outs = reduce_window_p.apply(*xs, *inits, jaxpr=jaxpr, consts=(), **params)
     return unflatten(tree, outs)
 
 
@@ -594,7 +595,7 @@ def define_window_reducer(prim: WindowReduction) -> Callable[..., Any]:
         window_dilation: Sequence[int] | None = None,
     ) -> Any:
         window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
-        return prim.bind(operand, **window_params(prim.name, typeof(operand).shape, *window))[0]
+        return prim.apply(operand, **window_params(prim.name, typeof(operand).shape, *window))[0]
 
     return elementwise.name_function(fun, prim)
 
@@ -617,7 +618,7 @@ def select_and_gather_add(
     """Of each window, the tangent of the first maximum (ge) or minimum (le) of `operand`."""
     window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     params = window_params("select_and_gather_add", typeof(operand).shape, *window)
-    return select_and_gather_add_p.bind(tangents, operand, select_prim=select_prim, **params)[0]
+    return select_and_gather_add_p.apply(tangents, operand, select_prim=select_prim, **params)[0]
 
 
 def undilated_params(op: str, shape: Sequence[int], *window: Any) -> dict:
@@ -637,7 +638,7 @@ def select_and_scatter_add(
     """Each element of `source` added where its window has the first maximum or minimum."""
     window = (window_dimensions, window_strides, padding)
     params = undilated_params("select_and_scatter_add", typeof(operand).shape, *window)
-    return select_and_scatter_add_p.bind(source, operand, select_prim=select_prim, **params)[0]
+    return select_and_scatter_add_p.apply(source, operand, select_prim=select_prim, **params)[0]
 
 
 def select_and_scatter(
@@ -666,6 +667,6 @@ def select_and_scatter(
     leaves, tree = flatten(source)
     (init,) = starting_values("select_and_scatter", leaves, init_value, tree)
     combined = stage_reducer("select_and_scatter", scatter, [typeof(source)], tree)
-    return select_and_scatter_p.bind(
+    return select_and_scatter_p.apply(
         operand, source, init, select_jaxpr=chosen, scatter_jaxpr=combined, **params
     )[0]

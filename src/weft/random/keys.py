@@ -115,7 +115,7 @@ def is_typed(keys: Any) -> bool:
 def read_words(op: str, keys: Any) -> Words:
     """Keys as words (..., n), raw ones as of the default generator."""
     if is_typed(keys):
-        return Words(random_unwrap_p.bind(require_alive(keys))[0], keys.dtype)
+        return Words(random_unwrap_p.apply(require_alive(keys))[0], keys.dtype)
     dtype = find_dtype()
     if not is_valid_value(keys):
         raise DtypeError(
@@ -161,7 +161,7 @@ def read_one_key(op: str, key: Any) -> Words:
 
 def wrap_like(keys: Any, data: Any, dtype: KeyDtype) -> Any:
     """New keys as the old ones are, raw or not."""
-    return random_wrap_p.bind(data, dtype=dtype)[0] if is_typed(keys) else data
+    return random_wrap_p.apply(data, dtype=dtype)[0] if is_typed(keys) else data
 
 
 def split_words(key: Words, shape: tuple[int, ...]) -> Any:
@@ -175,9 +175,9 @@ def split_words(key: Words, shape: tuple[int, ...]) -> Any:
         _, rows = rng_bit_generator(data, (10 * math.prod(shape), 4))
         return reshape(rows[::10], (*shape, 4))
     if impl == "threefry2x32":
-        return random_split_p.bind(data, shape=shape, partitionable=partitionable)[0]
+        return random_split_p.apply(data, shape=shape, partitionable=partitionable)[0]
     halves = reshape(data, (2, 2))
-    (made,) = random_split_p.bind(halves, shape=shape, partitionable=partitionable)
+    (made,) = random_split_p.apply(halves, shape=shape, partitionable=partitionable)
     return reshape(jnp.moveaxis(made, 0, -2), (*shape, 4))
 
 
@@ -192,10 +192,10 @@ def fold_words(key: Words, data: Any) -> Any:
     if key.dtype.rules is not None:
         return key.dtype.rules.fold_in(key.data, data)
     if key.dtype.impl == "threefry2x32":
-        return random_fold_in_p.bind(key.data, data)[0]
+        return random_fold_in_p.apply(key.data, data)[0]
     if key.dtype.impl == "rbg":
         halves = reshape(key.data, (2, 2))
-        (made,) = random_fold_in_p.bind(halves, jnp.broadcast_to(data, (2,)))
+        (made,) = random_fold_in_p.apply(halves, jnp.broadcast_to(data, (2,)))
         return reshape(made, (4,))
     _, rows = rng_bit_generator(seed_words(data, key.dtype), (10, 4))
     return bitwise_xor(key.data, rows[-1])
@@ -207,7 +207,7 @@ def draw_bits(key: Words, shape: tuple[int, ...], width: int) -> Any:
         return key.dtype.rules.random_bits(key.data, width, shape)
     if key.dtype.impl == "threefry2x32":
         partitionable = bool(config.threefry_partitionable)
-        return random_bits_p.bind(
+        return random_bits_p.apply(
             key.data, bit_width=width, shape=shape, partitionable=partitionable
         )[0]
     return rng_bit_generator(key.data, shape, np.dtype(f"uint{width}"))[1]
@@ -268,7 +268,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     key<fry>
     """
     dtype = find_dtype(impl if dtype is None else dtype)
-    return random_wrap_p.bind(seed_key("key", seed, dtype), dtype=dtype)[0]
+    return random_wrap_p.apply(seed_key("key", seed, dtype), dtype=dtype)[0]
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDtype:
@@ -297,14 +297,14 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
             + hint_generator(aval)
         )
     words = as_array(key_bits_array, "wrap_key_data")
-    return random_wrap_p.bind(words, dtype=dtype)[0]
+    return random_wrap_p.apply(words, dtype=dtype)[0]
 
 
 def clone(key: Any) -> Any:
     """The same keys, which may be used again where `config.debug_key_reuse` looks for that."""
     words = read_words("clone", key)
     if config.debug_key_reuse:
-        return wrap_like(key, random_clone_p.bind(words.data)[0], words.dtype)
+        return wrap_like(key, random_clone_p.apply(words.data)[0], words.dtype)
     return require_alive(key) if is_typed(key) else words.data
 
 

@@ -139,7 +139,7 @@ class CheckTrace(Trace):
         limits = broadcast_in_dim(last, aval.shape, (aval.ndim - 1,))
         outside = bitwise_or(lt(indices, literal(0, aval.dtype)), gt(indices, limits))
         place = argmax(reshape(outside, (aval.size,)), 0, INT)
-        (value,) = dynamic_slice_p.bind(reshape(indices, (aval.size,)), place, slice_sizes=(1,))
+        (value,) = dynamic_slice_p.apply(reshape(indices, (aval.size,)), place, slice_sizes=(1,))
         self.fail(
             any_element(outside),
             [self.failure("index", outside_text(shape, d, "{}"), 1) for d in axes],

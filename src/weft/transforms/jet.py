@@ -208,7 +208,7 @@ class JetTrace(Trace):
         """Results whose first terms are computed, and the others when they are needed."""
         firsts = [x.series[0] if self.owns(x) else x for x in args]
         with use(self.parent):  # type: ignore[arg-type]
-            values = prim.bind(*firsts, **params)
+            values = prim.apply(*firsts, **params)
         made = Application(self, prim, args, params)
         finders = [functools.partial(made.term, i) for i in range(len(values))]
         made.outs = [Series({0: x}, find) for x, find in zip(values, finders, strict=True)]

@@ -175,9 +175,3 @@ def saving_jaxpr(jaxpr: Jaxpr, policy: Callable) -> tuple[Jaxpr, Jaxpr, int]:
         jaxpr.replace(invars=[*jaxpr.invars, *saved], eqns=late),
         len(saved),
     )
-
-
-__all__ = [
-    "PartialTrace", "SavingRule", "linearize", "select_residuals", "run_partial", "saving_jaxpr",
-    "split_jaxpr",
-]  # fmt: skip

@@ -317,7 +317,7 @@ def move_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
             )
             roots += x.roots
         with eval_context(), config.scope(debug_key_reuse=False):
-            places = eqn.primitive.bind(*operands, **eqn.params)
+            places = eqn.primitive.apply(*operands, **eqn.params)
         outs = [np.concatenate(codes)[np.asarray(p)] for p in places]
         more = len(given) == 1 and sum(y.size for y in outs) > given[0].codes.size
         repeated = more or any(x.repeated for x in given)

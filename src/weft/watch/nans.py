@@ -150,7 +150,7 @@ def find_origin(found: Watch, jaxpr: Jaxpr, args: Sequence[Any]) -> Made | int |
     try:
         for eqn in jaxpr.eqns:
             current.source = inner_source(eqn.source)
-            outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            outs = eqn.primitive.apply(*map(read, eqn.invars), **eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
             maker.update(dict.fromkeys(eqn.outvars, eqn))
     finally:

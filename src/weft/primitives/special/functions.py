@@ -189,7 +189,7 @@ regularized_incomplete_beta_p = define_special(
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function I(x; a, b)."""
-    return regularized_incomplete_beta_p.bind(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
+    return regularized_incomplete_beta_p.apply(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 
 
 erf, erfc, erf_inv, lgamma, digamma = map(unary_op, (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))

@@ -24,17 +24,17 @@ def undo_scaling(part: Expr, x: Expr) -> Expr:
 i0_p = define_primitive(
     "bessel_i0",
     lambda x: undo_scaling(bessel_formulas.i0e(x), x),
-    [lambda t, y, x: t * i1_p.bind(x)[0]],
+    [lambda t, y, x: t * i1_p.apply(x)[0]],
     "The modified Bessel function of order 0.",
 )
 i1_p = define_primitive(
     "bessel_i1",
     lambda x: undo_scaling(bessel_formulas.i1e(x), x),
-    [lambda t, y, x: t * select(x == 0, 0.5, i0_p.bind(x)[0] - y / select(x == 0, 1, x))],
+    [lambda t, y, x: t * select(x == 0, 0.5, i0_p.apply(x)[0] - y / select(x == 0, 1, x))],
     "The modified Bessel function of order 1.",
 )
-i0 = define_function("i0", lambda x: i0_p.bind(x)[0], "The modified Bessel function of order 0.")
-i1 = define_function("i1", lambda x: i1_p.bind(x)[0], "The modified Bessel function of order 1.")
+i0 = define_function("i0", lambda x: i0_p.apply(x)[0], "The modified Bessel function of order 0.")
+i1 = define_function("i1", lambda x: i1_p.apply(x)[0], "The modified Bessel function of order 1.")
 i0e = define_function("i0e", lambda x: special.bessel_i0e(x), "exp(-|x|) i0(x).")
 i1e = define_function("i1e", lambda x: special.bessel_i1e(x), "exp(-|x|) i1(x).")
 
@@ -64,8 +64,8 @@ jn_p = define_primitive(
 
 def jn_derivative(z: Any, *, v: int, n_iter: int) -> Any:
     """The derivative of J_v: (J_(v-1) - J_(v+1)) / 2, -J_1 of J_0."""
-    below = jn_p.bind(z, v=abs(v - 1), n_iter=n_iter)[0]
-    above = jn_p.bind(z, v=v + 1, n_iter=n_iter)[0]
+    below = jn_p.apply(z, v=abs(v - 1), n_iter=n_iter)[0]
+    above = jn_p.apply(z, v=v + 1, n_iter=n_iter)[0]
     return -above if v == 0 else 0.5 * (below - above)
 
 
@@ -86,4 +86,4 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     if max(v, n_iter) > 2**16:  # steps of a program each
         raise ValueError(f"bessel_jn: v and n_iter must be at most 2**16; got {v}, {n_iter}.")
     (z,) = promote_floats("bessel_jn", z, strong=True)
-    return stack([jn_p.bind(z, v=k, n_iter=n_iter)[0] for k in range(v + 1)])
+    return stack([jn_p.apply(z, v=k, n_iter=n_iter)[0] for k in range(v + 1)])

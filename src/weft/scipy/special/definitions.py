@@ -55,7 +55,7 @@ def define_pair(
     """
     primitive = define_primitive(name, fun, derivs, doc.partition("\n")[0], wide, takes)
     names = list(inspect.signature(derivs[-1]).parameters)[2:]
-    apply = lambda *xs: primitive.bind(*xs)[0]
+    apply = lambda *xs: primitive.apply(*xs)[0]
     takes_complex = takes == "inexact"
     return primitive, publish(name, names, apply, doc, derivs[-1].__module__, strong, takes_complex)
 

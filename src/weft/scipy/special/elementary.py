@@ -37,7 +37,7 @@ quotient_p = define_primitive(
 
 def divide_or_zero(x: Any, y: Any) -> Any:
     """x / y, and 0 where x is; its derivative in x is 1 / y there too."""
-    return quotient_p.bind(x, y)[0]
+    return quotient_p.apply(x, y)[0]
 
 
 xlogy_p, xlogy = define_pair(
@@ -157,7 +157,7 @@ kl_div_p, kl_div = define_pair(
 def entr(x: Any) -> Any:
     """-x log x, 0 at 0 and -inf for negative x."""
     (x,) = promote_floats("entr", x)
-    return pick(x < 0, -INF, -xlogy_p.bind(x, x)[0])
+    return pick(x < 0, -INF, -xlogy_p.apply(x, x)[0])
 
 
 @fused
@@ -171,7 +171,7 @@ def rel_entr_floats(p: Any, q: Any) -> Any:
     """rel_entr of floats."""
     positive = (p > 0) & (q > 0)
     none = (p == 0) & (q >= 0)
-    out = xlogy_p.bind(pick(positive, p, 1), pick(positive, p, 1) / pick(positive, q, 1))[0]
+    out = xlogy_p.apply(pick(positive, p, 1), pick(positive, p, 1) / pick(positive, q, 1))[0]
     undefined = (p != p) | (q != q)
     return pick(undefined, p + q, pick(positive, out, pick(none, 0, INF)))
 

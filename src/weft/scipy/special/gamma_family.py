@@ -268,7 +268,7 @@ def gamma(x: Any) -> Any:
     (x,) = definitions.promote_floats("gamma", x, strong=True, takes_complex=True)
     if dtypes.is_complex(x.dtype):
         return definitions.compute_wide(lambda z: lax.exp(complex_loggamma(z)), x)
-    return gamma_p.bind(x)[0]
+    return gamma_p.apply(x)[0]
 
 
 @fused
@@ -299,8 +299,8 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """How many ways there are to choose k of N things, with `repetition` more than once each."""
     n, k = definitions.promote_floats("comb", N, k)
     if not repetition:
-        return comb_p.bind(n, k)[0]
-    out = comb_p.bind(n + k - 1, k)[0]
+        return comb_p.apply(n, k)[0]
+    out = comb_p.apply(n + k - 1, k)[0]
     return select((n == 0) & (k == 0), 1, out)
 
 
@@ -311,7 +311,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
         raise NotImplementedError(
             "factorial: exact must be False; got True. Hint: math.factorial(n)."
         )
-    return factorial_p.bind(*definitions.promote_floats("factorial", n))[0]
+    return factorial_p.apply(*definitions.promote_floats("factorial", n))[0]
 
 
 @fused(static=("d",))
@@ -339,7 +339,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     if q is not None:
         return lax.zeta(*definitions.promote_floats("zeta", x, q))
     (x,) = definitions.promote_floats("zeta", x)
-    return zeta_one_p.bind(x)[0]
+    return zeta_one_p.apply(x)[0]
 
 
 def bernoulli_numbers(n: int) -> list[float]:
@@ -401,7 +401,7 @@ betainc = definitions.define_function(
 )
 gammasgn = definitions.define_function(
     "gammasgn",
-    lambda x: gammasgn_p.bind(x)[0],
+    lambda x: gammasgn_p.apply(x)[0],
     "The sign of gamma(x): 1 or -1; NaN at negative whole numbers.",
     strong=True,
 )

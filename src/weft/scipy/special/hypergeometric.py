@@ -151,9 +151,9 @@ hyp1f1_p, hyp1f1 = define_pair(
     "hyp1f1",
     kummer,
     [
-        lambda t, y, a, b, x: t * hyp1f1_a_p.bind(a, b, x)[0],
-        lambda t, y, a, b, x: t * hyp1f1_b_p.bind(a, b, x)[0],
-        lambda t, y, a, b, x: t * (a / b) * hyp1f1_p.bind(a + 1, b + 1, x)[0],
+        lambda t, y, a, b, x: t * hyp1f1_a_p.apply(a, b, x)[0],
+        lambda t, y, a, b, x: t * hyp1f1_b_p.apply(a, b, x)[0],
+        lambda t, y, a, b, x: t * (a / b) * hyp1f1_p.apply(a + 1, b + 1, x)[0],
     ],
     """Kummer's function 1F1(a; b; x), the sum of (a)_n x**n / ((b)_n n!).
 
@@ -166,7 +166,7 @@ hyp2f1_p, hyp2f1 = define_pair(
     gauss,
     [
         *[no_derivative("hyp2f1", n) for n in "abc"],
-        lambda t, y, a, b, c, x: t * (a * b / c) * hyp2f1_p.bind(a + 1, b + 1, c + 1, x)[0],
+        lambda t, y, a, b, c, x: t * (a * b / c) * hyp2f1_p.apply(a + 1, b + 1, c + 1, x)[0],
     ],
     "Gauss's function 2F1(a, b; c; x), for x <= 1 or a polynomial. Differentiable in x.",
     strong=True,

@@ -183,7 +183,7 @@ def fresnel_integral(x: Expr, cosine: bool) -> Expr:
 
 def expn_derivative(n: Any, x: Any) -> Any:
     """-E(n-1)(x), the derivative of En."""
-    return -expn_p.bind(select(n < 1, 0, n - 1), x)[0]
+    return -expn_p.apply(select(n < 1, 0, n - 1), x)[0]
 
 
 exp1_p, exp1 = define_pair(
@@ -255,11 +255,11 @@ def sici(x: Any) -> tuple[Any, Any]:
     """(Si, Ci): the integral of sin(t) / t from 0 to x; Euler's constant, log |x| and the integral
     of (cos(t) - 1) / t added."""
     (x,) = promote_floats("sici", x, strong=True)
-    return sine_p.bind(x)[0], cosine_p.bind(x)[0]
+    return sine_p.apply(x)[0], cosine_p.apply(x)[0]
 
 
 @fused
 def fresnel(x: Any) -> tuple[Any, Any]:
     """(S, C): the integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x."""
     (x,) = promote_floats("fresnel", x, strong=True)
-    return fresnel_s_p.bind(x)[0], fresnel_c_p.bind(x)[0]
+    return fresnel_s_p.apply(x)[0], fresnel_c_p.apply(x)[0]

@@ -58,7 +58,7 @@ log_ndtr_p = definitions.define_primitive(
     error_formulas.log_normal_cdf,
     # the density over the distribution function; erfcx of a large negative number is inf, and
     # then the quotient 0, which is its limit
-    [lambda t, y, x: t * (math.sqrt(2 / math.pi) / erfcx_p.bind(x * -math.sqrt(0.5))[0])],
+    [lambda t, y, x: t * (math.sqrt(2 / math.pi) / erfcx_p.apply(x * -math.sqrt(0.5))[0])],
     "log of the distribution function of the normal distribution.",
     wide=False,
 )
@@ -168,7 +168,7 @@ def wofz(z: Any) -> Any:
 def erfcx(x: Any) -> Any:
     """exp(x**2) erfc(x), also of complex x."""
     (x,) = definitions.promote_floats("erfcx", x, strong=True, takes_complex=True)
-    return wofz_complex(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.bind(x)[0]
+    return wofz_complex(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.apply(x)[0]
 
 
 @fused(static=("series_order",))
@@ -181,7 +181,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise TypeError(f"log_ndtr: series_order must be an integer; got {series_order!r}.")
     if not 0 <= series_order <= 30:
         raise ValueError(f"log_ndtr: series_order must be from 0 to 30; got {series_order}.")
-    return log_ndtr_p.bind(*definitions.promote_floats("log_ndtr", x, strong=True))[0]
+    return log_ndtr_p.apply(*definitions.promote_floats("log_ndtr", x, strong=True))[0]
 
 
 erf = definitions.define_function(

@@ -25,7 +25,7 @@ def real_part(x: Any) -> Any:
 def largest_real(x: Any, axis: Any) -> Any:
     """The largest real part along `axis`, a constant."""
     top = reductions.max(real_part(x), axis=axis, keepdims=True, initial=-INF)
-    return ops.stop_gradient_p.bind(top)[0]
+    return ops.stop_gradient_p.apply(top)[0]
 
 
 @fused(static=("axis", "keepdims", "return_sign"))
