@@ -14,6 +14,8 @@ for _ in range(5):
     y = step(x)
 y = step(jnp.ones((32, 32)))
 print("done")
+last = jax.jit(lambda x: jnp.sort(jnp.sort(x) + 1))
+last(last(last(jnp.ones(100_000))))  # nobody awaits them
 raise SystemExit(3)
 """
 
@@ -34,5 +36,8 @@ def test_a_script_is_explained_when_it_ends(tmp_path):
     (row,) = [r for r in report.splitlines() if " step " in r]
     assert row.split()[2] == "6"  # calls
     assert "script.py:9: argument `x` was f32[64,64], is f32[32,32]." in row
+    assert "wait_for_programs" not in report
+    (row,) = [r for r in report.splitlines() if r.endswith(" _lambda_")]
+    assert row.split()[2] == "3"
     (line,) = [r for r in report.splitlines() if "# product" in r]
     assert "script.py:5" in line and "2.69 M" in line  # 5 * 2 * 64**3 + 2 * 32**3
