@@ -307,3 +307,46 @@ def test_messages(call, error, message):
 def test_static_arguments_need_not_be_hashable():
     scale = weft.checkpoint(lambda options, x: x * options["by"], static_argnums=0)
     assert [weft.grad(scale, 1)({"by": n}, 1.0) for n in (2, 3)] == [2, 3]
+
+
+# --- a budget -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [-1, 1.5, -0.1, float("nan")])
+def test_a_budget_out_of_range(budget):
+    with pytest.raises(ValueError, match=r"^checkpoint: budget must be a number of bytes"):
+        checkpoint(jnp.sin, budget=budget)
+
+
+@pytest.mark.parametrize("budget", [True, "0.5", 1j, [1]])
+def test_a_budget_of_the_wrong_type(budget):
+    with pytest.raises(TypeError, match=r"^checkpoint: budget must be a number of bytes"):
+        checkpoint(jnp.sin, budget=budget)
+
+
+def test_a_budget_and_a_policy_are_an_error():
+    with pytest.raises(ValueError, match=r"^checkpoint: only one of policy and budget may be"):
+        checkpoint(jnp.sin, budget=0.5, policy=checkpoint_policies.dots_saveable)
+
+
+def test_the_plan_of_a_budget():
+    @checkpoint(budget=np.float32(0.5), static_argnums=2)
+    def f(x, w, n):
+        """Layers."""
+        for _ in range(n):
+            x = jnp.tanh(x @ w)
+        return jnp.sum(x)
+
+    x, w = jnp.ones((8, 3)), jnp.ones((3, 3))
+    plan = f.plan(x, w, 2)
+    assert f.__doc__ == "Layers." and not hasattr(checkpoint(jnp.sin), "plan")
+    assert (plan.bytes, plan.limit, plan.without_budget) == (96, 96, 192)
+    (kept,) = plan.kept
+    line = f.__wrapped__.__code__.co_firstlineno + 4
+    assert kept.bytes == 96 and kept.source.startswith("output of ")
+    assert f"{__file__.rsplit('/', 1)[-1]}:{line}:" in kept.source
+    first, _, row = repr(plan).splitlines()
+    assert first.startswith("kept: 96 bytes of 96 (without a budget: 192); computed again: ")
+    assert row.split()[0] == "96" and "f32[8,3] output of " in row
+    assert f.plan(weft.ShapeDtypeStruct((8, 3), np.float32), w, 1).bytes == 0
+    assert checkpoint(jnp.sin, budget=0).plan(1.0).bytes == 0

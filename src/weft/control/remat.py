@@ -17,9 +17,12 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Body
 from weft.core.trace import current
+from weft.passes.budget import Budget, Choice, choose_values, keep_values
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
+from weft.passes.inline import inline_calls
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import Identity
+from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import saving_jaxpr, select_residuals, split_jaxpr
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, Value, i64s
@@ -76,7 +79,7 @@ class Checkpoint(Jit):
 
 @memo_jaxpr
 def split_to_recompute(
-    jaxpr: Jaxpr, unknown: tuple[bool, ...], policy: Callable | None
+    jaxpr: Jaxpr, unknown: tuple[bool, ...], policy: Callable | Budget | None
 ) -> tuple[Jaxpr, Jaxpr, list[bool], tuple[bool, ...]]:
     """Cut a closed jaxpr in two, as `split_jaxpr` does, with no residuals but what is saved.
 
@@ -85,8 +88,13 @@ def split_to_recompute(
     outputs. Also returned: which outputs are unknown, and which operands the second uses.
     """
     early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown)
-    saving, again, _ = (early, early, 0) if policy is None else saving_jaxpr(early, policy)
     n_known, n_ins = len(out_unknown) - sum(out_unknown), len(early.invars)
+    if isinstance(policy, Budget):
+        early = inline_calls(early)
+        choice = choose_values(early, early.outvars[n_known:], policy)
+        saving, again, _ = keep_values(early, {v for v, _ in choice.kept})
+    else:
+        saving, again, _ = (early, early, 0) if policy is None else saving_jaxpr(early, policy)
     is_residual = [i >= n_known for i in range(len(early.outvars))]
     again, used = dce_jaxpr(quiet_jaxpr(again), is_residual, False)
     kept = used[n_ins:]
@@ -102,6 +110,16 @@ def split_to_recompute(
     rest = stage_whole(whole, [*early.in_avals, *saved_avals, *held_avals], jaxpr.name)
     rest, used = dce_jaxpr(rest, None, False)
     return now, rest, out_unknown, used
+
+
+def choose_residuals(jaxpr: Jaxpr, budget: Budget) -> Choice:
+    """What reverse mode of a closed jaxpr keeps within a budget, with respect to all its inputs."""
+    moved = tuple(dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals)
+    both, _ = jvp_jaxpr(jaxpr, moved)
+    unknown = (*[False] * len(moved), *[True] * sum(moved))
+    early, _, out_unknown, _ = split_jaxpr(both, unknown)
+    early = inline_calls(early)
+    return choose_values(early, early.outvars[len(out_unknown) - sum(out_unknown) :], budget)
 
 
 def write_true(hlo: Builder, args: Sequence[Value]) -> Value | None:

@@ -34,6 +34,7 @@ from weft.mesh.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from weft.mesh.sharding import NamedSharding, SingleDeviceSharding
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.numpy.refs import Places
+from weft.passes.budget import Budget
 from weft.passes.holes import Hole
 from weft.primitives.constant import Held
 from weft.primitives.refs import WHOLE, Whole
@@ -245,6 +246,8 @@ class Values:
                 return found(*args, **kwargs)
             if key == "policy" and x.name in checkpoint_policies.__all__:
                 return getattr(checkpoint_policies, x.name)(*args, **kwargs)
+            if key == "policy" and x.name == "budget":
+                return Budget(*args)
         except (TypeError, ValueError) as error:
             raise self.text.error(
                 f"{x.name} must have the arguments that it takes; got {error}", x.pos
@@ -349,7 +352,7 @@ class Writer:
         if isinstance(x, NamedSharding):
             kind = f", memory_kind={x.memory_kind!r}" if x.memory_kind else ""
             return f"NamedSharding(mesh={self.text(x.mesh)}, spec={x.spec}{kind})"
-        if isinstance(x, AbstractMesh | PartitionSpec | Hole | Primitive):
+        if isinstance(x, AbstractMesh | Budget | PartitionSpec | Hole | Primitive):
             return repr(x)
         if type(x).__module__ == checkpoint_policies.__name__:
             return repr(x)
