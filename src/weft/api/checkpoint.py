@@ -110,8 +110,14 @@ def wrap_checkpointed(
 
     out: Any = boundary(wrapped, fun)
     if limit is not None:
-        find = lambda args, kwargs: jitted.find_program(args, kwargs)[0].jaxpr
-        out.plan = boundary(lambda *xs, **kws: MemoryPlan(choose_residuals(find(xs, kws), limit)))
+        within: Budget = limit
+
+        def plan(*args: Any, **kwargs: Any) -> MemoryPlan:
+            """What the derivative keeps and computes again, at arguments like these."""
+            jaxpr = jitted.find_program(args, kwargs)[0].jaxpr
+            return MemoryPlan(choose_residuals(jaxpr, within))
+
+        out.plan = boundary(plan)
     return out
 
 
