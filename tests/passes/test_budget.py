@@ -169,6 +169,16 @@ def test_costs():
         assert cost(f, big) > cost(jnp.negative, big)
 
 
+def test_what_a_turn_reads_of_the_turn_before_is_computed_again_too():
+    def f(x):
+        return lax.scan(lambda h, _: (jnp.sin(h), jnp.exp(h)), x, None, 3)[1]
+
+    jaxpr = make_jaxpr(f)(X).jaxpr
+    (scan,) = jaxpr.eqns
+    problem = Problem(jaxpr, jaxpr.outvars)
+    assert problem.cost(set()) >= sum(map(estimate_cost, scan.params["jaxpr"].eqns)) * 3
+
+
 def test_under_transformations():
     def f(x):
         return jnp.sum(layer(layer(x, W), W))
