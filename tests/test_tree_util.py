@@ -45,7 +45,8 @@ def test_map_with_path():
     with fails(
         PytreeError,
         "tree.map_with_path: tree must be a tree prefix of rest[0]; "
-        "got a dict with keys 'a' at tree where rest[0] has a dict with keys 'b'.",
+        "got a dict with keys 'a' at tree where rest[0] has a dict with keys 'b' "
+        "(Dict key mismatch).",
     ):
         tree.map_with_path(lambda *xs: xs, {"a": 1}, {"b": 1})
 
@@ -140,7 +141,7 @@ def test_broadcast():
     with fails(
         PytreeError,
         "tree.broadcast: prefix_tree must be a tree prefix of full_tree; got a dict with keys 'a' "
-        "at prefix_tree where full_tree has a dict with keys 'a', 'b'.",
+        "at prefix_tree where full_tree has a dict with keys 'a', 'b' (Dict key mismatch).",
     ):
         tree.broadcast({"a": 1}, full)
 

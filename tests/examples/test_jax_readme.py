@@ -418,9 +418,9 @@ def test_loud_errors(readme):
         assign(A)
     with pytest.raises(TypeError, match=r"got a list. Hint: jnp.array"):
         np.sum([x, x])
-    with pytest.raises(weft.errors.TracerBoolConversionError, match="lax.cond"):
+    with pytest.raises(weft.errors.TracerBoolConversionError, match="jnp.where"):
         weft.jit(lambda x: x if x > 0 else -x)(x)
-    with pytest.raises(weft.errors.TracerIntegerConversionError, match="lax.dynamic_slice"):
+    with pytest.raises(IndexError, match="lax.dynamic_slice"):
         weft.jit(lambda A, i: A[i : i + 2])(A, 1)
     with pytest.raises(weft.errors.NonConcreteBooleanIndexError, match="where"):
         weft.jit(lambda A, b: A[b])(A, A > 1)

@@ -95,7 +95,8 @@ def test_how_often_instructions_run():
         return lax.while_loop(lambda y: y[0, 0] < 9, lambda y: y @ x, y)
 
     report = weft.explain(f, runs=1)(jnp.ones((40, 40)))
-    assert {k.runs for k in report.kernels if k.kind == "sort"} == {3}
+    sorts = {"sort", "call of weft_sort"}  # with the kernels in C++ and without
+    assert {k.runs for k in report.kernels if k.kind in sorts} == {3}
     (product,) = [k for k in report.kernels if k.flops >= 2 * 40**3]
     assert product.runs == 3  # that of the while has not run
     assert not [k.name for k in report.kernels if k.runs > 1 and NOWHERE in k.places]

@@ -45,7 +45,8 @@ def test_costs_of_instructions_add_up_to_those_of_the_program(module):
     read, compiled = module
     costs = [read.cost(i) for i in read.computations[read.entry]]
     whole = compiled.cost_analysis()
-    assert sum(c.flops for c in costs) == whole["flops"]
+    unknown = [i for i in read.by_id.values() if i.opcode == "custom-call"]  # -1 each, for XLA
+    assert sum(c.flops for c in costs) == whole["flops"] + len(unknown)
     assert sum(c.transcendentals for c in costs) == whole["transcendentals"]
     assert sum(c.bytes for c in costs) == pytest.approx(whole["bytes accessed"], rel=0.05)
 

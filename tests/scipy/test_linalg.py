@@ -335,5 +335,6 @@ def test_mistakes(call, kind, text):
 
 @pytest.mark.parametrize("name", ["hilbert", "invhilbert", "pascal", "invpascal"])
 def test_the_order_of_a_matrix_no_memory_holds_is_an_error(name):
-    with pytest.raises(ShapeError, match=f"{name}: n must be at most .*; got 10000000000000000000"):
+    said = r"^array: must have fewer than 2\*\*63 bytes; got object\[10000000000000000000,"
+    with pytest.raises(ShapeError, match=said):
         getattr(linalg, name)(10**19)

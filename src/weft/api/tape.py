@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from weft.core.trace import Trace, current, run_once, typed_values
 from weft.options import config, x64_as, x64_cell
 from weft.primitives.constant import stage_whole, write_consts
 from weft.primitives.elementwise import add
-from weft.primitives.layout import instantiate
 from weft.transforms.jvp import JVPTracer
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward
@@ -45,29 +44,56 @@ class TapeTracer(JVPTracer):
         self.tangent = None
 
 
-class Pull:
-    """From residuals and cotangents of the results that move to cotangents of operands that do.
+class Pull(NamedTuple):
+    """From residuals and cotangents of results to cotangents of the operands that move.
 
     `moved` says which of these there is one for; the others are zero.
     """
 
-    __slots__ = ("call", "jaxpr", "moved", "out_avals")
+    jaxpr: Jaxpr
+    call: Callable[..., list]
+    moved: list[bool]
+
+
+class Pullback:
+    """The pullback of an operation, by which of its results have cotangents.
+
+    A zero must not take part: it would be NaN where the derivative of its result is infinite.
+    """
+
+    __slots__ = ("linear", "name", "pulls")
 
     def __init__(self, linear: Jaxpr, name: str):
-        self.out_avals = linear.out_avals
+        self.linear = linear
+        self.name = name
+        self.pulls: dict[tuple[bool, ...], Pull] = {}
+
+    def choose(self, given: tuple[bool, ...]) -> Pull:
+        """The program for the results that are `given` a cotangent."""
+        found = self.pulls.get(given)
+        return self.make(given) if found is None else found
+
+    def make(self, given: tuple[bool, ...]) -> Pull:
+        """Transpose the linear program, in a program."""
+        linear = self.linear
+        n = len(linear.constvars)
         moved: list[bool] = []
 
         def pull(*values: Any) -> list:
-            given = len(linear.constvars)
+            rest = iter(values[n:])
+            cts = [
+                next(rest) if g else Zero(a) for g, a in zip(given, linear.out_avals, strict=True)
+            ]
             unknown = [Linear(v.aval) for v in linear.invars]
-            grads = backward(linear, values[:given], unknown, values[given:])
+            grads = backward(linear, values[:n], unknown, cts)
             moved[:] = [type(g) is not Zero for g in grads]
             return [g for g in grads if type(g) is not Zero]
 
-        avals = [v.aval for v in linear.constvars] + linear.out_avals
-        self.jaxpr = stage_whole(pull, avals, name)
-        self.moved = moved
-        self.call = compile_program(self.jaxpr, name)
+        avals = [v.aval for v in linear.constvars]
+        avals += [a for g, a in zip(given, linear.out_avals, strict=True) if g]
+        jaxpr = stage_whole(pull, avals, self.name)
+        self.pulls[given] = Pull(jaxpr, compile_program(jaxpr, self.name), moved)
+        return self.pulls[given]
 
 
 class Rule:
@@ -101,7 +127,7 @@ class Rule:
             self.apply: Callable = lambda *xs: process(prim, xs, params)
         else:
             self.apply = compile_program(jaxpr, prim.name)
-        self.pull = Pull(linear, f"transpose_{prim.name}")
+        self.pull = Pullback(linear, f"transpose_{prim.name}")
 
     def pick_residuals(self, primals: list, outs: list) -> list:
         """The residuals of operands and what `apply` gave."""
@@ -264,15 +290,15 @@ class Tape:
 
 def pull_entry(pull: Any, residuals: list, cts: list, computes: bool) -> list:
     """Cotangents of the moved operands of one operation; None in them and in `cts` is zero."""
-    out_avals = pull.out_avals
-    zeros = [Zero(a) if ct is None else ct for ct, a in zip(cts, out_avals, strict=True)]
-    if type(pull) is not Pull:
+    if type(pull) is not Pullback:
         unknown = [Linear(v.aval) for v in pull.invars]
+        zeros = [Zero(a) if ct is None else ct for ct, a in zip(cts, pull.out_avals, strict=True)]
         grads = backward(pull, residuals, unknown, zeros)
         return [None if type(g) is Zero else g for g in grads]
-    given = typed_values(residuals + [instantiate(ct) for ct in zeros], pull.jaxpr.invars)
-    found = iter(pull.call(*given) if computes else pull.jaxpr(*given))
-    return [next(found) if m else None for m in pull.moved]
+    jaxpr, call, moved = pull.choose(tuple([ct is not None for ct in cts]))
+    given = typed_values(residuals + [ct for ct in cts if ct is not None], jaxpr.invars)
+    found = iter(call(*given) if computes else jaxpr(*given))
+    return [next(found) if m else None for m in moved]
 
 
 def can_tape() -> bool:
