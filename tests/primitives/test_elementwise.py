@@ -238,3 +238,14 @@ def test_one_case_is_chosen_whatever_the_choice():
     which = lax.full((2, 3), 0)
     for run in (elementwise.select_n_p.apply, weft.jit(elementwise.select_n_p.apply)):
         np.testing.assert_array_equal(run(which, x)[0], x)
+
+
+def test_integer_constants_divided_by_zero_while_xla_folds_them():
+    """XLA would compute them as it compiles, and end the process."""
+    x, y = np.int32([7, -7, 5]), np.int32([0, 0, 2])
+    for kind in (np.int32, np.uint8):
+        a, b = (v.astype(kind) for v in (x, y))
+        found = weft.jit(lambda a=a, b=b: (elementwise.div(a, b), elementwise.rem(a, b)))()
+        every = kind(-1) if kind is np.int32 else kind(255)
+        assert found[0].tolist() == [every, every, 2]
+        assert found[1].tolist() == [a[0], a[1], 1]

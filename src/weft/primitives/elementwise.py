@@ -22,7 +22,7 @@ from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families
-from weft.primitives.expr import Expr
+from weft.primitives.expr import Expr, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import (
     batched_at_front,
@@ -324,7 +324,7 @@ class Quotient(Elementwise):
 
 div_p = Quotient(
     "div",
-    "divide",
+    write_division("divide"),
     # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand; negated first, so that the
     # transposes for x and y both start with ct/y
     [lambda t, z, x, y: div(t, y), lambda t, z, x, y: div(mul(neg(t), z), y)],
@@ -333,7 +333,7 @@ div_p = Quotient(
 )
 rem_p = Elementwise(
     "rem",
-    "remainder",
+    write_division("remainder"),
     [
         lambda t, z, x, y: t,
         # rem(x, y) = x - y * trunc(x / y)

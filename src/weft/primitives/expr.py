@@ -222,3 +222,21 @@ def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
     shape[axis] = sum(x.shape[axis] for x in parts)
     out = first.aval.update(shape=tuple(shape))
     return first.make("concatenate", out, *rest, dimension=f"{axis % len(shape)} : i64")
+
+
+def write_division(op: str) -> Callable[..., Any]:
+    """The lowering of `divide` or `remainder`, which never divides integers by zero.
+
+    XLA would divide constants while it compiles, and end the process. x / 0 is -1 and x % 0 is x.
+    """
+
+    def write(hlo: Any, aval: ShapedArray, x: Any, y: Any, **params: Any) -> Any:
+        x, y = Expr(hlo, x), Expr(hlo, y)
+        if not dtypes.is_integer(aval.dtype):
+            return x.apply(op, y).value
+        by_zero = y.compare("EQ", 0)
+        out = x.apply(op, by_zero.select(y.like(1), y))
+        every_bit = dtypes.iinfo(aval.dtype).max if not dtypes.is_signed(aval.dtype) else -1
+        return by_zero.select(x.like(every_bit) if op == "divide" else x, out).value
+
+    return write
