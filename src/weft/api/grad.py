@@ -7,16 +7,16 @@ Jacobians are in api/jacobians.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import dtypes
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
-from weft.api.tape import Tape, can_tape, make_one, record
+from weft.api.tape import can_tape, make_one, record
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, eval_jaxpr
+from weft.core.jaxpr import eval_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.ref import AbstractRef
 from weft.core.source import boundary
@@ -53,7 +53,7 @@ class Derivative:
 
     def __init__(
         self,
-        jaxpr: Jaxpr,
+        jaxpr: Any,
         in_avals: Sequence[ShapedArray],
         moved: Sequence[bool],
         out_avals: Sequence[ShapedArray],
@@ -79,46 +79,27 @@ class Derivative:
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
         """Cotangents of the inputs."""
         given = [ct for ct, m in zip(cts, self.out_moved, strict=True) if m]
-        linear = [Linear(v.aval) for v in self.jaxpr.invars]
-        return input_cotangents(self, iter(backward(self.jaxpr, residuals, linear, given)))
+        grads = iter(self.transpose(residuals, given))
+        return [
+            match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
+            for a, m in zip(self.in_avals, self.moved, strict=True)
+        ]
+
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
+        """Cotangents of the inputs that move, from those of the outputs that do."""
+        return backward(self.jaxpr, residuals, [Linear(v.aval) for v in self.jaxpr.invars], cts)
 
 
-class ReverseDerivative:
-    """The derivative map of a function that ran on a tape: as Derivative, but `pull` alone."""
+class ReverseDerivative(Derivative):
+    """That of a function that ran on a tape, which `jaxpr` is: `pull` alone."""
 
-    def __init__(
-        self,
-        tape: Tape,
-        in_avals: Sequence[ShapedArray],
-        moved: Sequence[bool],
-        out_avals: Sequence[ShapedArray],
-        out_moved: Sequence[bool],
-    ):
-        self.tape = tape
-        self.in_avals = in_avals
-        self.moved = moved
-        self.out_avals = out_avals
-        self.out_moved = out_moved
-
-    @boundary
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Cotangents of the inputs."""
-        given = [ct for ct, m in zip(cts, self.out_moved, strict=True) if m]
-        grads = iter(self.tape.backward(residuals, given))
-        return input_cotangents(self, grads)
-
-
-def input_cotangents(derivative: Any, grads: Iterator[Any]) -> list:
-    """Cotangents of all inputs, of the types of their tangents, from those of the moved ones."""
-    return [
-        match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
-        for a, m in zip(derivative.in_avals, derivative.moved, strict=True)
-    ]
+    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
+        return self.jaxpr.backward(residuals, cts)
 
 
 def linearize_leaves(
     flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray], reverse: bool = False
-) -> tuple[list, Any, list]:
+) -> tuple[list, Derivative, list]:
     """(outputs, derivative, residuals) of a flat function at values of the given types.
 
     With `reverse`, what is asked of the derivative is `pull` alone.

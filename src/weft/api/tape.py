@@ -18,14 +18,14 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.source import JVP
-from weft.core.stage import StagedTracer, StageTrace, has_tracked_axes, run_staged
+from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
 from weft.core.trace import Trace, current, run_once, typed_values
 from weft.options import config, x64_as, x64_cell
-from weft.primitives.constant import stage_whole, write_consts
+from weft.primitives.constant import write_consts
 from weft.primitives.elementwise import add
 from weft.transforms.jvp import JVPTracer
 from weft.transforms.linearize import linearize
-from weft.transforms.transpose import backward
+from weft.transforms.transpose import backward, backward_jaxpr
 from weft.watch.observer import find_observer
 from weft.xla.array import array_from_host
 from weft.xla.eager import compile_program
@@ -75,23 +75,8 @@ class Pullback:
 
     def make(self, given: tuple[bool, ...]) -> Pull:
         """Transpose the linear program, in a program."""
-        linear = self.linear
-        n = len(linear.constvars)
-        moved: list[bool] = []
-
-        def pull(*values: Any) -> list:
-            rest = iter(values[n:])
-            cts = [
-                next(rest) if g else Zero(a) for g, a in zip(given, linear.out_avals, strict=True)
-            ]
-            unknown = [Linear(v.aval) for v in linear.invars]
-            grads = backward(linear, values[:n], unknown, cts)
-            moved[:] = [type(g) is not Zero for g in grads]
-            return [g for g in grads if type(g) is not Zero]
-
-        avals = [v.aval for v in linear.constvars]
-        avals += [a for g, a in zip(given, linear.out_avals, strict=True) if g]
-        jaxpr = stage_whole(pull, avals, self.name)
+        is_linear = (False,) * len(self.linear.constvars) + (True,) * len(self.linear.invars)
+        jaxpr, moved = backward_jaxpr(close_jaxpr(self.linear), is_linear, given)
         self.pulls[given] = Pull(jaxpr, compile_program(jaxpr, self.name), moved)
         return self.pulls[given]
 
