@@ -10,13 +10,12 @@ from typing import Any
 
 from jaxlib import _jax
 
-from weft import dtypes
 from weft.api.callbacks import result_types
 from weft.api.functions import avals_of
-from weft.control.effects import VMAP_METHODS, map_operands
+from weft.control.effects import VMAP_METHODS, OpaqueCall, map_operands
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Effect, Primitive, Zero
+from weft.core.primitive import Effect
 from weft.core.stage import stage_closed
 from weft.errors import ShapeError
 from weft.mesh.plugins import GPUS
@@ -36,7 +35,7 @@ class ForeignEffect(Effect):
     repeatable = False
 
 
-class FfiCall(Primitive):
+class FfiCall(OpaqueCall):
     """The results, of types `result_avals`, of the kernel registered as `target_name`.
 
     `attributes` are pairs of names and Attributes; layouts are orders of axes, the slowest first;
@@ -44,13 +43,12 @@ class FfiCall(Primitive):
     """
 
     name = "ffi_call"
-    multiple_results = True
 
     def __init__(self, effect: Effect | None = None):
         self.effect = effect
 
-    def abstract_eval(self, *avals, result_avals, **params):
-        return list(result_avals)
+    def describe(self, params):
+        return repr(params["target_name"])
 
     def lower(self, hlo, *args, **params):
         target, outs = params["target_name"], params["result_avals"]
@@ -74,16 +72,6 @@ class FfiCall(Primitive):
             api_version=f"{version} : i32",
             has_side_effect="true" if self.effect else "false",
         )
-
-    def jvp(self, primals, tangents, **params):
-        avals, target = params["result_avals"], params["target_name"]
-        if any(dtypes.is_inexact(a.dtype) for a in avals):
-            raise ValueError(
-                f"ffi_call: the derivative of {target!r} is not known; got operands that are "
-                "differentiated. Hint: weft.custom_jvp or weft.custom_vjp around the call, or "
-                "lax.stop_gradient(x) for its operands."
-            )
-        return self.apply(*primals, **params), [Zero(a.to_tangent()) for a in avals]
 
     def batch(self, axis, args, dims, **params):
         method, aliases = params["vmap_method"], params["input_output_aliases"]

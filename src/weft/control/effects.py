@@ -52,17 +52,36 @@ class OrderedIOEffect(IOEffect):
     ordered = True
 
 
-class HostCall(Primitive):
-    """A family: the results of the Python function `callback`, of types `result_avals`."""
+class OpaqueCall(Primitive):
+    """A family: a call of what is not a program, whose results are of types `result_avals`."""
 
-    memoize_type = False
     multiple_results = True
 
-    def bodies(self, params):
-        return [Body(None, runs="host")]
+    def describe(self, params: dict) -> str:
+        """What is called, for an error."""
+        return "a Python function"
 
     def abstract_eval(self, *avals, result_avals, **params):
         return list(result_avals)
+
+    def jvp(self, primals, tangents, **params):
+        avals = params["result_avals"]
+        if any(dtypes.is_inexact(a.dtype) for a in avals):
+            raise ValueError(
+                f"{self.name}: the derivative of {self.describe(params)} is not known; got "
+                "operands that are differentiated. Hint: weft.custom_jvp or weft.custom_vjp around "
+                "the call, or lax.stop_gradient(x) for its operands."
+            )
+        return self.apply(*primals, **params), [Zero(a.to_tangent()) for a in avals]
+
+
+class HostCall(OpaqueCall):
+    """A family: the results of the Python function `callback`, of types `result_avals`."""
+
+    memoize_type = False
+
+    def bodies(self, params):
+        return [Body(None, runs="host")]
 
     def impl(self, *args, callback, result_avals, **params):
         try:
@@ -76,16 +95,6 @@ class HostCall(Primitive):
     def lower(self, hlo, *args, callback, result_avals, **params):
         function = functools.partial(callback, result_avals)
         return hlo.host_call(function, args, result_avals, self.effect)
-
-    def jvp(self, primals, tangents, **params):
-        avals = params["result_avals"]
-        if any(dtypes.is_inexact(a.dtype) for a in avals):
-            raise ValueError(
-                f"{self.name}: the derivative of a Python function is not known; got operands that "
-                "are differentiated. Hint: weft.custom_jvp or weft.custom_vjp around the call, or "
-                "lax.stop_gradient(x) for its operands."
-            )
-        return self.apply(*primals, **params), [Zero(a.to_tangent()) for a in avals]
 
     def batch(self, axis, args, dims, *, callback, result_avals, **params):
         """The callback is called for each element, in one call from the program."""
