@@ -68,7 +68,6 @@ class Primitive(primitive.Primitive):
     """
 
     memoize_type = False  # a rule may be given anew
-    multiple_results = False
 
     def __init_subclass__(cls) -> None:
         """A class may have the type rule as a method, which gives (avals, effects) as in JAX."""
