@@ -320,6 +320,7 @@ TESTED_IN = {
     "api/test_custom_vmap.py": "control/mapped.py",
     "api/test_jit.py": "api/functions.py xla/fastpath.py",
     "experimental/test_jet.py": "transforms/jet.py",
+    "test_typing.py": "xla/typing.py",
     "explain/test_costs.py": (
         "explain/machine.py explain/origins.py explain/page.py explain/report.py "
         "explain/subject.py explain/tables.py"

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import warnings
-from typing import Any
+from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -32,6 +32,17 @@ __all__ = [
     "scalar_type_of", "short_name", "tangent_dtype", "valid_dtype",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
+
+
+class SupportsDType(Protocol):
+    """What has a `dtype`."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+
+# What functions take as a dtype.
+DTypeLike = str | type[Any] | np.dtype | SupportsDType
 
 
 class extended(np.generic):
@@ -384,7 +395,7 @@ def _scalar_type(dtype: Any) -> type:
     return _numpy_dtype(dtype, "issubdtype").type
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     """Whether the first dtype or scalar type is at or below the second.
 
     As `np.issubdtype`, except that the types of ml_dtypes have their place among NumPy's
@@ -410,7 +421,7 @@ _ARRAY_API_KINDS = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[Any, ...]) -> bool:
     """Whether `dtype` is of a kind: a dtype, a kind's name, or a tuple of these (any of them).
 
     The names are those of the array API: 'bool', 'signed integer', 'unsigned integer', 'integral',
@@ -603,7 +614,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
-def promote_types(a: Any, b: Any) -> np.dtype:
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     """The common dtype of two; the types int, float and complex are weak.
 
     Unlike `result_type` it knows 64-bit types whether or not enable_x64 is on.

@@ -17,8 +17,9 @@ from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axis_of, shape_of
-from weft.primitives.dot import Precision
+from weft.primitives.dot import Precision, PrecisionLike
 from weft.util import list_public
+from weft.xla.typing import Array, ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 __dir__ = list_public(__name__)
@@ -146,12 +147,12 @@ def check_source(op: str, image: Any, axes: Sequence[int]) -> None:
 
 @boundary
 def resize(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
-) -> Any:
+    precision: PrecisionLike = Precision.HIGHEST,
+) -> Array:
     """The image at another size.
 
     Axes that keep their size, as those of batches and channels, are not touched. Integers become
@@ -218,15 +219,15 @@ def resample(
 
 @boundary
 def scale_and_translate(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
-) -> Any:
+    precision: PrecisionLike = Precision.HIGHEST,
+) -> Array:
     """The image scaled and moved: what was at x is at x * scale + translation, and 0 where nothing.
 
     Differentiable in `scale` and `translation`, too; `resize` is the case where scale is the ratio

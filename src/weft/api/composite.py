@@ -24,6 +24,7 @@ from weft.primitives.elementwise import mul
 from weft.primitives.layout import broadcast_in_dim, convert, full, reshape
 from weft.pytrees import flatten, unflatten
 from weft.xla.hlo import attribute_text, quote_text
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 _NAME = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
 
@@ -96,14 +97,14 @@ def _bind_attributes(fun: Callable, attributes: dict) -> Callable:
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
     dimension_numbers: DotDimensionNumbers | None = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`dot_general` of operands times their scales, each of which serves a block of elements.
 
     A scale has the shape of its operand, but along contracting axes, where it has one number for

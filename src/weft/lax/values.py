@@ -13,6 +13,7 @@ from weft.core.trace import Tracer
 from weft.errors import DtypeError
 from weft.primitives.families import index_tuple
 from weft.xla.array import put
+from weft.xla.typing import Array
 
 
 def dtype(x: Any) -> Any:
@@ -36,7 +37,7 @@ def stage(x: Any, /) -> Any:
     return x if isinstance(x, Tracer) or dtypes.is_extended(aval.dtype) else put(x)
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
+def shape_as_value(shape: Sequence[int]) -> Array:
     """A shape as an array of ints.
 
     >>> lax.shape_as_value((2, 3))

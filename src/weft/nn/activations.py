@@ -20,6 +20,7 @@ from weft.primitives.special.functions import erfc
 from weft.primitives.transcendental import logistic
 from weft.scipy.special import elementary
 from weft.util import name_function
+from weft.xla.typing import Array, ArrayLike
 
 tanh = jnp.tanh
 
@@ -116,35 +117,35 @@ log1mexp = define_activation(
 
 
 @fused
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x where it is at least 0, else negative_slope * x."""
     x = as_inexact("leaky_relu", x)
     return jnp.where(x >= 0, x, as_operand("leaky_relu", negative_slope) * x)
 
 
 @fused
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x) - 1)."""
     x = as_inexact("elu", x)
     return jnp.where(x > 0, x, as_operand("elu", alpha) * jnp.expm1(jnp.where(x > 0, 0, x)))
 
 
 @fused
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x / alpha) - 1): its derivative is continuous."""
     x, alpha = as_inexact("celu", x), as_operand("celu", alpha)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) / alpha))
 
 
 @fused
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
     x, b = as_inexact("squareplus", x), as_operand("squareplus", b)
     return 0.5 * (x + jnp.sqrt(x * x + b))
 
 
 @fused(static=("approximate",))
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the normal probability of less than x.
 
     The probability is that of the error function or, with `approximate`, of the formula of
@@ -158,7 +159,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 
 @fused(static=("axis",))
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of x along `axis` times the sigmoid of the second (Dauphin et al. 2017)."""
     x = as_inexact("glu", x)
     at = axis_of("glu", axis, x.ndim)

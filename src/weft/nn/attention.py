@@ -18,25 +18,26 @@ from weft.numpy.promotion import as_array
 from weft.primitives.dot import dot_general
 from weft.primitives.families import check_parameter, index_tuple
 from weft.scipy.special import logsumexp
+from weft.xla.typing import Array, ArrayLike
 
 OP = "dot_product_attention"
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
-) -> Any:
+) -> Array:
     """Means of values, weighted by softmax(query . key * scale + bias): (B, T, N, H).
 
     Args:

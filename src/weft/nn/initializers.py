@@ -18,6 +18,7 @@ from weft import dtypes, random
 from weft.errors import ShapeError
 from weft.numpy.promotion import axes_of
 from weft.util import check_option, list_public
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -39,12 +40,16 @@ class Initializer(Protocol):
         """The array."""
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """Zeros; the key is not used."""
     return jnp.zeros(shape, dtypes.default_float() if dtype is None else dtype)
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """Ones; the key is not used."""
     return jnp.ones(shape, dtypes.default_float() if dtype is None else dtype)
 
@@ -66,17 +71,17 @@ def scale_draws(draw: Callable, scale: Any, dtype: Any) -> Initializer:
     return make_initializer(scaled, dtype)
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Arrays of a value, which may be an array that broadcasts."""
     return make_initializer(lambda key, shape, dtype: jnp.full(shape, value, dtype), dtype)
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Numbers in [0, scale)."""
     return scale_draws(random.uniform, scale, dtype)
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Normal numbers of a standard deviation.
 
     >>> from weft.nn import initializers
@@ -87,7 +92,10 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
 ) -> Initializer:
     """Normal numbers of a standard deviation, cut off at `lower` and `upper` times it."""
     draw = lambda key, *rest: random.truncated_normal(key, lower, upper, *rest)
@@ -110,13 +118,13 @@ def count_fans(
 
 
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: str,
     distribution: str,
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Numbers of variance scale / n, n the fan-in, the fan-out or a mean of both.
 
@@ -211,7 +219,9 @@ he_normal = kaiming_normal = define_scaled(
 )
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Matrices of orthonormal columns (or rows, where these are fewer), times `scale`.
 
     Axes but `column_axis` make up the rows. Source: Saxe, McClelland and Ganguli (2014).
@@ -236,7 +246,9 @@ def draw_orthonormal(key: Any, shape: tuple, dtype: np.dtype, scale: Any, column
     return jnp.array(scale, dtype) * jnp.moveaxis(q.reshape(moved), -1, axis)
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Kernels of convolutions that are 0 but in the middle, and there as of `orthogonal`.
 
     Shapes (..., inputs, outputs) of 1 to 3 axes of space; there must be no fewer outputs than

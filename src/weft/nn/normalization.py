@@ -19,6 +19,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcasted_iota
 from weft.scipy.special.sums import largest_real, logsumexp
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
@@ -32,7 +33,7 @@ def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]
 
 
 @fused(static=("axis",))
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) over its sum along `axis`: positive numbers of sum 1, 0 where `where` is False.
 
     >>> print(nn.softmax(jnp.array([0.0, 0.0, -jnp.inf])))
@@ -44,7 +45,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 
 @fused(static=("axis",))
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) along `axis`, exact where it is small; -inf where `where` is False."""
     x, powers, mask = exp_shifted("log_softmax", x, axis, where)
     out = x - jnp.log(jnp.sum(powers, axis, keepdims=True))
@@ -52,7 +53,9 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 
 @fused(static=("axis", "keepdims"))
-def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """log(mean(exp(x))) along `axis` of the elements where `where` holds; NaN of no elements.
 
     Without overflow; `keepdims` keeps the axes, with size 1.
@@ -66,15 +69,15 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
 
 @fused(static=("axis", "algorithm"))
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """(x - mean) / sqrt(variance + epsilon), by default with the mean and variance along `axis`.
 
     With algorithm "fast" the variance is the mean of squares less the squared mean, which is off
@@ -98,7 +101,9 @@ def standardize(
 
 
 @fused(static=("num_classes", "dtype", "axis"))
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """For each index in x, zeros with a 1 at the index, along a new axis of size `num_classes`.
 
     An index that is not in [0, num_classes) gives zeros alone. The dtype is the default float.

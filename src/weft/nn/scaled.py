@@ -21,6 +21,7 @@ from weft.numpy.promotion import as_array, axis_of
 from weft.primitives.dot import dot_general, read_dimensions
 from weft.primitives.families import as_sequence
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 class BlockScaleConfig(NamedTuple):
@@ -62,8 +63,12 @@ def apply_scales(x: Any, scales: Any) -> Any:
 
 @fused(static=("preferred_element_type",))
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
     """Products of scaled rows: lhs (B, M, K) and rhs (B, N, K) give (B, M, N).
 
     `lhs_scales` (B, M, K / block) and `rhs_scales` (B, N, K / block) have one scale for each block
@@ -121,13 +126,13 @@ def round_blocks(x: Any, axis: int, config: BlockScaleConfig) -> Any:
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
-    preferred_element_type: Any = np.float32,
+    preferred_element_type: DTypeLike = np.float32,
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,
-) -> Any:
+) -> Array:
     """`lax.dot_general` of operands that are rounded first, as `configs` say for lhs and rhs.
 
     Without `configs` nothing is rounded. Derivatives are those of the product of the rounded

@@ -33,6 +33,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, broadcast_to_rank, reduce_sum, reshape
 from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
+from weft.xla.typing import Array, ArrayLike
 
 # --- differences ----------------------------------------------------------------------------
 
@@ -44,7 +45,13 @@ def split_neighbors(x: Any, axis: int) -> tuple[Any, Any]:
 
 
 @fused(static=("n", "axis"))
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """The differences of neighbours along an axis, taken `n` times; of truth values, x != y.
 
     `prepend` and `append`, arrays or numbers, are joined to the axis first.
@@ -74,7 +81,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @fused
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """The differences of neighbours in the flattened array, between what is put around them.
 
     `to_begin` and `to_end` are converted to the dtype of the array.
@@ -91,7 +100,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @fused(static=("axis", "edge_order"))
 def gradient(
-    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None
+    f: ArrayLike,
+    *varargs: ArrayLike | Sequence[ArrayLike],
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
 ) -> Any:
     """The slope of f along each axis, by central differences; one array for each of several axes.
 
@@ -168,7 +180,9 @@ def find_end_slope(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:
 
 
 @fused(static=("axis",))
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral of y along an axis by the trapezoidal rule; samples at `x`, or `dx` apart.
 
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
@@ -190,7 +204,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @fused(static=("axis",))
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+) -> Array:
     """Angles along an axis without jumps: multiples of the period take away steps over half of it.
 
     Steps of less than `discont` stay as they are. Integers with an integer period stay integers.
@@ -252,8 +268,13 @@ def interpolate_table(
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """The values at x of the line through points (xp, fp), whose `xp` ascend.
 
     Outside of them the value is that of the nearest point, or `left` and `right`, which may also be

@@ -38,6 +38,7 @@ from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
 from weft.util import name_function
+from weft.xla.typing import Array, ArrayLike
 
 
 def literal_like(value: Any, like: Any) -> Any:
@@ -61,14 +62,14 @@ def check_real(op: str, *xs: Any) -> None:
 
 
 @fused
-def isnan(x: Any, /) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Which elements are NaN."""
     x = as_array(x, "isnan")
     return ops.ne(x, x)
 
 
 @fused
-def isinf(x: Any, /) -> Any:
+def isinf(x: ArrayLike, /) -> Array:
     """Which elements are infinite, with either sign; of complex numbers, in either part."""
     x = as_array(x, "isinf")
     if dtypes.is_complex(x.dtype):
@@ -87,7 +88,7 @@ def make_strong(value: Any, like: Any) -> Any:
 
 
 @fused
-def isfinite(x: Any, /) -> Any:
+def isfinite(x: ArrayLike, /) -> Array:
     """Which elements are neither infinite nor NaN; of complex numbers, in both parts."""
     x = as_array(x, "isfinite")
     if dtypes.is_complex(x.dtype):
@@ -104,26 +105,26 @@ def is_signed_infinity(op: str, x: Any, out: Any, value: float) -> Any:
 
 
 @fused(static=("out",))
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Which elements are positive infinity."""
     return is_signed_infinity("isposinf", x, out, np.inf)
 
 
 @fused(static=("out",))
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Which elements are negative infinity."""
     return is_signed_infinity("isneginf", x, out, -np.inf)
 
 
 @fused
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
     return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
 
 
 @fused
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
     return ops.ne(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
@@ -178,7 +179,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
 
 
 @fused
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Which elements are negative, -0.0 and negative NaN among them."""
     x = as_array(x, "signbit")
     check_real("signbit", x)
@@ -207,7 +208,7 @@ logical_xor = make_logical("logical_xor", ops.xor_p, "Where one of x and y is no
 
 
 @fused
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Where x is 0."""
     return ops.bitwise_not(is_nonzero(as_operand("logical_not", x)))
 
@@ -259,8 +260,14 @@ choose_compiled = fused(choose_elements, name="where")
 
 
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
-) -> Any:
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """x where `condition` is not 0 and y elsewhere; without x and y, as `nonzero(condition)`.
 
     Both are computed everywhere, so a NaN of the one not chosen can reach the gradient: choose a
@@ -280,7 +287,7 @@ def where(
 
 
 @fused
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
 
     >>> jnp.clip(jnp.arange(5), 1, 3)
@@ -301,8 +308,12 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
 
 @fused(static=("copy",))
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """x with numbers for NaN and infinities: 0 and the largest finite ones unless given."""
     x = as_array(x, "nan_to_num")
     if dtypes.is_complex(x.dtype):
@@ -325,7 +336,7 @@ def replace_where(x: Any, where: Any, value: Any) -> Any:
     return ops.select(where, value, x)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
     """For each place the choice of the first condition that holds there; else `default`.
 
     >>> x = jnp.arange(4)
@@ -358,7 +369,13 @@ def select_first(conditions: list, choices: list, default: Any) -> Any:
     return as_array(out)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike,
+    condlist: ArrayLike | Sequence[ArrayLike],
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """For each place the function (or number) of the last condition that holds there.
 
     One function more than conditions is for where none holds; without it that is 0. Each function
@@ -391,7 +408,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 
 @fused(static=("equal_nan",))
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Where |a - b| <= atol + rtol * |b|. Infinities are close to themselves only, as are keys."""
     x, y = promote_operands("isclose", as_operand("isclose", a), as_operand("isclose", b))
     x, y = broadcast_operands("isclose", as_array(x), as_array(y))
@@ -416,12 +439,18 @@ def reduce_all(x: Any) -> Any:
 
 
 @fused(static=("equal_nan",))
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether |a - b| <= atol + rtol * |b| everywhere."""
     return reduce_all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements."""
     x, y = as_array(a1, "array_equal"), as_array(a2, "array_equal")
     if x.shape != y.shape:
@@ -439,7 +468,7 @@ def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     return reduce_all(equal)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays are equal once broadcast to one shape."""
     x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")
     try:

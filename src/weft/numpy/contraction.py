@@ -19,9 +19,11 @@ from weft.numpy.products import contract
 from weft.numpy.promotion import as_array, refuse_out
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
+from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import check_parameter
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
+from weft.xla.typing import DTypeLike
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -31,9 +33,9 @@ def einsum(
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable | None = None,
     out_sharding: Any = None,
 ) -> Any:
@@ -57,7 +59,9 @@ def einsum(
     return contract_operands(text, xs, optimize, precision, preferred_element_type)
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
+) -> tuple[list, Any]:
     """The order einsum contracts its operands in, and a description of what that costs."""
     from opt_einsum import contract_path
 

@@ -19,8 +19,10 @@ from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
+from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import check_integer
 from weft.util import check_option, name_function
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 MODES = ("full", "same", "valid")
 STATIC = ("mode", "precision", "preferred_element_type")
@@ -79,8 +81,13 @@ def choose_padding(mode: str, n: int) -> tuple[int, int]:
 
 @fused(static=STATIC)
 def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sums over j of a[i - j] * v[j], for two vectors; integers are taken as floats.
 
     `mode`: "full" gives all places where a and v overlap, "valid" those where they do so wholly,
@@ -102,13 +109,13 @@ def convolve(
 
 @fused(static=STATIC)
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sums over j of a[i + j] * conj(v[j]), for two vectors; integers are taken as floats.
 
     `mode` is as in `convolve`. `precision` and `preferred_element_type` are as in `dot`.
@@ -151,7 +158,7 @@ hanning = make_window(np.hanning, "0.5 + 0.5 cos(x) for x from -pi to pi.")
 
 
 @fused
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0."""
     x = as_inexact("i0", x)
     check_real("i0", x)
@@ -159,7 +166,7 @@ def i0(x: Any) -> Any:
     return lax.mul(lax.exp(size), lax.bessel_i0e(x))
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window, I0(beta * sqrt(1 - x**2)) / I0(beta) for x from -1 to 1.
 
     `beta` is a real scalar, or an array of M of them; derivatives in it are exact.

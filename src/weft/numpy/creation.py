@@ -36,6 +36,7 @@ from weft.primitives.layout import broadcast_in_dim, literal
 from weft.util import name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
 from weft.xla.eager import EVAL
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 # What the docstrings of functions that make arrays end with.
 DEVICE = """
@@ -72,14 +73,14 @@ def choose_dtype(dtype: Any, default: Any, op: str) -> np.dtype:
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """An array of a number, nested lists of numbers and arrays, or anything NumPy can read.
 
     Python numbers in lists become 32-bit unless enable_x64 is on; a lone one stays weakly typed.
@@ -109,13 +110,13 @@ def array(
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """As `array`, but an array of the right dtype is given back as it is.
     `device` is as in `zeros`, and `out_sharding` has no effect.
 
@@ -240,12 +241,12 @@ def stack_nested(x: Any, dtype: np.dtype) -> Any:
     return slicing.concatenate([broadcast_in_dim(r, (1, *shape), dims) for r in rows], 0)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """The same values in an array of their own."""
     return array(as_operand("copy", a), copy=True, order=order)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """x in another dtype; complex to real drops the imaginary part."""
     x = as_array(x, "astype")
     found = choose_dtype(dtype, dtypes.default_float, "astype")
@@ -254,7 +255,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     return put_on_device(ops.convert(x, found), device)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array of what another library holds, by way of DLPack."""
     if type(x) in ARRAYS or isinstance(x, Tracer):
         return array(x, copy=bool(copy), device=device)
@@ -282,19 +283,19 @@ def call_numpy(op: str, fun: Callable, *args: Any, **kwargs: Any) -> Any:
         ) from None
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """An array of the bytes of a buffer, copied."""
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
     return put(call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """An array of the numbers in a text."""
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
     return put(call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep))
 
 
-def fromfile(*args: Any, **kwargs: Any) -> Any:
+def fromfile(*args: Any, **kwargs: Any) -> Array:
     """Not available: reading a file is no pure function. Hint: jnp.asarray(np.fromfile(...))."""
     raise NotImplementedError(
         "fromfile: must be NumPy's, for functions here are pure. "
@@ -302,7 +303,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def fromiter(*args: Any, **kwargs: Any) -> Any:
+def fromiter(*args: Any, **kwargs: Any) -> Array:
     """Not available: an iterator is used up. Hint: jnp.asarray(np.fromiter(...))."""
     raise NotImplementedError(
         "fromiter: must be NumPy's, for functions here are pure. "
@@ -384,8 +385,13 @@ empty = make_constant("empty", 0, "An array of zeros: there is no memory that wa
 
 
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """An array of one value, which may be an array that broadcasts to the shape.
 
     `device` is as in `zeros`, and `out_sharding` has no effect.
@@ -449,27 +455,27 @@ ones_like = make_constant_like(
 
 
 def empty_like(
-    prototype: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Zeros in the shape and dtype of `prototype`; arguments as in `zeros_like`, also
     `out_sharding`, which has no effect."""
     return zeros_like(prototype, dtype, shape, device=device)
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """One value in the shape and dtype of `a`; the value may broadcast to the shape.
 
     `device` is as in `zeros`, and `out_sharding` has no effect.
@@ -499,14 +505,14 @@ def require_number(op: str, x: Any, what: str) -> Any:
 
 
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Numbers from `start` (0 unless given) up to but without `stop`, `step` apart.
 
     The arguments must be known now: their values decide the shape.
@@ -564,16 +570,16 @@ def convert_to_python(x: Any, dtype: np.dtype) -> Any:
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
-) -> Any:
+) -> Array:
     """`num` numbers from `start` to `stop` at equal steps; both may be arrays.
 
     >>> jnp.linspace(0, 1, 5)
@@ -645,14 +651,14 @@ def interpolate_ends(start: Any, stop: Any, num: int, parts: int) -> Any:
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """base ** x for `num` numbers x from `start` to `stop` at equal steps."""
     num, axis = check_integer("logspace", "num", num, 0), check_integer("logspace", "axis", axis)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "logspace")
@@ -671,8 +677,13 @@ def space_logarithms(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before.
 
     NaN where an end is 0, for which NumPy raises an error, or their signs differ.

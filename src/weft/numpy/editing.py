@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.xla.array import ArrayImpl, host_view
+from weft.xla.typing import Array, ArrayLike, Shape
 
 INT32 = np.dtype(np.int32)
 INSIDE = Access(lax.GatherScatterMode.CLIP, checked=False)
@@ -45,13 +47,13 @@ def read_known(x: Any) -> np.ndarray | None:
 
 
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Each element along an axis several times; with axis=None of the flattened array.
 
     Where `repeats` is traced, `total_repeat_length` gives the length of the result: what is beyond
@@ -111,7 +113,7 @@ def locate_repeats(counts: Any, total: int) -> Any:
     return lax.clamp(literal(0, INT32), i, literal(max(counts.size - 1, 0), INT32))
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements in order, repeated or cut off to fill a new shape."""
     a = as_array(a, "resize")
     a = lax.reshape(a, (a.size,))
@@ -127,7 +129,9 @@ def resize(a: Any, new_shape: Any) -> Any:
 # --- putting in -------------------------------------------------------------------------------
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(
+    arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None
+) -> Array:
     """An array with values put in before the places `obj`: a number, a slice or an index vector.
 
     With axis=None the array is flattened. `values` are cast to its dtype.
@@ -197,8 +201,12 @@ def order_insertion(where: Any, n: int) -> Any:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
+    arr: ArrayLike,
+    obj: ArrayLike | slice,
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """An array without the places `obj`: a number, a slice, an index vector or a mask.
 
     With axis=None the array is flattened. A traced index vector needs `assume_unique_indices`, for
@@ -241,7 +249,7 @@ def find_kept_places(where: Any, n: int) -> Any:
     return kept
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """An array without the zeros at its front ("f"), its back ("b"), or both.
 
     Along the axes named, or all. Not under jit: the size of the result depends on values.

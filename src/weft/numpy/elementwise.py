@@ -30,6 +30,7 @@ from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
+from weft.xla.typing import Array, ArrayLike
 
 
 def promote_pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
@@ -60,7 +61,7 @@ def promote_integers(op: str, x: Any, y: Any) -> list:
 
 
 @fused
-def abs(x: Any, /) -> Any:
+def abs(x: ArrayLike, /) -> Array:
     """|x|; real for complex x."""
     x = as_array(x, "abs")
     return x if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype) else ops.abs(x)
@@ -70,20 +71,20 @@ absolute = abs
 
 
 @fused
-def fabs(x: Any, /) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """|x| of real numbers, as floats."""
     x = as_inexact("fabs", x)
     check_real("fabs", x)
     return ops.abs(x)
 
 
-def positive(x: Any, /) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """x as it is."""
     return as_array(x, "positive")
 
 
 @fused
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """|x1| with the sign of x2, -0.0 and NaN among them."""
     x, y = promote_reals("copysign", x1, x2)
     size = ops.abs(x)
@@ -91,21 +92,21 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 
 @fused
-def real(val: Any, /) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """The real part."""
     x = as_array(val, "real")
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
 @fused
-def imag(val: Any, /) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part: 0 for real numbers."""
     x = as_array(val, "imag")
     return ops.imag(x) if dtypes.is_complex(x.dtype) else full(x.shape, 0, x.dtype)
 
 
 @fused
-def conj(x: Any, /) -> Any:
+def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real x as it is."""
     x = as_array(x, "conj")
     return ops.conj(x) if dtypes.is_complex(x.dtype) else x
@@ -115,7 +116,7 @@ conjugate = conj
 
 
 @fused(static=("deg",))
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers in (-pi, pi], or in degrees."""
     x = as_inexact("angle", z)
     is_complex = dtypes.is_complex(x.dtype)
@@ -135,13 +136,13 @@ def round_floats(op: str, apply: Any, x: Any) -> Any:
 
 
 @fused
-def floor(x: Any, /) -> Any:
+def floor(x: ArrayLike, /) -> Array:
     """The largest integer <= x, in x's dtype."""
     return round_floats("floor", ops.floor, x)
 
 
 @fused
-def ceil(x: Any, /) -> Any:
+def ceil(x: ArrayLike, /) -> Array:
     """The smallest integer >= x, in x's dtype."""
     return round_floats("ceil", ops.ceil, x)
 
@@ -152,7 +153,7 @@ def round_toward_zero(x: Any) -> Any:
 
 
 @fused
-def trunc(x: Any, /) -> Any:
+def trunc(x: ArrayLike, /) -> Array:
     """x rounded towards 0, in x's dtype."""
     return round_floats("trunc", round_toward_zero, x)
 
@@ -165,13 +166,13 @@ def round_to_even(x: Any) -> Any:
 
 
 @fused
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, of two the even one, as a float."""
     return round_to_even(as_inexact("rint", x))
 
 
 @fused(static=("decimals", "out"))
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """a rounded to `decimals` decimal places, ties to the even digit; integers as they are."""
     refuse_out("round", out)
     x, decimals = as_array(a, "round"), check_integer("round", "decimals", decimals)
@@ -208,7 +209,7 @@ around = round
 
 
 @fused
-def floor_divide(x1: Any, x2: Any, /) -> Any:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer <= x1 / x2, in the dtype of the operands."""
     x, y = promote_pair("floor_divide", x1, x2)
     check_real("floor_divide", x)
@@ -224,7 +225,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
 
 @fused
-def remainder(x1: Any, x2: Any, /) -> Any:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 - x2 * floor(x1 / x2), which has the sign of x2; of integers by 0, 0."""
     x, y = promote_pair("remainder", x1, x2)
     check_real("remainder", x)
@@ -258,7 +259,7 @@ def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @fused
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """floor_divide(x1, x2) and remainder(x1, x2)."""
     x, y = promote_pair("divmod", x1, x2)
     check_real("divmod", x)
@@ -270,7 +271,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 
 
 @fused
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 with the sign of x1; of integers by 0, 0."""
     x, y = promote_pair("fmod", x1, x2)
     check_real("fmod", x)
@@ -281,7 +282,7 @@ mod = remainder
 
 
 @fused
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x, a float."""
     return ops.integer_pow(as_inexact("reciprocal", x), -1)
 
@@ -303,13 +304,13 @@ def promote_counts(op: str, x: Any, y: Any) -> list:
 
 
 @fused
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
     return find_common_divisor(*promote_counts("gcd", x1, x2))
 
 
 @fused
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers, 0 where one of them is."""
     x, y = promote_counts("lcm", x1, x2)
     divisor = replace_zero(find_common_divisor(x, y))
@@ -319,7 +320,7 @@ def lcm(x1: Any, x2: Any) -> Any:
 # --- powers and logarithms ------------------------------------------------------------------
 
 
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2. A Python int x2 multiplies; of integers, x2 must not be negative.
 
     Of integers that are computed, a negative power is not looked for, and gives 0.
@@ -393,13 +394,13 @@ pow = power
 
 
 @fused
-def float_power(x: Any, y: Any, /) -> Any:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ** y in floats, of integers too."""
     return transcendental.pow(*promote_pair("float_power", x, y, inexact=True))
 
 
 @fused
-def log10(x: Any, /) -> Any:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10."""
     y = transcendental.log(as_inexact("log10", x))
     if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is no number
@@ -419,13 +420,13 @@ def add_in_logs(x: Any, y: Any) -> Any:
 
 
 @fused
-def logaddexp(x1: Any, x2: Any, /) -> Any:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)), without overflow."""
     return add_in_logs(*promote_pair("logaddexp", x1, x2, inexact=True))
 
 
 @fused
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2 ** x1 + 2 ** x2), without overflow."""
     x, y = promote_pair("logaddexp2", x1, x2, inexact=True)
     scale = literal_like(np.log(2), x)
@@ -433,7 +434,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 
 
 @fused
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1**2 + x2**2), without overflow."""
     x, y = (ops.abs(v) for v in promote_reals("hypot", x1, x2))
     infinite = ops.bitwise_or(
@@ -452,14 +453,14 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
 
 @fused
-def deg2rad(x: Any, /) -> Any:
+def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
     x = as_inexact("deg2rad", x)
     return ops.mul(x, literal_like(np.pi / 180, x))
 
 
 @fused
-def rad2deg(x: Any, /) -> Any:
+def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
     x = as_inexact("rad2deg", x)
     return ops.mul(x, literal_like(180 / np.pi, x))
@@ -469,7 +470,7 @@ radians, degrees = deg2rad, rad2deg
 
 
 @fused
-def sinc(x: Any, /) -> Any:
+def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), which is 1 at 0."""
     x = as_inexact("sinc", x)
     t = ops.mul(x, literal_like(np.pi, x))
@@ -481,7 +482,7 @@ def sinc(x: Any, /) -> Any:
 
 
 @fused
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
     x, y = promote_reals("heaviside", x1, x2)
     step = ops.select(ops.lt(x, literal_like(0, x)), literal_like(0, x), literal_like(1, x))
@@ -489,14 +490,14 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 
 @fused
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2; where one is NaN the other."""
     x, y = promote_operands("fmax", as_array(x1, "fmax"), as_array(x2, "fmax"))
     return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
 
 
 @fused
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2; where one is NaN the other."""
     x, y = promote_operands("fmin", as_array(x1, "fmin"), as_array(x2, "fmin"))
     return ops.select(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
@@ -506,13 +507,13 @@ def fmin(x1: Any, x2: Any) -> Any:
 
 
 @fused
-def left_shift(x: Any, y: Any, /) -> Any:
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x * 2**y: the bits moved up; 0 where y is not below the number of bits."""
     return bits.shift_left_p.apply(*promote_integers("left_shift", x, y))[0]
 
 
 @fused
-def right_shift(x1: Any, x2: Any, /) -> Any:
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / 2**x2 rounded down: the bits moved down, the sign kept."""
     x, y = promote_integers("right_shift", x1, x2)
     if dtypes.is_unsigned(x.dtype):
@@ -524,7 +525,7 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
 @fused
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits set in |x|, as uint8."""
     x = as_array(x, "bitwise_count")
     if dtypes.is_inexact(x.dtype):
@@ -538,13 +539,13 @@ def bitwise_count(x: Any, /) -> Any:
 
 
 @fused
-def nextafter(x: Any, y: Any, /) -> Any:
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The next number after x towards y."""
     return bits.nextafter_p.apply(*promote_reals("nextafter", x, y))[0]
 
 
 @fused
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next number away from 0, with the sign of x."""
     x = as_inexact("spacing", x)
     check_real("spacing", x)
@@ -563,7 +564,7 @@ def spacing(x: Any, /) -> Any:
 
 
 @fused(static=("out",))
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the whole part of x, both with its sign."""
     refuse_out("modf", out)
     x = as_inexact("modf", x)
@@ -582,7 +583,7 @@ def describe_float(dtype: np.dtype) -> tuple[np.dtype, int, int]:
 
 
 @fused
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; 0, inf and NaN are themselves, with e = 0."""
     x = as_inexact("frexp", x)
     check_real("frexp", x)
@@ -609,7 +610,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 @fused
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2**x2 for integers x2, exact unless the result is subnormal."""
     x, n = as_inexact("ldexp", x1), as_array(x2, "ldexp")
     check_real("ldexp", x)

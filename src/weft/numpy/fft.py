@@ -27,6 +27,7 @@ from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, transpose
 from weft.util import check_option, inverse_permutation, list_public, name_function
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
@@ -168,7 +169,7 @@ irfft = make_transform(
 
 
 @fused(static=STATIC)
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The `fft`, which is real, of values of which the second half is the first's conjugate.
 
     `n` is the number of results, 2 * (size - 1) if None.
@@ -179,7 +180,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @fused(static=STATIC)
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first n // 2 + 1 elements of the `ifft` of real values."""
     look_up_norm("ihfft", norm, FORWARD)
     return conj(transform_axis("ihfft", FftType.RFFT, a, n, axis, OPPOSITE[norm]))
@@ -271,7 +272,9 @@ def check_points(op: str, n: Any) -> int:
     return n
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """The frequencies of the elements of `fft`, of n points a time `d` apart: 0 up, then below 0.
 
     Args:
@@ -286,7 +289,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return divide_frequencies("fftfreq", k, n, d, dtype, device)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """The frequencies of the elements of `rfft`, of n points a time `d` apart.
 
     `dtype` and `device` are as in `fftfreq`.
@@ -305,12 +310,12 @@ def shift_half(op: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 @fused(static=("axes",))
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """x with the element of frequency 0 moved from the front to the middle of axes."""
     return shift_half("fftshift", x, axes, 1)
 
 
 @fused(static=("axes",))
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`."""
     return shift_half("ifftshift", x, axes, -1)

@@ -17,6 +17,7 @@ from weft.numpy.manipulation import expand_dims, squeeze
 from weft.numpy.promotion import as_array, axis_of, broadcast_shapes
 from weft.primitives.families import check_integer
 from weft.util import fun_name
+from weft.xla.typing import Array, ArrayLike
 
 Dims = tuple[str, ...]
 
@@ -152,7 +153,9 @@ def map_results(f: Callable, outs: Any) -> Any:
 # --- along axes -----------------------------------------------------------------------------
 
 
-def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
     """A function of vectors applied to every vector along an axis; its axes stand in that place.
 
     >>> jnp.apply_along_axis(jnp.sum, 0, jnp.ones((2, 3)))
@@ -173,7 +176,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     return fun(x)
 
 
-def apply_over_axes(func: Callable, a: Any, axes: int | Sequence[int]) -> Any:
+def apply_over_axes(func: Callable, a: ArrayLike, axes: int | Sequence[int]) -> Array:
     """`func(a, axis)` for each axis in turn; an axis that it removes comes back with size 1."""
     check_callable("apply_over_axes", func)
     x = as_array(a, "apply_over_axes")

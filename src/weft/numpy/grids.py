@@ -30,6 +30,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.slicing import pad
 from weft.util import check_option
 from weft.xla.array import array_from_host, host_view
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 # --- diagonals and triangles ----------------------------------------------------------------
 
@@ -60,7 +61,14 @@ def make_offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
     return rows, columns
 
 
-def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int | ArrayLike = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+) -> Array:
     """Ones on the k-th diagonal of an N by M matrix, zeros elsewhere.
 
     >>> jnp.eye(2)
@@ -80,12 +88,12 @@ def write_diagonal(shape: tuple[int, int], k: Any, dtype: np.dtype) -> Any:
     return ops.convert(ops.eq(*make_offsets(shape, k)), dtype)
 
 
-def identity(n: int, dtype: Any = None) -> Any:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix of n rows."""
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
     found = creation.choose_dtype(dtype, dtypes.default_float, "tri")
     shape = (check_size("tri", N), check_size("tri", M, check_size("tri", N)))
@@ -95,13 +103,13 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 @fused(static=("k",))
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """Matrices with zeros above the k-th diagonal."""
     return make_triangle("tril", ops.ge, m, k)
 
 
 @fused(static=("k",))
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """Matrices with zeros below the k-th diagonal."""
     return make_triangle("triu", ops.le, m, k)
 
@@ -116,7 +124,7 @@ def make_triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
 
 
 @fused(static=("k",))
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with the vector v on its k-th diagonal; or the k-th diagonal of the matrix v."""
     x, k = as_array(v, "diag"), check_integer("diag", "k", k)
     if x.ndim == 2:
@@ -131,14 +139,16 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @fused(static=("k",))
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with all elements of v on its k-th diagonal."""
     x = as_array(v, "diagflat")
     return diag(layout.reshape(x, (x.size,)), k)
 
 
 @fused(static=("wrap", "inplace"))
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """A copy of `a` with `val` on its diagonal; `inplace` must be False, for arrays do not change.
 
     Places past the last of `val` start from its first again; with `wrap`, the diagonal of a tall
@@ -178,7 +188,7 @@ def clip_offset(op: str, k: Any, rows: int, columns: int) -> int:
     return min(max(check_integer(op, "k", k, most=math.inf), -rows), columns)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and columns of the lower triangle of an n by m matrix, up to its k-th diagonal."""
     rows, columns = check_size("tril_indices", n), check_size("tril_indices", m, n)
     return find_mask_indices(
@@ -186,7 +196,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     )
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and columns of the upper triangle of an n by m matrix, from its k-th diagonal."""
     rows, columns = check_size("triu_indices", n), check_size("triu_indices", m, n)
     return find_mask_indices(
@@ -202,25 +212,25 @@ def check_matrix_shape(op: str, x: Any) -> tuple[int, ...]:
     return shape
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """tril_indices of a matrix of arr's shape."""
     n, m = check_matrix_shape("tril_indices_from", arr)
     return tril_indices(n, k, m)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """triu_indices of a matrix of arr's shape."""
     n, m = check_matrix_shape("triu_indices_from", arr)
     return triu_indices(n, k, m)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
     ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MOST_AXES)
     return (creation.arange(check_size("diag_indices", n)),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the diagonal of arr, whose axes must be equal in size."""
     x = as_array(arr, "diag_indices_from")
     if x.ndim < 2 or len(set(x.shape)) != 1:
@@ -230,7 +240,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 def mask_indices(
     n: int, mask_func: Callable, k: int = 0, *, size: int | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Where mask_func(ones((n, n)), k) is not 0, as triu and tril are; known now.
 
     Args:
@@ -251,7 +261,9 @@ def mask_indices(
 # --- coordinates ----------------------------------------------------------------------------
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
     """Coordinates of a grid from coordinates along each axis: for each axis an array of all places.
 
     With `sparse`, each array has size 1 along the other axes. With indexing "xy" the first two axes
@@ -283,7 +295,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     ]
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array:
     """The index of each place along each axis of a grid: an array with one axis more.
 
     With `sparse`, a tuple of arrays that broadcast to the grid.
@@ -302,7 +316,9 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     return stack(grids) if grids else layout.full((0,), 0, found)
 
 
-def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Callable, shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Any:
     """function(i, j, ...) at every place of a grid.
 
     Unlike NumPy's, the function is called with scalars, under vmap: what it makes has an element
@@ -317,7 +333,7 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
 
 
 @fused(static=("N", "increasing"))
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Powers of x as the columns of a matrix, N of them, the highest first unless increasing."""
     x = as_array(x, "vander")
     if x.ndim != 1:
@@ -405,7 +421,7 @@ index_exp = np.index_exp
 s_ = np.s_
 
 
-def ix_(*args: Any) -> tuple:
+def ix_(*args: Any) -> tuple[Array, ...]:
     """Vectors as an open mesh: x[ix_(i, j)] has the elements x[i[a], j[b]]. Masks are places."""
     out = []
     for k, arg in enumerate(args):
@@ -422,7 +438,7 @@ def ix_(*args: Any) -> tuple:
     return tuple(out)
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple:
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     """The places on each axis of elements numbered in row-major order.
 
     Negative numbers count from the end; numbers out of bounds give the first or the last place.
@@ -459,8 +475,8 @@ def ravel_multi_index(
     mode: str | Sequence[str] = "raise",
     order: str = "C",
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The numbers of elements, in row-major ("C") or column-major ("F") order, by places on axes.
 
     `mode`, one or one for each axis, says what becomes of places out of bounds: "raise", which

@@ -31,6 +31,7 @@ from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
+from weft.xla.typing import Array, ArrayLike
 
 INT32 = np.dtype(np.int32)
 
@@ -64,13 +65,13 @@ def check_weights(op: str, weights: Any, of: str, shape: tuple[int, ...]) -> Any
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """How often each of 0, 1, 2, ... occurs in a vector of integers, or the sums of their weights.
 
     The result reaches to the largest, and is `minlength` long at least; `length`, needed under jit,
@@ -114,7 +115,12 @@ def count_occurrences(x: Any, weights: Any, length: int) -> Any:
 # --- between edges --------------------------------------------------------------------------
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: ArrayLike | Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The edges of bins: so many of one width over the range of the elements, or those given.
 
     `bins` may also name a rule of numpy.histogram_bin_edges, such as "auto", for known elements.
@@ -182,8 +188,12 @@ def space_edges(a: Any, ends: tuple | None, count: int) -> Any:
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any]:
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: ArrayLike | Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
     """(counts, edges): how many elements, or how much weight, is in each bin; counts are floats.
 
     A bin reaches from its lower edge to just below its upper one; the last one includes it. With
@@ -227,12 +237,12 @@ def find_bin(x: Any, edges: Any) -> Any:
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: ArrayLike = 10,
     range: Sequence[Any] | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, list]:
+) -> tuple[Array, list]:
     """(counts, edges): how many of the points in the rows of `sample` are in each cell of a grid.
 
     `bins` and `range` are as histogram's, or bins one for each coordinate; `edges` is a list of
@@ -278,13 +288,13 @@ def count_in_cells(sample: Any, edges: tuple, weights: Any, density: bool) -> An
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike = 10,
     range: Sequence[Any] | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """(counts, edges of x, edges of y): how many points (x, y) are in each cell of a grid.
 
     `bins` is a number or edges, or one of these for each axis.

@@ -48,6 +48,7 @@ from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, 
 from weft.primitives.layout import broadcast_in_dim, literal
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
 from weft.xla.eager import EVAL
+from weft.xla.typing import Array, ArrayLike
 
 
 class Access(NamedTuple):
@@ -423,15 +424,15 @@ def check_integer_indices(op: str, indices: Any) -> Any:
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Elements at `indices` along an axis, by default of the flattened array.
 
     `mode` says what a place out of bounds gives: None, like "fill", the `fill_value` (NaN, or the
@@ -539,14 +540,14 @@ def take_planned(arr: Any, indices: Any, axis: int, how: Access) -> Any:
 
 
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
+) -> Array:
     """For each position, the element at `indices` along an axis: undoes argsort and argmax.
 
     `arr` and `indices` broadcast together along the other axes. `mode` as in `take`.
@@ -582,7 +583,9 @@ def broadcast_last(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(
+    a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
     """Elementwise the element of choices[a]; all broadcast together.
 
     `mode` "raise" needs known indices; "wrap" and "clip" bring the others inside.

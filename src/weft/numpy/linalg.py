@@ -31,10 +31,12 @@ from weft.numpy.sorting import sort
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import eigen, factorizations
 from weft.primitives import linalg as stacked
+from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
 from weft.util import check_option, list_public
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
@@ -57,7 +59,7 @@ SVDResult = namedtuple("SVDResult", "U S Vh")
 
 
 @fused
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k); leading axes broadcast.
 
     Where a is singular the result is inf or NaN.
@@ -69,7 +71,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 @fused
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; inf or NaN where there is none. Prefer `solve`."""
     return systems.invert(systems.check_matrices("inv", a, square=True))
 
@@ -96,8 +98,8 @@ def lstsq_of_columns(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, 
 
 
 def lstsq(
-    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """The shortest x that makes |a x - b| as small as can be: (x, residuals, rank, s).
 
     For a (m, n) and b (m,) or (m, k). Singular values s of a up to `rcond` times the largest, by
@@ -117,7 +119,13 @@ def lstsq(
 
 
 @fused(static=("hermitian",))
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """The Moore-Penrose inverses (..., n, m) of matrices (..., m, n).
 
     Singular values up to `rtol` (or `rcond`, its old name) times the largest, by default
@@ -140,7 +148,7 @@ def choose_one(op: str, **named: Any) -> Any:
 
 
 @fused(static=("ind",))
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse for `tensordot` over the first `ind` axes, whose sizes multiply to the others'.
 
     The shape is a.shape[ind:] + a.shape[:ind].
@@ -171,7 +179,7 @@ def tensorsolve_axes(a: Any, b: Any, axes: tuple[int, ...]) -> Any:
     return reshape(systems.solve_operands("tensorsolve", x, y), shape)
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """x for which tensordot(a, x, x.ndim) = b, of the shape a.shape[b.ndim:].
 
     `axes` of a are moved to its end first.
@@ -183,7 +191,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 @fused
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices; for those of up to four rows, without LAPACK.
 
     Derivatives hold for singular matrices too.
@@ -194,7 +202,7 @@ def det(a: Any) -> Any:
 
 
 @fused(static=("method",))
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and the logarithm of the absolute value of the determinants of square matrices.
 
     It neither overflows nor vanishes as `det` may; the sign is a complex number of size 1 for
@@ -207,7 +215,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
 
 @fused(static=("n",))
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices multiplied n times by themselves; for negative n, their inverses."""
     x = as_array(a, "matrix_power")
     n = check_integer("matrix_power", "n", n)
@@ -227,7 +235,13 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 @fused(static=("hermitian",))
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """How many singular values are above `rtol` times the largest, by default eps * max(m, n).
 
     `tol` is another name of `rtol`. `hermitian` uses eigenvalues. A vector or a number has rank 1,
@@ -245,7 +259,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 
 @fused(static=("p",))
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """The condition numbers of matrices: norm(x, p) * norm(inv(x), p); inf where x is singular.
 
     For p None or 2, and -2, it is a quotient of singular values, and x need not be square.
@@ -265,7 +279,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 @fused(static=("upper", "symmetrize_input"))
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """L, lower triangular, with a = L L^H; or with `upper` U, with a = U^H U.
 
     For positive definite a (..., n, n); NaN where it is not. a is made Hermitian first, as
@@ -281,7 +295,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 @fused(static=("mode",))
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """a = Q R with unitary Q and upper triangular R, for a (..., m, n).
 
     `mode` is "reduced" (Q has min(m, n) columns), "complete" (m columns), "r" (R alone) or "raw"
@@ -303,7 +317,7 @@ def reads_lower(op: str, UPLO: str | None) -> bool:
 
 
 @fused(static=("UPLO", "symmetrize_input"))
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The eigenvalues, ascending, and eigenvectors (columns) of Hermitian a (..., n, n).
 
     a is made Hermitian first, as (a + a^H) / 2, unless `symmetrize_input` says not to: then only
@@ -319,7 +333,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 @fused(static=("UPLO", "symmetrize_input"))
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues, ascending, of Hermitian matrices: those of `eigh`.
 
     `symmetrize_input` is as in `eigh`.
@@ -330,7 +344,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 
 @fused
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and right eigenvectors (columns) of a (..., n, n); both are complex.
 
     Eigenvectors have norm 1 and no derivative; `lax.linalg.eig` has one with
@@ -341,7 +355,7 @@ def eig(a: Any) -> EigResult:
 
 
 @fused
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of a (..., n, n), complex, in LAPACK's order."""
     x = systems.check_matrices("eigvals", a, square=True)
     return eigen.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
@@ -349,7 +363,7 @@ def eigvals(a: Any) -> Any:
 
 @fused(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -377,7 +391,7 @@ def svd(
 
 
 @fused
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending."""
     return eigen.svd(systems.check_matrices("svdvals", x), compute_uv=False)
 
@@ -385,7 +399,7 @@ def svdvals(x: Any, /) -> Any:
 # --- products -------------------------------------------------------------------------------
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
     """The product of matrices in the order that takes the fewest multiplications.
 
     The first and the last may be vectors: a row and a column. `precision` is as in `jnp.dot`.
@@ -443,7 +457,7 @@ def find_best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 
 @fused(static=("axis",))
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors of length 3 along an axis."""
     x, y = as_array(x1, "cross"), as_array(x2, "cross")
     axis = check_integer("cross", "axis", axis)
@@ -453,7 +467,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 @fused
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """All products of an element of one vector and one of another."""
     x, y = as_array(x1, "outer"), as_array(x2, "outer")
     if x.ndim != 1 or y.ndim != 1:
@@ -463,12 +477,12 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return outer_of(x, y)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices (..., m, n), the main ones or `offset` above them."""
     return diagonal_of(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of matrices (..., m, n)."""
     return trace_of(x, offset, -2, -1, dtype)
 
@@ -480,7 +494,9 @@ Axis = int | Sequence[int] | None
 
 
 @fused(static=("ord", "axis", "keepdims"))
-def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
+def norm(
+    x: ArrayLike, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False
+) -> Array:
     """The norms of vectors along one axis, or of matrices in two; without `axis`, of all of x.
 
     Vectors: `ord` is a number p, for sum(|x|^p)^(1/p), 2 by default; inf or -inf for the largest
@@ -505,7 +521,9 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
 
 
 @fused(static=("axis", "keepdims", "ord"))
-def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float | str = 2
+) -> Array:
     """The norms of the elements along axes, taken for one vector; `ord` as in `norm`."""
     x = as_inexact("vector_norm", x)
     axes = axes_of("vector_norm", axis, x.ndim)
@@ -513,7 +531,9 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
 
 
 @fused(static=("keepdims", "ord"))
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
+) -> Array:
     """The norms of matrices, in the last two axes; `ord` as in `norm`."""
     x = as_inexact("matrix_norm", x)
     if x.ndim < 2:

@@ -24,6 +24,7 @@ from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.xla.array import ARRAYS, put
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 Axes = int | Sequence[int]
 MOST_SECTIONS = 2**16  # of an axis that is shorter: each is an array of its own
@@ -90,8 +91,13 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
 
 
 def reshape(
-    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    shape: Shape,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Array:
     """Give an array another shape of equal size; one size may be -1.
 
     `order` is "C" (row-major) or "F" (column-major). `out_sharding` has no effect.
@@ -114,12 +120,12 @@ def reshape(
     return layout.reshape_p.apply(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """All elements along one axis; `out_sharding` has no effect."""
     return reshape(promotion.as_array(a, "ravel"), (-1,), order)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Permute the axes; by default reverse them."""
     a = promotion.as_array(a, "transpose")
     ndim = a.ndim
@@ -136,19 +142,19 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return layout.transpose(a, order)
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """Permute the axes: `transpose` under the array standard's name."""
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swap the last two axes."""
     x = promotion.as_array(x, "matrix_transpose")
     promotion.check_axes_number("matrix_transpose", x, 2)
     return swapaxes(x, -2, -1)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Exchange two axes."""
     a = promotion.as_array(a, "swapaxes")
     i, j = (promotion.axis_of("swapaxes", axis, a.ndim) for axis in (axis1, axis2))
@@ -157,7 +163,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return layout.transpose(a, order)
 
 
-def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
+def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     """Move axes to new positions; the others keep their order."""
     a = promotion.as_array(a, "moveaxis")
     old = promotion.axes_of("moveaxis", source, a.ndim)
@@ -172,7 +178,7 @@ def moveaxis(a: Any, source: Axes, destination: Axes) -> Any:
     return layout.transpose(a, order)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Move one axis back until it stands before position `start`. `moveaxis` is clearer."""
     a = promotion.as_array(a, "rollaxis")
     axis = promotion.axis_of("rollaxis", axis, a.ndim)
@@ -181,7 +187,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-def squeeze(a: Any, axis: Axes | None = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     """Remove axes of size 1: those named, or all."""
     a = promotion.as_array(a, "squeeze")
     shape = a.aval.shape
@@ -193,7 +199,7 @@ def squeeze(a: Any, axis: Axes | None = None) -> Any:
     return layout.squeeze(a, axes)
 
 
-def expand_dims(a: Any, axis: Axes) -> Any:
+def expand_dims(a: ArrayLike, axis: Axes) -> Array:
     """Insert axes of size 1, at the places they have in the result."""
     if type(a) not in promotion.NUMBERS:
         a = promotion.as_array(a, "expand_dims")
@@ -209,25 +215,25 @@ def add_axes(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
     return out[0] if len(arys) == 1 else out
 
 
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayLike) -> Any:
     """Give a scalar an axis; arrays stay as they are."""
     return add_axes("atleast_1d", arys, lambda x: x if x.ndim else layout.expand_dims(x, (0,)))
 
 
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Add axes in front until there are two."""
     return add_axes(
         "atleast_2d", arys, lambda x: layout.expand_dims(x, range(builtins.max(0, 2 - x.ndim)))
     )
 
 
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Add axes until there are three: a vector becomes (1, n, 1), a matrix (m, n, 1)."""
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
     return add_axes("atleast_3d", arys, lambda x: layout.expand_dims(x, new.get(x.ndim, ())))
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of the matrices along two axes, as the last axis of the result."""
     a = promotion.as_array(a, "diagonal")
     promotion.check_axes_number("diagonal", a, 2)
@@ -247,7 +253,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: Any = None) -> Array:
     """Repeat an array along new axes in front and along axes of size 1, to `shape`.
 
     `out_sharding` has no effect.
@@ -267,7 +273,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return layout.broadcast_in_dim(array, sizes, range(before, len(sizes)))
 
 
-def broadcast_arrays(*args: Any) -> list:
+def broadcast_arrays(*args: Any) -> list[Array]:
     """Arrays repeated to their common shape."""
     arrays = [promotion.as_array(x, "broadcast_arrays") for x in args]
     shape = promotion.broadcast_shapes(*[x.shape for x in arrays])
@@ -278,7 +284,9 @@ def broadcast_arrays(*args: Any) -> list:
 
 
 @fused(static=("axis", "dtype"))
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(
+    arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Join arrays along an axis they have; with axis=None, all their elements in a row.
 
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
@@ -304,13 +312,18 @@ def join_arrays(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = No
     return slicing.concatenate(convert_together(op, parts, dtype), axis)
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis they have: `concatenate` under the array standard's name."""
     return join_arrays("concat", as_arrays("concat", arrays), axis)
 
 
 @fused(static=("axis", "out", "dtype"))
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(
+    arrays: ArrayLike | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Join arrays of one shape along a new axis."""
     promotion.refuse_out("stack", out)
     parts = as_arrays("stack", arrays)
@@ -324,26 +337,26 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 
 @fused(static=("dtype",))
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays as rows: along the first axis, vectors standing for one row each."""
     return join_arrays("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
 
 
 @fused(static=("dtype",))
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays side by side: along the second axis, vectors along their only one."""
     parts = [atleast_1d(x) for x in as_arrays("hstack", tup)]
     return join_arrays("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
 @fused(static=("dtype",))
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays in depth: along the third axis; `dtype` is that of the result."""
     return join_arrays("dstack", [atleast_3d(x) for x in as_arrays("dstack", tup)], 2, dtype)
 
 
 @fused
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Join arrays as columns: vectors stand for one column each."""
     parts = as_arrays("column_stack", tup)
     columns = [x if x.ndim > 1 else layout.expand_dims(atleast_1d(x), (1,)) for x in parts]
@@ -351,7 +364,7 @@ def column_stack(tup: Any) -> Any:
 
 
 @fused
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     """Put an array together from nested lists of blocks, innermost lists along the last axis."""
     depth = block_depth(arrays)
     if depth == 0:
@@ -389,7 +402,7 @@ def join_blocks(x: Any, depth: int, ndim: int) -> Any:
 
 
 @fused(static=("axis",))
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Join `values` to the end of an array; with axis=None both are flattened first."""
     return join_arrays(
         "append", [promotion.as_array(arr, "append"), promotion.as_array(values, "append")], axis
@@ -399,28 +412,32 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 # --- taking apart -----------------------------------------------------------------------------
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+def array_split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
     """Cut an array into parts along an axis, as equal as may be, or at the given places."""
     return cut_array("array_split", ary, indices_or_sections, axis, equal=False)
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+def split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
     """Cut an array into equal parts along an axis, or at the given places."""
     return cut_array("split", ary, indices_or_sections, axis)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Cut an array along its first axis."""
     return cut_array("vsplit", ary, indices_or_sections, 0, least=2)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Cut an array along its second axis, a vector along its only one."""
     ary = promotion.as_array(ary, "hsplit")
     return cut_array("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Cut an array along its third axis."""
     return cut_array("dsplit", ary, indices_or_sections, 2, least=3)
 
@@ -456,7 +473,7 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
     return [slicing.slice_in_dim(x, a, builtins.max(a, b), 1, axis) for a, b in spans]
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The elements along an axis, as a tuple of arrays without it."""
     x = promotion.as_array(x, "unstack")
     promotion.check_axes_number("unstack", x, 1)
@@ -466,7 +483,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple:
 # --- repeating, turning -----------------------------------------------------------------------
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     """Repeat a whole array `reps` times along each axis."""
     A = promotion.as_array(A, "tile")
     counts = promotion.shape_of("tile", reps)
@@ -475,25 +492,25 @@ def tile(A: Any, reps: Any) -> Any:
     return slicing.tile(A, (1,) * (rank - len(counts)) + counts)
 
 
-def flip(m: Any, axis: Axes | None = None) -> Any:
+def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
     """Reverse the order of elements along axes, by default along all."""
     m = promotion.as_array(m, "flip")
     return layout.rev(m, promotion.axes_of("flip", axis, m.ndim))
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """Reverse the order of columns."""
     m = promotion.as_array(m, "fliplr")
     promotion.check_axes_number("fliplr", m, 2)
     return layout.rev(m, (1,))
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """Reverse the order of rows."""
     return flip(m, 0)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Turn an array by k quarter turns in the plane of two axes, from the first to the second."""
     m = promotion.as_array(m, "rot90")
     axes = promotion.axes_of("rot90", as_sequence("rot90", "axes", axes), m.ndim)
@@ -509,7 +526,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 @fused(static=("shift", "axis"))
-def roll(a: Any, shift: Any, axis: Axes | None = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike, axis: Axes | None = None) -> Array:
     """Shift elements along axes; what leaves at the end comes in at the front.
 
     `shift` may be traced. With axis=None the flattened array is shifted.

@@ -21,6 +21,7 @@ from weft.numpy.sorting import sort
 from weft.primitives import layout, slicing
 from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
 from weft.primitives.layout import literal
+from weft.xla.typing import Array, ArrayLike
 
 Widths = tuple[tuple[int, int], ...]
 
@@ -59,7 +60,12 @@ STATISTICS: dict[str, Callable] = {
 }
 
 
-def pad(array: Any, pad_width: Any, mode: str | Callable = "constant", **kwargs: Any) -> Any:
+def pad(
+    array: ArrayLike,
+    pad_width: ArrayLike | Sequence[Any],
+    mode: str | Callable = "constant",
+    **kwargs: Any,
+) -> Array:
     """Add elements before and after along each axis.
 
     `pad_width` is a number, a pair (before, after), a pair for each axis, or a dict by axis.

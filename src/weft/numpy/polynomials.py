@@ -26,6 +26,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.xla.array import host_view
+from weft.xla.typing import Array, ArrayLike
 
 
 def promote_coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
@@ -62,7 +63,7 @@ KEEPING = {
 
 
 @fused
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 0]))
@@ -75,13 +76,13 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @fused
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials."""
     x, y = promote_coefficients("polysub", a1, a2)
     return polyadd(x, ops.neg(y))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials, in floats.
 
     Args:
@@ -94,7 +95,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(x, y)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """The quotient and remainder of two polynomials: u = quotient * v + remainder.
 
     The remainder has as many coefficients as u.
@@ -129,7 +130,7 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @fused(static=("m",))
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of a polynomial, taken m times, in floats."""
     (p,) = promote_coefficients("polyder", p, inexact=True)
     m = check_integer("polyder", "m", m, 0)
@@ -141,7 +142,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 @fused(static=("m",))
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The integral of a polynomial, taken m times, in floats.
 
     `k` are the constants, first that of the first integral; a single one stands for all.
@@ -161,7 +162,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @fused(static=("unroll",))
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at x, by Horner's rule.
 
     `p` may have further axes, which broadcast against x. `unroll` is how many steps of the loop
@@ -185,7 +186,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 # --- roots ----------------------------------------------------------------------------------
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, complex, as the eigenvalues of its companion matrix.
 
     Coefficients 0 in front, which lower the degree, have to be known; with strip_zeros=False, as
@@ -235,7 +236,7 @@ def multiply_roots(zeros_: Any) -> Any:
     return lax.scan(step, as_array(np.eye(1, n + 1).astype(zeros_.dtype)[0]), zeros_)[0]
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with the given roots and first coefficient 1; of a matrix, its own.
 
     >>> jnp.poly(jnp.array([1.0, 2.0]))
@@ -256,12 +257,12 @@ def poly(seq_of_zeros: Any) -> Any:
 
 @fused(static=("deg", "rcond", "full", "cov"))
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
     """The polynomial of degree `deg` nearest to points (x, y) by squares, weighted by w.

@@ -25,9 +25,10 @@ from weft.numpy.promotion import (
 from weft.numpy.ufuncs import multiply
 from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing
-from weft.primitives.dot import canonical_precision, dot_general_p
+from weft.primitives.dot import PrecisionLike, canonical_precision, dot_general_p
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
 from weft.util import inverse_permutation
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 STATIC = ("precision", "preferred_element_type", "out_sharding")
 
@@ -68,13 +69,13 @@ def contract(
 
 @fused(static=STATIC)
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of vectors and matrices: a's last axis with b's last but one (or only) axis.
 
     Args:
@@ -94,13 +95,13 @@ def dot(
 
 @fused(static=STATIC)
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The matrix product `a @ b`, for each place along leading axes, which broadcast.
 
     `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
@@ -177,7 +178,13 @@ def plan_matmul(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | N
 
 
 @fused(static=("precision", "preferred_element_type"))
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sum of conj(a) * b over all elements.
 
     `precision` and `preferred_element_type` are as in `dot`.
@@ -190,7 +197,13 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 @fused(static=("precision", "preferred_element_type"))
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sum of products over the last axes of a and b.
 
     `precision` and `preferred_element_type` are as in `dot`.
@@ -201,7 +214,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 @fused(static=("out",))
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of a and one of b: out[i, j] = a[i] * b[j]."""
     refuse_out("outer", out)
     x, y = promote_operands("outer", as_array(a, "outer"), as_array(b, "outer"), shaped=False)
@@ -211,14 +224,14 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of products over a's last `axes` axes and b's first, or over two lists of axes.
 
     `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
@@ -298,14 +311,14 @@ def check_rank(op: str, x: Any, ndim: int) -> Any:
 
 @fused(static=("axis", "precision", "preferred_element_type"))
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sum of conj(x1) * x2 along `axis`; the other axes broadcast.
 
     `precision` and `preferred_element_type` are as in `dot`.
@@ -318,14 +331,14 @@ def vecdot(
 
 
 @fused
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrices times vectors: out[..., i] = sum over j of x1[..., i, j] * x2[..., j]."""
     x, y = check_rank("matvec", x1, 2), check_rank("matvec", x2, 1)
     return squeeze(matmul(x, layout.expand_dims(y, (y.ndim,))), (-1,))
 
 
 @fused
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vectors times matrices: out[..., j] = sum over i of conj(x1[..., i]) * x2[..., i, j]."""
     x, y = check_rank("vecmat", x1, 1), check_rank("vecmat", x2, 2)
     if dtypes.is_complex(x.dtype):
@@ -334,7 +347,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 
 @fused
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of a times the whole of b, side by side."""
     x, y = promote_operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
     ndim = max(x.ndim, y.ndim)
@@ -347,8 +360,13 @@ def kron(a: Any, b: Any) -> Any:
 
 @fused(static=("axis1", "axis2", "dtype", "out"))
 def trace(
-    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """The sum along a diagonal of the matrices in two axes, the main one or `offset` above it."""
     refuse_out("trace", out)
     x = as_array(a, "trace")
@@ -371,8 +389,13 @@ def trace(
 
 @fused(static=("axisa", "axisb", "axisc", "axis"))
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
     """The cross product of vectors of length 2 or 3 along an axis; of two of length 2, a number."""
     if axis is not None:
         axisa = axisb = axisc = axis

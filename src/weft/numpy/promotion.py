@@ -24,6 +24,7 @@ from weft.primitives.elementwise import convert, ne
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim
 from weft.xla.array import ARRAYS, put, require_alive
+from weft.xla.typing import Shape
 
 NUMBERS = frozenset(dtypes.NUMBERS)
 
@@ -156,7 +157,7 @@ def broadcast_avals(
 cached_broadcast = functools.lru_cache(maxsize=4096)(layout.broadcast_shapes)
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to together.
 
     >>> broadcast_shapes((3, 1), (4,), ())

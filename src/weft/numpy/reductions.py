@@ -32,6 +32,7 @@ from weft.primitives import cumulative, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import broadcast_in_dim, full, literal, reduce_sum, reshape, transpose
 from weft.util import name_function
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 Axis = int | Sequence[int] | None
 STATIC = (
@@ -204,7 +205,7 @@ nanprod = make_nan_sum("nanprod", prod, 1, "The product over `axis` of what is n
 
 
 @fused(static=STATIC)
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """The number of elements over `axis` that are not zero."""
     return sum(
         is_nonzero(as_array(a, "count_nonzero")), axis, dtypes.default_int(), keepdims=keepdims
@@ -296,7 +297,7 @@ nanmin = make_extremum(
 
 
 @fused(static=STATIC)
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element over `axis` less the smallest."""
     x = take_operand("ptp", a, out)
     return ops.sub(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
@@ -415,14 +416,14 @@ def compute_mean(
 
 @fused(static=STATIC)
 def mean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean over `axis`; of integers, a float."""
     x = take_operand("mean", a, out)
     axes = axes_of("mean", axis, x.ndim)
@@ -505,13 +506,13 @@ def combine_masks(x: Any, mask: Any) -> Any:
 
 @fused(static=STATIC)
 def nanmean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean over `axis` of what is not NaN; NaN where all is."""
     x = take_operand("nanmean", a, out)
     return mean(x, axis, dtype, None, keepdims, where=combine_masks(x, where))
@@ -559,7 +560,11 @@ def broadcast_weights(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis
 
 @fused(static=STATIC)
 def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """The mean over `axis`, weighted by `weights` of a's shape or along the one axis.
 

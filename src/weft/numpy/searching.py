@@ -22,6 +22,7 @@ from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
+from weft.xla.typing import Array, ArrayLike
 
 INT32 = np.dtype(np.int32)
 
@@ -37,7 +38,9 @@ def require_concrete(op: str, x: Any, what: str) -> np.ndarray:
     return host_view(x)
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]:
     """The places of the elements that are not zero, as one index array for each axis.
 
     With `size` there are that many: the first ones, or all, then `fill_value` (0, or a value for
@@ -92,14 +95,18 @@ def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
     return tuple(out)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The places of the elements of the flattened array that are not zero;
     `size` and `fill_value` are as in `nonzero`."""
     a = as_array(a, "flatnonzero")
     return nonzero(lax.reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The places of the elements that are not zero, as rows;
     `size` and `fill_value` are as in `nonzero`."""
     a = as_array(a, "argwhere")
@@ -110,14 +117,14 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """The slices along an axis where a vector of conditions holds.
 
     Args:
@@ -151,7 +158,9 @@ def check_rest(condition: Any, n: int) -> Any:
     return lax.slice_in_dim(condition, 0, n)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """The elements of the flattened array where the condition holds;
     `size` and `fill_value` are as in `compress`."""
     condition, arr = as_array(condition, "extract"), as_array(arr, "extract")

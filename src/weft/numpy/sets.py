@@ -25,6 +25,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.util import name_function
 from weft.xla.array import put
+from weft.xla.typing import Array, ArrayLike
 
 INT32 = np.dtype(np.int32)
 BOOL = np.dtype(bool)
@@ -35,7 +36,7 @@ INSIDE = Access(lax.GatherScatterMode.CLIP, checked=False)
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -43,7 +44,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """The distinct elements, sorted; with `axis`, the distinct slices along it.
@@ -193,7 +194,9 @@ unique_inverse = make_unique(
 )
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The distinct elements, sorted; `size` and `fill_value` are as in `unique`."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
@@ -208,13 +211,13 @@ def flatten_together(op: str, ar1: Any, ar2: Any) -> list:
 
 
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
+) -> Array:
     """Which elements are among the test elements.
 
     Args:
@@ -238,7 +241,9 @@ def find_members(a: Any, b: Any) -> Any:
     return ops.eq(getitem_with(b, i, INSIDE), a)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The elements of either, distinct, sorted; `size` and `fill_value` are as in `unique`."""
     both = lax.concatenate(flatten_together("union1d", ar1, ar2), 0)
     return unique(both, size=size, fill_value=fill_value)
@@ -261,13 +266,13 @@ def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) 
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements of the first that are not in the second.
 
     `size` and `fill_value` are as in `unique`, but that the fill value is 0 by default.
@@ -284,13 +289,13 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements of one but not of both, sorted; `size` and `fill_value` are as in `unique`."""
     a, b = flatten_together("setxor1d", ar1, ar2)
     only = [ops.bitwise_not(find_members(a, b)), ops.bitwise_not(find_members(b, a))]
@@ -312,14 +317,14 @@ def find_smallest_kept(ordered: Any, keep: Any, fill_value: Any) -> Any:
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements that are in both, distinct and sorted; `size` as in unique.
 
     With `return_indices` also where each is first in the two flattened arrays; what is padded has

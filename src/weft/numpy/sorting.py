@@ -5,6 +5,7 @@ Finding elements that satisfy a condition is searching.py's, distinct elements a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 INT32 = np.dtype(np.int32)
 
@@ -45,14 +47,14 @@ def flatten_or_check(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
 
 @fused(static=("axis", "kind", "order", "stable", "descending"))
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """A sorted copy along an axis, by default the last; None sorts the flattened array.
 
     NaN is larger than all numbers; complex numbers go by real part, then imaginary part.
@@ -68,15 +70,15 @@ def sort(
 
 @fused(static=("axis", "kind", "order", "stable", "descending", "dtype"))
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The indices that sort an array along an axis: take_along_axis(a, argsort(a)) is sort(a).
 
     Equal elements keep their order, also in descending order.
@@ -96,13 +98,13 @@ def argsort(
 
 
 @fused
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements sorted along the last axis, as complex numbers."""
     out = sort(a, -1)
     return ops.convert(out, dtypes.complex_dtype(dtypes.inexact_dtype(out.dtype)))
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The indices that sort by several keys: by the last, ties by the one before it, and so on.
 
     >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 1, 1])))
@@ -135,7 +137,7 @@ def check_kth(op: str, x: Any, kth: Any, axis: int) -> None:
         raise ShapeError(f"{op}: kth must be in [-{n}, {n}) for axis {axis} of {x.aval}; got {k}.")
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements along an axis, the k-th smallest in its place, smaller ones before it.
 
     It sorts: on XLA nothing less is faster.
@@ -145,7 +147,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return sort(x, axis)
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that bring the k-th smallest element to its place, smaller ones before it."""
     x = as_array(a, "argpartition")
     check_kth("argpartition", x, kth, axis)
@@ -153,7 +155,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 @fused(static=("k", "axis", "mode"))
-def top_k(x: Any, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Any, Any]:
+def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Array, Array]:
     """The k largest elements along an axis in descending order, and where they are.
 
     With mode "smallest" the smallest ones in ascending order. Of equal ones the first comes first;
@@ -198,8 +200,13 @@ METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
 
 @fused(static=("side", "method"))
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """Where to insert `v` into the sorted vector `a` so that it stays sorted.
 
     `side` says whether before ("left") or after ("right") equal elements; `sorter` are the indices
@@ -247,7 +254,9 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
 
 
 @fused(static=("right", "method"))
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """The number of the bin that each element falls into; `bins` rise or fall.
 
     Bin i reaches from bins[i - 1] up to, but without, bins[i]; with `right` it includes bins[i]

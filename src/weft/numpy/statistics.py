@@ -30,6 +30,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 Axis = int | Sequence[int] | None
 
@@ -138,17 +139,17 @@ nanpercentile = make_quantile(
 
 
 def percentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """As quantile, with q in percent. `out_sharding` has no effect."""
     check_fresh("percentile", out, overwrite_input)
     return find_quantiles("percentile", a, q, 100, axis, method, keepdims, weights, False)
@@ -419,15 +420,15 @@ def decode_float(key: Any, dtype: np.dtype) -> Any:
 
 @fused(static=("rowvar", "bias", "ddof", "dtype"))
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The covariances of variables: the rows of m (and of y), or with rowvar=False its columns.
 
     Sums are divided by n - ddof, by default n - 1, or n with `bias`. `fweights` counts how often
@@ -486,7 +487,9 @@ def combine_weights(
 
 
 @fused(static=("rowvar", "dtype"))
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """The correlations of variables, in [-1, 1]: their covariances over standard deviations."""
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:

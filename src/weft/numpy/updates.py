@@ -39,6 +39,7 @@ from weft.primitives.elementwise import convert
 from weft.util import check_option
 from weft.xla.array import ARRAYS, ArrayImpl
 from weft.xla.eager import EVAL
+from weft.xla.typing import Array, ArrayLike
 
 # --- the operations ---------------------------------------------------------------------------
 
@@ -489,7 +490,9 @@ def refuse_inplace(op: str, inplace: bool) -> None:
         )
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """A copy of `a` with values put at places of the flattened array; needs inplace=False.
 
     Values are repeated as often as needed. `mode` "clip" (also for computed indices by default) or
@@ -520,14 +523,14 @@ def repeat_vector(v: Any, count: int) -> Any:
 
 
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """A copy of `arr` with values put where `take_along_axis` would read; needs inplace=False.
 
     `mode` is as in `x.at[...]`.
@@ -564,7 +567,7 @@ def put_planned(arr: Any, indices: Any, values: Any, axis: int, how: indexing.Ac
     return lax.scatter(arr, i, v, lax.ScatterDimensionNumbers(*found.dims), mode=how.mode)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy of `arr` with the places where `mask` holds filled, in order, from `vals` repeated.
 
     Needs inplace=False.

@@ -19,6 +19,7 @@ from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, 
 from weft.primitives.slicing import index_in_dim, pad, slice_in_dim
 from weft.util import check_option
 from weft.xla.array import require_alive
+from weft.xla.typing import Array, ArrayLike
 
 
 def view(x: Any, dtype: Any = None, type: None = None) -> Any:
@@ -107,7 +108,7 @@ def pad_end(x: Any, axis: int, count: int) -> Any:
 
 
 @fused(static=("axis", "bitorder"))
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Whether elements are not zero, as the bits of uint8 numbers; zeros fill the last one.
 
     The first of eight is the highest bit, or with bitorder "little" the lowest.
@@ -129,8 +130,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 @fused(static=("axis", "count", "bitorder"))
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """The bits of uint8 numbers as uint8 numbers 0 and 1, the highest first; see packbits.
 
     `count` says how many there are: zeros fill up, and a negative count leaves out the last ones.

@@ -5,14 +5,13 @@ Bitwise and, or, xor and not are elementwise.py's; rounding to fewer bits is in 
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
 from weft.primitives.families import Discrete
 from weft.primitives.layout import move_to_front
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 def define_integer_op(name: str, op: str, operands: int, doc: str) -> Elementwise:
@@ -103,7 +102,7 @@ class BitcastConvertType(Discrete):
 bitcast_convert_type_p = BitcastConvertType()
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand` read as another dtype; a change of width shows in a last axis."""
     return bitcast_convert_type_p.apply(operand, new_dtype=dtypes.canonicalize(new_dtype))[0]
 

@@ -21,6 +21,7 @@ from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 Padding = str | Sequence[tuple[int, int]]
 
@@ -439,8 +440,8 @@ def split_mapped(x: Any, into: int, size: int, groups: int = 1) -> tuple[list, l
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: Padding,
     lhs_dilation: Sequence[int] | None = None,
@@ -449,9 +450,9 @@ def conv_general_dilated(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: dot.PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Slide a kernel `rhs` over `lhs` and sum products; the kernel is not flipped.
 
     `padding` is "SAME", "SAME_LOWER", "VALID" or (low, high) pairs, negative ones cut. Strings are
@@ -501,13 +502,13 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str,
     precision: dot.PrecisionLike = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Convolution with axes (batch, feature, spatial) and kernel (output, input, spatial)."""
     return conv_with_general_padding(
         lhs, rhs, window_strides, padding, None, None, precision, preferred_element_type
@@ -515,15 +516,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: Padding,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: dot.PrecisionLike = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv` with any padding, and dilations."""
     kinds = {"precision": precision, "preferred_element_type": preferred_element_type}
     return conv_general_dilated(
@@ -540,17 +541,17 @@ _CHANNELS_LAST = {
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Sequence[int],
     padding: Padding,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
     precision: dot.PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """The convolution that undoes the shape of a strided one, often called deconvolution.
 
     "SAME" and "VALID" are those of the strided convolution; "SAME" multiplies sizes by `strides`.
@@ -597,7 +598,7 @@ def transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Sequence[int],
     window_strides: Sequence[int],
     padding: Padding,
@@ -605,8 +606,8 @@ def conv_general_dilated_patches(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: dot.PrecisionLike = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """What a kernel of `filter_shape` would see at each place, laid out along the feature axis.
 
     The feature axis of the result has the features of `lhs` outermost, then the window's axes in
@@ -638,8 +639,8 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: Padding,
     filter_shape: Sequence[int],
@@ -647,7 +648,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: dot.PrecisionLike = None,
-) -> Any:
+) -> Array:
     """Convolution with a kernel of its own at each place, also called locally connected.
 
     The spatial axes of `rhs` are those of the result, and its input axis holds features and window

@@ -22,6 +22,7 @@ from weft.primitives import layout
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
 from weft.primitives.families import check_parameter, index_tuple, shift_axes
 from weft.util import inverse_permutation
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # --- precision ------------------------------------------------------------------------------
 
@@ -431,14 +432,14 @@ def read_dimensions(op: str, given: Any) -> tuple:
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Sum products over contracting axes, for each place along batch axes.
 
     `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result
@@ -461,14 +462,14 @@ def dot_general(
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of vectors and matrices, or, given `dimension_numbers`, `dot_general`."""
     if dimension_numbers is None:
         x, y = typeof(lhs), typeof(rhs)
@@ -483,7 +484,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """The product of matrices stacked along leading axes, as many in each operand."""
     x, y = typeof(lhs), typeof(rhs)
     if x.ndim != y.ndim or x.ndim < 2:
@@ -506,14 +507,14 @@ class RaggedDotDimensionNumbers(NamedTuple):
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiply each group of rows of `lhs` (m, k) by its own matrix of `rhs` (g, k, n).
 
     The first group_sizes[0] rows are the first group, and so on; rows after the last group give 0.
@@ -526,15 +527,15 @@ def ragged_dot(
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """`dot_general` where an axis of `lhs`, the ragged one, falls into consecutive groups.
 
     Where that axis is free, each group meets its own slice of `rhs` along its group axis. Where it

@@ -21,6 +21,7 @@ from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import add, convert, lt, select
 from weft.primitives.slicing import stack, unstack
 from weft.xla.hlo import i64s
+from weft.xla.typing import Array, ArrayLike
 
 
 def check_starts(op: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
@@ -242,12 +243,12 @@ def check_starts_option(op: str, x: Any, starts: Sequence[Any], sizes: Sequence[
 
 
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """A slice of static size at a place known when the program runs, kept inside `operand`.
 
     Under the option `check_bounds` "all" it raises where the slice would have to be moved.
@@ -266,12 +267,12 @@ def slice_clamped(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """`operand` with a slice replaced, at a place known when the program runs, kept inside.
 
     Under the option `check_bounds` "all" it raises where the slice would have to be moved.
@@ -286,13 +287,13 @@ def dynamic_update_slice(
 
 
 def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """`dynamic_slice` along one axis, the others whole."""
     shape = typeof(operand).shape
     axis = families.normalize_axis("dynamic_slice_in_dim", axis, len(shape))
@@ -303,13 +304,13 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: ArrayLike,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """One position along an axis; the axis stays with size 1 if `keepdims`."""
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
@@ -318,8 +319,13 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
     """`dynamic_update_slice` along one axis, from the start of the others."""
     ndim = typeof(operand).ndim
     starts: list[Any] = [0] * ndim
@@ -330,8 +336,13 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
     """`operand` with one position along an axis replaced; `update` may lack that axis."""
     ndim = typeof(operand).ndim
     axis = families.normalize_axis("dynamic_update_index_in_dim", axis, ndim)

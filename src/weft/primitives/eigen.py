@@ -39,6 +39,7 @@ from weft.primitives.matrices import (
 from weft.primitives.reduction import argmax
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.xla.lapack import char_option
+from weft.xla.typing import Array, ArrayLike
 
 
 class EigImplementation(enum.Enum):
@@ -165,14 +166,14 @@ eigh_p = Eigh()
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Eigenvectors (the columns of V) and eigenvalues w, ascending, of Hermitian x: (V, w).
 
     x (..., n, n) is made Hermitian first, as (x + x^H) / 2, unless `symmetrize_input` says not to:
@@ -220,7 +221,7 @@ class Tridiagonal(MatrixPrimitive):
 tridiagonal_p = Tridiagonal()
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Reduce Hermitian a (..., n, n) to a tridiagonal matrix: (reflections, d, e, taus).
 
     d and e are the diagonals of T = Q^H a Q. Q is the product of Householder reflections, kept
@@ -325,7 +326,7 @@ eig_p = Eig()
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
@@ -379,7 +380,7 @@ class Hessenberg(MatrixPrimitive):
 hessenberg_p = Hessenberg()
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Reduce a (..., n, n) to Hessenberg form H = Q^H a Q: (H over reflections, taus).
 
     Q is the product of Householder reflections kept below the subdiagonal of the first result,
@@ -421,7 +422,7 @@ schur_p = Schur()
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
@@ -557,7 +558,7 @@ svd_p = Svd()
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,

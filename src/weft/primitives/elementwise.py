@@ -32,6 +32,7 @@ from weft.primitives.layout import (
     reduce_sum,
     zeros,
 )
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 def to_bool(dtype: np.dtype) -> np.dtype:
@@ -435,7 +436,7 @@ integer_pow_p = IntegerPow(
 )
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x ** y for a Python integer y."""
     if y == 1:
         return x
@@ -446,7 +447,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return integer_pow_p.apply(x, y=families.check_integer("integer_pow", "y", y))[0]
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """1 / x."""
     return integer_pow(x, -1)
 
@@ -509,7 +510,7 @@ round_p = Elementwise(
 )
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest integer to each element, in the dtype of x."""
     what = "a RoundingMethod"
     method = families.check_parameter(
@@ -598,7 +599,7 @@ class Conj(LinearByElement):
 conj_p = Conj()
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate; a real x becomes complex."""
     return conj_p.apply(x, input_dtype=typeof(x, "conj").dtype)[0]
 
@@ -713,12 +714,12 @@ class SelectN(Primitive):
 select_n_p = SelectN()
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Choose elementwise: cases[which]; False is the first case, True the second."""
     return select_n_p.apply(which, *cases)[0]
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Elementwise `on_true if pred else on_false`. Both are computed; only one's gradient flows."""
     on_true, on_false = match_numbers(on_true, on_false)
     return select_n_p.apply(pred, on_false, on_true)[0]
@@ -742,7 +743,7 @@ clamp_p = Elementwise(
 )
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x held between two bounds, scalars or of its shape."""
     min, max = match_numbers(min, x)[0], match_numbers(max, x)[0]
     return clamp_p.apply(min, x, max)[0]
@@ -764,7 +765,7 @@ for _prim in (
     _prim.elements = "chosen"
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """x * y; in `out_dtype`, which the operands are converted to first, where one is given."""
     if type(x) in NUMBERS or type(y) in NUMBERS:
         x, y = match_numbers(x, y)

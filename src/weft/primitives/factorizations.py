@@ -37,6 +37,7 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
+from weft.xla.typing import Array, ArrayLike
 
 # --- LU -------------------------------------------------------------------------------------
 
@@ -107,7 +108,7 @@ def grow_by_identity(x: Any, by: int, right: bool) -> Any:
 lu_p = Lu()
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """The LU factors of P x = L U with pivots and the permutation: (lu, pivots, permutation).
 
     For x (..., m, n), `lu` holds L below the diagonal, without the ones that are on it, and U. In
@@ -183,7 +184,7 @@ def lower_exchange(places: Expr, i: Expr, pivot: Expr) -> Expr:
 lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that LU's `pivots` (..., k) stand for, as an order of `permutation_size`."""
     size = check_integer("lu_pivots_to_permutation", "permutation_size", permutation_size, 0)
     return lu_pivots_to_permutation_p.apply(pivots, permutation_size=size)[0]
@@ -240,7 +241,7 @@ def lower_product(hlo: Any, a: Any, taus: Any) -> Any:
 householder_product_p = HouseholderProduct()
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The product of Householder reflections as a matrix of a's shape: Q, from LAPACK's geqrf.
 
     Reflection i is I - taus[i] v v^H, where v is column i of a (..., m, n) below the diagonal, with
@@ -282,7 +283,9 @@ class Ormqr(MatrixPrimitive):
 ormqr_p = Ormqr()
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """c times the unitary Q that reflections give, without forming Q: Q c, Q^H c, c Q or c Q^H.
 
     a (..., r, k) and taus (..., k) are LAPACK's, as `householder_product` takes them. Without a
@@ -403,7 +406,11 @@ qr_p = Qr()
 
 
 def qr(
-    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+    x: ArrayLike,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
 ) -> tuple:
     """x = Q R with unitary Q and upper triangular R; (Q, R), or (Q, R, p) with `pivoting`.
 

@@ -19,6 +19,7 @@ from weft.primitives.elementwise import conj, mul
 from weft.primitives.families import LinearPrimitive, index_tuple
 from weft.primitives.layout import broadcast_in_dim, convert, host_constant, move_to_front
 from weft.xla.hlo import i64s
+from weft.xla.typing import Array, ArrayLike
 
 
 class FftType(enum.IntEnum):
@@ -116,7 +117,7 @@ def scale_last(x: Any, factors: np.ndarray) -> Any:
 fft_p = FFT()
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform of the last axes of x, whose sizes are `fft_lengths`.
 
     `fft_type` is a FftType, or its name: "fft", "ifft", "rfft", "irfft". Integers are taken as

@@ -26,6 +26,7 @@ from weft.primitives.expr import Expr, scalar
 from weft.primitives.slicing import stack
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
+from weft.xla.typing import Array, ArrayLike
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -332,16 +333,16 @@ def read_numbers(op: str, kind: Callable, given: Any) -> Any:
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Windows of `operand` at `start_indices`, which without a mode are promised to be inside."""
     mode = _PROMISE if mode is None else GatherScatterMode.from_any(mode)
     fill = fill_param(fill_value, typeof(operand).physical.dtype) if mode is _FILL else None
@@ -357,7 +358,7 @@ def gather(
     )[0]
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """The elements of `src` at positions idxs[k] (wrapped around) on axes[k], all of rank 1."""
     shape = typeof(src).shape
     idxs = families.as_sequence("index_take", "idxs", idxs)
@@ -731,8 +732,8 @@ _APPLIED: dict[str, Jaxpr] = {}
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -740,7 +741,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """`operand` with `func` applied to each element of the windows, as often as it is in one.
 
     `update_shape` is what updates would have. Not differentiable.

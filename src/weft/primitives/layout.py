@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from weft.pytrees import flatten, unflatten
 from weft.util import inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
+from weft.xla.typing import Array, ArrayLike, DTypeLike
+
+T = TypeVar("T")
 
 # The Python type of literals of a dtype in a program, without 64-bit types and with them.
 _LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(
@@ -169,12 +172,12 @@ broadcast_in_dim_p = BroadcastInDim()
 
 
 def broadcast_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Repeat `operand` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
     try:
         shape, _ = tuple(shape), len(broadcast_dimensions)
@@ -200,20 +203,20 @@ def broadcast_in_dim(
     )[0]
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeat `operand` along new axes of these sizes, put in front."""
     shape, sizes = typeof(operand).shape, families.index_tuple(sizes, "broadcast", "sizes")
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
     return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with axes of size 1 put in front until its rank is `rank`."""
     more = families.check_integer("broadcast_to_rank", "rank", rank, 0, 64) - typeof(x).ndim
     return expand_dims(x, range(more))
 
 
-def broadcast_like(x: Any, like: Any) -> Any:
+def broadcast_like(x: ArrayLike, like: ArrayLike) -> Array:
     """`x` repeated to the shape of `like`, by NumPy's rule."""
     shape, rank = typeof(like).shape, typeof(x).ndim
     if typeof(x).shape == shape:
@@ -282,7 +285,7 @@ def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     return convert_element_type_p.apply(x, new_dtype=dtype, weak_type=weak_type)[0]
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """`operand` in another dtype.
 
     A complex operand loses its imaginary part where the dtype is real, with a warning.
@@ -296,7 +299,13 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return require_alive(convert(operand, dtype))
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(
+    shape: Sequence[int],
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: Any = None,
+) -> Array:
     """An array of `shape` filled with a number or a scalar; its own dtype where none is given.
 
     A random key filled with a number is one whose words are that number.
@@ -324,12 +333,12 @@ def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any
 
 
 def full_like(
-    x: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
     sharding: Any = None,
-) -> Any:
+) -> Array:
     """As `full`, with the shape and dtype of `x` where they are not given."""
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
     if dtype is None and getattr(like, "weak_type", False):
@@ -342,7 +351,7 @@ def full_like(
     return fill(shape, fill_value, dtype, sharding)
 
 
-def empty(shape: Sequence[int], dtype: Any = None) -> Any:
+def empty(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """An array whose contents do not matter: zeros."""
     return full(shape, 0, dtypes.default_float() if dtype is None else dtype)
 
@@ -392,7 +401,7 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 reduce_sum_p = ReduceSum()
 
 
-def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+def reduce_sum(x: ArrayLike, axes: Sequence[int]) -> Array:
     """The sum over `axes`, which are removed."""
     if not axes:
         return x
@@ -439,12 +448,12 @@ reshape_p = Reshape()
 
 
 def reshape(
-    operand: Any,
+    operand: ArrayLike,
     new_sizes: Sequence[int],
     dimensions: Sequence[int] | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The same elements under another shape; `dimensions` permutes the axes before."""
     if dimensions is not None:
         operand = transpose(operand, dimensions)
@@ -455,7 +464,7 @@ def reshape(
     return reshape_p.apply(operand, new_sizes=new_sizes, dimensions=None, sharding=out_sharding)[0]
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merge the axes from `start_dimension` up to `stop_dimension` into one; of none, make one."""
     shape = typeof(operand).shape
     ends = slice(start_dimension, stop_dimension)
@@ -502,7 +511,7 @@ class Transpose(families.LinearPrimitive):
 transpose_p = Transpose()
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permute the axes: axis permutation[k] of `operand` becomes axis k."""
     permutation = families.index_tuple(permutation, "transpose", "permutation")
     if permutation == tuple(range(typeof(operand).ndim)):
@@ -536,7 +545,7 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
 squeeze_p = Squeeze()
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Remove axes of size 1; negative axes count from the end."""
     ndim = typeof(array).ndim
     if not isinstance(dimensions, Sequence):
@@ -545,7 +554,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return squeeze_p.apply(array, dimensions=dims)[0] if dims else array
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Insert axes of size 1 where `dimensions` says, counted in the result."""
     shape = typeof(array).shape
     if not isinstance(dimensions, Sequence):
@@ -584,8 +593,8 @@ iota_p = Iota()
 
 
 def broadcasted_iota(
-    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
-) -> Any:
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Array:
     """Counting along axis `dimension` of an array of `shape`."""
     return iota_p.apply(
         dtype=dtypes.canonicalize(dtype),
@@ -595,7 +604,7 @@ def broadcasted_iota(
     )[0]
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, ... size - 1."""
     return broadcasted_iota(dtype, (families.check_integer("iota", "size", size),), 0)
 
@@ -624,7 +633,7 @@ class Rev(families.LinearPrimitive):
 rev_p = Rev()
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse the order of elements along axes."""
     return (
         rev_p.apply(operand, dimensions=families.index_tuple(dimensions, "rev", "dimensions"))[0]
@@ -748,7 +757,7 @@ class OptimizationBarrier(Primitive):
 optimization_barrier_p = OptimizationBarrier()
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: T, /) -> T:
     """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
     leaves, tree = flatten(operand)
     return unflatten(tree, optimization_barrier_p.apply(*leaves)) if leaves else operand

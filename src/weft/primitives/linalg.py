@@ -25,6 +25,7 @@ from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import bool_text
 from weft.xla.lapack import LETTERS, call_lapack, char_option, kernel_name
+from weft.xla.typing import Array, ArrayLike
 
 # --- cholesky -------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ def halve_triangle(x: Any) -> Any:
 cholesky_p = Cholesky()
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular factor L of positive definite matrices, L L^H = x.
 
     x (..., n, n) is made Hermitian first, as (x + x^H) / 2, unless `symmetrize_input` says not to:
@@ -161,7 +162,7 @@ def rotate_row(i: Expr, r: Expr, w: Expr) -> list:
 cholesky_update_p = CholeskyUpdate()
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The Cholesky factor of r^T r + w w^T, given r (..., n, n) upper triangular and w (..., n).
 
     Real dtypes. O(n^2), where a new factorization is O(n^3).
@@ -218,13 +219,13 @@ symmetric_product_p = SymmetricProduct()
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:
     """alpha a a^T + beta c, for a (..., m, n) and c (..., m, m), symmetric, of real dtype.
 
     `symmetrize_output` gives both triangles of the result the values of the lower one.
@@ -340,15 +341,15 @@ triangular_solve_p = TriangularSolve()
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solve x op(a) = b, or op(a) x = b where a is on the `left_side`, for triangular a.
 
     a (..., n, n); b (..., k, n), or (..., n, k) for the left side, or one vector less, (..., n).
@@ -440,7 +441,9 @@ def shift_elements(x: Any, by: int, axis: int) -> Any:
 tridiagonal_solve_p = TridiagonalSolve()
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """Solve tridiagonal systems t x = b, of shape (..., n, k), by elimination with pivoting.
 
     dl, d and du, of shape (..., n), are the diagonals of t: dl[i] left of d[i] and du[i] right of

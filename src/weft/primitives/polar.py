@@ -21,6 +21,7 @@ from weft.primitives.linalg import cholesky, triangular_solve
 from weft.primitives.reduction import reduce_max
 from weft.primitives.slicing import concatenate
 from weft.primitives.transcendental import sqrt
+from weft.xla.typing import Array, ArrayLike
 
 
 def weights(tolerance: float) -> Iterator[tuple[float, float, float]]:
@@ -83,13 +84,13 @@ def read_tolerance(eps: Any) -> float:
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """The polar decomposition x = U H: (U, H, number of iterations, whether they converged).
 
     For x (..., m, n) with m >= n, U has orthonormal columns and H is Hermitian and positive

@@ -30,6 +30,7 @@ from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
 from weft.primitives.families import check_shape, index_tuple
 from weft.primitives.layout import Identity, LeadingBatch, literal
 from weft.primitives.transcendental import exp
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 U32 = np.dtype(np.uint32)
 
@@ -410,11 +411,11 @@ rng_bit_generator_p, rng_uniform_p = RngBitGenerator(), RngUniform()
 
 
 def rng_bit_generator(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int],
-    dtype: Any = np.uint32,
+    dtype: DTypeLike = np.uint32,
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The key as it is after them, and bits as unsigned integers, from XLA's generator."""
     if algorithm not in tuple(RandomAlgorithm):
         raise ValueError(
@@ -430,7 +431,7 @@ def rng_bit_generator(
     return key, bits
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Numbers from [a, b), other ones each time: XLA's stateful generator makes them."""
     a, b = match_numbers(a, b)
     if isinstance(a, float | int):

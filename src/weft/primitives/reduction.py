@@ -43,6 +43,7 @@ from weft.util import unzip2
 from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
@@ -262,7 +263,7 @@ argmax_p = ArgExtremum("argmax", reduce_max_p, "GT")
 argmin_p = ArgExtremum("argmin", reduce_min_p, "LT")
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the maximum along `axis`, which is removed; of a NaN where there is one."""
     dtype = dtypes.canonicalize(index_dtype)
     return argmax_p.apply(
@@ -270,7 +271,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     )[0]
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the minimum along `axis`, which is removed; of a NaN where there is one."""
     dtype = dtypes.canonicalize(index_dtype)
     return argmin_p.apply(
@@ -581,7 +582,7 @@ class ReducePrecision(families.LinearByElement):
 reduce_precision_p = ReducePrecision()
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """x rounded to a float of the given numbers of exponent and mantissa bits."""
     return reduce_precision_p.apply(
         operand,

@@ -18,6 +18,7 @@ from weft.primitives import families, layout
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr, concatenate_exprs
 from weft.xla.hlo import i64s
+from weft.xla.typing import Array, ArrayLike
 
 # --- static places --------------------------------------------------------------------------
 
@@ -96,11 +97,11 @@ slice_p = Slice()
 
 
 def slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """The part of `operand` from start_indices up to limit_indices in steps of `strides`."""
     return slice_p.apply(
         operand,
@@ -111,8 +112,12 @@ def slice(
 
 
 def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+    operand: ArrayLike,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
     """`slice` along one axis; None is its end, and a negative bound counts from the end."""
     shape = typeof(operand).shape
     op, check_integer = "slice_in_dim", families.check_integer
@@ -127,7 +132,7 @@ def slice_in_dim(
     return slice(operand, starts, limits, strides)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """One position along an axis, static; the axis stays with size 1 if `keepdims`."""
     shape = typeof(operand).shape
     axis = families.normalize_axis("index_in_dim", axis, len(shape))
@@ -218,7 +223,9 @@ class Pad(layout.LinearTogether):
 pad_p = Pad()
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
     """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
     if type(padding_value) in dtypes.NUMBERS:
         padding_value = layout.literal(padding_value, typeof(operand).dtype)
@@ -299,7 +306,7 @@ class Concatenate(layout.LinearTogether):
 concatenate_p = Concatenate()
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: Any, dimension: int) -> Array:
     """The operands one after another along axis `dimension`; an array is taken as its rows."""
     parts = (
         tuple(unstack(operands))
@@ -340,7 +347,7 @@ class Split(families.AlongAxis, families.LinearPrimitive):
 split_p = Split()
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Consecutive parts of `operand` along `axis`, of the given sizes."""
     axis = families.normalize_axis("split", axis, typeof(operand).ndim)
     return split_p.apply(operand, sizes=families.index_tuple(sizes, "split", "sizes"), axis=axis)
@@ -376,7 +383,7 @@ class Stack(layout.LinearTogether):
 stack_p = Stack()
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """The operands, of equal shapes, along a new axis."""
     operands = families.as_sequence("stack", "operands", operands)
     ndim = typeof(operands[0]).ndim if operands else 0
@@ -411,7 +418,7 @@ class Unstack(families.LinearPrimitive):
 unstack_p = Unstack()
 
 
-def unstack(x: Any, axis: int = 0) -> tuple:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The elements of `x` along `axis`, each without it."""
     return tuple(unstack_p.apply(x, axis=families.normalize_axis("unstack", axis, typeof(x).ndim)))
 
@@ -452,6 +459,6 @@ def tiled_shape(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
     return tuple(n for pair in zip(reps, shape, strict=True) for n in pair)
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """`operand` repeated reps[k] times along axis k."""
     return tile_p.apply(operand, reps=families.index_tuple(reps, "tile", "reps"))[0]

@@ -7,7 +7,7 @@ numpy/'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, 
 from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.native import call_native, has_kernels
+from weft.xla.typing import Array, ArrayLike
+
+T = TypeVar("T")
 
 
 class Sort(Primitive):
@@ -197,7 +200,7 @@ def take_along(x: Any, indices: Any, dimension: int) -> Any:
     )
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(operand: T, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> T:
     """Sort an array, or several together by the first `num_keys` of them, along an axis."""
     several = isinstance(operand, Sequence)
     xs = tuple(operand) if several else (operand,)
@@ -208,8 +211,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
-) -> tuple[Any, Any]:
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Sort `keys` along an axis, and `values` in the same order."""
     out, carried = sort((keys, values), dimension, is_stable)
     return out, carried
@@ -262,7 +265,7 @@ class TopK(families.AlongAxis):
 top_k_p = TopK()
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     """The k largest elements along an axis, descending, and their indices."""
     axis = families.normalize_axis("top_k", axis, typeof(operand).ndim)
     value, place = top_k_p.apply(operand, k=families.check_integer("top_k", "k", k), axis=axis)

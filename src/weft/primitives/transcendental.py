@@ -41,6 +41,7 @@ from weft.primitives.elementwise import (
 )
 from weft.primitives.expr import Expr
 from weft.primitives.layout import convert, literal
+from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
 
@@ -250,7 +251,7 @@ def pow_growth(x: Any, z: Any) -> Any:
     return mul(log(select(eq(x, 0), literal(1, typeof(x).dtype), x)), z)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x ** y; y may be of integer dtype."""
     if type(y) is int:
         y = literal(y, dtypes.default_int()) if type(x) not in NUMBERS else y

@@ -20,6 +20,7 @@ from weft.primitives.sort import sort, top_k
 from weft.random import sampling
 from weft.random.continuous import draw_gumbel
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 __all__ = ["categorical", "choice", "permutation", "randint"]
 
@@ -64,7 +65,13 @@ def draw_integers(key: Words, shape: tuple[int, ...], minval: Any, maxval: Any, 
 
 
 @sampling.sampler
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+def randint(
+    key: ArrayLike,
+    shape: Shape,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Integers in [minval, maxval), all as likely; minval where that holds none.
 
     >>> print(random.randint(random.PRNGKey(0), (5,), 0, 10))
@@ -121,8 +128,13 @@ def permute(
 
 
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """x along an axis in random order; of an integer n, the numbers below n.
 
     Where `independent`, each line along the axis has an order of its own.
@@ -153,14 +165,14 @@ def read_population(op: str, x: Any) -> tuple[int | None, Any]:
 
 
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Shape = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Elements of a along an axis, or numbers below it, drawn with or without putting them back.
 
     Args:
@@ -228,13 +240,13 @@ def choose_elements(
 
 @sampling.sampler
 def categorical(
-    key: Any,
-    logits: Any,
+    key: ArrayLike,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: Shape | None = None,
     replace: bool = True,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Indices along an axis of `logits`, the logs of how likely they are, up to a constant.
 
     `shape` ends with the other axes of `logits`; without `replace` no index comes twice along the

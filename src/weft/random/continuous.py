@@ -24,6 +24,7 @@ from weft.random.sampling import (
     sampler,
 )
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 __all__ = [
     "bernoulli", "bits", "cauchy", "double_sided_maxwell", "exponential", "gumbel", "laplace",
@@ -33,7 +34,7 @@ __all__ = [
 
 
 @sampler
-def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Random bits, as unsigned integers of 8, 16, 32 or 64 bits.
 
     >>> print(random.bits(random.PRNGKey(0), (2,)))
@@ -48,8 +49,12 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 @sampler
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
-) -> Any:
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+) -> Array:
     """Floats in [minval, maxval), all as likely.
 
     >>> print(random.uniform(random.PRNGKey(0), (2,)))
@@ -82,7 +87,7 @@ def draw_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @sampler
-def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Numbers of the standard normal distribution; complex ones have variance 1 in all.
 
     >>> print(random.normal(random.PRNGKey(0), (3,)))
@@ -93,7 +98,12 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @sampler(positive=("sigma",))
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
+def lognormal(
+    key: ArrayLike,
+    sigma: ArrayLike = 1.0,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """exp(sigma z) of standard normal z."""
     key, dtype = read_one_key("lognormal", key), choose_float_dtype("lognormal", dtype)
     shape = choose_shape("lognormal", shape, sigma)
@@ -102,7 +112,13 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
 
 
 @sampler(rising=("lower", "upper"))
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+def truncated_normal(
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of the standard normal distribution, of those in (lower, upper)."""
     op = "truncated_normal"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
@@ -124,7 +140,7 @@ def draw_exponential(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any
 
 
 @sampler
-def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Numbers of the exponential distribution of mean 1."""
     key, dtype = read_one_key("exponential", key), choose_float_dtype("exponential", dtype)
     return draw_exponential(key, shape_of("exponential", shape), dtype)
@@ -146,7 +162,9 @@ def draw_gumbel(op: str, key: Words, shape: tuple, dtype: np.dtype, mode: str | 
 
 
 @sampler
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
+def gumbel(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None
+) -> Array:
     """Numbers of the standard Gumbel distribution, -log(-log(u)).
 
     With mode "high" twice the bits are drawn, for large ones as rare as they should be.
@@ -156,7 +174,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 
 
 @sampler
-def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Numbers of the standard Laplace distribution, of density exp(-|x|) / 2."""
     key, dtype = read_one_key("laplace", key), choose_float_dtype("laplace", dtype)
     then = lambda u: lax.mul(lax.sign(u), fast_log1p(lax.neg(lax.abs(u))))
@@ -165,7 +183,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @sampler
-def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Numbers of the standard logistic distribution, log(u / (1 - u))."""
     key, dtype = read_one_key("logistic", key), choose_float_dtype("logistic", dtype)
     then = lambda u: lax.sub(lax.log(u), fast_log1p(lax.neg(u)))
@@ -174,7 +192,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @sampler
-def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Numbers of the standard Cauchy distribution, tan(pi (u - 1/2))."""
     key, dtype = read_one_key("cauchy", key), choose_float_dtype("cauchy", dtype)
     eps = float(dtypes.finfo(dtype).eps)
@@ -183,7 +201,9 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @sampler(positive=("b",))
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+def pareto(
+    key: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of the Pareto distribution, of density b / x**(b + 1) for x >= 1."""
     key, dtype = read_one_key("pareto", key), choose_float_dtype("pareto", dtype)
     shape = choose_shape("pareto", shape, b)
@@ -192,7 +212,9 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @sampler(positive=("scale",))
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
+def rayleigh(
+    key: ArrayLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Lengths of vectors of two normal numbers of standard deviation `scale`."""
     key, dtype = read_one_key("rayleigh", key), choose_float_dtype("rayleigh", dtype)
     shape = choose_shape("rayleigh", shape, scale)
@@ -203,8 +225,12 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 @sampler(positive=("scale", "concentration"))
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Any:
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """scale e**(1 / concentration) of e of the exponential distribution."""
     op = "weibull_min"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
@@ -219,7 +245,7 @@ def draw_maxwell(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @sampler
-def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def maxwell(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Lengths of vectors of three standard normal numbers."""
     key, dtype = read_one_key("maxwell", key), choose_float_dtype("maxwell", dtype)
     return draw_maxwell(key, shape_of("maxwell", shape), dtype)
@@ -232,7 +258,13 @@ def draw_signs(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @sampler(positive=("scale",))
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """loc + scale x, where |x| is of the Maxwell distribution and either sign as likely."""
     op = "double_sided_maxwell"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
@@ -245,7 +277,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 
 @sampler
-def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """1 or -1, either as likely."""
     key = read_one_key("rademacher", key)
     found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "rademacher")
@@ -253,7 +285,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @sampler(chances=("p",))
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+def bernoulli(
+    key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low"
+) -> Array:
     """Truth values, True with probability p.
 
     With mode "high" twice the bits are drawn, for small p to be as rare as they should be.
@@ -275,8 +309,13 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
 
 @sampler(rising=("left", "mode", "right"))
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
-) -> Any:
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers from left to right, of a density that rises to `mode` and falls from there."""
     op = "triangular"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
@@ -290,7 +329,9 @@ def triangular(
 
 
 @sampler(positive=("mean",))
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
+def wald(
+    key: ArrayLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of the inverse Gaussian distribution of concentration 1.
 
     Source: Michael, Schucany and Haas, The American Statistician 30 (1976).
@@ -313,8 +354,13 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 @sampler
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
-) -> Any:
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
+) -> Array:
     """Vectors (*shape, n) of the normal distribution of mean (..., n) and covariance (..., n, n).
 
     `method` says what root of the covariance is taken: "cholesky", "eigh" or "svd"; the latter two
@@ -340,7 +386,9 @@ def multivariate_normal(
 
 
 @sampler(static=("n", "m"))
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
+def orthogonal(
+    key: ArrayLike, n: int, shape: Shape = (), dtype: DTypeLike | None = None, m: int | None = None
+) -> Array:
     """Matrices (*shape, n, m), m = n by default, of orthonormal rows or columns, all as likely."""
     key, dtype = read_one_key("orthogonal", key), choose_float_dtype("orthogonal", dtype, True)
     shape = shape_of("orthogonal", shape)

@@ -24,6 +24,7 @@ from weft.primitives.random import fast_log1p
 from weft.random import sampling
 from weft.random.keys import Words, fold_words, read_one_key, split_pair
 from weft.random.rejection import draw_until_taken
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
@@ -31,7 +32,9 @@ FEW = 10  # expected, below which probabilities are summed
 
 
 @sampling.sampler(chances=("p",))
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def geometric(
+    key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """How many trials of probability p it takes to the first that succeeds: 1, 2, ..."""
     key, dtype = read_one_key("geometric", key), sampling.choose_int_dtype("geometric", dtype)
     shape = sampling.choose_shape("geometric", shape, p)
@@ -114,7 +117,9 @@ def propose_binomial(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
 
 
 @sampling.sampler(positive=("lam",))
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
+def poisson(
+    key: ArrayLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Counts of events of which `lam` are expected; -1 where that is negative or NaN.
 
     What the dtype does not hold, as of an infinite `lam`, is its largest number.
@@ -157,7 +162,13 @@ def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
 
 
 @sampling.sampler(positive=("n",), chances=("p",))
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """How many of n trials of probability p succeed, as floats; NaN where p is not in [0, 1].
 
     >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2,)).shape
@@ -170,8 +181,14 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @sampling.sampler(positive=("n", "p"))
 def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
-) -> Any:
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int | bool = 1,
+) -> Array:
     """How many of n trials give each of k results, of probabilities p (..., k) of sum 1.
 
     The result is (..., k) as `shape` says, in floats; each count is binomial given those before.

@@ -27,6 +27,7 @@ from weft.random.sampling import (
     require_count,
     sampler,
 )
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t",
@@ -116,7 +117,9 @@ def draw_gamma(op: str, key: Words, a: Any, shape: tuple) -> tuple[Any, Any]:
 
 
 @sampler(positive=("a",))
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+def loggamma(
+    key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0."""
     key, dtype = read_one_key("loggamma", key), choose_float_dtype("loggamma", dtype)
     shape = choose_shape("loggamma", shape, a)
@@ -125,7 +128,9 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @sampler(positive=("a",))
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+def gamma(
+    key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of the gamma distribution of shape parameter a and scale 1.
 
     Differentiable in `a`, at a fixed quantile.
@@ -137,7 +142,13 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @sampler(positive=("a", "b"))
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+def beta(
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b)."""
     key, dtype = read_one_key("beta", key), choose_float_dtype("beta", dtype)
     shape = choose_shape("beta", shape, a, b)
@@ -155,7 +166,9 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @sampler(positive=("alpha",))
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
+def dirichlet(
+    key: ArrayLike, alpha: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Vectors (*shape, n) of sum 1, of the Dirichlet distribution of alpha (..., n)."""
     key, dtype = read_one_key("dirichlet", key), choose_float_dtype("dirichlet", dtype)
     (alpha,) = convert_params("dirichlet", dtype, alpha)
@@ -171,7 +184,9 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
 
 
 @sampler(positive=("df",))
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+def chisquare(
+    key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Sums of squares of `df` standard normal numbers."""
     key, dtype = read_one_key("chisquare", key), choose_float_dtype("chisquare", dtype)
     shape = choose_shape("chisquare", shape, df)
@@ -180,7 +195,13 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @sampler(positive=("dfnum", "dfden"))
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
+def f(
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of the F distribution: ratios of chi-square numbers over their degrees of freedom."""
     key, dtype = read_one_key("f", key), choose_float_dtype("f", dtype)
     shape = choose_shape("f", shape, dfnum, dfden)
@@ -194,7 +215,9 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
 
 
 @sampler(positive=("df",))
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+def t(
+    key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of Student's t distribution of `df` degrees of freedom."""
     key, dtype = read_one_key("t", key), choose_float_dtype("t", dtype)
     shape = choose_shape("t", shape, df)
@@ -214,7 +237,9 @@ def draw_generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
 
 
 @sampler(positive=("p",))
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Any:
+def generalized_normal(
+    key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of density proportional to exp(-|x|**p)."""
     op = "generalized_normal"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
@@ -223,7 +248,9 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
 
 
 @sampler(static=("d",), positive=("p",))
-def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Any:
+def ball(
+    key: ArrayLike, d: int, p: ArrayLike = 2, shape: Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Points (*shape, d) of the ball of radius 1 in the norm of order p, all as likely.
 
     Source: Barthe, Guedon, Mendelson and Naor, Annals of Probability 33 (2005).

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ from weft.primitives.random import (
     rng_bit_generator,
 )
 from weft.xla.array import Array, put, require_alive
+from weft.xla.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
@@ -247,7 +248,7 @@ def seed_key(op: str, seed: Any, dtype: KeyDtype) -> Any:
 # --- what users call -------------------------------------------------------------------------
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
     """A key from an integer, as raw words: uint32[2], or [4] of the generators other than Threefry.
 
     Without enable_x64 the lower 32 bits of the seed count. With `config.enable_custom_prng` it is
@@ -261,7 +262,9 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return seed_key("PRNGKey", seed, find_dtype(impl))
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def key(
+    seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """A key from an integer, of shape () and a dtype that says what it is: no numbers by mistake.
 
     >>> random.key(42).dtype
@@ -276,18 +279,20 @@ def key_dtype(impl_spec: Any = None) -> KeyDtype:
     return find_dtype(impl_spec)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """The raw words of keys, uint32[..., n]."""
     return read_words("key_data", keys).data
 
 
-def key_impl(keys: Any) -> str | KeyDtype:
+def key_impl(keys: ArrayLike) -> str | KeyDtype:
     """The generator that keys are for, by its name, which `key` takes; one of your own as it is."""
     dtype = read_words("key_impl", keys).dtype
     return dtype.impl if dtype.rules is None else dtype
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: str | KeyDtype | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """The keys, of shape (...), of raw words uint32[..., n]."""
     dtype = find_dtype(impl if dtype is None else dtype)
     aval = typeof(key_bits_array, "wrap_key_data")
@@ -300,7 +305,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return random_wrap_p.apply(words, dtype=dtype)[0]
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Array:
     """The same keys, which may be used again where `config.debug_key_reuse` looks for that."""
     words = read_words("clone", key)
     if config.debug_key_reuse:
@@ -315,7 +320,7 @@ def split_keys(key: Any, shape: tuple[int, ...]) -> Any:
     return wrap_like(key, split_words(words, shape), words.dtype)
 
 
-def split(key: Any, num: Any = 2) -> Any:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys from one, which must not be used again: `num` of them, or of a shape.
 
     >>> print(random.split(random.PRNGKey(0)))
@@ -343,7 +348,7 @@ def fold_in_key(key: Any, data: Any) -> Any:
     return wrap_like(key, fold_words(words, number), words.dtype)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A key made of a key and an integer of 32 bits: another for each integer.
 
     >>> print(random.fold_in(random.PRNGKey(0), 1))

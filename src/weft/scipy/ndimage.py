@@ -15,6 +15,7 @@ from weft.numpy.promotion import as_array, as_inexact
 from weft.options import config
 from weft.primitives.families import check_integer, check_parameter
 from weft.util import list_public
+from weft.xla.typing import Array, ArrayLike
 
 __all__ = ["map_coordinates"]
 __dir__ = list_public(__name__)
@@ -48,8 +49,12 @@ EXTENSIONS: dict[str, Callable[[Any, int], Any] | None] = {
 
 @boundary
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+    input: ArrayLike,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """The values of `input` at `coordinates`, between its elements, by interpolation.
 
     Differentiable in both; the derivative in a coordinate is the slope between its neighbours.

@@ -20,6 +20,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import as_array, as_inexact
 from weft.scipy.sparse.linalg import cg
 from weft.util import list_public
+from weft.xla.typing import ArrayLike
 
 __all__ = ["OptimizeResults", "minimize"]
 __dir__ = list_public(__name__)
@@ -58,7 +59,7 @@ class OptimizeResults(NamedTuple):
 @boundary
 def minimize(
     fun: Callable,
-    x0: Any,
+    x0: ArrayLike,
     args: tuple = (),
     *,
     method: str,

@@ -20,10 +20,12 @@ from weft.numpy.convolution import MODES, check_operands, choose_padding, slide_
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
+from weft.primitives.dot import PrecisionLike
 from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import check_integer, check_parameter
 from weft.primitives.layout import broadcast_to_rank, rev
 from weft.util import check_option, list_public, name_function
+from weft.xla.typing import Array, ArrayLike
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft",
@@ -85,8 +87,12 @@ STATIC = ("mode", "method", "precision", "boundary", "axes")
 
 @fused(static=STATIC)
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
+) -> Array:
     """The convolution of arrays of equal rank: sums over j of in1[i - j] * in2[j].
 
     `mode`: "full" gives all places where they overlap, "valid" those where they do so wholly,
@@ -104,8 +110,12 @@ def convolve(
 
 @fused(static=STATIC)
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
+) -> Array:
     """The correlation of arrays of equal rank: sums over j of in1[i + j] * conj(in2[j]).
 
     `mode`, `method` and `precision` are as in `convolve`.
@@ -206,7 +216,7 @@ def convolve_by_fft(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> 
 
 
 @fused(static=STATIC)
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
     """The convolution along `axes`, all unless given, by Fourier transforms.
 
     Other axes broadcast. The error is relative to the largest result. `mode` is as in `convolve`.
@@ -228,8 +238,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
-) -> Any:
+    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
+) -> Array:
     """data less its mean (`type` "constant") or its least-squares line ("linear") along an axis.
 
     With "linear", the parts that the positions `bp` divide the axis into have lines of their own.
@@ -426,10 +436,10 @@ def prepare_signal(op: str, x: Any, axis: Any) -> tuple[Any, int]:
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: ArrayLike,
+    y: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: str | ArrayLike | tuple[Any, ...] = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -438,7 +448,7 @@ def csd(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Frequencies, and the cross power spectral density of x and y there, by Welch's method.
 
     Windowed segments of `nperseg` points, `noverlap` of which (half by default) are shared with the
@@ -451,9 +461,9 @@ def csd(
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: str | ArrayLike | tuple[Any, ...] = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -462,7 +472,7 @@ def welch(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Frequencies, and the power spectral density of x there: `csd` of x and itself.
 
     >>> from weft.scipy import signal
@@ -533,9 +543,9 @@ EXTENSIONS: dict[Any, dict[str, Any]] = {
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: str | ArrayLike | tuple[Any, ...] = "hann",
     nperseg: int | None = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -544,7 +554,7 @@ def stft(
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """Frequencies, times, and the transforms of windowed segments: time is the last axis.
 
     Segments are of `nperseg` points, `noverlap` of which (half by default) are shared with the
@@ -578,9 +588,9 @@ def transform_signal(
 
 
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: str | ArrayLike | tuple[Any, ...] = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -588,7 +598,7 @@ def istft(
     boundary: bool = True,
     time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Times, and the signal whose `stft` is nearest to Zxx in the least-squares sense.
 
     D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier transform, IEEE

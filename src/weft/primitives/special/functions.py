@@ -37,6 +37,7 @@ from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
 from weft.primitives.transcendental import exp, log, log1p, pow
+from weft.xla.typing import Array, ArrayLike
 
 
 def epsilon(x: Any) -> float:
@@ -187,7 +188,7 @@ regularized_incomplete_beta_p = define_special(
 )
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function I(x; a, b)."""
     return regularized_incomplete_beta_p.apply(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 

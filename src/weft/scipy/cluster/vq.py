@@ -9,13 +9,14 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, promote_operands
 from weft.util import list_public
+from weft.xla.typing import Array, ArrayLike
 
 __all__ = ["vq"]
 __dir__ = list_public(__name__)
 
 
 @fused(static=("check_finite",))
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """(codes, distances): for each observation the index of the nearest centre, and how far it is.
 
     obs[M, N] are observations and code_book[K, N] centres, in Euclidean distance; of equally near

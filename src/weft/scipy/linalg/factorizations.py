@@ -19,6 +19,7 @@ from weft.primitives import linalg as triangular
 from weft.primitives.families import index_pairs
 from weft.scipy.linalg.functions import complex_matrices
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike
 
 # The options of the functions here, which are Python values.
 STATIC = (
@@ -31,27 +32,27 @@ STATIC = (
 # --- systems --------------------------------------------------------------------------------
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices."""
     return linalg.det(a)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices; inf or NaN where there is none. Prefer `solve`."""
     return linalg.inv(a)
 
 
 @fused(static=STATIC)
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k).
 
     With `assume_a` "pos", a is positive definite, NaN coming out where it is not, and only its
@@ -71,15 +72,15 @@ TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 @fused(static=STATIC)
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x for which op(a) x = b, for triangular a (..., n, n) and b (n,) or (..., n, k).
 
     `trans` is 0 or "N" for a, 1 or "T" for its transpose, 2 or "C" for its conjugate transpose.
@@ -114,8 +115,8 @@ def cholesky_factor(a: Any, lower: bool) -> Any:
 
 @fused(static=STATIC)
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """U, upper triangular, with a = U^H U; or with `lower` L, with a = L L^H.
 
     For positive definite a (..., n, n); NaN where it is not. The triangle that is read is the one
@@ -125,8 +126,8 @@ def cholesky(
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """(c, lower), what `cho_solve` takes: the Cholesky factor of a, and which one it is."""
     return cholesky(a, lower), lower
 
@@ -139,8 +140,11 @@ def check_pair(op: str, name: str, x: Any) -> tuple:
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """x for which a x = b, from the `cho_factor` of a (..., n, n), for b (n,) or (..., n, k)."""
     c, lower = check_pair("cho_solve", "c_and_lower", c_and_lower)
     return cho_solve_arrays(c, b, bool(lower))
@@ -167,7 +171,9 @@ def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
 
 
 @fused(static=STATIC)
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """(lu, pivots), what `lu_solve` takes: L below the diagonal of one matrix, and U; row i was
     exchanged with row pivots[i].
     """
@@ -178,11 +184,11 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 @fused(static=STATIC)
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x for which a x = b, from the `lu_factor` of a (..., n, n), for b (n,) or (..., n, k).
 
     `trans` is 1 for the transpose of a, 2 for its conjugate transpose.
@@ -207,7 +213,7 @@ def lu_solve(
 
 @fused(static=STATIC)
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
     """a = P L U: a permutation matrix, a lower one of unit diagonal, an upper one; or (P L, U).
 
@@ -233,7 +239,7 @@ def lu(
 
 @fused(static=STATIC)
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
@@ -252,8 +258,8 @@ def qr(
 
 @fused(static=STATIC, name="qr_multiply")
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
@@ -285,7 +291,7 @@ def qr_multiply(
 
 @fused(static=STATIC)
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -311,8 +317,8 @@ def svd(
 
 @fused(static=STATIC)
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -361,14 +367,14 @@ def eigh(
 
 @fused(static=STATIC)
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
-    key: Any = None,
+    key: ArrayLike | None = None,
 ) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian tridiagonal matrices.
 
@@ -448,7 +454,7 @@ def tridiagonal_values_tangent(start: int, stop: int, primals: tuple, tangents: 
 
 
 @fused(static=STATIC)
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """(T, Z) with a = Z T Z^H, for a (..., n, n): unitary Z, upper triangular T.
 
     For real a, complex eigenvalues are 2 x 2 blocks on the diagonal of T, unless `output` is
@@ -462,7 +468,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
 
 @fused(static=STATIC)
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """H with a = Q H Q^H and zeros below the subdiagonal; (H, Q) with `calc_q`."""
     x = systems.check_matrices("hessenberg", a, square=True)

@@ -32,6 +32,7 @@ from weft.primitives.matrices import (
 )
 from weft.scipy.linalg.matrices import choose_entries
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike
 
 # --- the exponential ------------------------------------------------------------------------
 
@@ -52,7 +53,7 @@ PADE = {
 
 
 @fused(static=("upper_triangular", "max_squarings"))
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponentials of A (..., n, n), by Pade's approximation, scaling and squaring.
 
     NaN where more than `max_squarings` would be needed: for a 1-norm above 2^16 or so.
@@ -102,7 +103,9 @@ def square_repeatedly(x: Any, count: Any, most: int) -> Any:
 
 
 @fused(static=("method", "compute_expm"))
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Any:
     """exp(A), and how it moves when A (..., n, n) moves by E; without `compute_expm` that alone.
 
     `method` is of no consequence.
@@ -164,7 +167,7 @@ def take_entry(x: Any, j: Any) -> Any:
 
 
 @fused(static=("blocksize",))
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square roots, complex, of A (..., n, n); NaN or inf where there are none.
 
     `blocksize` is of no consequence. Source: Bjorck and Hammarling, "A Schur method for the square
@@ -200,7 +203,7 @@ def principal_root_tangent(primals: tuple, tangents: tuple) -> tuple:
     return x, solve_sylvester_arrays(x, x, tangents[0], "schur", 0.0)
 
 
-def funm(A: Any, func: Callable, disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable, disp: bool = True) -> Array:
     """func, of complex numbers, of the matrix A (n, n): a complex matrix.
 
     func is called with arrays. Without `disp` an estimate of the relative error comes second; it is
@@ -254,7 +257,9 @@ def estimate_error(f: Any, t: Any) -> Any:
 
 
 @fused(static=("method", "tol"))
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
     """X (..., m, n) for which A X + X B = C; leading axes broadcast.
 
     NaN where the sum of an eigenvalue of A and one of B is not above `tol` in size. `method` is
@@ -325,7 +330,7 @@ def mark_singular(x: Any, sums: Any, tol: float, dtype: Any) -> Any:
 
 
 @fused(static=("check_finite",))
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form (T, Z) from the real one, both (..., n, n).
 
     Each 2 x 2 block on the diagonal is made triangular by a rotation. Source: Golub and Van Loan,
@@ -373,13 +378,13 @@ def rotate_blocks(t: Any, z: Any) -> tuple[Any, Any]:
 
 @fused(static=("side", "method", "eps", "max_iterations"))
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """a = U P, or P U for the "left" `side`: orthonormal U, positive semidefinite P.
 
     For a (..., m, n), U has orthonormal columns, or rows if m < n. Singular values compute it for

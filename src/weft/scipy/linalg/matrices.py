@@ -20,6 +20,7 @@ from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_to_rank
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # --- of vectors -----------------------------------------------------------------------------
 
@@ -60,7 +61,7 @@ def choose_entries(mask: Any, x: Any, y: Any) -> Any:
 
 
 @fused
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices with constant diagonals: c is the first column, r the first row, by default conj(c).
 
     r[0] is not read.
@@ -78,7 +79,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 
 @fused
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices with constant antidiagonals: c is the first column, r the last row, by default 0.
 
     r[0] is not read.
@@ -90,7 +91,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 @fused
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """Matrices whose columns are c, each one place further around than the one before."""
     c = check_vectors("circulant", c)
     n = c.shape[-1]
@@ -99,7 +100,7 @@ def circulant(c: Any) -> Any:
 
 
 @fused
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """Companion matrices of polynomials a[0] x^n + ... + a[n]: -a[1:] / a[0] above a diagonal."""
     a = as_inexact("companion", check_vectors("companion", a, 2))
     return combine_first_row(-a[..., 1:] / a[..., :1], np.ones(a.shape[-1] - 2))
@@ -115,7 +116,7 @@ def combine_first_row(row: Any, below: Any) -> Any:
 
 
 @fused
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie matrices of populations: births f in the first row, survival s below the diagonal."""
     f, s = check_vectors("leslie", f), check_vectors("leslie", s)
     if s.shape[-1] != f.shape[-1] - 1:
@@ -125,7 +126,7 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 @fused(static=("n", "mode"))
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Matrices C with C @ v = jnp.convolve(a, v, mode) for vectors v of length n."""
     a, n = check_vectors("convolution_matrix", a), check_integer("convolution_matrix", "n", n, 1)
     m = a.shape[-1]
@@ -138,14 +139,14 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 @fused
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """Symmetric matrices with |a[i] - a[j]| at (i, j)."""
     a = check_vectors("fiedler", a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
 @fused
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Pentadiagonal companion matrices of polynomials a[0] x^n + ... + a[n].
 
     Source: Fiedler, "A note on companion matrices" (2003).
@@ -164,7 +165,7 @@ def fiedler_companion(a: Any) -> Any:
 
 
 @fused
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given ones on its diagonal, zeros elsewhere; vectors are rows.
 
     >>> print(block_diag(jnp.ones((1, 2)), 3.0))
@@ -193,7 +194,7 @@ def as_floats(x: Any) -> Any:
     return jnp.asarray(np.asarray(x, np.float64), dtypes.default_float())
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the Fourier transform of n points; `scale` "n" divides by n, "sqrtn" by a root.
 
     dft(n) @ x is jnp.fft.fft(x). `dtype` is by default the complex one of the default float.
@@ -206,7 +207,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return jnp.asarray(x, dtypes.complex_dtype(dtypes.default_float()) if dtype is None else dtype)
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """The Hadamard matrix of n rows, a power of 2: 1 and -1, with orthogonal rows."""
     n = check_integer("hadamard", "n", n, most=math.inf)
     if n < 1 or n & (n - 1):
@@ -217,7 +218,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return jnp.asarray(x, dtype)
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
     n = check_integer("helmert", "n", n, 0)
     i, j = grid_indices(n, n)
@@ -226,13 +227,13 @@ def helmert(n: int, full: bool = False) -> Any:
     return as_floats(x if full else x[1:])
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """The Hilbert matrix: 1 / (i + j + 1) at (i, j)."""
     i, j = grid_indices(*[read_order("hilbert", n)] * 2)
     return as_floats(1 / (i + j + 1))
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of the Hilbert matrix, whose elements are integers."""
     n = read_order("invhilbert", n)
     comb = math.comb
@@ -244,7 +245,7 @@ def invhilbert(n: int) -> Any:
     return as_floats([[element(i, j) for j in range(n)] for i in range(n)]).reshape(n, n)
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """The Pascal matrix of binomial coefficients: comb(i + j, i) at (i, j).
 
     `kind` is "symmetric", the default, "lower" for comb(i, j), or "upper" for its transpose.
@@ -252,7 +253,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return pascal_matrix("pascal", n, kind, 1)
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of the Pascal matrix of the kind."""
     return pascal_matrix("invpascal", n, kind, -1)
 

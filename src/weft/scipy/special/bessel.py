@@ -13,6 +13,7 @@ from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import functions as special
 from weft.primitives.special.formula import choose, equal, exp, where
 from weft.scipy.special.definitions import define_function, define_primitive, promote_floats
+from weft.xla.typing import Array, ArrayLike
 
 
 def undo_scaling(part: Expr, x: Expr) -> Expr:
@@ -70,7 +71,7 @@ def jn_derivative(z: Any, *, v: int, n_iter: int) -> Any:
 
 
 @fused(static=("v", "n_iter"))
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """J_0(z) ... J_v(z), stacked in front, by recurrence from order `n_iter` down.
 
     Exact to rounding while `n_iter` is larger than |z| by 20 or so, and than v.

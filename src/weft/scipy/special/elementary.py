@@ -21,6 +21,7 @@ from weft.scipy.special.definitions import (
     define_primitive,
     promote_floats,
 )
+from weft.xla.typing import Array, ArrayLike
 
 INF = math.inf
 
@@ -154,14 +155,14 @@ kl_div_p, kl_div = define_pair(
 
 
 @fused
-def entr(x: Any) -> Any:
+def entr(x: ArrayLike) -> Array:
     """-x log x, 0 at 0 and -inf for negative x."""
     (x,) = promote_floats("entr", x)
     return pick(x < 0, -INF, -xlogy_p.apply(x, x)[0])
 
 
 @fused
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
     p, q = promote_floats("rel_entr", p, q)
     return rel_entr_floats(p, q)

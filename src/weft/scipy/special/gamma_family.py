@@ -40,6 +40,7 @@ from weft.primitives.special.formula import (
 )
 from weft.scipy.special import definitions
 from weft.xla.array import put
+from weft.xla.typing import Array, ArrayLike
 
 psi = lax.digamma
 _LOG_2PI = Fraction("1.8378770664093454835606594728112352797227949472755668256343030809")
@@ -258,7 +259,7 @@ def complex_loggamma(z: Any) -> Any:
 
 
 @fused
-def gamma(x: Any) -> Any:
+def gamma(x: ArrayLike) -> Array:
     """The gamma function, also of complex x; NaN at negative whole numbers, inf at 0.
 
     >>> from weft.scipy import special
@@ -272,7 +273,7 @@ def gamma(x: Any) -> Any:
 
 
 @fused
-def loggamma(x: Any) -> Any:
+def loggamma(x: ArrayLike) -> Array:
     """log gamma(x) on the branch that is real for positive x; NaN for negative real x."""
     (x,) = definitions.promote_floats("loggamma", x, takes_complex=True)
     if dtypes.is_complex(x.dtype):
@@ -289,13 +290,13 @@ def check_order(op: str, n: Any) -> Any:
 
 
 @fused
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order n of digamma at x; n are integers >= 0."""
     return lax.polygamma(*definitions.promote_floats("polygamma", check_order("polygamma", n), x))
 
 
 @fused(static=("repetition",))
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """How many ways there are to choose k of N things, with `repetition` more than once each."""
     n, k = definitions.promote_floats("comb", N, k)
     if not repetition:
@@ -305,7 +306,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 
 
 @fused(static=("exact",))
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n!, as gamma(n + 1) where n is no whole number, 0 for negative n."""
     if exact:
         raise NotImplementedError(
@@ -315,7 +316,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 @fused(static=("d",))
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension d, an integer known now."""
     try:
         d = operator.index(d)
@@ -334,7 +335,7 @@ zeta_one_p = definitions.define_primitive("zeta_one", riemann, [None], "Riemann'
 
 
 @fused
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function, the sum of (k + q)**-x over k = 0, 1, ...; Riemann's without q."""
     if q is not None:
         return lax.zeta(*definitions.promote_floats("zeta", x, q))
@@ -361,7 +362,7 @@ def bernoulli_numbers(n: int) -> list[float]:
     return out[: n + 1]
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B_0 ... B_n, each rounded once.
 
     >>> from weft.scipy import special

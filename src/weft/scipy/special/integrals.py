@@ -34,6 +34,7 @@ from weft.primitives.special.formula import (
 )
 from weft.primitives.special.gamma import write_digamma
 from weft.scipy.special.definitions import define_pair, define_primitive, promote_floats
+from weft.xla.typing import Array, ArrayLike
 
 _EULER = 0.5772156649015329
 _EI_ZERO = Fraction("0.37250741078136663446199186658011913353568949777165")
@@ -251,7 +252,7 @@ fresnel_c_p = define_primitive(
 
 
 @fused
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """(Si, Ci): the integral of sin(t) / t from 0 to x; Euler's constant, log |x| and the integral
     of (cos(t) - 1) / t added."""
     (x,) = promote_floats("sici", x, strong=True)
@@ -259,7 +260,7 @@ def sici(x: Any) -> tuple[Any, Any]:
 
 
 @fused
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """(S, C): the integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x."""
     (x,) = promote_floats("fresnel", x, strong=True)
     return fresnel_s_p.apply(x)[0], fresnel_c_p.apply(x)[0]

@@ -19,6 +19,7 @@ from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
 from weft.primitives.transcendental import cos, sin, sqrt
 from weft.scipy.special.definitions import promote_floats
+from weft.xla.typing import Array, ArrayLike
 
 
 def recur_degrees(size: int, z: Any, sine: Any, normalized: bool) -> list[list]:
@@ -69,7 +70,7 @@ def fill_table(rows: list[list], z: Any) -> Any:
 
 
 @fused(static=("m", "n", "is_normalized"))
-def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
+def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """P[i, j, k], the associated Legendre function of order i <= m and degree j <= n at z[k].
 
     m and n must be equal. With `is_normalized` they are those of spherical harmonics.
@@ -79,7 +80,7 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
 
 
 @fused(static=("m", "n"))
-def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
+def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """The associated Legendre functions of orders to m and degrees to n at z, and derivatives.
 
     Two arrays of shape (m + 1, n + 1, len(z)); m and n must be equal.
@@ -111,8 +112,13 @@ def largest_degree(n: Any, n_max: Any) -> int:
 
 
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
-) -> Any:
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: int | None = None,
+    n_max: int | None = None,
+) -> Array:
     """The spherical harmonic of degree n and order m at polar angle theta and azimuth phi, complex.
 
     Arguments broadcast together. `n_max`, the largest degree, has to be given where n is traced.

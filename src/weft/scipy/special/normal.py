@@ -19,6 +19,7 @@ from weft.primitives.expr import Expr
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special.formula import choose, equal, exp, where
 from weft.scipy.special import definitions
+from weft.xla.typing import Array, ArrayLike
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2PI = math.sqrt(2 * math.pi)
@@ -157,7 +158,7 @@ wofz_complex.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
 
 
 @fused
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> Array:
     """The Faddeeva function exp(-z**2) erfc(-i z), complex."""
     z = as_array(z, "wofz")
     (z,) = definitions.promote_floats("wofz", z, strong=True, takes_complex=True)
@@ -165,14 +166,14 @@ def wofz(z: Any) -> Any:
 
 
 @fused
-def erfcx(x: Any) -> Any:
+def erfcx(x: ArrayLike) -> Array:
     """exp(x**2) erfc(x), also of complex x."""
     (x,) = definitions.promote_floats("erfcx", x, strong=True, takes_complex=True)
     return wofz_complex(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.apply(x)[0]
 
 
 @fused(static=("series_order",))
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of ndtr(x), exact in both tails.
 
     `series_order`, an integer from 0 to 30, is taken as JAX does; no such series is summed here.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from weft import dtypes
@@ -13,6 +14,7 @@ from weft.numpy.promotion import as_operand
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
 from weft.scipy.special.definitions import promote_floats
+from weft.xla.typing import Array, ArrayLike
 
 INF = float("inf")
 
@@ -30,12 +32,12 @@ def largest_real(x: Any, axis: Any) -> Any:
 
 @fused(static=("axis", "keepdims", "return_sign"))
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """log(sum(b * exp(a))) over `axis`, of the elements where `where` holds.
 
@@ -84,14 +86,14 @@ def subtract_largest(op: str, x: Any, axis: Any) -> Any:
 
 
 @fused(static=("axis",))
-def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) / sum(exp(x)) over `axis`, by default over all elements."""
     terms = transcendental.exp(subtract_largest("softmax", x, axis))
     return terms / reductions.sum(terms, axis=axis, keepdims=True)
 
 
 @fused(static=("axis",))
-def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """log(softmax(x)) over `axis`, by default over all elements; exact where softmax underflows."""
     y = subtract_largest("log_softmax", x, axis)
     return y - transcendental.log(reductions.sum(transcendental.exp(y), axis=axis, keepdims=True))

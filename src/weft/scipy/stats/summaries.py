@@ -13,6 +13,7 @@ from weft import dtypes, lax
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of
 from weft.util import check_option
+from weft.xla.typing import Array, ArrayLike
 
 
 class ModeResult(NamedTuple):
@@ -49,7 +50,7 @@ def find_runs(x: Any, axis: int) -> tuple[Any, Any]:
 
 @fused(static=("axis", "nan_policy", "keepdims"))
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """(mode, count): the most frequent element along `axis`, the least of several, and how often.
 
@@ -79,8 +80,8 @@ def mode(
 
 @fused(static=("method", "axis", "nan_policy"))
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
     """The ranks of elements along `axis`, or among all: floats, from 1 up.
 
     Equal elements have the 'average', 'min' or 'max' of the ranks that they take up; with 'dense'
@@ -118,13 +119,13 @@ def rankdata(
 
 @fused(static=("axis", "ddof", "nan_policy", "keepdims"))
 def sem(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
     ddof: int = 1,
     nan_policy: str = "propagate",
     *,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The standard error of the mean along `axis`: the standard deviation over the root of n.
 
     With `nan_policy="omit"`, of the elements that are not NaN.
