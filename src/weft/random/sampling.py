@@ -71,7 +71,8 @@ def sampler(
             check_rising(name, rising, given)
         return call(*args, **kwargs)
 
-    more = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    more = inspect.Parameter("out_sharding", keyword, default=None, annotation="Any")
     parameters = [*signature.parameters.values(), more]
     sample.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return sample
