@@ -51,10 +51,8 @@ HOMES = {
         "dynamic_update_slice_p"
     ),
     "weft.primitives.indexing": (
-        "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers gather gather_p "
-        "index_take scatter scatter_add scatter_add_p scatter_apply scatter_max scatter_max_p "
-        "scatter_min scatter_min_p scatter_mul scatter_mul_p scatter_p scatter_sub "
-        "scatter_sub_p"
+        "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers gather_p index_take "
+        "scatter_add_p scatter_max_p scatter_min_p scatter_mul_p scatter_p scatter_sub_p"
     ),
     "weft.primitives.reduction": (
         "argmax argmax_p argmin argmin_p reduce reduce_and reduce_and_p reduce_max "
@@ -107,6 +105,9 @@ HOMES = {
     "weft.control.scan": ("scan_p"),
     "weft.api.scan": ("associative_scan map scan"),
     "weft.lax.values": ("dtype shape_as_value stage"),
+    "weft.lax.windows": (
+        "gather scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"
+    ),
     "weft.lax.linalg": "",
 }
 __all__ = [*(name for names in HOMES.values() for name in names.split()), "linalg"]

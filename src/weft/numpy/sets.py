@@ -137,7 +137,8 @@ def find_distinct_rows(
     rank = ops.sub(lax.cumsum(ops.convert(mark, INT32)), literal(1, INT32))
     index = lax.reshape(order, (n, 1))
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    inverse = lax.scatter(lax.full((n,), 0, INT32), index, rank, numbers, unique_indices=True)
+    flags = {"unique_indices": True, "mode": "promise_in_bounds"}
+    inverse = lax.scatter(lax.full((n,), 0, INT32), index, rank, numbers, **flags)
     return values, ops.convert(first, dtype), ops.convert(inverse, dtype), counts
 
 

@@ -246,7 +246,8 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
     for bit in reversed(range(n.bit_length())):
         more = ops.add(count, literal(1 << bit, dtype))
         place = ops.min(ops.sub(more, literal(1, dtype)), literal(n - 1, dtype))
-        element = lax.gather(x, lax.expand_dims(place, (place.ndim,)), dims, (1,))
+        i = lax.expand_dims(place, (place.ndim,))
+        element = lax.gather(x, i, dims, (1,), mode="promise_in_bounds")
         fits = ops.le(more, literal(n, dtype))
         before = comes_before(element, y, side == "right")
         count = ops.select(ops.bitwise_and(fits, before), more, count)
