@@ -11,12 +11,12 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from weft.util import Logger, suggest_name
+from weft.util import Logger, Scope, suggest_name
 
 
 def _cell(name: str, value: Any, traced: bool) -> Any:
@@ -313,19 +313,11 @@ class Config:
         name = self._find(name)
         self._cells[name].set_global(self._checked(name, value))
 
-    @contextlib.contextmanager
-    def scope(self, **settings: Any) -> Iterator[None]:
+    def scope(self, **settings: Any) -> Scope:
         """Set options in this thread until the block ends."""
         named = {self._find(n): v for n, v in settings.items()}
         changes = [(self._cells[n], self._checked(n, v)) for n, v in named.items()]
-        before = [(cell, cell.get_local()) for cell, _ in changes]
-        try:
-            for cell, value in changes:
-                cell.set_local(value)
-            yield
-        finally:
-            for cell, old in before:
-                cell.set_local(old)
+        return Scope(lambda: [(cell.set_local, cell.get_local(), v) for cell, v in changes])
 
     def __repr__(self) -> str:
         rows = (f"  {o.name} = {getattr(self, o.name)!r}: {o.doc}" for o in OPTIONS)

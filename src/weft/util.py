@@ -5,12 +5,15 @@ Nothing here knows of arrays, programs or the engine; a helper with one user is 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import compress
-from operator import not_
+from operator import call, not_
 from typing import Any
 
 
@@ -184,6 +187,36 @@ class Record:
     def __repr__(self) -> str:
         fields = zip(self.__slots__, self._fields(), strict=True)
         return f"{type(self).__name__}({', '.join(f'{name}={x!r}' for name, x in fields)})"
+
+
+class Scope(io.IOBase, contextlib.ContextDecorator):
+    """Settings that hold until a block ends, or in a function: `changes()` says which.
+
+    It gives (function that sets, value before, value within) of each. To end a block is one call
+    of C's, `IOBase.__exit__` of `close`: Ctrl-C comes before, or when all is as it was.
+    """
+
+    closed = True  # nothing is to be done where it is dropped
+
+    def __init__(self, changes: Callable[[], list[tuple[Callable, Any, Any]]]):
+        self.changes = changes
+
+    def __enter__(self) -> None:  # type: ignore[override]
+        changes = self.changes()
+        undo = [partial(change, before) for change, before, _ in changes]
+        if "close" in vars(self):  # it may be entered already
+            undo.append(partial(setattr, self, "close", self.close))
+        close = undo[0] if len(undo) == 1 else partial(deque, map(call, undo), 0)
+        try:
+            self.close = close  # type: ignore[method-assign]
+            for change, _, within in changes:
+                change(within)
+        except BaseException:  # Ctrl-C: there will be no __exit__
+            close()
+            raise
+
+    def _recreate_cm(self) -> Scope:
+        return Scope(self.changes)  # a call of a function that it decorates
 
 
 class Logger:

@@ -307,8 +307,7 @@ def test_guards_refuse_transfers_that_happen_by_themselves():
     refuse = weft.transfer_guard_host_to_device("disallow_explicit")
     with refuse, pytest.raises(weft.errors.JaxRuntimeError, match="Disallowed"):
         weft.device_put(np.ones(2))
-    never = weft.transfer_guard_device_to_host("never")
-    with pytest.raises(ValueError, match="device_to_host: new_val must be one of"), never:
-        pass
+    with pytest.raises(ValueError, match="device_to_host: new_val must be one of"):
+        weft.transfer_guard_device_to_host("never")
     with weft.transfer_guard_device_to_device("log"):
         assert (x + np.ones(3, np.float32)).tolist() == [1, 2, 3]

@@ -48,23 +48,27 @@ class Interruption:
     met: how often, and whether Python looks for signals there.
     """
 
-    def __init__(self, place=None, at=0):
-        self.place, self.left = place, at
+    def __init__(self, place=None, at=0, watched=is_switch):
+        self.place, self.left, self.watched = place, at, watched
         self.places = {}
         self.before = {}  # of each frame, the last operation
 
     def __call__(self, frame, event, arg):
         if event == "call":
-            if not is_switch(frame.f_code):
+            if not self.watched(frame.f_code):
                 return None
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
         elif event == "opcode":
             place = (frame.f_code, frame.f_lasti)
             if self.place is None:
-                looks = self.before.get(frame, "RESUME").startswith(CHECKED)
+                before, now = (
+                    self.before.get(frame, "RESUME"),
+                    names_of(frame.f_code).get(frame.f_lasti, ""),
+                )
+                looks = before.startswith(CHECKED) and (before, now) != ("PRECALL", "CALL")
                 count, looked = self.places.get(place, (0, False))
                 self.places[place] = count + 1, looks or looked
-                self.before[frame] = names_of(frame.f_code).get(frame.f_lasti, "")
+                self.before[frame] = now
             elif place == self.place:
                 self.left -= 1
                 if self.left == 0:
@@ -92,9 +96,9 @@ def restore():
     config._cells["enable_x64"].set_local(False)
 
 
-def places_in(program):
+def places_in(program, watched=is_switch):
     """The instructions of the functions that switch, each with whether Python looks for signals."""
-    watch = Interruption()
+    watch = Interruption(watched=watched)
     sys.settrace(watch)
     try:
         program()
@@ -103,13 +107,14 @@ def places_in(program):
     return watch.places
 
 
-def interrupt(program, place, at):
+def interrupt(program, place, at, watched=is_switch):
     """What is left behind where a program is interrupted at an instruction; None: nothing."""
+    kept = []  # an error, and so what its frames hold, as in an interactive session
     try:
-        sys.settrace(Interruption(place, at))
+        sys.settrace(Interruption(place, at, watched))
         program()
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as error:
+        kept.append(error)
     finally:
         sys.settrace(None)
     if state() == CLEAN:
@@ -119,6 +124,22 @@ def interrupt(program, place, at):
     left = f"{code.co_qualname}:{line}:{names_of(code).get(offset)} {state()}"
     restore()
     return left
+
+
+MESH = weft.make_mesh((1,), ("i",))
+BLOCKS = {
+    "option": weft.enable_x64,
+    "options": lambda: config.scope(enable_x64=True, debug_nans=True),
+    "mesh": lambda: weft.sharding.use_mesh(MESH),
+    "name": lambda: weft.named_scope("layer"),
+    "guard": lambda: weft.transfer_guard("log"),
+}
+
+
+def run_block(make):
+    """A block that something holds in, ended by a call."""
+    with make():
+        len("")
 
 
 def loss(x, w):

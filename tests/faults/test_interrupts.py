@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.injection import PROGRAMS, interrupt, places_in
+from tests.faults.injection import BLOCKS, PROGRAMS, interrupt, places_in, run_block
 
 
 def left_behind(name, step, only_where_python_looks):
@@ -15,7 +15,7 @@ def left_behind(name, step, only_where_python_looks):
         for at in sorted({1, count})
         if looks or not only_where_python_looks
     ]
-    assert len(cases) > 50
+    assert len(cases) > 40
     return [*filter(None, (interrupt(program, place, at) for place, at in cases[::step]))]
 
 
@@ -28,3 +28,14 @@ def test_an_interruption_leaves_nothing_in_force(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interruption_at_any_instruction_leaves_nothing_in_force(name):
     assert left_behind(name, 1, False) == []
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_what_holds_in_a_block_ends_with_it(name):
+    """At any instruction of Python's too, such as those of contextlib."""
+    program, everything = lambda: run_block(BLOCKS[name]), lambda code: True
+    program()
+    places = [place for place, (_, looks) in places_in(program, everything).items() if looks]
+    assert len(places) > 10
+    left = [interrupt(program, place, 1, everything) for place in places]
+    assert [*filter(None, left)] == []

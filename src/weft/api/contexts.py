@@ -5,14 +5,14 @@ Each is `config.scope` of one option; what the options mean is in options.py.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from jaxlib import _jax
 
 from weft.options import config
+from weft.util import Scope
 
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
@@ -149,21 +149,17 @@ def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
 _DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 
 
-@contextlib.contextmanager
-def _guard(op: str, level: str, directions: tuple[str, ...]) -> Iterator[None]:
+def _guard(op: str, level: str, directions: tuple[str, ...]) -> Scope:
     levels = _jax.guard_lib.TransferGuardLevel.__members__
     if not isinstance(level, str) or level.upper() not in levels:
         known = ", ".join(repr(name.lower()) for name in levels)
         raise ValueError(f"{op}: new_val must be one of {known}; got {level!r}.")
-    state = _jax.guard_lib.thread_local_state()
-    before = [getattr(state, d) for d in directions]
-    try:
-        for d in directions:
-            setattr(state, d, levels[level.upper()])
-        yield
-    finally:
-        for d, value in zip(directions, before, strict=True):
-            setattr(state, d, value)
+
+    def list_changes() -> list:
+        state, value = _jax.guard_lib.thread_local_state(), levels[level.upper()]
+        return [(partial(setattr, state, d), getattr(state, d), value) for d in directions]
+
+    return Scope(list_changes)
 
 
 def transfer_guard(new_val: str) -> AbstractContextManager[None]:

@@ -7,18 +7,17 @@ core/source.py's; while no scope is open nothing is kept or written.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from weft.api.functions import check_callable
 from weft.core.source import SourceInfo, scoped_source
 from weft.core.trace import current
-from weft.util import fun_name
+from weft.util import Scope, fun_name
 
 
-def named_scope(name: str) -> contextlib._GeneratorContextManager[None]:
+def named_scope(name: str) -> Scope:
     """Give the operations in a block, or of a function, a common name.
 
     Scopes nest as a path, in which transformations show: `jvp(loss)/layer`. Results are unchanged.
@@ -38,22 +37,19 @@ def named_scope(name: str) -> contextlib._GeneratorContextManager[None]:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope: the name must be a string; got {name!r}.")
-    return _named_scope(name)
+    return Scope(lambda: list_changes(name))
 
 
-@contextlib.contextmanager
-def _named_scope(name: str) -> Iterator[None]:
-    scope, capture, source = current.scope, current.capture, current.source
-    try:
-        current.scope = (*scope, name)
-        current.capture = scoped_source
-        if source is not None:  # everything written here has one place, which is in the scope now
-            around = source.scope if type(source) is SourceInfo else scope
-            traceback = source.traceback if type(source) is SourceInfo else source
-            current.source = SourceInfo(traceback, (*around, name))
-        yield
-    finally:
-        current.scope, current.capture, current.source = scope, capture, source
+def list_changes(name: str) -> list[tuple[Callable, dict, dict]]:
+    """What a scope changes in this thread: the names, and where equations come from."""
+    scope, source, capture = current.scope, current.source, current.capture
+    within = {"scope": (*scope, name), "capture": scoped_source}
+    if source is not None:  # everything written here has one place, which is in the scope now
+        around = source.scope if type(source) is SourceInfo else scope
+        traceback = source.traceback if type(source) is SourceInfo else source
+        within["source"] = SourceInfo(traceback, (*around, name))
+    before = {"scope": scope, "capture": capture, "source": source}
+    return [(vars(current).update, before, within)]
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from jaxlib import _jax
 from weft.core.trace import current
 from weft.mesh.client import Device, all_devices, find_devices, local_devices_of, more_devices_hint
 from weft.options import config, mesh_in_scope
-from weft.util import Record
+from weft.util import Record, Scope
 
 
 class AxisType(enum.Enum):
@@ -431,22 +431,13 @@ EMPTY = Mesh._make(np.empty((0,), object), (), ())
 EMPTY.axis_sizes = ()
 
 
-class MeshScope:
+class MeshScope(Scope):
     """A context manager: a mesh is in scope for this thread until the block ends."""
 
     def __init__(self, concrete: Mesh, abstract: AbstractMesh | None = None):
-        self.value = (concrete, abstract or concrete.abstract_mesh)
-
-    def __enter__(self) -> None:
-        self.before = mesh_in_scope.get_local()
-        try:
-            mesh_in_scope.set_local(self.value)
-        except BaseException:  # Ctrl-C: there will be no __exit__
-            mesh_in_scope.set_local(self.before)
-            raise
-
-    def __exit__(self, *error: Any) -> None:
-        mesh_in_scope.set_local(self.before)
+        value = (concrete, abstract or concrete.abstract_mesh)
+        cell = mesh_in_scope
+        super().__init__(lambda: [(cell.set_local, cell.get_local(), value)])
 
 
 class set_mesh(MeshScope):
@@ -474,7 +465,7 @@ class set_mesh(MeshScope):
         super().__init__(EMPTY if mesh is None else mesh)
         super().__enter__()
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> None:  # type: ignore[override]
         pass  # it holds since the call
 
 
