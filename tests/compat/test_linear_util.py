@@ -6,6 +6,7 @@ import weft
 import weft.numpy as jnp
 from weft.compat import api_util, source_info_util
 from weft.compat import linear_util as lu
+from weft.compat.private import call_p
 
 
 def test_transformations_go_around_a_function():
@@ -61,3 +62,10 @@ def test_places_of_equations_have_names():
     with source_info_util.user_context(None):
         assert source_info_util.summarize(source_info_util.new_source_info()) == ""
     assert api_util.shaped_abstractify(jnp.ones(2)) is weft.typeof(jnp.ones(2))
+
+
+def test_calls_take_functions_and_programs():
+    program = weft.make_jaxpr(lambda x: 3 * x)(1.0)
+    assert call_p.bind(lu.wrap_init(lambda x: [x + 1]), 2) == [3]
+    assert call_p.bind(2, subfuns=[lu.wrap_init(lambda x: [x + 1])]) == [3]
+    assert float(weft.grad(lambda x: call_p.bind(x, call_jaxpr=program)[0])(2.0)) == 3

@@ -253,7 +253,8 @@ def test_transforms(record):
     assert "mul" in str(eqx.filter_make_jaxpr(lambda x: x * 2)(values(2))[0])
     record(eqx.filter_checkpoint(jnp.sin)(values(2)))
     record(eqx.filter_vmap(lambda p, x: p(x), in_axes=(None, 0))(PAIR, values(3)))
-    record(eqx.filter_vmap(eqx.nn.Linear, in_axes=(None, None))(2, 3, key=KEY).weight.shape)
+    make = lambda key: eqx.nn.Linear(2, 3, key=key)
+    record(eqx.filter_vmap(make)(jax.random.split(KEY, 4)).weight)
 
 
 def test_custom_derivatives(record):

@@ -33,6 +33,30 @@ def test_an_equation_written_by_hand():
     np.testing.assert_allclose(jaxpr(np.ones(3, np.float32))[0], np.sin(np.ones(3)), rtol=1e-6)
 
 
+def test_primitives_take_programs_with_their_values():
+    """As JAX holds them: a ClosedJaxpr, whose constants are then written into the program."""
+    jaxpr = make_jaxpr(jit(lambda x: 2 * x))(1.0)
+    with_const = make_jaxpr(lambda x: x * np.arange(3.0, dtype=np.float32))(1.0)
+    assert with_const.consts and with_const.invars is with_const.jaxpr.invars
+    params = {**jaxpr.eqns[0].params, "jaxpr": with_const}
+    call = lambda x: core.primitives.jit_p.bind(x, **params)[0]
+    for run in (call, jit(call)):
+        np.testing.assert_array_equal(run(2.0), [0, 2, 4])
+    assert float(weft.grad(lambda x: call(x).sum())(2.0)) == 3
+    x, y = core.Var(with_const.in_avals[0]), core.Var(with_const.out_avals[0])
+    eqn = core.new_jaxpr_eqn([x], [y], core.primitives.jit_p, params)
+    program = core.Jaxpr([], [x], [y], [eqn], core.no_effects, jaxpr.jaxpr.debug_info)
+    np.testing.assert_array_equal(vmap(program)(np.ones(2))[0], [[0, 1, 2]] * 2)
+    assert program.debug_info == jaxpr.debug_info and "<lambda>" in program.debug_info[1]
+
+
+def test_programs_say_what_they_are_made_of():
+    info = make_jaxpr(lambda x, y: {"a": x["k"] + y})({"k": 1.0}, 2.0).debug_info
+    assert info.arg_names == ("x['k']", "y") and info.result_paths == ("result['a']",)
+    assert info.traced_for == "jit" and "test_core.py:" in info.func_src_info
+    assert core.Jaxpr([], [], [], []).debug_info == ("jit", "", None, None)
+
+
 def lax_params():
     """The parameters that `sin` has, whatever they are."""
     return make_jaxpr(lax.sin)(1.0).eqns[0].params

@@ -205,6 +205,14 @@ def argument_origins(fun: Callable, in_tree: PyTreeDef, op: str = "jit") -> list
     return [Origin(f"argument `{n}` of {called}{place}", called, n, op) for n in names]
 
 
+def describe_program(fun: Callable, flat: FlatFun) -> tuple:
+    """What a program that was made of `flat`, which is `fun` on leaves, says of itself."""
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    place = f" at {code.co_filename}:{code.co_firstlineno}" if code else ""
+    names, results = argument_names(fun, flat.in_tree), leaf_names("result", flat.out_tree)
+    return "jit", f"{fun_name(fun)}{place}", tuple(names), tuple(results)
+
+
 def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
     """A name for each leaf of (args, kwargs), by the function's parameters: `params['w'][0]`."""
     placeholder = unflatten(in_tree, range(in_tree.num_leaves))

@@ -7,7 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api.arguments import Marked, fix_static
-from weft.api.functions import argument_origins, as_tuple, check_callable, flatten_call
+from weft.api.functions import (
+    argument_origins,
+    as_tuple,
+    check_callable,
+    describe_program,
+    flatten_call,
+)
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.primitive import Axis
@@ -41,6 +47,7 @@ def make_jaxpr(
         names = functools.partial(argument_origins, given, flat.in_tree, "make_jaxpr")
         with in_scope([Axis(size, name) for name, size in axis_env or ()]):
             jaxpr, consts = stage_function(flat, avals, fun_name(fun), names)
+        jaxpr.memo["debug_info"] = functools.partial(describe_program, given, flat)
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed

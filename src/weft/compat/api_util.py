@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.compat.linear_util import Store, WrappedFun, transformation2, transformation_with_aux2
 from weft.core.aval import typeof
+from weft.display.methods import DebugInfo
 from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.util import fun_name, list_public, merge
 
@@ -19,13 +20,6 @@ __all__ = [
 __dir__ = list_public(__name__)
 
 shaped_abstractify = typeof
-
-
-class DebugInfo(NamedTuple):
-    """What a function is traced for, and its name."""
-
-    traced_for: str
-    func_src_info: str
 
 
 def debug_info(

@@ -7,18 +7,18 @@ TensorFlow Probability (classes that are arrays).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.compat.api_util import DebugInfo
+from weft.control.call import Call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.trace import current
 from weft.dtypes import complex_dtype as to_complex_dtype
-from weft.interpreters.defining import Primitive
 from weft.lax import stop_gradient_p
 from weft.mesh.client import _process_group
 from weft.pytrees import is_tree_node, prefix_error, structure
@@ -60,15 +60,20 @@ JaxException = Exception
 Out = Any
 
 
-class CallPrimitive(Primitive):
+class CallPrimitive(Call):
     """A primitive that calls a function: such are `call_p` and `closed_call_p`."""
 
-    multiple_results = True
     call_primitive = True
+    program = "call_jaxpr"
 
-    def bind(self, fun: Any, *args: Any, **params: Any) -> Any:
-        """The results of the function."""
-        return fun(*args)
+    def __init__(self, name: str):
+        self.name = name  # type: ignore[misc]
+
+    def bind(self, *args: Any, subfuns: Sequence[Any] = (), **params: Any) -> Any:
+        """The results of a function, the first argument or in `subfuns`, or of `call_jaxpr`."""
+        if not subfuns and self.program not in params:
+            subfuns, args = args[:1], args[1:]
+        return subfuns[0](*args) if subfuns else super().bind(*args, **params)
 
 
 call_p, closed_call_p = CallPrimitive("call"), CallPrimitive("closed_call")

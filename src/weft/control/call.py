@@ -12,7 +12,6 @@ from typing import Any
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import (
     Body,
-    Linear,
     Primitive,
     Zero,
     cotangents_of,
@@ -21,10 +20,11 @@ from weft.core.primitive import (
     tangents_of,
 )
 from weft.core.stage import StageTrace
-from weft.core.trace import current
+from weft.core.trace import current, use
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import holds_state
+from weft.primitives.constant import close_programs
 from weft.primitives.state import run_stateful
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import checkify_jaxpr
@@ -49,6 +49,9 @@ class Holder(Primitive):
         if type(trace) is not StageTrace and holds_state(params):
             return run_stateful(self, args, params)
         return trace.process(self, args, params)
+
+    def bind(self, *args, **params):  # programs may be ClosedJaxprs, as JAX's are
+        return self.apply(*args, **close_programs(params))
 
     def impl(self, *args, **params):
         return run_primitive(self, args, params, params[self.program])
@@ -136,11 +139,8 @@ class Call(Holder, SeriesRule):
 
         known, held = partition(unknown, args)
         prim, early_params = self.rebuild(params, early, arrange_early)
-        try:
-            current.trace = trace.parent
+        with use(trace.parent):
             found = prim.apply(*known, **early_params)
-        finally:
-            current.trace = trace
         residuals = select_residuals(sources, known, found[n:])
         prim, late_params = self.rebuild(params, late, arrange_late)
         later = trace.later.process(prim, [*residuals, *held], late_params)
@@ -156,8 +156,8 @@ class Call(Holder, SeriesRule):
             return [*held, *select_masked(outs, moved)], select_masked(solved, out_moved)
 
         prim, params = self.rebuild(params, back, arrange)
-        values = [x for x in args if type(x) is not Linear]
-        grads = prim.apply(*values, *[ct for ct in cts if type(ct) is not Zero], **params)
+        given = [*partition(linear, args)[0], *[ct for ct in cts if type(ct) is not Zero]]
+        grads = prim.apply(*given, **params)
         return cotangents_of(args, grads, out_moved)
 
     def batch(self, axis, args, dims, **params):

@@ -121,6 +121,8 @@ class Jaxpr(Program):
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[Eqn],
+        effects: Any = None,
+        debug_info: Any = None,
         name: str = "",
     ):
         self.constvars = list(constvars)
@@ -130,7 +132,7 @@ class Jaxpr(Program):
         self.name = name
         self.in_avals = [v.aval for v in invars]
         self.out_avals = [v.aval for v in outvars]
-        self.memo: dict[Any, Any] = {}
+        self.memo: dict[Any, Any] = {} if debug_info is None else {"debug_info": debug_info}
 
     def __call__(self, *args: Any) -> list:
         """Apply to values under the current trace; a list of results."""
@@ -141,9 +143,7 @@ class Jaxpr(Program):
         """Itself, so that a closed jaxpr may be read as a ClosedJaxpr."""
         return self
 
-    @property
-    def consts(self) -> list:
-        return []
+    consts: Any = property(lambda self: [])
 
     @property
     def effects(self) -> frozenset:
@@ -177,7 +177,7 @@ class Jaxpr(Program):
         return found
 
     def __reduce__(self) -> tuple:
-        return Jaxpr, (self.constvars, self.invars, self.outvars, self.eqns, self.name)
+        return Jaxpr, (self.constvars, self.invars, self.outvars, self.eqns, None, None, self.name)
 
     def replace(self, **changes: Any) -> Jaxpr:
         """The same program but for the given fields."""

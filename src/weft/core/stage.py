@@ -131,7 +131,7 @@ class StageTrace(Trace):
         self.live = not close
         constvars = [var for var, _ in self.consts.values()]
         consts = typed_values([value for _, value in self.consts.values()], constvars)
-        jaxpr = Jaxpr(constvars, self.args, outvars, self.eqns, self.name)
+        jaxpr = Jaxpr(constvars, self.args, outvars, self.eqns, name=self.name)
         if AbstractRef in map(type, jaxpr.out_avals):
             var: Any = next(v for v in outvars if is_ref(v))
             raise RefError(

@@ -1,10 +1,13 @@
-"""Attaches `show`, `_repr_html_` and `structurally_equal` to jaxprs.
+"""Attaches `show`, `_repr_html_`, `structurally_equal` and `debug_info` to jaxprs.
 
 With what numpy/methods.py attaches to arrays, this is where a module adds members to classes below
 it: whoever holds a jaxpr can look at it, and nothing that makes one has to know how that is done.
 """
 
 from __future__ import annotations
+
+import operator
+from typing import NamedTuple
 
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.display.page import program_html
@@ -26,10 +29,31 @@ def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr)
     return jaxpr_equal(program, other)
 
 
+class DebugInfo(NamedTuple):
+    """What a program was made for and of, and the names of its parameters and results, if known."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | None = None
+
+
+def debug_info(program: Jaxpr | ClosedJaxpr) -> DebugInfo:
+    """What a program was made of; those that `make_jaxpr` gives know names of arguments."""
+    memo = program.jaxpr.memo
+    found = memo.get("debug_info")
+    if callable(found):
+        found = memo["debug_info"] = DebugInfo(*found())
+    return found or DebugInfo("jit", program.jaxpr.name)
+
+
 for _cls in (Jaxpr, ClosedJaxpr):
     for _name, _method in (
         ("show", show),
         ("_repr_html_", program_html),
         ("structurally_equal", structurally_equal),
+        ("debug_info", property(debug_info)),
     ):
         setattr(_cls, _name, _method)
+for _name in ("constvars", "invars", "outvars"):
+    setattr(ClosedJaxpr, _name, property(operator.attrgetter(f"jaxpr.{_name}")))

@@ -180,7 +180,7 @@ class Reader:
         eqns = [self.equation(e, env) for group in trees for e in group]
         outs = [self.operand(a, env) for a in tree.outs]
         n = len(tree.consts)
-        return Jaxpr(inputs[:n], inputs[n:], outs, eqns, name)
+        return Jaxpr(inputs[:n], inputs[n:], outs, eqns, name=name)
 
     def define(self, env: dict[str, Var], binder: syntax.Binder, aval: Any) -> Var:
         """The variable that a binder makes, of the type that it says, or else of `aval`."""

@@ -119,7 +119,7 @@ def discharge_jaxpr(
     outvars = run_staged(trace, write, ())
     if trace.consts:
         raise NotImplementedError("discharge: an index must not use arrays of its own.")
-    return Jaxpr(jaxpr.constvars, trace.args, outvars, trace.eqns, jaxpr.name)
+    return Jaxpr(jaxpr.constvars, trace.args, outvars, trace.eqns, name=jaxpr.name)
 
 
 class Discharge:

@@ -131,7 +131,8 @@ def physical_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
             trace.eqns.append(eqn.replace(invars=ins, outvars=outs, params=params))
 
     run_staged(trace, write, ())
-    return Jaxpr(constvars, invars, [*map(physical, jaxpr.outvars)], trace.eqns, jaxpr.name)
+    outvars = [*map(physical, jaxpr.outvars)]
+    return Jaxpr(constvars, invars, outvars, trace.eqns, name=jaxpr.name)
 
 
 def physical_param(x: Any) -> Any:

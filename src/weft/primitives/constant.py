@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof, words_of
-from weft.core.jaxpr import Eqn, Jaxpr
+from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
 from weft.core.trace import Tracer
@@ -86,3 +86,14 @@ def write_consts(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
         for v, x in zip(jaxpr.constvars, consts, strict=True)
     ]
     return jaxpr.replace(constvars=[], eqns=[*eqns, *jaxpr.eqns])
+
+
+def close_programs(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a primitive, with closed jaxprs for those ClosedJaxprs, as JAX's are."""
+
+    def close(x: Any) -> Any:
+        if type(x) is ClosedJaxpr:
+            return write_consts(x.jaxpr, x.consts)
+        return tuple(map(close, x)) if isinstance(x, tuple) else x
+
+    return {key: close(x) for key, x in params.items()}

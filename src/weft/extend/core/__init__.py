@@ -26,6 +26,7 @@ from weft.extend.core import primitives
 from weft.interpreters.defining import Primitive
 from weft.options import named_axes
 from weft.passes.check import check_jaxpr
+from weft.primitives.constant import close_programs
 from weft.transforms.batch import BatchTrace
 from weft.transforms.batch import mapped_aval as element_aval
 from weft.transforms.batch import unmapped_aval as stacked_aval
@@ -79,7 +80,8 @@ def new_jaxpr_eqn(
     source_info: Any = None,
 ) -> JaxprEqn:
     """An equation, written here; its effects are its primitive's."""
-    return JaxprEqn(primitive, invars, params, outvars, source_info or get_traceback())
+    source = source_info or get_traceback()
+    return JaxprEqn(primitive, invars, close_programs(params), outvars, source)
 
 
 def concrete_or_error(force: Callable | None, val: Any, context: str = "") -> Any:
