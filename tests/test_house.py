@@ -22,8 +22,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # imports have no cycle. "top" are the modules beside the folders, which users import.
 ORDER = """
 util errors options pytrees dtypes core passes display mesh watch xla primitives transforms control
-parallel api lax numpy random scipy nn top jaxpr example_libraries debug experimental interpreters
-extend cache explain compat
+parallel api lax numpy random scipy nn top jaxpr export example_libraries debug experimental
+interpreters extend cache explain compat
 """.split()  # noqa: SIM905
 
 # Inside a function these may be imported: heavy, and needed by few programs.
@@ -321,6 +321,7 @@ TESTED_IN = {
     "api/test_jit.py": "api/functions.py xla/fastpath.py",
     "experimental/test_jet.py": "transforms/jet.py",
     "test_typing.py": "xla/typing.py",
+    "export/test_exported.py": "export/calling.py export/lowering.py export/modules.py",
     "explain/test_costs.py": (
         "explain/machine.py explain/origins.py explain/page.py explain/report.py "
         "explain/subject.py explain/tables.py"

@@ -65,6 +65,7 @@ HOMES = {
     "weft.example_libraries": "",
     "weft.experimental": "",
     "weft.explain": "",
+    "weft.export": "",
     "weft.extend": "",
     "weft.ffi": "",
     "weft.flatten_util": "",

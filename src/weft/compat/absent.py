@@ -35,7 +35,6 @@ ABSENT = {
     "jax.experimental.topologies": (_OUT, "jax.make_mesh"),
     "jax.experimental.transfer": (_OUT, "jax.device_put"),
     "jax.experimental.xla_metadata": (_LATER, "jax.named_scope"),
-    "jax.export": (_LATER, "jax.jit(f).lower(x).as_text()"),
     "jax.extend.ifrt_programs": (_OUT, "jax.jit"),
     "jax.extend.lowering": (_OUT, "jax.interpreters.mlir.register_lowering"),
     "jax.extend.mlir": (_OUT, "jax.jit(f).lower(x).as_text()"),

@@ -352,3 +352,31 @@ def test_errors(name):
     call, error, text = BAD[name]
     with pytest.raises(error, match=re.escape(text).replace("LINE", r"\d+")):
         call()
+
+
+def test_an_exported_program_over_a_mesh():
+    """On the devices of another mesh too, in another order; with its derivative."""
+    mesh = weft.make_mesh((4, 2), ("x", "y"))
+    sharded = lambda *spec: NamedSharding(mesh, P(*spec))
+
+    def f(a, b):
+        c = weft.lax.with_sharding_constraint(a @ b, sharded("x", "y"))
+        return jnp.sin(c), c.sum()
+
+    a = weft.device_put(np.arange(64, dtype=np.float32).reshape(8, 8), sharded("x", None))
+    b = weft.device_put(np.ones((8, 4), np.float32), sharded(None, "y"))
+    exported = weft.export.export(jit(f, out_shardings=(sharded("x"), None)))(a, b)
+    found = weft.export.deserialize(exported.serialize(vjp_order=1))
+    assert found.nr_devices == 8 == found.vjp().nr_devices
+    assert [str(s) for s in found.in_shardings_hlo] == [str(s) for s in exported.in_shardings_hlo]
+    other = weft.make_mesh((4, 2), ("x", "y"), devices=weft.devices()[::-1])
+    places = found.in_shardings_jax(other)
+    y, total = found.call(*map(weft.device_put, (a, b), places))
+    assert y.sharding.mesh == other and y.sharding.spec[0] == "x"
+    np.testing.assert_allclose(y, f(a, b)[0], rtol=1e-5)
+    grad = weft.grad(lambda a: found.call(a, b)[1])(a)
+    np.testing.assert_allclose(grad, np.full((8, 8), 4))
+    with pytest.raises(ValueError, match=r"^f: an exported program must .* for, 8; got 1\."):
+        found.call(np.asarray(a), np.asarray(b))
+    with pytest.raises(weft.errors.ShapeError, match="^f: the mesh must have the 8 devices"):
+        found.in_shardings_jax(weft.make_mesh((2,), ("x",), devices=weft.devices()[:2]))

@@ -1,0 +1,183 @@
+"""Exported programs as bytes: a container with a version and a checksum.
+
+    12 bytes   b"weft.export\\n"
+    4 bytes    the version of the format, as all numbers here little-endian
+    8 bytes    the length of what follows the checksum
+    32 bytes   the SHA-256 of that
+    the rest   the length of the header in 8 bytes, the header in JSON, the modules
+
+The header has an entry for each program: the exported one, and its derivatives, one after another.
+It holds names, numbers and texts alone, of which nothing is executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from weft.core.aval import ShapedArray
+from weft.dtypes import float0, short_name
+from weft.errors import PytreeError
+from weft.export.modules import read_artefact
+from weft.export.trees import read_tree, write_tree
+from weft.jaxpr.values import read_dtype
+from weft.mesh.mesh import AbstractMesh
+from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
+
+# JAX's numbers for how the main function of a module is called: since 9 it takes the index of the
+# platform first, since 10 shardings are in Shardy's notation.
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+
+MAGIC = b"weft.export\n"
+VERSION = 1
+_HEAD = struct.Struct("<12sIQ32s")
+
+
+def serialize_program(exported: Any, vjp_order: int) -> bytearray:
+    """A program and its first `vjp_order` derivatives."""
+    if not isinstance(vjp_order, int) or isinstance(vjp_order, bool) or vjp_order < 0:
+        raise ValueError(f"serialize: vjp_order must be an integer from 0 on; got {vjp_order!r}.")
+    chain = [exported]
+    for _ in range(vjp_order):
+        chain.append(chain[-1].vjp())
+    header = json.dumps([*map(describe_program, chain)], separators=(",", ":")).encode()
+    payload = b"".join(
+        [struct.pack("<Q", len(header)), header, *[e.mlir_module_serialized for e in chain]]
+    )
+    digest = hashlib.sha256(payload).digest()
+    return bytearray(_HEAD.pack(MAGIC, VERSION, len(payload), digest) + payload)
+
+
+def describe_program(exported: Any) -> dict[str, Any]:
+    """All of a program but its module, as plain data."""
+    return {
+        "fun_name": exported.fun_name,
+        "in_tree": write_tree(exported.in_tree),
+        "out_tree": write_tree(exported.out_tree),
+        "in_avals": [*map(write_aval, exported.in_avals)],
+        "out_avals": [*map(write_aval, exported.out_avals)],
+        "in_shardings": [*map(write_sharding, exported._in_named_shardings)],
+        "out_shardings": [*map(write_sharding, exported._out_named_shardings)],
+        "nr_devices": exported.nr_devices,
+        "platforms": exported.platforms,
+        "ordered_effects": exported.ordered_effects,
+        "unordered_effects": exported.unordered_effects,
+        "disabled_safety_checks": [*map(str, exported.disabled_safety_checks)],
+        "calling_convention_version": exported.calling_convention_version,
+        "module_kept_var_idx": exported.module_kept_var_idx,
+        "uses_global_constants": exported.uses_global_constants,
+        "module": len(exported.mlir_module_serialized),
+    }
+
+
+def write_aval(aval: ShapedArray) -> list:
+    """A type as plain data."""
+    name = "float0" if aval.dtype == float0 else short_name(aval.dtype)
+    return [name, [*aval.shape], aval.weak_type]
+
+
+def read_aval(data: Sequence[Any]) -> ShapedArray:
+    """The type that `write_aval` wrote."""
+    name, shape, weak = data
+    dtype = float0 if name == "float0" else read_dtype(name)
+    if dtype is None:
+        raise ValueError(f"deserialize: a dtype must be one that weft has; got {name!r}.")
+    return ShapedArray(tuple(shape), dtype, bool(weak))
+
+
+def write_sharding(sharding: Any) -> Any:
+    """A sharding over a mesh as plain data; None for None."""
+    if sharding is None:
+        return None
+    mesh, spec = (
+        sharding.mesh,
+        [e if e is None or isinstance(e, str) else [*e] for e in sharding.spec],
+    )
+    return [[*mesh.axis_names], [*mesh.axis_sizes], spec]
+
+
+def read_sharding(data: Any) -> Any:
+    """The sharding that `write_sharding` wrote, over a mesh without devices."""
+    if data is None:
+        return None
+    names, sizes, spec = data
+    entries = [tuple(e) if isinstance(e, list) else e for e in spec]
+    return NamedSharding(AbstractMesh(tuple(sizes), tuple(names)), PartitionSpec(*entries))
+
+
+def read_container(blob: bytes | bytearray) -> list[dict[str, Any]]:
+    """The fields of each program of a container, all of whose bytes are checked first."""
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise TypeError(f"deserialize: needs bytes; got {blob!r}.")
+    data = bytes(blob)
+    if not data.startswith(MAGIC) or len(data) < _HEAD.size:
+        raise ValueError(
+            "deserialize: must be bytes that Exported.serialize gave; got "
+            f"{len(data)} bytes that begin with {data[:12]!r}."
+        )
+    _, version, length, digest = _HEAD.unpack_from(data)
+    if version > VERSION:
+        raise ValueError(
+            f"deserialize: the version of the format must be at most {VERSION}; got {version}. "
+            "Hint: a later version of weft."
+        )
+    payload = data[_HEAD.size :]
+    if len(payload) != length or hashlib.sha256(payload).digest() != digest:
+        raise ValueError(
+            f"deserialize: must be {length} bytes as they were written; got {len(payload)} bytes"
+            f"{'' if len(payload) != length else ', of which some are others'}."
+        )
+    try:
+        return read_programs(payload)
+    except (ValueError, PytreeError):
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"deserialize: the header must describe programs; got one that does not ({error!r})."
+        ) from error
+
+
+def read_programs(payload: bytes) -> list[dict[str, Any]]:
+    """The fields of programs, from bytes that are as they were written."""
+    (size,) = struct.unpack_from("<Q", payload)
+    start = 8 + size
+    found = []
+    for fields in json.loads(payload[8:start]):
+        module = payload[start : start + fields["module"]]
+        start += fields["module"]
+        read_artefact(module)
+        found.append(read_fields(fields) | {"mlir_module_serialized": module})
+    return found
+
+
+def read_fields(given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a program but for its module, of what `describe_program` gave."""
+    version = int(given["calling_convention_version"])
+    least = minimum_supported_calling_convention_version
+    most = maximum_supported_calling_convention_version
+    if not least <= version <= most:
+        raise ValueError(
+            f"deserialize: the calling convention must be from {least} to {most}; got {version}."
+        )
+    return {
+        "fun_name": str(given["fun_name"]),
+        "in_tree": read_tree(given["in_tree"]),
+        "out_tree": read_tree(given["out_tree"]),
+        "in_avals": tuple(map(read_aval, given["in_avals"])),
+        "out_avals": tuple(map(read_aval, given["out_avals"])),
+        "_in_named_shardings": tuple(map(read_sharding, given["in_shardings"])),
+        "_out_named_shardings": tuple(map(read_sharding, given["out_shardings"])),
+        "nr_devices": int(given["nr_devices"]),
+        "platforms": tuple(map(str, given["platforms"])),
+        "ordered_effects": tuple(given["ordered_effects"]),
+        "unordered_effects": tuple(given["unordered_effects"]),
+        "disabled_safety_checks": tuple(map(str, given["disabled_safety_checks"])),
+        "calling_convention_version": version,
+        "module_kept_var_idx": tuple(map(int, given["module_kept_var_idx"])),
+        "uses_global_constants": bool(given["uses_global_constants"]),
+    }

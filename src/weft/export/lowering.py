@@ -1,0 +1,150 @@
+"""From a staged program to the module that is exported: one main function for all platforms.
+
+Its parameters are those arguments that the program uses. For several platforms an integer comes
+before them, the place of the platform among those of the module, as in JAX's modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.api.programs import StagedProgram
+from weft.core.aval import ShapedArray, words_of
+from weft.core.jaxpr import Jaxpr
+from weft.options import config
+from weft.passes import run_passes
+from weft.passes.dce import used_inputs
+from weft.passes.physical import has_extended, physical_jaxpr
+from weft.util import insert_at, select_masked
+from weft.xla.hlo import Builder, Value
+from weft.xla.lower import lower_jaxpr
+from weft.xla.placement import Placement
+
+INDEX = ShapedArray((), np.dtype(np.int32))
+PLATFORM_ARGUMENT = 'jax.global_constant = "_platform_index"'
+
+
+class LoweredExport(NamedTuple):
+    """The text of a module, and which arguments its main function takes, by flat place."""
+
+    text: str
+    kept: tuple[int, ...]
+    shardings: tuple[Sequence[Any], Sequence[Any]]  # of all arguments and results, or None
+
+
+def lower_exported(
+    program: StagedProgram, placement: Placement, platforms: Sequence[str]
+) -> LoweredExport:
+    """The module of a program for some platforms."""
+    spec, jaxpr = program.spec, run_passes(program.jaxpr, program.spec.passes, program.spec.name)
+    consts, n = [*program.consts], len(program.consts)
+    used = list(used_inputs(jaxpr))
+    if spec.keep_unused:
+        used[n:] = [True] * (len(used) - n)
+    places = [i for i in range(len(program.in_avals)) if i not in program.hidden]
+    kept = select_masked(places, used[n:])
+    taken = select_masked(jaxpr.invars[n:], used[n:])
+    written = {v: c for v, c, u in zip(jaxpr.invars, consts, used, strict=False) if u}
+    jaxpr = jaxpr.replace(constvars=list(written), invars=taken)
+    values = list(written.values())
+    if has_extended(jaxpr):
+        jaxpr, values = physical_jaxpr(jaxpr), [*map(words_of, values)]
+    given = place_values(placement, spec.in_shardings, len(places))
+    results = place_values(placement._replace(arguments=()), spec.out_shardings, len(jaxpr.outvars))
+    writer = ModuleWriter(program, jaxpr, values, placement, platforms)
+    text = writer.write(select_masked(given, used[n:]), results)
+    shardings = (
+        insert_at(given, dict.fromkeys(program.hidden)),
+        insert_at(results, dict.fromkeys(program.hidden_results)),
+    )
+    return LoweredExport(text, tuple(kept), shardings)
+
+
+def place_values(placement: Placement, asked: Sequence[Any], count: int) -> list:
+    """The shardings of arguments or results; None for those that nothing is said of."""
+    found = placement.arguments or asked or [None] * count
+    return [s if hasattr(s, "mesh") else None for s in found]
+
+
+class ModuleWriter:
+    """Writes the module of one program."""
+
+    def __init__(
+        self,
+        program: StagedProgram,
+        jaxpr: Jaxpr,
+        consts: Sequence[Any],
+        placement: Placement,
+        platforms: Sequence[str],
+    ):
+        self.program, self.jaxpr, self.consts = program, jaxpr, consts
+        self.devices = placement.devices if placement.partitioned else ()
+        self.platforms = platforms
+
+    def body(self, hlo: Builder) -> Callable[..., list[Value]]:
+        """What the main function computes, on the platform of `hlo`."""
+
+        def write(*args: Value) -> list[Value]:
+            outs = lower_jaxpr(hlo, self.jaxpr, args, self.consts)
+            bools = {
+                i: hlo.constant(False, ShapedArray(np.shape(x), np.bool_))
+                for i, x in self.program.hidden_results.items()
+            }
+            return insert_at(outs, bools)
+
+        return write
+
+    def write(self, parameters: Sequence[Any], results: Sequence[Any]) -> str:
+        """The text of the module."""
+        several = len(self.platforms) > 1
+        hlo = Builder(self.devices, self.platforms[0])
+        in_avals, name = self.jaxpr.in_avals, self.program.spec.name
+        path = f"jit({name})"
+        attrs = [hlo.placed(s, a.ndim) for s, a in zip(parameters, in_avals, strict=True)]
+        out_attrs = [hlo.placed(s, v.aval.ndim) for s, v in zip(results, self.jaxpr.outvars)]
+        out_attrs = insert_at(out_attrs, dict.fromkeys(self.program.hidden_results, ""))
+        write = self.body(hlo)
+        # XLA's kernels last longer than those that weft brings
+        with config.scope(native=False):
+            if several and self.differs():
+                write = self.choose(hlo)
+            elif several:
+                write = lambda index, *args: self.body(hlo)(*args)
+            if several:
+                in_avals, attrs = [INDEX, *in_avals], [PLATFORM_ARGUMENT, *attrs]
+            hlo.function("main", in_avals, write, "public", (attrs, out_attrs), path)
+        text = hlo.module(Builder().unique(f"jit_{name}"))
+        refines = "true" if several else "false"
+        return text.replace(
+            "attributes {", f"attributes {{jax.uses_shape_polymorphism = {refines}, ", 1
+        )
+
+    def differs(self) -> bool:
+        """Whether the program is written in another way for some of the platforms."""
+        texts = set()
+        for platform in self.platforms:
+            hlo = Builder(self.devices, platform)
+            hlo.function("main", self.jaxpr.in_avals, self.body(hlo))
+            texts.add("\n".join(hlo.functions))
+        return len(texts) > 1
+
+    def choose(self, hlo: Builder) -> Callable[..., list[Value]]:
+        """What the main function computes: the function of the platform whose index it is given."""
+        in_avals = self.jaxpr.in_avals
+        hidden = {
+            i: ShapedArray(np.shape(x), np.bool_) for i, x in self.program.hidden_results.items()
+        }
+        out_avals = insert_at(self.jaxpr.out_avals, hidden)
+
+        def write(index: Value, *args: Value) -> list[Value]:
+            names = []
+            for platform in self.platforms:
+                hlo.platform, hlo.memo, hlo.written = platform, {}, {}
+                names.append(hlo.function(f"main_{platform}", in_avals, self.body(hlo)))
+            branches = [lambda name=name: hlo.call(name, args, out_avals) for name in names]
+            return hlo.case(index, branches, out_avals)
+
+        return write

@@ -1,0 +1,202 @@
+"""StableHLO modules as bytes that last, and as functions of another program.
+
+The bytes are StableHLO's portable artefact, which later releases of the engine read.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+from weft.core.aval import ShapedArray
+from weft.xla.callbacks import mlir_context, parse_module
+from weft.xla.hlo import Builder, PlaceholderMesh, Value
+
+ARTEFACT = b"ML\xefR\rStableHLO_v"  # how a portable artefact begins
+
+_MESH = re.compile(r"<@([\w.$]+), ")  # where a sharding names its mesh
+
+# What modules may call though it is no kernel: for the partitioner, and for refinement.
+MARKERS = frozenset((
+    "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
+    "shape_assertion", "stablehlo.dynamic_approx_top_k", "xla.sdy.FuncResultSharding",
+))  # fmt: skip
+
+
+@functools.cache
+def stablehlo() -> Any:
+    """The engine's module on StableHLO, with its passes known."""
+    from jaxlib.mlir.dialects import stablehlo as found
+
+    found.register_stablehlo_passes()
+    return found
+
+
+def write_artefact(text: str) -> bytes:
+    """A module as a portable artefact, of a version that releases of the last month read too.
+
+    Operations of CHLO, which has no versions, become StableHLO's first.
+    """
+    from jaxlib.mlir import passmanager
+
+    known = stablehlo()
+    module = parse_module(text)
+    with mlir_context():
+        passes = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+        passmanager.PassManager.parse(passes).run(module.operation)
+    month = known.StablehloCompatibilityRequirement.WEEK_4
+    version = known.get_version_from_compatibility_requirement(month)
+    shards = "sdy.mesh" in text  # Shardy's operations have no versions, and stay as they are
+    return known.serialize_portable_artifact(module, version, shards)
+
+
+def read_artefact(artefact: bytes) -> Any:
+    """The module of a portable artefact."""
+    if not artefact.startswith(ARTEFACT):
+        raise ValueError(
+            "deserialize: the module must be a portable artefact of StableHLO; got bytes that "
+            f"begin with {artefact[:16]!r}."
+        )
+    given = artefact[len(ARTEFACT) :].split(b"\0", 1)[0].decode("latin-1")
+    newest = stablehlo().get_current_version()
+    if not given.replace(".", "").isdigit() or order_version(given) > order_version(newest):
+        raise ValueError(
+            f"deserialize: the version of StableHLO must be at most {newest}, which this jaxlib "
+            f"reads; got {given}. Hint: a later jaxlib."
+        )
+    try:
+        return stablehlo().deserialize_portable_artifact(mlir_context(), artefact)
+    except Exception as error:
+        raise ValueError(
+            f"deserialize: the module must be StableHLO as this jaxlib reads it; got {error}."
+        ) from error
+
+
+def order_version(text: str) -> tuple[int, ...]:
+    """A version as numbers, by which versions are ordered."""
+    return tuple([int(x) for x in text.split(".") if x])
+
+
+def find_custom_calls(module: Any) -> list[str]:
+    """The targets of the custom calls of a module, in order, but for markers."""
+    from jaxlib.mlir import ir
+
+    found: dict[str, None] = {}
+
+    def visit(op: Any) -> Any:
+        if op.name == "stablehlo.custom_call":
+            found.setdefault(ir.StringAttr(op.attributes["call_target_name"]).value)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return [target for target in found if target not in MARKERS]
+
+
+def module_bytes(module: Any) -> bytes:
+    """A module as MLIR's bytecode."""
+    file = io.BytesIO()
+    module.operation.write_bytecode(file)
+    return file.getvalue()
+
+
+def refine_module(module: Any, leading: Sequence[int], avals: Sequence[ShapedArray]) -> Any:
+    """The module at arguments of these types, from which all shapes in it follow.
+
+    `leading` are the values of the integers that its main function takes first. It is used up.
+    """
+    from jaxlib.mlir import ir
+
+    main = "exported_main"
+    rename_symbols(module, {"main": main})
+    function = next(f for f in functions_of(module) if f.attributes["sym_name"].value == main)
+    function.attributes["sym_visibility"] = string_attribute("private")
+    types = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    takes, gives = [*map(str, types.inputs)], [*map(str, types.results)]
+    names = [f"%c{i}" for i in range(len(takes))]
+    n = len(leading)
+    lines = [
+        f"{name} = stablehlo.constant dense<{x}> : {kind}"
+        for name, x, kind in zip(names, leading, takes, strict=False)
+    ]
+    lines += [
+        f'{name} = "stablehlo.convert"(%arg{i}) : ({aval.hlo}) -> {kind}'
+        for i, (name, aval, kind) in enumerate(zip(names[n:], avals, takes[n:], strict=True))
+    ]
+    results, outs = ", ".join(gives), ", ".join([f"%r#{i}" for i in range(len(gives))])
+    lines += [
+        f'{f"%r:{len(gives)} = " if gives else ""}"func.call"({", ".join(names)}) '
+        f"<{{callee = @{main}}}> : ({', '.join(takes)}) -> ({results})",
+        f'"func.return"({outs}) : ({results}) -> ()',
+    ]
+    listed = ", ".join([f"%arg{i}: {a.hlo}" for i, a in enumerate(avals)])
+    head = f"func.func public @main({listed}) -> ({results}) {{"
+    text = module.operation.get_asm(enable_debug_info=False).rstrip()
+    whole = "\n".join([text.removesuffix("}"), head, *lines, "}", "}"])
+    refined = _jax.mlir.refine_polymorphic_shapes(
+        module_bytes(parse_module(whole)),
+        enable_shape_assertions=True,
+        validate_static_shapes=True,
+        enable_shardy=True,
+    )
+    return parse_module(refined)
+
+
+def functions_of(module: Any) -> list[Any]:
+    """The functions of a module."""
+    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+
+
+def rename_symbols(module: Any, names: dict[str, str]) -> None:
+    """Call functions and meshes of a module by other names, where they are defined and used."""
+    from jaxlib.mlir import ir
+
+    context = mlir_context()
+
+    def visit(op: Any) -> Any:
+        for entry in list(op.attributes):
+            name, value = (entry.name, entry.attr) if hasattr(entry, "attr") else (entry, None)
+            value = op.attributes[name] if value is None else value
+            if name == "sym_name" and value.value in names:
+                op.attributes[name] = ir.StringAttr.get(names[value.value], context)
+            elif isinstance(value, ir.FlatSymbolRefAttr) and value.value in names:
+                op.attributes[name] = ir.FlatSymbolRefAttr.get(names[value.value], context)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+
+
+def call_module(
+    hlo: Builder, module: Any, operands: Sequence[Value], out_avals: Sequence[ShapedArray]
+) -> list[Value]:
+    """Write the functions of a module into the one being written, and a call of its main one."""
+    functions = functions_of(module)
+    given = [f.attributes["sym_name"].value for f in functions]
+    names = {name: hlo.unique(f"exported_{name}") for name in given}
+    rename_symbols(module, names)
+    meshes = {
+        op.operation.attributes["sym_name"].value: hlo.named(
+            PlaceholderMesh(str(op.operation.attributes["mesh"]).removeprefix("#sdy.mesh"))
+        )
+        for op in module.body.operations
+        if op.operation.name == "sdy.mesh"
+    }
+    for function in functions:
+        function.attributes["sym_visibility"] = string_attribute("private")
+        for key in ("arg_attrs", "res_attrs"):
+            if key in function.attributes:
+                del function.attributes[key]
+        text = function.get_asm(enable_debug_info=False)
+        hlo.functions.append(_MESH.sub(lambda found: f"<{meshes[found[1]]}, ", text))
+    return hlo.call(names["main"], operands, out_avals)
+
+
+def string_attribute(text: str) -> Any:
+    """A string as an attribute."""
+    from jaxlib.mlir import ir
+
+    return ir.StringAttr.get(text, mlir_context())
