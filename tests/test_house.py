@@ -365,15 +365,16 @@ TESTED_IN = {
     ),
     # modules that show under another name what others define
     "compat/test_finder.py": (
-        "compat/absent.py compat/backend.py compat/compilation_cache.py compat/hijax.py "
+        "compat/absent.py compat/compilation_cache.py compat/hijax.py "
         "compat/lib.py compat/places.py "
-        "compat/private.py compat/pytest.py compat/serialization.py compat/top.py "
+        "compat/private.py compat/pytest.py compat/serialization.py "
         "compat/traceback_util.py compat/version.py"
     ),
-    "compat/test_linear_util.py": "compat/api_util.py compat/source_info_util.py",
     "example_libraries/test_optimizers.py": "experimental/optimizers.py",
     "example_libraries/test_stax.py": "experimental/stax.py",
+    "api/test_grad.py": "ad.py",
     "extend/test_core.py": "extend/core/primitives.py",
+    "test_api_util.py": "extend/linear_util.py",
     "interpreters/test_defining.py": "interpreters/xla.py",
     "numpy/test_names.py": "numpy/absent.py",
     "test_coverage.py": "experimental/layout.py",

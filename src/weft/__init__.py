@@ -17,6 +17,7 @@ from weft.util import import_lazily
 
 # The public names by the module that defines each.
 HOMES = {
+    "weft.ad": "",
     "weft.ad_checkpoint": "",
     "weft.api.arrays": (
         "make_array_from_callback make_array_from_process_local_data "
@@ -25,30 +26,33 @@ HOMES = {
     "weft.api.callbacks": "effects_barrier pure_callback",
     "weft.api.checkpoint": "checkpoint remat",
     "weft.api.contexts": (
-        "check_tracer_leaks checking_leaks debug_infs debug_key_reuse debug_nans default_device "
+        "allow_f16_reductions array_garbage_collection_guard auto_pcast check_tracer_leaks "
+        "checking_leaks debug_infs debug_key_reuse debug_nans default_device "
         "default_matmul_precision default_prng_impl disable_jit enable_checks enable_custom_prng "
-        "enable_x64 explain_cache_misses legacy_prng_key log_compiles numpy_dtype_promotion "
-        "numpy_rank_promotion threefry_partitionable transfer_guard "
-        "transfer_guard_device_to_device transfer_guard_device_to_host "
-        "transfer_guard_host_to_device"
+        "enable_x64 explain_cache_misses jax2tf_associative_scan_reductions legacy_prng_key "
+        "log_compiles make_user_context no_execution no_tracing numpy_dtype_promotion "
+        "numpy_rank_promotion remove_size_one_mesh_axis_from_type softmax_custom_jvp thread_guard "
+        "threefry_partitionable transfer_guard transfer_guard_device_to_device "
+        "transfer_guard_device_to_host transfer_guard_host_to_device"
     ),
     "weft.api.custom_gradient": "closure_convert custom_gradient",
     "weft.api.custom_rules": "custom_jvp custom_vjp",
     "weft.api.devices": (
         "Device block_until_ready copy_to_host_async default_backend device_count device_get "
-        "device_put devices live_arrays local_device_count local_devices process_count "
-        "process_index process_indices"
+        "device_put devices host_count host_id host_ids live_arrays local_device_count "
+        "local_devices process_count process_index process_indices"
     ),
     "weft.api.environment": "print_environment_info",
-    "weft.api.grad": "grad jvp linear_transpose linearize value_and_grad vjp",
+    "weft.api.grad": "fwd_and_bwd grad jvp linear_transpose linearize value_and_grad vjp",
     "weft.api.jacobians": "hessian jacfwd jacobian jacrev",
     "weft.api.jit": "clear_caches jit",
     "weft.api.make_jaxpr": "eval_shape make_jaxpr",
     "weft.api.named_scope": "named_call named_scope",
     "weft.api.pmap": "pmap",
     "weft.api.shape_struct": "ShapeDtypeStruct",
-    "weft.api.shard_map": "reshard shard_map",
+    "weft.api.shard_map": "reshard shard_map smap",
     "weft.api.vmap": "vmap",
+    "weft.api_util": "",
     "weft.cache": "",
     "weft.checkpoint_policies": "",
     "weft.core": "",
@@ -81,6 +85,7 @@ HOMES = {
     "weft.nn": "",
     "weft.numpy": "",
     "weft.ops": "",
+    "weft.numpy.index_plans": "ds",
     "weft.numpy.refs": "empty_ref free_ref freeze new_ref",
     "weft.options": "config",
     "weft.passes": "",

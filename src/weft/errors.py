@@ -180,6 +180,7 @@ def unhashable_error(op: str, params: dict) -> TypeError:
 # --- hints made of the user's source ----------------------------------------------------------
 
 OWN = __file__.removesuffix("errors.py")
+HIDDEN_FILES: set[str] = set()
 LONGEST = 72  # characters of source that a hint repeats
 
 # Python's functions that compare, and weft's; with one argument, and with several.
@@ -212,8 +213,8 @@ def describe_place(op: str) -> str:
 
 
 def is_own_file(name: str) -> bool:
-    """Whether a file is one of weft's."""
-    return name.startswith(OWN)
+    """Whether a file is one of weft's, or of a library that hides its frames as weft does."""
+    return name.startswith(OWN) or name in HIDDEN_FILES
 
 
 def find_expression() -> tuple[list[ast.AST], Callable[[ast.AST], str]] | None:

@@ -11,7 +11,7 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -19,7 +19,7 @@ from jaxlib import _jax
 from weft.util import Logger, Scope, suggest_name
 
 
-def _cell(name: str, value: Any, traced: bool) -> Any:
+def make_cell(name: str, value: Any, traced: bool) -> Any:
     return _jax.config.Config(
         name, value, include_in_jit_key=traced, include_in_trace_context=traced
     )
@@ -80,6 +80,9 @@ OPTIONS = (
     Option("debug_infs", False, "Raise where an operation makes an infinity.", traced=True),
     Option("debug_key_reuse", False, "Raise where a random key is used twice.", traced=True),
     Option("check_tracer_leaks", False, "Raise where a traced value is kept.", traced=True),
+    Option("disable_most_optimizations", False, "Compile fast, to programs that run slowly."),
+    Option("no_tracing", False, "Raise where a function of the user's is traced."),
+    Option("no_execution", False, "Raise where a program is run.", traced=True),
     Option("enable_checks", False, "Check every jaxpr after every pass."),
     Option(
         "traceback_filtering",
@@ -123,6 +126,7 @@ OPTIONS = (
         ("allow", "warn", "error"),
         traced=True,
     ),
+    Option("random_seed_offset", 0, "What is added to the seeds of random keys.", traced=True),
     Option("enable_custom_prng", False, "Have PRNGKey make keys of a key dtype.", traced=True),
     Option("native", True, "Use the kernels in C++ that weft has for CPUs, if built.", traced=True),
     Option("platforms", None, "The platforms to use, as in 'cuda,cpu'; the first is the default."),
@@ -144,22 +148,128 @@ OPTIONS = (
     Option("enable_compilation_cache", True, "Keep executables on disk."),
 )
 
-# Settings of JAX's that ask for what weft does anyway, or for nothing it needs: taken, and without
-# effect. All that is compiled is kept on disk, and Shardy is the only partitioner.
-WITHOUT_EFFECT = frozenset(
-    (
-        "captured_constants_warn_bytes",
-        "cpu_enable_async_dispatch",
-        "include_full_tracebacks_in_locations",
-        "persistent_cache_enable_xla_caches",
-        "persistent_cache_min_compile_time_secs",
-        "persistent_cache_min_entry_size_bytes",
-        "raise_persistent_cache_errors",
-        "use_shardy_partitioner",
-    )
-)
+# The flags of JAX that are no options of weft: those that are off by default, those that are on,
+# and others. Most ask for what weft does anyway, or for what it does not need: they are taken and
+# read back, and setting one changes nothing. Those of ACTIONS do something.
+OFF = """
+check_vma eager_constant_folding jax2tf_associative_scan_reductions jax_accurate_erf_inv
+jax_bcoo_cusparse_lowering jax_check_static_indices jax_compilation_cache_check_contents
+jax_compilation_cache_expect_pgle jax_compilation_cache_include_metadata_in_key jax_custom_jvp3
+jax_custom_vjp3 jax_debug_leaked_clients_on_clear_backends jax_disable_bwd_checks
+jax_disable_vmap_shmap_error jax_disallow_mesh_context_manager jax_distributed_debug
+jax_distributed_verify_secure_credentials jax_enable_pgle jax_enable_recoverability
+jax_experimental_unsafe_xla_runtime_errors jax_export_deserialize_expired_versions
+jax_export_ignore_forward_compatibility jax_force_dcn_cross_host_transfers
+jax_high_dynamic_range_gumbel jax_log_checkpoint_residuals jax_mosaic_allow_hlo
+jax_mosaic_unzip_debug_locations jax_pallas_auto_assign_collective_ids
+jax_pallas_enable_debug_checks jax_pallas_poison_buffers jax_pallas_verbose_errors
+jax_ragged_dot_use_gpu_pallas_triton_lowering jax_raise_on_ppermute_sort_diff
+jax_raise_persistent_cache_errors jax_refs_to_pins jax_remat3 jax_remat_barrier_no_cotangents
+jax_remove_custom_partitioning_ptr_from_cache_key jax_remove_size_one_mesh_axis_from_type
+jax_scan3 jax_share_binary_between_hosts jax_softmax_custom_jvp jax_thread_guard
+jax_threefry_gpu_kernel_lowering jax_use_cpp_shard_args jax_use_emit_pipeline_primitive
+jax_use_hlo_logistic_lowering jax_use_rgv3 jax_use_simplified_jaxpr_constants
+"""
+ON = """
+jax2tf_default_native_serialization jax_allow_f16_reductions jax_auto_pcast jax_check_proxy_envs
+jax_compiler_enable_remat_pass jax_cpu_enable_async_dispatch jax_enable_preemption_service
+jax_include_debug_info_in_dumps jax_include_full_tracebacks_in_locations jax_mutable_array_checks
+jax_pallas_use_mosaic_gpu jax_pprint_use_color jax_ragged_dot_use_ragged_dot_instruction
+jax_sort_devices_by_process_index jax_use_direct_linearize jax_use_shardy_partitioner
+"""
+EMPTY = """
+jax_backend_target jax_cross_host_transfer_socket_address jax_cross_host_transport_addresses
+jax_debug_log_modules jax_dump_ir_to jax_mock_gpu_topology jax_mtls_ca_file jax_mtls_cert_file
+jax_mtls_key_file jax_mtls_peer_uri_prefix jax_xla_backend
+"""
+NONE = """
+jax_array_garbage_collection_guard jax_cross_host_transfer_timeout_seconds
+jax_cross_host_transfer_transfer_size jax_hlo_source_file_canonicalization_regex
+jax_pallas_auto_assign_collective_ids_limit jax_pjrt_client_create_options jax_source_url_schema
+jax_transfer_guard jax_transfer_guard_device_to_device jax_transfer_guard_device_to_host
+jax_transfer_guard_host_to_device
+"""
+FLAGS: dict[str, Any] = {
+    **dict.fromkeys(OFF.split(), False),
+    **dict.fromkeys(ON.split(), True),
+    **dict.fromkeys(EMPTY.split(), ""),
+    **dict.fromkeys(NONE.split()),
+    "jax_captured_constants_report_frames": 0,
+    "jax_captured_constants_warn_bytes": 2000000000,
+    "jax_compilation_cache_max_size": -1,
+    "jax_compiler_detailed_logging_min_ops": 10,
+    "jax_cpu_get_global_topology_timeout_minutes": 5,
+    "jax_cpu_get_local_topology_timeout_minutes": 2,
+    "jax_dump_ir_modes": "stablehlo",
+    "jax_embedded_constants_max_bytes": 32,
+    "jax_error_checking_behavior_divide": "ignore",
+    "jax_error_checking_behavior_nan": "ignore",
+    "jax_error_checking_behavior_oob": "ignore",
+    "jax_exec_time_optimization_effort": 0.0,
+    "jax_explicit_x64_dtypes": "warn",
+    "jax_export_calling_convention_version": 10,
+    "jax_logging_level": "NOTSET",
+    "jax_memory_fitting_effort": 0.0,
+    "jax_memory_fitting_level": "O2",
+    "jax_oneapi_visible_devices": "all",
+    "jax_optimization_level": "UNKNOWN",
+    "jax_persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs": 1.0,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+    "jax_pgle_aggregation_percentile": 90,
+    "jax_pgle_profiling_runs": 3,
+    "jax_rocm_visible_devices": "all",
+    "jax_send_traceback_to_runtime": "off",
+    "jax_serialization_version": 0,
+    "jax_share_binary_between_hosts_timeout_ms": 1200000,
+    "jax_traceback_in_locations_limit": 100,
+    "jax_tracer_error_num_traceback_frames": 5,
+    "jax_use_magma": "auto",
+    "jax_xla_profile_version": 0,
+    "mock_num_gpu_processes": 0,
+}
+
+
+def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
+    """What jaxlib calls the level of a guard, by its name."""
+    if not isinstance(level, str) or level.upper() not in kind.__members__:
+        known = ", ".join(repr(name.lower()) for name in kind.__members__)
+        raise ValueError(f"{op}: {name} must be one of {known}; got {level!r}.")
+    return kind.__members__[level.upper()]
+
+
+DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+_guards = _jax.guard_lib
+
+
+def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
+    """What sets a guard of jaxlib's in all threads."""
+
+    def set_level(level: str | None) -> None:
+        value = None if level is None else read_level(kind, "config", flag, level)
+        for field in fields:
+            setattr(_guards.global_state(), field, value)
+
+    return set_level
+
+
+ACTIONS: dict[str, Callable[[Any], None]] = {
+    "jax_array_garbage_collection_guard": _guard(
+        "array_garbage_collection_guard", _guards.GarbageCollectionGuardLevel,
+        "garbage_collect_array",
+    ),
+    "jax_dump_ir_to": lambda folder: _cells["dump"].set_global(folder or None),
+    "jax_logging_level": lambda level: Logger("weft").setLevel(level),
+    "jax_thread_guard": _guards.update_thread_guard_global_state,
+    "jax_transfer_guard": _guard("jax_transfer_guard", _guards.TransferGuardLevel, *DIRECTIONS),
+    **{
+        f"jax_transfer_guard_{d}": _guard(f"jax_transfer_guard_{d}", _guards.TransferGuardLevel, d)
+        for d in DIRECTIONS
+    },
+}  # fmt: skip
 
 logger = Logger("weft.config")
+_cells: dict[str, Any] = {}
 
 
 @functools.cache
@@ -200,10 +310,10 @@ class Config:
     """
 
     def __init__(self) -> None:
-        self._accepted: dict[str, Any] = {}  # settings that change nothing, or have an action
-        self._actions: Mapping[str, Callable[[Any], None]] = {}
+        self._accepted = {**FLAGS}
         self._options = {o.name: o for o in OPTIONS}
-        self._cells = {o.name: _cell(o.name, read_variable(o), o.traced) for o in OPTIONS}
+        self._cells = _cells
+        self._cells |= {o.name: make_cell(o.name, read_variable(o), o.traced) for o in OPTIONS}
         for name, cell in self._cells.items():
             object.__setattr__(self, "_" + name, cell)
 
@@ -218,18 +328,13 @@ class Config:
     def _find_accepted(self, name: str) -> str | None:
         return next((n for n in (name, f"jax_{name}") if n in self._accepted), None)
 
-    def accept(
-        self, settings: Mapping[str, Any], actions: Mapping[str, Callable[[Any], None]]
-    ) -> None:
-        """Take these settings too, given with their defaults: kept and read back.
-
-        Setting one calls its action; without an action it changes nothing, as a line of the
-        logger `weft.config` says once, at debug level. The environment may set them.
-        """
-        self._actions = actions
-        for name, default in settings.items():
+    def read_environment(self) -> None:
+        """Set what the environment says: of all flags, and of the options that it names."""
+        for option in OPTIONS:
+            if any(prefix + option.name.upper() in os.environ for prefix in ("WEFT_", "JAX_")):
+                self.update(option.name, read_variable(option))
+        for name, default in FLAGS.items():
             value = read_variable(Option(_bare(name), default, ""))
-            self._accepted.setdefault(name, default)
             if value != default:
                 self.update(name, value)
 
@@ -302,13 +407,9 @@ class Config:
     def update(self, name: str, value: Any) -> None:
         """Set an option for all threads."""
         accepted = self._find_accepted(name)
-        if accepted and accepted in self._actions:
-            self._actions[accepted](value)
-        elif accepted or _bare(name) in WITHOUT_EFFECT:
-            say_once(name)
         if accepted:
+            ACTIONS.get(accepted, lambda value: say_once(accepted))(value)
             self._accepted[accepted] = value
-        if accepted or _bare(name) in WITHOUT_EFFECT:
             return
         name = self._find(name)
         self._cells[name].set_global(self._checked(name, value))
@@ -331,14 +432,15 @@ for _option in OPTIONS:  # a property reads its cell in 70 ns
 config = Config()
 x64_cell = config._cells["enable_x64"]
 disable_jit_cell = config._cells["disable_jit"]
+config.read_environment()
 
 # Not options but kept like them. Under a trace that stages, a call must not run at once, so the C++
 # cache has to miss; the named axes in scope change what a function means.
 surroundings = _jax.config.Config(
     "surroundings", None, include_in_jit_key=True, include_in_trace_context=False
 )
-named_axes = _cell("named_axes", (), True)
-mesh_in_scope = _cell("mesh_in_scope", None, True)  # (Mesh, AbstractMesh), or None
+named_axes = make_cell("named_axes", (), True)
+mesh_in_scope = make_cell("mesh_in_scope", None, True)  # (Mesh, AbstractMesh), or None
 
 
 def x64_as(value: bool) -> contextlib.AbstractContextManager[None]:
@@ -349,5 +451,5 @@ def x64_as(value: bool) -> contextlib.AbstractContextManager[None]:
 
 _jax.jax_jit.set_enable_x64_state(x64_cell)
 # Calls see `disable_jit` in Python: the engine's own way fails on kernels, which have no function.
-_jax.jax_jit.set_disable_jit_state(_cell("engine_disable_jit", False, False))
-_jax.jax_jit.set_post_hook_state(_cell("post_hook", None, True))
+_jax.jax_jit.set_disable_jit_state(make_cell("engine_disable_jit", False, False))
+_jax.jax_jit.set_post_hook_state(make_cell("post_hook", None, True))

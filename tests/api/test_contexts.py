@@ -8,12 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from jaxlib._jax import guard_lib
 
 import weft
 import weft.numpy as jnp
 from weft import lax
-from weft.options import OPTIONS, WITHOUT_EFFECT
+from weft.options import ACTIONS, FLAGS, OPTIONS
 from weft.primitives.dot import _PRECISIONS, _PRESETS
+from weft.xla.compile import compile_options
+from weft.xla.placement import placement_of
 
 
 @pytest.mark.parametrize(
@@ -269,8 +272,85 @@ def test_options_by_the_names_that_users_of_jax_write(monkeypatch):
     finally:
         config.update("jax_enable_x64", False)
     assert config.jax_numpy_rank_promotion == "allow"
-    for name in WITHOUT_EFFECT:
-        config.update("jax_" + name, 0)
+    for name in FLAGS.keys() - ACTIONS.keys():
+        was = getattr(config, name)
+        config.update(name, 0)
+        assert config.values[name] == 0
+        config.update(name, was)
+
+
+def test_flags_of_jax_that_do_something(tmp_path):
+    config, guards = weft.config, guard_lib.global_state()
+    config.update("jax_dump_ir_to", str(tmp_path))
+    try:
+        weft.jit(lambda x: x + 12.5)(1.0)
+    finally:
+        config.update("jax_dump_ir_to", "")
+    assert list(tmp_path.iterdir()) and config.dump is None
+    config.update("jax_array_garbage_collection_guard", "log")
+    assert guards.garbage_collect_array is guard_lib.GarbageCollectionGuardLevel.LOG
+    config.update("jax_array_garbage_collection_guard", None)
+    config.update("jax_logging_level", "ERROR")
+    assert logging.getLogger("weft").level == logging.ERROR
+    config.update("jax_logging_level", "NOTSET")
+    config.update("jax_disable_most_optimizations", True)
+    try:
+        options = compile_options(placement_of(()), (), (), ())
+        assert ("xla_backend_optimization_level", 0) in options.env_option_overrides
+    finally:
+        config.update("jax_disable_most_optimizations", False)
+    config.update("jax_random_seed_offset", 1)
+    try:
+        offset = weft.jit(weft.random.PRNGKey)(2), weft.random.PRNGKey(2)
+    finally:
+        config.update("jax_random_seed_offset", 0)
+    for key in offset:
+        np.testing.assert_array_equal(key, weft.random.PRNGKey(3))
+
+
+def test_nothing_is_traced_or_run():
+    f = weft.jit(lambda x: x * 3)
+    f(1.0)
+    with weft.no_tracing():
+        assert f(2.0) == 6
+        with pytest.raises(RuntimeError, match="<lambda>: must not be traced under no_tracing"):
+            f(2)
+    with weft.no_execution():
+        assert f.lower(1.0).as_text()
+        for call in (f, jnp.sin):
+            with pytest.raises(RuntimeError, match="must not be run under no_execution"):
+                call(1.0)
+    assert f(2.0) == 6
+
+
+def test_contexts_of_the_users_own():
+    mode = weft.make_user_context("a")
+    seen = []
+
+    @weft.jit
+    def f(x):
+        seen.append(mode.value)
+        return x
+
+    for value in "bcb":
+        with mode(value):
+            f(1.0)
+    f(1.0)
+    assert seen == ["b", "c", "a"] and mode.value == mode.get_global() == "a"
+    mode.set_global("d")
+    f(1.0)
+    assert seen[3:] == ["d"]
+    with pytest.raises(TypeError, match="unhashable"), mode([]):
+        pass
+
+
+def test_guards_of_garbage_collection():
+    state = guard_lib.thread_local_state()
+    with weft.array_garbage_collection_guard("log"):
+        assert state.garbage_collect_array is guard_lib.GarbageCollectionGuardLevel.LOG
+    assert state.garbage_collect_array is None
+    with pytest.raises(ValueError, match="new_val must be one of 'allow', 'log', 'fatal'; got 'x'"):
+        weft.array_garbage_collection_guard("x").__enter__()
 
 
 def test_the_names_of_precisions_are_those_that_products_take():

@@ -345,3 +345,24 @@ def test_a_program_of_ten_thousand_operations():
 
     np.testing.assert_allclose(grad(f)(1.0), 1.0001**10_000, rtol=1e-3)
     assert len(weft.make_jaxpr(grad(f))(1.0).eqns) >= 10_000
+
+
+def test_the_two_passes_of_a_function():
+    fwd, bwd = weft.fwd_and_bwd(lambda w, x: (w * x).sum(), argnums=0)
+    for w in (A, B):  # what comes back may be used in later calls: nothing is compiled again
+        y, residuals = fwd(w, B)
+        assert y == np.dot(w, B)
+        same(bwd(residuals, np.float32(2)), 2 * B)
+    assert fwd._cache_size() == bwd._cache_size() == 1
+    fwd, bwd = weft.fwd_and_bwd(lambda w, x: (w @ x, w), (1, 0), has_aux=True, jitted=False)
+    y, residuals, aux = fwd(A, B)
+    same([*bwd(residuals, np.float32(1)), aux], [A, B, A])
+    with pytest.raises(TypeError, match="fwd_and_bwd: argnums must name positional .*; got 3"):
+        weft.fwd_and_bwd(abs, 3)[0](1.0)
+
+
+def test_what_becomes_of_each_cotangent():
+    pull, total = vjp(lambda *xs: xs[0] * xs[1] * xs[2], 1.0, 2.0, 3.0)[1], weft.new_ref(0.0)
+    dropped, kept, added = pull.with_refs(weft.ad.DontWant(), weft.ad.GradValue(), total)(1.0)
+    assert type(dropped) is weft.ad.DidntWant
+    assert (kept, added, total[...]) == (3, None, 2)

@@ -108,6 +108,7 @@ def in_place(i, v):
     r[...] = r[...] + 1
     r[0] = v
     r[i, ::2] += 1.0
+    r[weft.ds(i, 2), weft.ds(i, 2, 2)] += 1.0
     weft.ref.addupdate(r, (slice(None), jnp.array([0, 1])), jnp.ones((4, 2)))
     weft.ref.addupdate(r, i, v)
     return weft.ref.swap(r, (-1, slice(1, 3)), v[:2]), r[jnp.array([0, 1]), i], weft.freeze(r)

@@ -333,3 +333,36 @@ def test_take_along_axis_against_axes_of_size_one(rng):
     found = weft.jit(lambda: [jnp.take_along_axis(*call) for call in calls])()
     for call, got in zip(calls, found, strict=True):
         same(got, np.take_along_axis(*call))
+
+
+@pytest.mark.parametrize("start", [2, 9, -2])
+@pytest.mark.parametrize("size, stride", [(2, 1), (2, 2), (0, 1)])
+def test_slices_of_static_size_from_a_dynamic_start(start, size, stride):
+    """Out of bounds, a slice is moved as a whole; with a stride, each of its elements."""
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    wanted = start + 5 * (start < 0) + stride * np.arange(size)
+    low = min([5 - size, *wanted[:1]])
+    places = np.clip(wanted, 0, 4) if stride > 1 else low + np.arange(size)
+    index = weft.ds(np.int8(start), size, stride)
+    same(jnp.asarray(x)[1:3, weft.ds(start, size, stride)], x[1:3, places])
+    same(jnp.asarray(x)[[0, 2], index], x[np.ix_([0, 2], places)])
+    traced = weft.vmap(lambda i: jnp.asarray(x)[1:3, weft.ds(i, size, stride)])
+    same(traced(np.array([start])), x[None, 1:3, places])
+    written = x.copy()
+    written[:, [p for p in wanted if p < 5] if stride > 1 or max(wanted, default=0) < 5 else []] = 7
+    same(jnp.asarray(x).at[..., index].set(7), written)
+
+
+def test_what_ds_stands_for_and_refuses():
+    x = jnp.arange(5)
+    assert (weft.ds(None), repr(weft.ds(2))) == (slice(None), "Slice(start=0, size=2, stride=1)")
+    moved = weft.grad(lambda x, i: x[weft.ds(i, 2)].sum())(np.ones(4, np.float32), 1)
+    same(moved, np.array([0, 1, 1, 0], np.float32))
+    for wrong, text in [
+        (lambda: x[weft.ds(1, 6)], "ds: a slice must fit the axis; got 6 elements, 1 apart, for"),
+        (lambda: weft.ds(0, -1), "ds: size must be 0 or more, and stride 1 or more; got -1 and 1"),
+        (lambda: x[weft.ds(PAIR, 1)], r"ds: start must be a scalar integer; got i32\[2\]"),
+        (lambda: weft.jit(lambda n: x[weft.ds(0, n)])(1), "ds: size: needs a concrete value"),
+    ]:
+        with pytest.raises((ValueError, IndexError), match=text):
+            wrong()

@@ -11,8 +11,8 @@ from typing import Any
 
 from jaxlib import _jax
 
-from weft.options import config
-from weft.util import Scope
+from weft.options import DIRECTIONS, config, make_cell, read_level, say_once
+from weft.util import Scope, name_function
 
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
@@ -144,20 +144,58 @@ def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
     return config.scope(explain_cache_misses=new_val)
 
 
+def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, if `new_val`, to trace a function raises RuntimeError.
+
+    What was traced before runs: so a loop is shown to trace nothing anew.
+
+    >>> square = weft.jit(lambda x: x * x)
+    >>> _ = square(2.0)
+    >>> with weft.no_tracing():
+    ...     print(square(3.0))
+    ...     square(3)
+    Traceback (most recent call last):
+    RuntimeError: <lambda>: must not be traced under no_tracing; got new types or a new function.
+    """
+    return config.scope(no_tracing=new_val)
+
+
+def no_execution(new_val: bool = True) -> AbstractContextManager[None]:
+    """Within the block, if `new_val`, to run a program or operation raises RuntimeError."""
+    return config.scope(no_execution=new_val)
+
+
+# --- what has no meaning here -----------------------------------------------------------------
+
+
+def _make_scope(name: str) -> Any:
+    def scope(new_val: Any = None) -> Scope:
+        say_once(name)
+        return Scope(list)
+
+    doc = f"A context manager for JAX's option {name}, which changes nothing here."
+    return name_function(scope, name, doc)
+
+
+allow_f16_reductions = _make_scope("allow_f16_reductions")
+auto_pcast = _make_scope("auto_pcast")
+jax2tf_associative_scan_reductions = _make_scope("jax2tf_associative_scan_reductions")
+remove_size_one_mesh_axis_from_type = _make_scope("remove_size_one_mesh_axis_from_type")
+softmax_custom_jvp = _make_scope("softmax_custom_jvp")
+thread_guard = _make_scope("thread_guard")
+
 # --- transfers --------------------------------------------------------------------------------
 
-_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+_TRANSFERS = _jax.guard_lib.TransferGuardLevel
+_COLLECTIONS = _jax.guard_lib.GarbageCollectionGuardLevel
 
 
-def _guard(op: str, level: str, directions: tuple[str, ...]) -> Scope:
-    levels = _jax.guard_lib.TransferGuardLevel.__members__
-    if not isinstance(level, str) or level.upper() not in levels:
-        known = ", ".join(repr(name.lower()) for name in levels)
-        raise ValueError(f"{op}: new_val must be one of {known}; got {level!r}.")
+def _guard(op: str, kind: Any, level: str, fields: tuple[str, ...]) -> Scope:
+    value = read_level(kind, op, "new_val", level)
 
     def list_changes() -> list:
-        state, value = _jax.guard_lib.thread_local_state(), levels[level.upper()]
-        return [(partial(setattr, state, d), getattr(state, d), value) for d in directions]
+        state = _jax.guard_lib.thread_local_state()
+        return [(partial(setattr, state, f), getattr(state, f), value) for f in fields]
 
     return Scope(list_changes)
 
@@ -176,19 +214,79 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
     Traceback (most recent call last):
     jaxlib._jax.JaxRuntimeError: INVALID_ARGUMENT: Disallowed host-to-device transfer: ...
     """
-    return _guard("transfer_guard", new_val, _DIRECTIONS)
+    return _guard("transfer_guard", _TRANSFERS, new_val, DIRECTIONS)
 
 
 def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[None]:
     """As `transfer_guard`, for transfers to devices alone, which do `new_val`."""
-    return _guard("transfer_guard_host_to_device", new_val, _DIRECTIONS[:1])
+    return _guard("transfer_guard_host_to_device", _TRANSFERS, new_val, DIRECTIONS[:1])
 
 
 def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None]:
     """As `transfer_guard`, for transfers among devices alone, which do `new_val`."""
-    return _guard("transfer_guard_device_to_device", new_val, _DIRECTIONS[1:2])
+    return _guard("transfer_guard_device_to_device", _TRANSFERS, new_val, DIRECTIONS[1:2])
 
 
 def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[None]:
     """As `transfer_guard`, for transfers from devices alone, which do `new_val`."""
-    return _guard("transfer_guard_device_to_host", new_val, _DIRECTIONS[2:])
+    return _guard("transfer_guard_device_to_host", _TRANSFERS, new_val, DIRECTIONS[2:])
+
+
+def array_garbage_collection_guard(new_val: str) -> AbstractContextManager[None]:
+    """Within the block, an array that only the collector of cycles frees does `new_val`.
+
+    'allow'; 'log' each with where it was made; 'fatal', which ends the process. Arrays in cycles
+    keep their memory until the collector runs.
+    """
+    name = "array_garbage_collection_guard"
+    return _guard(name, _COLLECTIONS, new_val, ("garbage_collect_array",))
+
+
+# --- contexts of the user's own ---------------------------------------------------------------
+
+
+class UserContext:
+    """What `make_user_context` gives: call it with a value for a `with` block; `.value` reads it.
+
+    A value must be hashable.
+    """
+
+    def __init__(self, default_value: Any):
+        self._cell = make_cell("user_context", default_value, True)
+
+    @property
+    def value(self) -> Any:
+        """The value here, in this thread."""
+        return self._cell.value
+
+    def set_global(self, value: Any) -> None:
+        """Set the value of all threads, outside of blocks."""
+        self._cell.set_global(value)
+
+    def get_global(self) -> Any:
+        """The value of all threads, outside of blocks."""
+        return self._cell.get_global()
+
+    def __call__(self, value: Any) -> Scope:
+        """Within the block, the value is `value`."""
+        hash(value)
+        cell = self._cell
+        return Scope(lambda: [(cell.set_local, cell.get_local(), value)])
+
+
+def make_user_context(default_value: Any = None) -> UserContext:
+    """A value of the user's that programs depend on: where it is another, functions trace anew.
+
+    Make it before functions are jitted, once: each is looked at in every call of a jitted function.
+
+    >>> mode = weft.make_user_context("train")
+    >>> @weft.jit
+    ... def scale(x):
+    ...     return x * 2 if mode.value == "train" else x
+    >>> with mode("test"):
+    ...     print(scale(1.0))
+    1.0
+    >>> print(scale(1.0))
+    2.0
+    """
+    return UserContext(default_value)

@@ -78,6 +78,9 @@ def process_count(backend: str | None = None) -> int:
     return len({d.process_index for d in devices(backend)})
 
 
+host_count, host_id, host_ids = process_count, process_index, process_indices  # JAX's older names
+
+
 def default_backend() -> str:
     """The platform that arrays are put on: 'cpu', 'gpu' or 'tpu'."""
     return all_devices()[0].platform

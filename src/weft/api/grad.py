@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
+from weft.api.jit import jit
 from weft.api.tape import can_tape, make_one, record
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import eval_jaxpr
@@ -355,7 +356,8 @@ class Pullback(Partial):
         """The pullback, which adds cotangents to references in place of returning them.
 
         `refs` has an entry for each of `primals`, a pytree prefix of it: a reference of the type of
-        the cotangent, which is then None in the result, or None to have the cotangent returned.
+        the cotangent, which is then None in the result; None, or `weft.ad.GradValue()`, to have the
+        cotangent returned; or `weft.ad.DontWant()`, for which it is `weft.ad.DidntWant()`.
 
         >>> _, f_vjp = vjp(lambda x, y: x * y, 3.0, 2.0)
         >>> total = weft.new_ref(jnp.float32(0))
@@ -374,9 +376,59 @@ class Pullback(Partial):
                 )
             leaves, tree = flatten(grads)
             targets = broadcast_prefix(refs, grads, is_none, op="with_refs", names=("refs", "ct"))
-            return unflatten(tree, list(map(add_to_ref, targets, leaves)))
+            return unflatten(tree, list(map(deliver, targets, leaves)))
 
         return accumulating
+
+
+class GradValue:
+    """Asks `with_refs` to return a cotangent."""
+
+
+class DontWant:
+    """Tells `with_refs` that a cotangent is not wanted."""
+
+
+class DidntWant:
+    """Stands for a cotangent that was not wanted."""
+
+
+def deliver(target: Any, ct: Any) -> Any:
+    """What `with_refs` gives for a cotangent: it, or None where it is added to a reference."""
+    if type(target) is DontWant:
+        return DidntWant()
+    return add_to_ref(None if type(target) is GradValue else target, ct)
+
+
+def fwd_and_bwd(
+    fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function, each jitted once for many calls.
+
+    `fwd(*args)` gives `(outputs, residuals)`, and `aux` last with `has_aux`, where `fun` returns
+    `(outputs, aux)`. `bwd(residuals, ct)` gives the cotangents of the arguments that `argnums`
+    names: one, or a tuple. What `vjp` gives would be compiled anew where it is jitted. With
+    `jitted=False` neither is.
+
+    >>> fwd, bwd = weft.fwd_and_bwd(lambda w, x: w @ x, argnums=0)
+    >>> y, residuals = fwd(jnp.ones((2, 2)), jnp.arange(2.0))
+    >>> bwd(residuals, jnp.ones(2))
+    Array([[0., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    check_callable("fwd_and_bwd", fun)
+    check_argnums("fwd_and_bwd", argnums)
+
+    def fwd(*args: Any) -> tuple:
+        chosen = choose_arguments("fwd_and_bwd", fun, argnums, args, {}, has_aux)
+        picked = unflatten(chosen.flat.in_tree, chosen.leaves)[0]
+        return vjp(chosen.flat.fun, *picked, has_aux=has_aux)
+
+    def bwd(residuals: Callable, *cts: Any) -> Any:
+        grads = residuals(*cts)
+        return grads[0] if isinstance(argnums, int | np.integer) else grads
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 register_pytree_node(

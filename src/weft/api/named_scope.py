@@ -37,19 +37,23 @@ def named_scope(name: str) -> Scope:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope: the name must be a string; got {name!r}.")
-    return Scope(lambda: list_changes(name))
+    return open_scope((name,), inner=True)
 
 
-def list_changes(name: str) -> list[tuple[Callable, dict, dict]]:
-    """What a scope changes in this thread: the names, and where equations come from."""
-    scope, source, capture = current.scope, current.source, current.capture
-    within = {"scope": (*scope, name), "capture": scoped_source}
-    if source is not None:  # everything written here has one place, which is in the scope now
-        around = source.scope if type(source) is SourceInfo else scope
-        traceback = source.traceback if type(source) is SourceInfo else source
-        within["source"] = SourceInfo(traceback, (*around, name))
-    before = {"scope": scope, "capture": capture, "source": source}
-    return [(vars(current).update, before, within)]
+def open_scope(names: tuple[str, ...], inner: bool = False) -> Scope:
+    """Within the block, the open scopes have these names; if `inner`, inside of those open now."""
+
+    def list_changes() -> list[tuple[Callable, dict, dict]]:
+        scope, source, capture = current.scope, current.source, current.capture
+        within = {"scope": (*scope, *names) if inner else names, "capture": scoped_source}
+        if source is not None:  # everything written here has one place, which is in the scope now
+            around = source.scope if type(source) is SourceInfo else scope
+            traceback = source.traceback if type(source) is SourceInfo else source
+            within["source"] = SourceInfo(traceback, (*around, *names) if inner else names)
+        before = {"scope": scope, "capture": capture, "source": source}
+        return [(vars(current).update, before, within)]
+
+    return Scope(list_changes)
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from weft.mesh.spec import PartitionSpec
 from weft.options import named_axes
 from weft.parallel.constraint import constrain_values
 from weft.parallel.shard_map import count_parts, inner_aval, names_in_spec, shard_map_p
+from weft.primitives.families import normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, structure, unflatten
 from weft.util import fun_name
@@ -82,8 +83,69 @@ def shard_map(
     return on_devices
 
 
+class Infer:
+    """The `in_axes` of `smap` that stands for what explicit types say: integers are needed here."""
+
+
+def smap(
+    f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
+) -> Any:
+    """`shard_map` over one axis of the mesh in scope: each device has a slice of its arguments.
+
+    Args:
+      f: takes and returns pytrees of arrays. Without it, `smap(...)` is a decorator.
+      in_axes: the axis of each array that is split, None where every device has all of it; one for
+        all arguments, or a tuple with a pytree prefix for each.
+      out_axes: likewise of the results, how those of the devices are put together.
+      axis_name: the axis of the mesh; the compiler splits over the others, or another `smap` in
+        `f`.
+
+    >>> with weft.set_mesh(weft.make_mesh((1,), ("x",))):
+    ...     double = weft.smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")
+    ...     print(double(jnp.arange(3.0)))
+    [0. 2. 4.]
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    check_callable("smap", f, wraps=True)
+    if isinstance(axis_name, tuple | list | set | frozenset):
+        raise TypeError(f"smap: axis_name must be the name of one axis; got {axis_name!r}.")
+    if not isinstance(in_axes, int | tuple | None):
+        raise TypeError(
+            "smap: in_axes must be an integer, None, or a tuple with an entry for each argument; "
+            f"got {'none' if in_axes is Infer else repr(in_axes)}. Hint: in_axes=0."
+        )
+
+    def make_specs(what: str, axes: Any, full: Any, avals: Sequence[ShapedArray]) -> Any:
+        names = (what, "the arguments" if what == "in_axes" else "the result")
+        found = broadcast_prefix(axes, full, is_none, op="smap", names=names)
+        pairs = zip(found, avals, strict=True)
+        specs = [
+            PartitionSpec()
+            if a is None
+            else PartitionSpec(*[None] * normalize_axis("smap", a, aval.ndim), axis_name)
+            for a, aval in pairs
+        ]
+        return unflatten(structure(full), specs)
+
+    @functools.wraps(f)
+    @boundary
+    def on_slices(*args: Any) -> Any:
+        mesh = mesh_for(None)
+        params = {"mesh": mesh, "manual_axes": manual_axes(mesh, [axis_name]), "check_vma": True}
+        leaves, tree = flatten((args, {}))
+        specs = make_specs("in_axes", in_axes, args, avals_of("smap", leaves, tree, f))
+        of_results = functools.partial(make_specs, "out_axes", out_axes)
+        return bind_shard_map(f, args, specs, of_results, params)
+
+    return on_slices
+
+
 def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, params: dict) -> Any:
-    """Stage a function at the types of the parts of its arguments, and bind the primitive."""
+    """Stage a function at the types of the parts of its arguments, and bind the primitive.
+
+    `out_specs` may be a function that gives them, of the result's pytree and types.
+    """
     leaves, tree = flatten((args, {}))
     avals = avals_of("shard_map", leaves, tree, f)
     names = functools.partial(argument_origins, f, tree)
@@ -92,6 +154,8 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     with shard_map_p.scope(params):
         jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
     placeholder = unflatten(out_tree, range(out_tree.num_leaves))
+    if callable(out_specs):
+        out_specs = out_specs(placeholder, jaxpr.out_avals)
     of_results = broadcast_specs("out_specs", out_specs, placeholder, params)
     check_out_specs(f, jaxpr, of_results, out_tree, len(consts), names, params)
     given = (*[PartitionSpec()] * len(consts), *specs)

@@ -12,7 +12,6 @@ import importlib
 import importlib.abc
 import importlib.metadata
 import importlib.util
-import os
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -20,10 +19,9 @@ from typing import Any
 
 import weft
 from weft.compat.absent import AbsentModule, explain_absence, find_reason
-from weft.compat.flags import ACTIONS, FLAGS
 from weft.compat.places import VIEWS
 from weft.compat.version import __version__
-from weft.options import OPTIONS, config, read_variable
+from weft.options import config
 
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
@@ -57,8 +55,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec.loader_state is not None:
             (module.__spec__,) = spec.loader_state
         elif homes:
-            if spec.name == "jax":
-                read_environment()
+            if spec.name == "jax":  # programs set JAX_ENABLE_X64 and the like before they import
+                config.read_environment()
             vars(module).update(read_view(homes))
         if homes and not hasattr(vars(module).get("__getattr__"), "jax_name"):
             vars(module)["__getattr__"] = make_getattr(module, spec.name, homes)
@@ -83,17 +81,6 @@ class JaxDistribution(importlib.metadata.Distribution):
     def locate_file(self, path: Any) -> Any:
         """Where a file of the package would be: in none."""
         raise FileNotFoundError(f"jax: stands for weft, and has no file {path}.")
-
-
-def read_environment() -> None:
-    """Set the options of which the environment says something now.
-
-    Programs set JAX_ENABLE_X64 and the like before `import jax`, and weft was imported earlier.
-    """
-    for option in OPTIONS:
-        if any(prefix + option.name.upper() in os.environ for prefix in ("WEFT_", "JAX_")):
-            config.update(option.name, read_variable(option))
-    config.accept(FLAGS, ACTIONS)
 
 
 def find_homes(name: str) -> list[str]:

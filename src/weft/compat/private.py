@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.api.callbacks import effects_barrier as wait_for_tokens
-from weft.compat.api_util import DebugInfo
+from weft.api_util import DebugInfo
 from weft.control.call import Call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef

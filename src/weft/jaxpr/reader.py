@@ -262,7 +262,7 @@ class Reader:
         """The parameters of a primitive: those in the text, what follows from them, and None."""
         if type(tree.params.get("index", [None])[0]) is syntax.Index:
             index = tree.params["index"][0]
-            count = sum(type(e) is syntax.Atom for e in index.entries)
+            count = len(index.arrays)
             return {"index": read_index(index, avals[len(avals) - count :])}
         with in_scope(self.read_axes(tree)):
             shown = {k: self.param(x, k) for k, (x, _) in tree.params.items()}

@@ -110,10 +110,24 @@ class Equation(NamedTuple):
     pos: int
 
 
+class Window(NamedTuple):
+    """An entry of an index, `i:i+5:2`: so many elements from an atom on, `step` apart."""
+
+    start: Atom
+    count: int
+    step: int
+
+
 class Index(NamedTuple):
-    """What of a reference is read or written: slices as triples, arrays as atoms."""
+    """What of a reference is read or written: slices as triples, arrays as atoms or windows."""
 
     entries: tuple
+
+    @property
+    def arrays(self) -> list[Atom]:
+        """The arrays among the entries."""
+        found = [e.start if type(e) is Window else e for e in self.entries]
+        return [e for e in found if type(e) is Atom]
 
 
 class Program(NamedTuple):
@@ -308,8 +322,8 @@ class Text:
         name = "addupdate" if adds else "swap" if values else "get"
         if name == "swap" and not outs:
             outs = [Binder("_", None, pos)]
-        arrays = [e for e in index if type(e) is Atom]
-        return Equation(outs, name, {"index": (Index(index), pos)}, [ref, *values, *arrays], pos)
+        operands = [ref, *values, *Index(index).arrays]
+        return Equation(outs, name, {"index": (Index(index), pos)}, operands, pos)
 
     def place(self) -> tuple[Atom, tuple]:
         """`r[0,a,1:3,...]`: a reference, and the entries of an index."""
@@ -325,7 +339,12 @@ class Text:
                 entries.append(Ellipsis)
             else:
                 atom = self.atom()
-                entries.append(atom if type(atom.value) is Word else atom.value)
+                window = self.take(re.compile(r":\w+\+(\d+)(?::(\d+))?"))
+                if window:
+                    step = int(window[2] or 1)
+                    entries.append(Window(atom, -(-int(window[1]) // step), step))
+                else:
+                    entries.append(atom if type(atom.value) is Word else atom.value)
             self.accept(",")
         return ref, tuple(entries)
 

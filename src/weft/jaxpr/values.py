@@ -33,6 +33,7 @@ from weft.mesh.client import all_devices
 from weft.mesh.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from weft.mesh.sharding import NamedSharding, SingleDeviceSharding
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
+from weft.numpy.index_plans import Sliding
 from weft.numpy.refs import Places
 from weft.passes.budget import Budget
 from weft.passes.holes import Hole
@@ -152,7 +153,10 @@ def read_type(kind: syntax.Type, text: syntax.Text) -> Any:
 def read_index(index: syntax.Index, arrays: Sequence[ShapedArray]) -> Whole:
     """The index of a reference, given the types of the arrays in it."""
     given = iter(arrays)
-    key = [next(given) if type(e) is syntax.Atom else e for e in index.entries]
+    key: list[Any] = []
+    for e in index.entries:
+        aval = next(given) if type(e) in (syntax.Atom, syntax.Window) else None
+        key.append(Sliding(e.count, e.step) if type(e) is syntax.Window else aval or e)
     while key and key[-1] == (None, None, None):
         key.pop()
     return WHOLE if key == [Ellipsis] else Places(tuple(key))

@@ -12,7 +12,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -68,6 +68,8 @@ class Platforms(NamedTuple):
 
 
 _making = threading.Lock()
+# What makes the client of a platform, and its priority: those that users register.
+FACTORIES: dict[str, tuple[int, Callable[[], Any]]] = {}
 _process_group: list[ProcessGroup] = []
 
 
@@ -96,7 +98,7 @@ def make_clients() -> Platforms:
     failures: dict[str, str] = {}
     for name in choose_platforms(names):
         try:
-            clients[name] = make_cpu_client() if name == "cpu" else make_accelerator_client(name)
+            clients[name] = make_client(name)
         except Exception as error:  # whatever a plugin says, there may be another platform
             failures[name] = str(error).strip().rstrip(".")
     if not clients:
@@ -114,6 +116,20 @@ def make_clients() -> Platforms:
     return Platforms(clients, failures)
 
 
+def make_client(platform: str) -> Any:
+    """A client of a platform."""
+    if platform in FACTORIES:
+        return FACTORIES[platform][1]()
+    return make_cpu_client() if platform == "cpu" else make_accelerator_client(platform)
+
+
+def forget_clients() -> None:
+    """Have the clients made again when a device is used; arrays stay with those there were."""
+    with _making:
+        for kept in (make_clients, client, all_devices, first_device, devices_of):
+            kept.cache_clear()
+
+
 def choose_platforms(names: Sequence[str]) -> list[str]:
     """The platforms to make clients of, the default first."""
     if names:
@@ -127,7 +143,8 @@ def choose_platforms(names: Sequence[str]) -> list[str]:
                 "for them; they are not used.%s", name, install_hint(name)
             )  # fmt: skip
     order = {n: i for i, n in enumerate(PREFERRED, 1)}
-    return [*sorted(found, key=lambda n: order.get(n, 0)), "cpu"]
+    given = sorted(FACTORIES, key=lambda n: -FACTORIES[n][0])
+    return list(dict.fromkeys([*given, *sorted(found, key=lambda n: order.get(n, 0)), "cpu"]))
 
 
 def make_cpu_client() -> Any:

@@ -23,8 +23,72 @@ from weft.options import config
 from weft.primitives.checks import check_index, check_inside
 from weft.xla.array import ArrayImpl
 
-# Entries of a key: an int, None, Ellipsis, a slice as (start, stop, step), the type of an array.
+# Entries of a key: an int, None, Ellipsis, a slice as (start, stop, step), the type of an array, a
+# Sliding slice.
 Key = tuple[Any, ...]
+
+
+class Slice:
+    """A slice of static size from a start that may be traced: what `weft.ds` gives, an index.
+
+    It has `start`, `size` and `stride`.
+    """
+
+    __slots__ = ("size", "start", "stride")
+
+    def __init__(self, start: Any, size: int, stride: int = 1):
+        self.start = start
+        self.size = as_static("size", size)
+        self.stride = as_static("stride", stride)
+        if self.size < 0 or self.stride < 1:
+            raise ValueError(
+                f"ds: size must be 0 or more, and stride 1 or more; got {size} and {stride}."
+            )
+
+    def __repr__(self) -> str:
+        return f"Slice(start={self.start}, size={self.size}, stride={self.stride})"
+
+    def enter(self, size: int, key: list, arrays: list) -> None:
+        """Enter it into key and arrays, for an axis of this size."""
+        span = (self.size - 1) * self.stride + 1
+        if isinstance(self.start, int | np.integer) and 0 <= self.start <= size - span:
+            start = int(self.start)
+            key.append((start, start + span, self.stride) if self.size else (0, 0, 1))
+            return
+        start = convert_to_index(self.start)
+        aval = typeof(start)
+        if aval.ndim or not dtypes.is_integer(aval.dtype):
+            raise errors.IndexingError(f"ds: start must be a scalar integer; got {aval}.")
+        key.append(Sliding(self.size, self.stride))
+        arrays.append(start)
+
+
+def as_static(name: str, x: Any) -> int:
+    """A size or stride of a slice, which must be known now."""
+    if isinstance(x, Tracer):
+        hint = "the size is part of the type; jnp.where or a mask hides what is too much."
+        x = x.concrete(errors.IndexingError, f"ds: {name}", hint)
+    return operator.index(x)
+
+
+def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice:
+    """An index for `size` elements from `start` on, which may be traced: `x[ds(i, 3)]`.
+
+    `ds(n)` is `:n`, and `ds(None)` is `:`. With `stride`, each element is so many after the one
+    before. A start for which the elements would not fit is moved, as in `lax.dynamic_slice`, where
+    they are read; writing there does nothing. Negative starts count from the end.
+
+    >>> x = jnp.arange(10)
+    >>> weft.jit(lambda i: x[weft.ds(i, 3)])(4)
+    Array([4, 5, 6], dtype=int32)
+    >>> x.at[weft.ds(8, 2)].set(0)
+    Array([0, 1, 2, 3, 4, 5, 6, 7, 0, 0], dtype=int32)
+    """
+    if start is None:
+        return slice(None)
+    if size is None:
+        start, size = 0, start
+    return Slice(start, size, 1 if stride is None else stride)
 
 
 # --- from an index to a key and arrays --------------------------------------------------------
@@ -65,6 +129,9 @@ def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:
             key.append(item)
         elif kind is slice:
             key.append(tuple(slice_bound(b) for b in (item.start, item.stop, item.step)))
+        elif kind is Slice:
+            axis = find_axis(x, items, i)
+            item.enter(x.shape[axis] if axis < x.ndim else 0, key, arrays)
         elif dtypes.is_bool(typeof(item).dtype):
             add_mask(x, items, i, key, arrays)
         else:
@@ -99,7 +166,7 @@ def slice_bound(b: Any) -> int | None:
 def convert_to_index(item: Any) -> Any:
     """An entry of an index as an int, a slice, None, `...`, or an array or tracer."""
     kind = type(item)
-    if kind is int or kind is slice or item is None or item is Ellipsis:
+    if kind is int or kind is slice or item is None or item is Ellipsis or kind is Slice:
         return item
     if kind is ArrayImpl or isinstance(item, Tracer | np.ndarray | bool | np.bool_):
         return item
@@ -141,9 +208,7 @@ def add_mask(x: ShapedArray, items: list, at: int, key: list, arrays: list) -> N
         key.append(ScalarMask(int(bool(require_mask(items[at])))))
         arrays.append(np.zeros(key[-1].count, np.int32))
         return
-    first = sum(map(count_axes, items[:at]))
-    if Ellipsis in [i for i in items[:at] if i is None or i is Ellipsis]:
-        first += x.ndim - sum(map(count_axes, items))
+    first = find_axis(x, items, at)
     covered = x.shape[first : first + mask.ndim]
     if mask.shape != covered:
         raise errors.IndexingError(
@@ -155,11 +220,19 @@ def add_mask(x: ShapedArray, items: list, at: int, key: list, arrays: list) -> N
         key.append(typeof(arrays[-1]))
 
 
+def find_axis(x: ShapedArray, items: list, at: int) -> int:
+    """The first axis of `x` that entry `at` of an index is for."""
+    first = sum(map(count_axes, items[:at]))
+    if any(i is Ellipsis for i in items[:at]):
+        first += x.ndim - sum(map(count_axes, items))
+    return first
+
+
 def count_axes(item: Any) -> int:
     """How many axes an entry of an index stands for."""
     if item is None or item is Ellipsis:
         return 0
-    if type(item) is int or type(item) is slice:
+    if type(item) in (int, slice, Slice):
         return 1
     aval = typeof(item)
     return aval.ndim if dtypes.is_bool(aval.dtype) else 1
@@ -169,6 +242,13 @@ class ScalarMask(NamedTuple):
     """A key's entry for x[True] or x[False]: `count` places along a new axis of size 1."""
 
     count: int
+
+
+class Sliding(NamedTuple):
+    """A key's entry for a Slice: `count` elements from where an array says, `step` apart."""
+
+    count: int
+    step: int
 
 
 def require_mask(item: Any) -> np.ndarray:
@@ -212,18 +292,29 @@ class Lookup(NamedTuple):
     size: int
 
 
+class Slide(NamedTuple):
+    """A slice of an axis as Span is, from where array number `array` of the index says."""
+
+    axis: int
+    array: int
+    count: int
+    step: int
+    size: int
+
+
 class IndexPlan:
     """What an index asks for.
 
     `entries` says it for each axis of x, in order; `new` are the axes of size 1 in the result, of
     shape `shape`. `lookups` are the entries that are Lookup; their arrays broadcast to `looked`,
-    whose axes stand in the result after `before` axes of spans. `grown` are axes of size 1 to give
+    whose axes stand in the result after `before` axes of spans. `slides` are those that are Slide.
+    `grown` are axes of size 1 to give
     x first, for x[True]. `inside`: no number is out of bounds.
     """
 
     def __init__(
         self,
-        entries: Sequence[Span | Place | Lookup],
+        entries: Sequence[Span | Place | Lookup | Slide],
         new: Sequence[int],
         shape: Sequence[int],
         looked: tuple[int, ...] = (),
@@ -237,6 +328,7 @@ class IndexPlan:
         self.before = before
         self.grown = grown
         self.lookups = tuple(e for e in entries if type(e) is Lookup)
+        self.slides = tuple(e for e in entries if type(e) is Slide)
         self.inside = all(type(e) is not Place or 0 <= e.index < e.size for e in entries)
 
     @functools.cached_property
@@ -303,6 +395,14 @@ def make_index_plan(x: ShapedArray, key: Key) -> IndexPlan:
         elif type(k) is int:
             n = sizes[axis]
             entries.append(Place(axis, k + n if k < 0 else k, n))
+        elif type(k) is Sliding:
+            if (k.count - 1) * k.step >= sizes[axis]:
+                raise errors.IndexingError(
+                    f"ds: a slice must fit the axis; got {k.count} elements, {k.step} apart, for "
+                    f"axis {axis} of {x}."
+                )
+            entries.append(Slide(axis, count, *k, sizes[axis]))
+            count += 1
         else:
             entries.append(make_span(axis, k, sizes[axis]))
         order.append(entries[-1])
@@ -332,7 +432,8 @@ def arrange_entries(entries: list, order: list, grown: tuple[int, ...]) -> Index
     together = bool(at) and at[-1] - at[0] == len(at) - 1
     first = at[0] if together else 0
     kept = [
-        [e for e in part if type(e) in (Span, NoneType)] for part in (order[:first], order[first:])
+        [e for e in part if type(e) in (Span, Slide, NoneType)]
+        for part in (order[:first], order[first:])
     ]
     shape: list[int] = []
     new: list[int] = []
@@ -381,7 +482,7 @@ class Slices(NamedTuple):
 
 
 def make_slices(plan: IndexPlan) -> Slices:
-    """A plan as slices. Lookups count as whole axes; a number out of bounds is clamped."""
+    """A plan as slices: lookups and slides as whole axes, a number out of bounds clamped."""
     starts, limits, steps, rev, squeezed = [], [], [], [], []
     whole = True
     for e in plan.entries:
@@ -404,7 +505,7 @@ def make_slices(plan: IndexPlan) -> Slices:
             starts.append(0)
             limits.append(e.size)
             steps.append(1)
-            squeezed.append(e.axis)
+            squeezed += [e.axis] * (type(e) is Lookup)
     return Slices(
         tuple(starts),
         tuple(limits),
@@ -416,9 +517,9 @@ def make_slices(plan: IndexPlan) -> Slices:
 
 
 class Column(NamedTuple):
-    """One entry of the index vectors: of array `array`, or start + step * i along axis `dim`.
+    """One entry of the index vectors: of array `array`, a constant, or `step` apart from it on.
 
-    The entry is laid out along `dims` of the vectors' axes; `dim` None is a constant.
+    The entry is laid out along `dims` of the vectors' axes.
     """
 
     axis: int
@@ -445,7 +546,7 @@ class Windows(NamedTuple):
 
 def make_windows(plan: IndexPlan) -> Windows:
     """A plan as windows. Spans with steps other than 1 are looked up like arrays."""
-    spans = [e for e in plan.entries if type(e) is Span]
+    spans = [e for e in plan.entries if type(e) in (Span, Slide)]
     batch: list[int] = []
     shape: list[int] = []
     offset_dims = []
@@ -473,6 +574,9 @@ def make_windows(plan: IndexPlan) -> Windows:
             columns.append(Column(e.axis, e.size, e.array, dims))
         elif type(e) is Place:
             columns.append(Column(e.axis, e.size, None, (), e.index))
+        elif type(e) is Slide:
+            along = (place[e.axis],) if e.axis in place else ()
+            columns.append(Column(e.axis, e.size, e.array, along, 0, e.step * bool(along)))
         elif e.axis in place:
             columns.append(Column(e.axis, e.size, None, (place[e.axis],), e.start, e.step))
         elif e.start:

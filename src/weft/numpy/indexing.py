@@ -115,9 +115,10 @@ def read(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access = PLAIN) ->
     if plan.grown:
         x = layout.expand_dims(x, plan.grown)
     if plan.inside or how.clamps:
-        if not plan.lookups:
+        if not plan.lookups and not plan.slides:
             return read_slices(x, plan)
-        if not plan.looked and not plan.grown and how.clamps:
+        strided = any(s.step > 1 for s in plan.slides)  # looked up, element by element
+        if not plan.looked and not plan.grown and how.clamps and not strided:
             return read_slices(slice_dynamically(x, plan, arrays, how), plan, cut=True)
     windows = plan.windows
     if 0 in windows.shape:  # a window of nothing need not fit x, which may be empty too
@@ -152,7 +153,7 @@ def read_slices(x: Any, plan: IndexPlan, cut: bool = False) -> Any:
 
 
 def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access) -> Any:
-    """The slice of `x` that a plan asks for whose lookups are scalars."""
+    """The slice of `x` that a plan asks for, whose lookups are scalars."""
     part = plan.slices
     if part.steps is not None:  # what is strided is known now
         x = slicing.slice_p.apply(
@@ -165,6 +166,9 @@ def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Acces
     for e in plan.lookups:
         starts[e.axis] = wrap_positions(arrays[e.array], e.size, how.wrap_negative_indices)
         sizes[e.axis] = 1
+    for s in plan.slides:
+        starts[s.axis] = wrap_positions(arrays[s.array], s.size, how.wrap_negative_indices)
+        sizes[s.axis] = s.count
     return slice_clamped(x, starts, sizes)
 
 
@@ -218,11 +222,11 @@ def make_column(c: Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> A
     shape = (*batch, 1)
     if c.array is None and not c.step:
         return layout.full(shape, c.start, dtype)
-    if c.array is None:
-        steps = layout.iota_p.apply(
-            dtype=dtype, shape=(batch[c.dims[0]],), dimension=0, sharding=None
-        )[0]
-        i = add(mul(steps, literal(c.step, dtype)), literal(c.start, dtype))
+    if c.step:
+        count = batch[c.dims[0]]
+        steps = layout.iota_p.apply(dtype=dtype, shape=(count,), dimension=0, sharding=None)[0]
+        start = literal(c.start, dtype) if c.array is None else broadcast_in_dim(i, (count,), ())
+        i = add(mul(steps, literal(c.step, dtype)), start)
     elif isinstance(i, int):
         return layout.full(shape, i, dtype)
     return broadcast_in_dim(i, shape, c.dims)

@@ -20,7 +20,7 @@ from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, RefError
 from weft.numpy import indexing, updates
 from weft.numpy.creation import asarray
-from weft.numpy.index_plans import Key, expand_key, plan_index, split_index, static_key
+from weft.numpy.index_plans import Key, Sliding, expand_key, plan_index, split_index, static_key
 from weft.numpy.promotion import NUMBERS
 from weft.primitives.layout import broadcast_in_dim, convert, literal
 from weft.primitives.refs import (
@@ -100,6 +100,10 @@ def entry_text(entry: Any, names: Iterator[str]) -> str:
     if type(entry) is tuple:
         start, stop, step = ("" if b is None else str(b) for b in entry)
         return f"{start}:{stop}" + (f":{step}" if step else "")
+    if type(entry) is Sliding:
+        name = next(names)
+        span = (entry.count - 1) * entry.step + 1
+        return f"{name}:{name}+{span}" + (f":{entry.step}" if entry.step > 1 else "")
     return next(names)
 
 

@@ -125,7 +125,7 @@ def write(
         lax.GatherScatterMode.CLIP,
         lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     )
-    if not plan.lookups and fits:
+    if not plan.lookups and not plan.slides and fits:
         return write_slice(x, op, plan, plan.slices.starts, values, func)
     return write_windows(x, op, plan, arrays, values, how, func)
 

@@ -228,6 +228,8 @@ def seed_words(seed: Any, dtype: KeyDtype) -> Any:
 
 def seed_key(op: str, seed: Any, dtype: KeyDtype) -> Any:
     """The words of the key of a seed that a user gives."""
+    if config.random_seed_offset:
+        seed = seed + config.random_seed_offset
     if dtype.rules is not None:
         return dtype.rules.seed(seed)
     if type(seed) in (int, bool) or isinstance(seed, np.integer | np.bool_):

@@ -30,6 +30,11 @@ def stage_function(
     fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
 ) -> tuple[Jaxpr, list]:
     """As `stage`, for what calls a user's function: under check_tracer_leaks a leak is an error."""
+    if config.no_tracing:
+        raise RuntimeError(
+            f"{name or fun_name(fun)}: must not be traced under no_tracing; got new types or a new "
+            "function."
+        )
     if not config.check_tracer_leaks:
         return stage(fun, in_avals, name, arg_names)
     traces: list[Trace] = []

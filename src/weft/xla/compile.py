@@ -75,6 +75,8 @@ def compile_options(
     """The engine's options: the flags set, and the devices of the program."""
     defaults, overrides = default_options(platform_of(placement.devices[0]))
     options = _jax.CompileOptions.ParseFromString(defaults)
+    if config.disable_most_optimizations:
+        overrides = (*overrides, *UNOPTIMIZED)
     if overrides or settings:
         options.env_option_overrides = [*overrides, *settings]
     ids = np.array([[d.id for d in placement.devices]], np.int32)
@@ -124,9 +126,15 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 
 
+# what jax_disable_most_optimizations asks for: a program that compiles fast and runs slowly
+UNOPTIMIZED: tuple[tuple[str, Any], ...] = (
+    ("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True),
+)  # fmt: skip
+
+
 # per platform and device, of which there are few; used for each program
 @functools.cache
-def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, Any], ...]]:
     """The engine's defaults for a platform, as a CompileOptionsProto, and flags to set beside.
 
     On CPU, SMALL_LOOP is among them; on CUDA, where a package brought its tools.

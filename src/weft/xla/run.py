@@ -15,6 +15,7 @@ from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer, leak_message
 from weft.errors import UnexpectedTracerError
+from weft.options import config
 from weft.watch.observer import find_observer
 from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec, LoweredProgram, lower_program
@@ -48,6 +49,8 @@ def run_program(
         for x in (*consts, *args):
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(leak_message(x))
+    if config.no_execution:
+        raise RuntimeError(f"{spec.name}: must not be run under no_execution; got a call.")
     if placement is None:
         placement = place_program(jaxpr, consts, args, spec)
     observer = find_observer()

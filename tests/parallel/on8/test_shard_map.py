@@ -715,3 +715,33 @@ def test_what_a_branch_of_some_devices_holds_sums_its_cotangents_outside(kind):
     )
     want = grad(lambda w: one(w, x[:2]) + one(w, x[2:]))(w)
     np.testing.assert_allclose(jit(grad(f))(w, x), want, rtol=1e-5, atol=1e-6)
+
+
+def test_one_axis_at_a_time():
+    with weft.set_mesh(GRID):
+        rows = weft.smap(lambda x: lax.psum(x, "a"), in_axes=0, out_axes=None, axis_name="a")
+        close(rows(X), X[:4] + X[4:])
+        both = weft.smap(
+            lambda x: weft.smap(lambda y: y + lax.axis_index("b"), in_axes=0, out_axes=0,
+                                axis_name="b")(x), in_axes=-1, out_axes=-1, axis_name="a"
+        )  # fmt: skip
+        close(both(X), X + np.repeat(np.arange(4), 2)[:, None])
+        tree = weft.smap(in_axes=({"u": 0, "v": None},), out_axes={"w": 1, "z": 0}, axis_name="b")(
+            lambda t: {"w": t["u"].T, "z": t["v"].sum(keepdims=True) * t["u"]}
+        )
+        close(tree({"u": X, "v": W}), {"w": X.T, "z": W.sum() * X})
+        for settings, text in [
+            (
+                {},
+                "smap: in_axes must be an integer, None, or a tuple .*; got none. Hint: in_axes=0",
+            ),
+            ({"in_axes": [0]}, r"smap: in_axes must be an integer, .*; got \[0\]"),
+            (
+                {"in_axes": 0, "axis_name": ("a", "b")},
+                "smap: axis_name must be the name of one axis",
+            ),
+            ({"in_axes": 2}, r"smap: an axis of an array of rank 2 must be in \[-2, 2\); got 2"),
+            ({"in_axes": 0, "axis_name": "q"}, "axis_names must be axes of the mesh; got 'q'"),
+        ]:
+            with pytest.raises((TypeError, ValueError), match=text):
+                weft.smap(lambda x: x, **{"axis_name": "a", "out_axes": 0, **settings})(X)

@@ -4,9 +4,9 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft.compat import api_util, source_info_util
-from weft.compat import linear_util as lu
+from weft import api_util
 from weft.compat.private import call_p
+from weft.extend import linear_util as lu
 
 
 def test_transformations_go_around_a_function():
@@ -52,15 +52,6 @@ def test_functions_of_pytrees_become_flat():
     assert api_util.rebase_donate_argnums((0, 3), (1,)) == (0, 2)
     with pytest.raises(ValueError):
         api_util.safe_map(max, [1, 2], [3])
-
-
-def test_places_of_equations_have_names():
-    with weft.named_scope("outer"), source_info_util.extend_name_stack("inner"):
-        assert source_info_util.current_name_stack() == "outer/inner"
-        assert source_info_util.current().name_stack == "outer/inner"
-    assert "test_linear_util.py" in source_info_util.summarize(source_info_util.current())
-    with source_info_util.user_context(None):
-        assert source_info_util.summarize(source_info_util.new_source_info()) == ""
     assert api_util.shaped_abstractify(jnp.ones(2)) is weft.typeof(jnp.ones(2))
 
 
@@ -69,3 +60,22 @@ def test_calls_take_functions_and_programs():
     assert call_p.bind(lu.wrap_init(lambda x: [x + 1]), 2) == [3]
     assert call_p.bind(2, subfuns=[lu.wrap_init(lambda x: [x + 1])]) == [3]
     assert float(weft.grad(lambda x: call_p.bind(x, call_jaxpr=program)[0])(2.0)) == 3
+
+
+def test_results_are_kept_by_what_a_function_is_made_of():
+    calls = []
+    run = lu.cache(lambda fun, *args: calls.append(args) or fun.call_wrapped(*args))
+
+    @lu.transformation
+    def negate(*xs):
+        yield -(yield xs, {})
+
+    assert run(negate(lu.wrap_init(abs)), 2) == run(negate(lu.wrap_init(abs)), 2) == -2
+    assert run(lu.wrap_init(abs), 2) == 2 and calls == [(2,), (2,)]
+
+
+def test_donated_arguments_leaf_by_leaf():
+    tree = weft.tree.structure(((1, (2, 3)), {"b": 4, "a": 5}))
+    assert api_util.donation_vector((1,), ("b",), tree) == (False, True, True, False, True)
+    tree = weft.tree.structure((1, (2, 3)))
+    assert api_util.donation_vector((0,), (), tree, kws=False) == (True, False, False)
