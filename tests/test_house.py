@@ -320,8 +320,8 @@ TESTED_IN = {
     "api/test_custom_vmap.py": "control/mapped.py",
     "api/test_jit.py": "api/functions.py xla/fastpath.py",
     "experimental/test_jet.py": "transforms/jet.py",
-    "test_typing.py": "xla/typing.py",
     "export/test_exported.py": "export/calling.py export/lowering.py export/modules.py",
+    "test_typing.py": "xla/members.py xla/typing.py",
     "explain/test_costs.py": (
         "explain/machine.py explain/origins.py explain/page.py explain/report.py "
         "explain/subject.py explain/tables.py"

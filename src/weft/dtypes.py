@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import warnings
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -42,7 +42,7 @@ class SupportsDType(Protocol):
 
 
 # What functions take as a dtype.
-DTypeLike = str | type[Any] | np.dtype | SupportsDType
+DTypeLike: TypeAlias = str | type[Any] | np.dtype | SupportsDType
 
 
 class extended(np.generic):

@@ -22,6 +22,7 @@ from weft.numpy.updates import At
 from weft.primitives.families import check_integer
 from weft.primitives.reduction import highest_value, lowest_value
 from weft.util import list_public, name_function
+from weft.xla.typing import Array, ArrayLike
 
 __all__ = [
     "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max",
@@ -44,15 +45,15 @@ def define_segment_reduction(op: str, doc: str) -> Callable:
     """One function of the family."""
 
     def reduction(
-        data: Any,
-        segment_ids: Any,
+        data: ArrayLike,
+        segment_ids: ArrayLike,
         num_segments: int | None = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Any = None,
         out_sharding: Any = None,
-    ) -> Any:
+    ) -> Array:
         data, ids = as_array(data, op), as_array(segment_ids, op)
         check_segments(op, data, ids)
         count = count_segments(op, num_segments, ids)
@@ -180,8 +181,12 @@ def define_index_function(name: str, method: str, doc: str) -> Callable:
     """A function of an array, an index and values, which does what a method of x.at does."""
 
     def fun(
-        x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False
-    ) -> Any:
+        x: ArrayLike,
+        idx: Any,
+        y: ArrayLike,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Array:
         write = getattr(At(as_array(x, name))[idx], method)
         return write(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 

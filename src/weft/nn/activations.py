@@ -35,7 +35,7 @@ def as_counted(x: Any) -> Any:
 def define_activation(name: str, apply: Callable, doc: str, floats: bool = False) -> Callable:
     """A function of one array under its public name; `floats`: of integers made floats first."""
 
-    def fun(x: Any) -> Any:
+    def fun(x: ArrayLike) -> Array:
         return apply(as_inexact(name, x) if floats else as_array(x, name))
 
     return fused(name_function(fun, name, doc))

@@ -18,7 +18,7 @@ from weft import dtypes, random
 from weft.errors import ShapeError
 from weft.numpy.promotion import axes_of
 from weft.util import check_option, list_public
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -28,7 +28,6 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-Axes = int | Sequence[int]
 # The standard deviation of a standard normal number cut off at two.
 CUT = 0.87962566103423978
 
@@ -36,7 +35,9 @@ CUT = 0.87962566103423978
 class Initializer(Protocol):
     """A function that makes an array of a shape and dtype from a key."""
 
-    def __call__(self, key: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+    def __call__(
+        self, key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None
+    ) -> Array:
         """The array."""
 
 
@@ -189,7 +190,10 @@ def define_scaled(
     """A named case of `variance_scaling`."""
 
     def named(
-        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = None,
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 

@@ -195,7 +195,7 @@ def signbit(x: ArrayLike, /) -> Array:
 def make_logical(op: str, prim: Any, doc: str) -> Callable:
     """A function of two truth values."""
 
-    def fun(x: Any, y: Any, /) -> Any:
+    def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
         return prim.apply(x, y)[0]
 

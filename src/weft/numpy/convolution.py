@@ -140,7 +140,7 @@ def make_window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int],
     It is empty for M below 1 and [1.] for M = 1.
     """
 
-    def fun(M: int) -> Any:
+    def fun(M: int) -> Array:
         return asarray(write(check_points_number(fun.__name__, M)), float)
 
     return name_function(fun, write.__name__, doc)

@@ -359,7 +359,13 @@ def write_constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any
 def make_constant(name: str, value: int, doc: str) -> Callable:
     """`zeros`, `ones` or `empty`."""
 
-    def fun(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    def fun(
+        shape: Shape,
+        dtype: DTypeLike | None = None,
+        *,
+        device: Any = None,
+        out_sharding: Any = None,
+    ) -> Array:
         if isinstance(dtype, int) and not isinstance(dtype, bool):
             raise TypeError(
                 f"{name}: a shape of several sizes must be one argument; got {shape!r} and "
@@ -432,13 +438,13 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
     """`zeros_like` or `ones_like`."""
 
     def fun(
-        a: Any,
-        dtype: Any = None,
-        shape: Any = None,
+        a: ArrayLike,
+        dtype: DTypeLike | None = None,
+        shape: Shape | None = None,
         *,
         device: Any = None,
         out_sharding: Any = None,
-    ) -> Any:
+    ) -> Array:
         shape, dtype, weak = find_shape_and_dtype(name, a, dtype, shape)
         x = write_constant(name, shape, value, dtype, choose_device(a, shape, device))
         return ops.convert(x, dtype, True) if weak else x

@@ -196,7 +196,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     return ops.convert(ops.div(round_to_even(ops.mul(x, factor)), factor), dtype)
 
 
-def python_round(x: Any, ndigits: int | None = None) -> Any:
+def python_round(x: Array, ndigits: int | None = None) -> Array:
     """Python's round(x): integers where no number of digits is given."""
     if ndigits is not None or not dtypes.is_float(x.dtype):
         return round(x, ndigits or 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-Sizes = Sequence[int] | None
+Sizes: TypeAlias = Sequence[int] | None
 STATIC = ("n", "s", "axis", "axes", "norm")
 
 # The power of the number of points that a result is multiplied by, beside what the transform does
@@ -137,7 +137,7 @@ def transform_axis(op: str, kind: FftType, a: Any, n: int | None, axis: Any, nor
 def make_transform(name: str, kind: FftType, doc: str) -> Callable:
     """The function that transforms one axis."""
 
-    def fun(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    def fun(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
         return transform_axis(name, kind, a, n, axis, norm)
 
     return fused(name_function(fun, name, doc), static=STATIC)
@@ -193,8 +193,8 @@ def make_transform_of_two(name: str, kind: FftType, doc: str) -> Callable:
     """The function that transforms two axes."""
 
     def fun(
-        a: Any, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-    ) -> Any:
+        a: ArrayLike, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    ) -> Array:
         if not isinstance(axes, list | tuple) or len(axes) != 2:
             hint = f"Hint: jnp.fft.{name[:-1]}n."
             raise ShapeError(f"{name}: axes must be two; got {axes!r}. {hint}")
@@ -217,8 +217,8 @@ def make_transform_of_many(name: str, kind: FftType, doc: str) -> Callable:
     """The function that transforms any number of axes."""
 
     def fun(
-        a: Any, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
-    ) -> Any:
+        a: ArrayLike, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
+    ) -> Array:
         return transform_axes(name, kind, a, s, axes, norm)
 
     return fused(name_function(fun, name, doc), static=STATIC)

@@ -244,7 +244,7 @@ _MET: dict[ShapedArray, dict[Key, int]] = {}
 HOT = 16
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Any, index: Any) -> Array:
     """x[index], with NumPy's meaning of all kinds of index.
 
     A number out of bounds raises IndexingError; computed indices are clamped.

@@ -36,7 +36,7 @@ from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
 from weft.util import check_option, list_public
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
@@ -488,9 +488,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 
 # --- norms ----------------------------------------------------------------------------------
-
-
-Axis = int | Sequence[int] | None
 
 
 @fused(static=("ord", "axis", "keepdims"))

@@ -24,9 +24,8 @@ from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.xla.array import ARRAYS, put
-from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
+from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape
 
-Axes = int | Sequence[int]
 MOST_SECTIONS = 2**16  # of an axis that is shorter: each is an array of its own
 
 

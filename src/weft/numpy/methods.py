@@ -46,6 +46,7 @@ from weft.numpy.promotion import is_arraylike
 from weft.util import name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # Operands that the compiled kernel of an operator takes as they are.
 PLAIN = frozenset((ArrayImpl, KeyArray, float, int, bool, complex, np.ndarray))
@@ -55,7 +56,7 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
     """A binary operator and its reflection."""
     kernel = getattr(fun, "kernel", fun)
 
-    def forward(self: Any, other: Any) -> Any:
+    def forward(self: Array, other: ArrayLike) -> Array:
         if current.trace is EVAL and type(other) in PLAIN:
             try:
                 return kernel(self, other)
@@ -68,7 +69,7 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
             return fun(self, other)
         return apply_to_foreign(name, other, lambda array: fun(self, array))
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self: Array, other: ArrayLike) -> Array:
         if type(other) in PLAIN or is_arraylike(other):
             return fun(other, self)
         return apply_to_foreign(name, other, lambda array: fun(array, self))
@@ -114,7 +115,7 @@ COMPARISONS = {
 }
 
 
-def reshape_array(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def reshape_array(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Array:
     """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
     return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
@@ -129,19 +130,21 @@ def nbytes(self: Any) -> int:
     return self.aval.size * self.aval.dtype.itemsize
 
 
-def compress_array(self: Any, condition: Any, axis: int | None = None, **kwargs: Any) -> Any:
+def compress_array(
+    self: Any, condition: ArrayLike, axis: int | None = None, **kwargs: Any
+) -> Array:
     """The slices along an axis where a vector of conditions holds."""
     return searching.compress(condition, self, axis, **kwargs)
 
 
-def transpose_array(self: Any, *axes: Any) -> Any:
+def transpose_array(self: Any, *axes: Any) -> Array:
     """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
         return manipulation.transpose(self, axes[0])
     return manipulation.transpose(self, axes or None)
 
 
-def cast_array(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def cast_array(self: Any, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array:
     """The array in another dtype; complex to real drops the imaginary part."""
     return creation.astype(self, dtype, copy=copy, device=device)
 
@@ -151,7 +154,7 @@ def refuse_flat(self: Any) -> Any:
     raise NotImplementedError("flat: must be an array, for arrays do not change. Hint: x.ravel().")
 
 
-def to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+def to_device(self: Any, device: Any, *, stream: Any = None) -> Array:
     """The array on another device."""
     if stream is not None:
         raise NotImplementedError("to_device: stream must be None; the engine orders transfers.")

@@ -32,9 +32,8 @@ from weft.primitives import cumulative, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import broadcast_in_dim, full, literal, reduce_sum, reshape, transpose
 from weft.util import name_function
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
-Axis = int | Sequence[int] | None
 STATIC = (
     "axis", "dtype", "out", "keepdims", "promote_integers", "ddof", "correction", "returned",
     "include_initial",
@@ -131,15 +130,15 @@ def make_sum(name: str, apply: Callable, combine: Callable, identity: int, doc: 
     """A sum or a product: `apply` reduces, `combine` adds `initial`."""
 
     def fun(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
         promote_integers: bool = True,
-    ) -> Any:
+    ) -> Array:
         x = take_operand(name, a, out)
         shape = x.shape
         axes = axes_of(name, axis, len(shape))
@@ -186,14 +185,14 @@ def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
     """A sum or a product, by `reduce`, of what is not NaN."""
 
     def fun(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         x = replace_nan(take_operand(name, a, out), fill)
         return reduce(x, axis, dtype, None, keepdims, initial, where)
 
@@ -219,13 +218,13 @@ def make_extremum(name: str, doc: str, apply: Callable) -> Callable:
     """A maximum or a minimum: `apply` takes the operand and all arguments but `out`."""
 
     def fun(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         return apply(name, take_operand(name, a, out), axis, keepdims, initial, where)
 
     return publish(fun, name, doc)
@@ -307,8 +306,13 @@ def make_truth(name: str, reduce: Callable, identity: bool, doc: str) -> Callabl
     """`any` or `all`."""
 
     def fun(
-        a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-    ) -> Any:
+        a: ArrayLike,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
+    ) -> Array:
         x = ops.convert(is_nonzero(take_operand(name, a, out)), np.dtype(bool))
         shape = x.shape
         axes = axes_of(name, axis, len(shape))
@@ -327,7 +331,9 @@ all = make_truth("all", reduction.reduce_and, True, "Whether all elements over `
 def make_position(name: str, find: Callable, bound: Callable | None, doc: str) -> Callable:
     """argmax or argmin; with `bound`, whose numbers stand for NaN, nanargmax or nanargmin."""
 
-    def fun(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    def fun(
+        a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Array:
         x = take_operand(name, a, out)
         shape = x.shape
         nan = None if bound is None else find_nan(x)
@@ -458,17 +464,17 @@ def make_variance(name: str, doc: str) -> Callable:
     """`var` or `std`."""
 
     def fun(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         ddof: int = 0,
         keepdims: bool = False,
         *,
-        where: Any = None,
-        mean: Any = None,
+        where: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
         correction: float | None = None,
-    ) -> Any:
+    ) -> Array:
         if correction is not None and ddof:
             raise ValueError(
                 f"{name}: one of ddof and correction must be given; got {ddof} and {correction}."
@@ -522,15 +528,15 @@ def make_nan_variance(name: str, doc: str) -> Callable:
     """`nanvar` or `nanstd`."""
 
     def fun(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         ddof: int = 0,
         keepdims: bool = False,
-        where: Any = None,
-        mean: Any = None,
-    ) -> Any:
+        where: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+    ) -> Array:
         x = take_operand(name, a, out)
         where = combine_masks(x, where)
         x = replace_nan(x, 0)  # else a derivative would be 0 * NaN
@@ -590,7 +596,9 @@ def average(
 def make_running(name: str, apply: Callable, fill: int | None, doc: str) -> Callable:
     """A running sum or product; `fill`, if not None, takes the place of NaN."""
 
-    def fun(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    def fun(
+        a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         x = take_operand(name, a, out)
         if axis is None:
             x, axis = reshape(x, (x.size,)), 0
@@ -635,8 +643,13 @@ def make_running_from(name: str, running: Callable, start: int, doc: str) -> Cal
     """A running sum or product by the array API, which may begin with `start`."""
 
     def fun(
-        x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-    ) -> Any:
+        x: ArrayLike,
+        /,
+        *,
+        axis: int | None = None,
+        dtype: DTypeLike | None = None,
+        include_initial: bool = False,
+    ) -> Array:
         x = as_array(x, name)
         if axis is None and x.ndim != 1:
             raise ShapeError(f"{name}: axis must be given unless x has one axis; got {x.aval}.")

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.numpy.creation import asarray
+from weft.xla.typing import Array
 
 
 class ScalarType(type):
@@ -22,7 +23,7 @@ class ScalarType(type):
 
     dtype: np.dtype
 
-    def __call__(cls, x: Any = 0) -> Any:
+    def __call__(cls, x: Any = 0) -> Array:
         return asarray(x, dtype=cls.dtype)
 
     def __eq__(cls, other: Any) -> bool:

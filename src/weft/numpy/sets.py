@@ -171,7 +171,9 @@ SIZE = "`size` and `fill_value` are as in `unique`."
 def make_unique(name: str, result: Callable, asked: Sequence[str], doc: str) -> Callable:
     """A function of the array API: `unique` with the flags `asked`, as a `result`."""
 
-    def fun(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    def fun(
+        x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+    ) -> Any:
         flags = dict.fromkeys(asked, True)
         return result(*unique(x, equal_nan=False, size=size, fill_value=fill_value, **flags))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
-from weft.xla.typing import Array, ArrayLike, DTypeLike
-
-Axis = int | Sequence[int] | None
-
+from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
 # --- quantiles ------------------------------------------------------------------------------
 
@@ -99,16 +96,16 @@ def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
     """A function of quantiles q, `whole` being all of the elements."""
 
     def fun(
-        a: Any,
-        q: Any,
+        a: ArrayLike,
+        q: ArrayLike,
         axis: Axis = None,
         out: None = None,
         overwrite_input: bool = False,
         method: str = "linear",
         keepdims: bool = False,
         *,
-        weights: Any = None,
-    ) -> Any:
+        weights: ArrayLike | None = None,
+    ) -> Array:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, q, whole, axis, method, keepdims, weights, skip_nan)
 
@@ -159,12 +156,12 @@ def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
     """`median` or `nanmedian`."""
 
     def fun(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
         out: None = None,
         overwrite_input: bool = False,
         keepdims: bool = False,
-    ) -> Any:
+    ) -> Array:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, 0.5, 1, axis, "linear", keepdims, None, skip_nan)
 

@@ -23,6 +23,7 @@ from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.util import name_function
 from weft.xla.eager import EVAL
+from weft.xla.typing import Array, ArrayLike
 
 
 def make_binary(
@@ -41,7 +42,7 @@ def make_binary(
     """
     plans: dict[tuple, tuple] = {}  # what to do for two types: promotion's plans for this function
 
-    def fun(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
+    def fun(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse_out_and_where(name, out, where)
         try:
@@ -99,7 +100,7 @@ def make_unary(
     With `counts`, truth values become integers; `check(name, dtype)` may refuse a dtype.
     """
 
-    def fun(x: Any, /, *, out: None = None, where: None = None) -> Any:
+    def fun(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse_out_and_where(name, out, where)
         try:

@@ -394,6 +394,15 @@ class Places:
     """
 
     __slots__ = ("array", "index")
+    set: Callable[..., Array]
+    add: Callable[..., Array]
+    subtract: Callable[..., Array]
+    multiply: Callable[..., Array]
+    mul: Callable[..., Array]
+    divide: Callable[..., Array]
+    power: Callable[..., Array]
+    min: Callable[..., Array]
+    max: Callable[..., Array]
 
     def __init__(self, array: Any, index: Any):
         self.array = array
@@ -411,7 +420,7 @@ class Places:
         fill_value: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """The elements: x[index], with a say in what is read out of bounds."""
         how = indexing.read_keywords(
             self.array.aval,
@@ -431,7 +440,7 @@ class Places:
         unique_indices: bool = False,
         mode: str | lax.GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """x with an elementwise function applied to the elements, as often as each is named."""
         how = indexing.read_keywords(
             self.array.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
@@ -444,14 +453,14 @@ def make_writer(name: str, op: str, doc: str) -> Callable:
 
     def method(
         self: Places,
-        values: Any,
+        values: ArrayLike,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | lax.GatherScatterMode | None = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         x = self.array
         if mode is None and wrap_negative_indices and not indices_are_sorted and not unique_indices:
             return update_places(x, self.index, op, values, indexing.PLAIN, None)

@@ -19,10 +19,10 @@ from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, 
 from weft.primitives.slicing import index_in_dim, pad, slice_in_dim
 from weft.util import check_option
 from weft.xla.array import require_alive
-from weft.xla.typing import Array, ArrayLike
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
-def view(x: Any, dtype: Any = None, type: None = None) -> Any:
+def view(x: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """The same bits read as another dtype; the last axis grows or shrinks with the items' size."""
     if type is not None:
         raise NotImplementedError("view: type must be None, for there is one type of array.")
@@ -70,7 +70,7 @@ def group_items(x: Any, count: int, dtype: np.dtype) -> Any:
 
 
 @fused
-def byteswap(x: Any) -> Any:
+def byteswap(x: Array) -> Array:
     """The array with the bytes of each element in reverse order."""
     size = x.dtype.itemsize // (2 if dtypes.is_complex(x.dtype) else 1)
     if size == 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
@@ -23,7 +23,7 @@ from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
-Padding = str | Sequence[tuple[int, int]]
+Padding: TypeAlias = str | Sequence[tuple[int, int]]
 
 
 class ConvDimensionNumbers(NamedTuple):

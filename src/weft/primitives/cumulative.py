@@ -24,6 +24,7 @@ from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
 from weft.xla.lower import lower_jaxpr
 from weft.xla.native import call_native, has_kernels
+from weft.xla.typing import Array, ArrayLike
 
 # What the native kernel computes; cumlogsumexp is quicker in loops that XLA writes for vectors.
 NATIVE = frozenset(("cumsum", "cumprod", "cummax", "cummin"))
@@ -333,7 +334,7 @@ cumlogsumexp_p = Cumulative(
 def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
     """The function of a running reduction."""
 
-    def fun(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def fun(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         axis = families.check_integer(prim.name, "axis", axis)
         return prim.apply(operand, axis=axis, reverse=bool(reverse))[0]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -114,7 +114,7 @@ _ON_CPU = (
     _define_algorithm("float64", "float64"),
 )
 
-PrecisionLike = (
+PrecisionLike: TypeAlias = (
     str
     | Precision
     | tuple[str, str]

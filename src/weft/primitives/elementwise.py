@@ -241,7 +241,7 @@ def match_numbers(x: Any, y: Any) -> tuple[Any, Any]:
 def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
     """The function of a one-operand primitive."""
 
-    def fun(x: Any) -> Any:
+    def fun(x: ArrayLike) -> Array:
         return current.trace.process(prim, (x,), {})[0]
 
     return name_function(fun, prim, name)
@@ -250,7 +250,7 @@ def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
 def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
     """The function of a two-operand primitive; a Python number takes the other operand's dtype."""
 
-    def fun(x: Any, y: Any) -> Any:
+    def fun(x: ArrayLike, y: ArrayLike) -> Array:
         if type(x) in NUMBERS or type(y) in NUMBERS:
             x, y = match_numbers(x, y)
         try:

@@ -689,15 +689,15 @@ def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
     """The function of a member of the scatter family; `what` becomes of `operand`."""
 
     def fun(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
-    ) -> Any:
+    ) -> Array:
         dtype = typeof(operand).dtype
         if type(updates) in dtypes.NUMBERS:
             updates = layout.literal(updates, dtype)

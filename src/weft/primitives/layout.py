@@ -26,7 +26,7 @@ from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 
 # The Python type of literals of a dtype in a program, without 64-bit types and with them.
 _LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(
@@ -757,7 +757,7 @@ class OptimizationBarrier(Primitive):
 optimization_barrier_p = OptimizationBarrier()
 
 
-def optimization_barrier(operand: T, /) -> T:
+def optimization_barrier(operand: Value, /) -> Value:
     """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
     leaves, tree = flatten(operand)
     return unflatten(tree, optimization_barrier_p.apply(*leaves)) if leaves else operand

@@ -179,7 +179,7 @@ reduce_xor_p = Reduction("reduce_xor", xor_p, lambda dtype: 0, "bool or integer"
 def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.apply(x, axes=axes)[0]`."""
 
-    def fun(operand: Any, axes: Sequence[int]) -> Any:
+    def fun(operand: ArrayLike, axes: Sequence[int]) -> Array:
         axes = families.index_tuple(axes, prim.name, "axes")
         return prim.apply(operand, axes=axes)[0] if axes else operand
 

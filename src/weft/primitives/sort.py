@@ -24,7 +24,7 @@ from weft.xla.hlo import bool_text, i64s
 from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
-T = TypeVar("T")
+Operands = TypeVar("Operands")
 
 
 class Sort(Primitive):
@@ -200,7 +200,9 @@ def take_along(x: Any, indices: Any, dimension: int) -> Any:
     )
 
 
-def sort(operand: T, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> T:
+def sort(
+    operand: Operands, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Operands:
     """Sort an array, or several together by the first `num_keys` of them, along an axis."""
     several = isinstance(operand, Sequence)
     xs = tuple(operand) if several else (operand,)
@@ -276,13 +278,13 @@ def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., 
     """`approx_max_k` or `approx_min_k`."""
 
     def fun(
-        operand: Any,
+        operand: ArrayLike,
         k: int,
         reduction_dimension: int = -1,
         recall_target: float = 0.95,
         reduction_input_size_override: int = -1,
         aggregate_to_topk: bool = True,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Array, Array]:
         families.check_kind(name, "float", typeof(operand))
         if not isinstance(recall_target, int | float) or not 0 < recall_target <= 1:
             raise ShapeError(f"{name}: recall_target must be in (0, 1]; got {recall_target}.")

@@ -124,7 +124,7 @@ def check_accuracy(op: str, accuracy: Any) -> Any:
 def tuned_op(prim: Transcendental) -> Callable:
     """The function of a member with accuracies."""
 
-    def fun(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
+    def fun(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         params = {} if accuracy is None else {"accuracy": check_accuracy(prim.name, accuracy)}
         return current.trace.process(prim, (x,), params)[0]
 

@@ -21,6 +21,7 @@ from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.layout import broadcast_to_rank
 from weft.util import check_option, list_public, name_function
+from weft.xla.typing import Array, ArrayLike
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 __dir__ = list_public(__name__)
@@ -124,8 +125,8 @@ def define_transform(name: str, doc: str) -> Callable:
     """A transform of one axis under its public name."""
 
     def fun(
-        x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-    ) -> Any:
+        x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+    ) -> Array:
         x = as_array(x, name)
         return transform_axes(name, x, type, [n], [axis_of(name, axis, x.ndim)], norm)
 
@@ -136,12 +137,12 @@ def define_transforms(name: str, doc: str) -> Callable:
     """A transform of many axes under its public name."""
 
     def fun(
-        x: Any,
+        x: ArrayLike,
         type: int = 2,
         s: Sequence[int] | None = None,
         axes: Sequence[int] | None = None,
         norm: str | None = None,
-    ) -> Any:
+    ) -> Array:
         x = as_array(x, name)
         s = None if s is None else as_sequence(name, "s", s)
         if axes is None and s is not None:

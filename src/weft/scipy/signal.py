@@ -132,13 +132,13 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
     """`convolve2d` or `correlate2d`."""
 
     def fun(
-        in1: Any,
-        in2: Any,
+        in1: ArrayLike,
+        in2: ArrayLike,
         mode: str = "full",
         boundary: str = "fill",
-        fillvalue: Any = 0,
-        precision: Any = None,
-    ) -> Any:
+        fillvalue: ArrayLike = 0,
+        precision: PrecisionLike = None,
+    ) -> Array:
         check_option(name, "mode", mode, *MODES)
         check_option(name, "boundary", boundary, *BOUNDARIES)
         x, k = check_operands(name, in1, in2, 2)

@@ -25,6 +25,7 @@ from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.options import x64_as
 from weft.pytrees import register_call_node
+from weft.xla.members import Members
 from weft.xla.shards import (
     COPY_NOW,
     Shard,
@@ -35,7 +36,7 @@ from weft.xla.shards import (
     shards_of,
 )
 
-ArrayImpl = _jax.ArrayImpl
+ArrayImpl: Any = _jax.ArrayImpl
 
 # What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
@@ -215,7 +216,7 @@ class _ArrayMeta(type):
         return dir(ArrayImpl)
 
 
-class Array(HasAval, metaclass=_ArrayMeta):
+class Array(HasAval, Members, metaclass=_ArrayMeta):
     """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
 
     Not to be called: arrays come from `jnp.array` and such functions.
@@ -377,10 +378,10 @@ class Array(HasAval, metaclass=_ArrayMeta):
             raise TypeError(f"index(): needs an integer array without axes; got {self.aval}.")
         return int(host_view(self))
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Array]:
         if not self.aval.shape:
             raise ShapeError(f"iter(): needs an array with an axis; got {self.aval}.")
-        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(self.aval.shape[0]))
 
     def __hash__(self) -> int:
         raise TypeError(

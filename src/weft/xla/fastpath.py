@@ -18,7 +18,7 @@ from weft.pytrees import call_registry, flatten, unflatten
 from weft.xla.array import HOST, copy_writable, put
 
 _CACHE = _jax.PjitFunctionCache()
-CompiledCall = _jax.PjitFunction  # the class of what `compiled_call` makes
+CompiledCall: Any = _jax.PjitFunction  # the class of what `compiled_call` makes
 
 
 def compiled_call(

@@ -15,7 +15,7 @@ from jaxlib import _jax
 from weft.core.aval import ShapedArray
 from weft.mesh.sharding import Index, SingleDeviceSharding
 
-ArrayImpl = _jax.ArrayImpl
+ArrayImpl: Any = _jax.ArrayImpl
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 Bounds = tuple[tuple[int, int], ...]

@@ -18,6 +18,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_operand, promote_operands
 from weft.primitives.elementwise import Costly, convert
 from weft.primitives.special.formula import formula
+from weft.xla.typing import Array
 
 
 def promote_floats(op: str, *xs: Any, strong: bool = False, takes_complex: bool = False) -> list:
@@ -79,10 +80,10 @@ def publish(
 ) -> Callable:
     """A function of parameters `names`, compiled when it is called eagerly."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(n, kind, annotation=Any) for n in names]
-    signature = inspect.Signature(parameters, return_annotation=Any)
+    parameters = [inspect.Parameter(n, kind, annotation="ArrayLike") for n in names]
+    signature = inspect.Signature(parameters, return_annotation="Array")
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Array:
         if kwargs or len(args) != len(names):
             try:
                 args = signature.bind(*args, **kwargs).args

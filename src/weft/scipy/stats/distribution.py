@@ -159,7 +159,8 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     extra = [inspect.Parameter(n, kind, default=DEFAULTS[n]) for n in more]
     signature = inspect.signature(fun)
-    signature = signature.replace(parameters=[*signature.parameters.values(), *extra])
+    listed = [p.replace(annotation="ArrayLike") for p in (*signature.parameters.values(), *extra)]
+    signature = signature.replace(parameters=listed, return_annotation="Array")
     count = len(signature.parameters)
 
     def call(*args: Any, **kwargs: Any) -> Any:

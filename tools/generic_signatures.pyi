@@ -1,0 +1,293 @@
+"""Signatures that keep those of the functions they take; make_stubs.py puts them into stubs.
+
+Under the name of each module stand the functions whose types follow from types of their arguments;
+all others have their types where they are defined.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
+
+from weft.api.stages import Lowered, Traced
+from weft.core.jaxpr import ClosedJaxpr
+from weft.mesh.mesh import Mesh
+from weft.xla.array import Array as _Array
+from weft.xla.typing import ArrayLike as _ArrayLike
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")  # a result
+_R_co = TypeVar("_R_co", covariant=True)
+_T = TypeVar("_T")  # what is differentiated
+_A = TypeVar("_A")  # an auxiliary result
+_C = TypeVar("_C")  # a carry
+_Ts = TypeVarTuple("_Ts")  # operands
+_X = TypeVar("_X")
+_Y = TypeVar("_Y")
+
+class weft:
+    class _Jitted(Protocol[_P, _R_co]):
+        """A jitted function, and its stages."""
+
+        __name__: str
+        __wrapped__: Callable[..., Any]
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
+        def trace(self, *args: _P.args, **kwargs: _P.kwargs) -> Traced: ...
+        def lower(self, *args: _P.args, **kwargs: _P.kwargs) -> Lowered: ...
+        def eval_shape(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+        def clear_cache(self) -> None: ...
+
+    @overload
+    def jit(
+        fun: Callable[_P, _R],
+        *,
+        static_argnums: int | Sequence[int] | None = ...,
+        static_argnames: str | Sequence[str] | None = ...,
+        donate_argnums: int | Sequence[int] | None = ...,
+        donate_argnames: str | Sequence[str] | None = ...,
+        keep_unused: bool = ...,
+        device: Any = ...,
+        backend: str | None = ...,
+        inline: bool = ...,
+        compiler_options: dict[str, Any] | None = ...,
+        in_shardings: Any = ...,
+        out_shardings: Any = ...,
+        passes: Any = ...,
+    ) -> _Jitted[_P, _R]: ...
+    @overload
+    def jit(
+        fun: None = ...,
+        *,
+        static_argnums: int | Sequence[int] | None = ...,
+        static_argnames: str | Sequence[str] | None = ...,
+        donate_argnums: int | Sequence[int] | None = ...,
+        donate_argnames: str | Sequence[str] | None = ...,
+        keep_unused: bool = ...,
+        device: Any = ...,
+        backend: str | None = ...,
+        inline: bool = ...,
+        compiler_options: dict[str, Any] | None = ...,
+        in_shardings: Any = ...,
+        out_shardings: Any = ...,
+        passes: Any = ...,
+    ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
+    @overload
+    def grad(
+        fun: Callable[Concatenate[_T, _P], _ArrayLike],
+        argnums: Literal[0] = ...,
+        has_aux: Literal[False] = ...,
+        holomorphic: bool = ...,
+        allow_int: bool = ...,
+        reduce_axes: Sequence[Any] = ...,
+    ) -> Callable[Concatenate[_T, _P], _T]: ...
+    @overload
+    def grad(
+        fun: Callable[Concatenate[_T, _P], tuple[_ArrayLike, _A]],
+        argnums: Literal[0] = ...,
+        *,
+        has_aux: Literal[True],
+        holomorphic: bool = ...,
+        allow_int: bool = ...,
+        reduce_axes: Sequence[Any] = ...,
+    ) -> Callable[Concatenate[_T, _P], tuple[_T, _A]]: ...
+    @overload
+    def grad(
+        fun: Callable[_P, _ArrayLike | tuple[_ArrayLike, Any]],
+        argnums: int | Sequence[int] = ...,
+        has_aux: bool = ...,
+        holomorphic: bool = ...,
+        allow_int: bool = ...,
+        reduce_axes: Sequence[Any] = ...,
+    ) -> Callable[_P, Any]: ...
+    @overload
+    def value_and_grad(
+        fun: Callable[Concatenate[_T, _P], _R],
+        argnums: Literal[0] = ...,
+        has_aux: bool = ...,
+        holomorphic: bool = ...,
+        allow_int: bool = ...,
+        reduce_axes: Sequence[Any] = ...,
+    ) -> Callable[Concatenate[_T, _P], tuple[_R, _T]]: ...
+    @overload
+    def value_and_grad(
+        fun: Callable[_P, _R],
+        argnums: int | Sequence[int] = ...,
+        has_aux: bool = ...,
+        holomorphic: bool = ...,
+        allow_int: bool = ...,
+        reduce_axes: Sequence[Any] = ...,
+    ) -> Callable[_P, tuple[_R, Any]]: ...
+    def vmap(
+        fun: Callable[_P, _R],
+        in_axes: Any = ...,
+        out_axes: Any = ...,
+        axis_name: Any = ...,
+        axis_size: int | None = ...,
+        spmd_axis_name: Any = ...,
+    ) -> Callable[_P, _R]: ...
+    def pmap(
+        fun: Callable[_P, _R],
+        axis_name: Any = ...,
+        *,
+        in_axes: Any = ...,
+        out_axes: Any = ...,
+        static_broadcasted_argnums: int | Sequence[int] = ...,
+        devices: Sequence[Any] | None = ...,
+        backend: str | None = ...,
+        axis_size: int | None = ...,
+        donate_argnums: int | Sequence[int] = ...,
+    ) -> _Jitted[_P, _R]: ...
+    @overload
+    def checkpoint(
+        fun: Callable[_P, _R],
+        *,
+        prevent_cse: bool | Sequence[bool] = ...,
+        policy: Callable[..., Any] | None = ...,
+        budget: int | float | None = ...,
+        static_argnums: int | Sequence[int] | None = ...,
+        static_argnames: str | Sequence[str] | None = ...,
+        concrete: bool = ...,
+    ) -> Callable[_P, _R]: ...
+    @overload
+    def checkpoint(
+        fun: None = ...,
+        *,
+        prevent_cse: bool | Sequence[bool] = ...,
+        policy: Callable[..., Any] | None = ...,
+        budget: int | float | None = ...,
+        static_argnums: int | Sequence[int] | None = ...,
+        static_argnames: str | Sequence[str] | None = ...,
+        concrete: bool = ...,
+    ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+    remat = checkpoint
+    def jvp(
+        fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...
+    ) -> tuple[_R, _R]: ...
+    def vjp(
+        fun: Callable[..., _R], *primals: Any, has_aux: bool = ..., reduce_axes: Any = ...
+    ) -> tuple[_R, Callable[..., Any]]: ...
+    def linearize(
+        fun: Callable[..., _R], *primals: Any, has_aux: bool = ...
+    ) -> tuple[_R, Callable[..., _R]]: ...
+    def named_call(fun: Callable[_P, _R], *, name: str | None = ...) -> Callable[_P, _R]: ...
+    def custom_gradient(fun: Callable[_P, tuple[_R, Any]]) -> Callable[_P, _R]: ...
+    def make_jaxpr(
+        fun: Callable[_P, Any],
+        static_argnums: int | Sequence[int] = ...,
+        axis_env: Sequence[tuple[Any, int]] | None = ...,
+        return_shape: bool = ...,
+    ) -> Callable[_P, ClosedJaxpr]: ...
+    def block_until_ready(x: _T) -> _T: ...
+    def device_put(
+        x: _T,
+        device: Any = ...,
+        *,
+        src: Any = ...,
+        donate: bool = ...,
+        may_alias: bool | None = ...,
+    ) -> _T: ...
+    def shard_map(
+        f: Callable[_P, _R],
+        /,
+        *,
+        out_specs: Any,
+        in_specs: Any = ...,
+        mesh: Mesh | None = ...,
+        axis_names: Any = ...,
+        check_vma: bool = ...,
+    ) -> Callable[_P, _R]: ...
+    class custom_jvp(Generic[_P, _R]):
+        def __init__(
+            self,
+            fun: Callable[_P, _R],
+            nondiff_argnums: int | Sequence[int] = ...,
+            nondiff_argnames: str | Sequence[str] = ...,
+        ) -> None: ...
+        def defjvp(self, jvp: _C, symbolic_zeros: bool = ...) -> _C: ...
+        def defjvps(self, *jvps: Callable[..., Any] | None) -> None: ...
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+    class custom_vjp(Generic[_P, _R]):
+        def __init__(
+            self,
+            fun: Callable[_P, _R],
+            nondiff_argnums: int | Sequence[int] = ...,
+            nondiff_argnames: str | Sequence[str] = ...,
+        ) -> None: ...
+        def defvjp(
+            self,
+            fwd: Callable[_P, tuple[_R, Any]],
+            bwd: Callable[..., Any],
+            symbolic_zeros: bool = ...,
+            optimize_remat: bool = ...,
+        ) -> None: ...
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+class lax:
+    def stop_gradient(x: _T) -> _T: ...
+    def scan(
+        f: Callable[[_C, _X], tuple[_C, _Y]],
+        init: _C,
+        xs: _X | None = ...,
+        length: int | None = ...,
+        reverse: bool = ...,
+        unroll: int | bool = ...,
+        _split_transpose: bool = ...,
+    ) -> tuple[_C, _Y]: ...
+    def map(f: Callable[[_X], _Y], xs: _X, *, batch_size: int | None = ...) -> _Y: ...
+    def associative_scan(
+        fn: Callable[[_X, _X], _X], elems: _X, reverse: bool = ..., axis: int = ...
+    ) -> _X: ...
+    def while_loop(
+        cond_fun: Callable[[_C], _ArrayLike],
+        body_fun: Callable[[_C], _C],
+        init_val: _C,
+        *,
+        max_steps: int | None = ...,
+        checkpoints: int | None = ...,
+    ) -> _C: ...
+    def fori_loop(
+        lower: _ArrayLike,
+        upper: _ArrayLike,
+        body_fun: Callable[[_Array, _C], _C],
+        init_val: _C,
+        *,
+        unroll: int | bool | None = ...,
+    ) -> _C: ...
+    def cond(
+        pred: _ArrayLike,
+        true_fun: Callable[[*_Ts], _R],
+        false_fun: Callable[[*_Ts], _R],
+        *operands: *_Ts,
+        operand: Any = ...,
+        linear: Any = ...,
+    ) -> _R: ...
+    def switch(
+        index: _ArrayLike,
+        branches: Sequence[Callable[[*_Ts], _R]],
+        *operands: *_Ts,
+        operand: Any = ...,
+        linear: Any = ...,
+    ) -> _R: ...
+    def custom_root(
+        f: Callable[[_X], _X],
+        initial_guess: _X,
+        solve: Callable[..., Any],
+        tangent_solve: Callable[..., _X],
+        has_aux: bool = ...,
+    ) -> Any: ...
+    def psum(x: _T, axis_name: Any, *, axis_index_groups: Any = ...) -> _T: ...
+    def pmean(x: _T, axis_name: Any, *, axis_index_groups: Any = ...) -> _T: ...
+    def pmax(x: _T, axis_name: Any, *, axis_index_groups: Any = ...) -> _T: ...
+    def pmin(x: _T, axis_name: Any, *, axis_index_groups: Any = ...) -> _T: ...
+    def ppermute(x: _T, axis_name: Any, perm: Sequence[tuple[int, int]]) -> _T: ...
+    def axis_index(axis_name: Any) -> _Array: ...
+    def with_sharding_constraint(x: _T, shardings: Any) -> _T: ...
