@@ -17,9 +17,9 @@ from weft.xla.diskcache import DiskCache
 X = jnp.ones((8, 8))
 
 
-def long_program(i):
+def long_program(i, steps=300):
     def f(x):
-        for _ in range(300):
+        for _ in range(steps):
             x = jnp.sin(x) * x + jnp.cos(x @ x)
         return x + i
 
@@ -38,8 +38,8 @@ def count_interrupts(times, most, do):
     """Interrupt `do(i)` this often, at random times."""
     caught = 0
     for i in range(times):
-        timer = interrupt_soon(most)
         try:
+            timer = interrupt_soon(most)
             do(i)
             timer.join()
             time.sleep(0.01)
@@ -49,8 +49,8 @@ def count_interrupts(times, most, do):
 
 
 def compiles(times):
-    lowered = [weft.jit(long_program(i)).lower(X) for i in range(8)]
-    count_interrupts(int(times), 0.3, lambda i: lowered[i % 8].compile())
+    lowered = [weft.jit(long_program(i, 100)).lower(X) for i in range(8)]
+    count_interrupts(int(times), 0.1, lambda i: lowered[i % 8].compile())
 
 
 def loads(times):
@@ -91,7 +91,7 @@ def threads(times):
             if x != n:
                 failures.append(x)
 
-    workers = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+    workers = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(2)]
     for worker in workers:
         worker.start()
     count_interrupts(int(times), 0.05, lambda i: weft.make_jaxpr(long_program(i))(X))
@@ -113,9 +113,9 @@ def ends_in_a_compile():
 
 def told_to_end():
     """Compile one program after another until killed."""
-    print("begun", flush=True)
     for i in range(1000):
-        weft.jit(long_program(i)).lower(X).compile()
+        weft.jit(long_program(i, 20)).lower(X).compile()
+        print("one more", flush=True)
 
 
 def no_more_files():

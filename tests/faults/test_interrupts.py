@@ -27,7 +27,8 @@ def test_an_interruption_leaves_nothing_in_force(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interruption_at_any_instruction_leaves_nothing_in_force(name):
-    assert left_behind(name, 1, False) == []
+    assert left_behind(name, 1, True) == []
+    assert left_behind(name, 11 if name == "trace" else 1, False) == []
 
 
 @pytest.mark.parametrize("name", BLOCKS)

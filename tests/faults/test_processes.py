@@ -33,11 +33,11 @@ def start(cache, *args):
 
 def run(cache, *args):
     """(exit status, output, errors) of one of the programs."""
-    process = start(cache, *args)
-    try:
-        out, err = process.communicate(timeout=300)
-    finally:
-        process.kill()
+    with start(cache, *args) as process:
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     return process.returncode, out, err
 
 
@@ -47,15 +47,16 @@ def run(cache, *args):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["compiles", "loads", "runs", "callbacks", "threads"])
 def test_fifty_interruptions_end_neither_the_process_nor_what_follows(tmp_path, name):
-    cache = tmp_path if name == "loads" else "off"
-    status, out, err = run(cache, name, "50")
-    assert (status, out.splitlines()[0]) == (0, "50 3.0"), err
-    assert out.splitlines()[1:] in ([], ["[]"])
+    """A few come while Python runs a callback of a weak reference, whose errors it passes over."""
+    status, out, err = run(tmp_path if name == "loads" else "off", name, "50")
+    (caught, after), *failures = map(str.split, out.splitlines() or ["0 0"])
+    assert status == 0 and 40 <= int(caught) <= 50 and after == "3.0", err
+    assert failures in ([], [["[]"]])
 
 
 @pytest.mark.slow
 def test_the_end_of_a_process_waits_for_a_compile_that_was_left():
-    for _ in range(5):
+    for _ in range(3):
         assert run("off", "ends_in_a_compile")[:2] == (0, "left\n")
 
 
@@ -65,12 +66,13 @@ def test_the_end_of_a_process_waits_for_a_compile_that_was_left():
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_process_killed_while_it_compiles_and_writes_leaves_whole_entries(tmp_path, how):
-    for _ in range(4):
-        process = start(tmp_path, "told_to_end")
-        assert process.stdout.readline() == "begun\n"
-        time.sleep(random.uniform(0.2, 2))
-        process.send_signal(how)
-        process.communicate(timeout=60)
+    for count in (1, 2, 5):
+        with start(tmp_path, "told_to_end") as process:
+            for _ in range(count):
+                process.stdout.readline()
+            time.sleep(random.uniform(0, 0.05))
+            process.send_signal(how)
+            process.communicate(timeout=60)
         assert process.returncode == -how
     disk = DiskCache(tmp_path, 1 << 30)
     keys = [entry.key for entry in disk.entries()]
