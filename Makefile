@@ -2,6 +2,7 @@
 # make example-NAME   run a program of examples/ (examples/README.md lists them)
 # make test   format check, lint, types, doctests and tests: the gate, in ten minutes on two cores
 # make test-all  the same with every case of every table, compiled as for users; hours
+# make docs   the site of the documentation, in build/site/html
 # make bench  compare with JAX, side by side; writes docs/benchmarks.md
 # make test-ecosystem  tests of libraries written for JAX, here and on JAX; writes docs/ecosystem.md
 # make gpu-smoke   check and time everything on a GPU, if there is one
@@ -21,7 +22,7 @@ export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
 export MPLCONFIGDIR ?= $(CURDIR)/.cache/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-all test-ecosystem bench gpu-smoke clean
+.PHONY: demo test test-all test-ecosystem docs bench gpu-smoke clean
 
 demo: $(VENV)/.examples
 	$(VENV)/bin/python examples/digits.py
@@ -40,8 +41,13 @@ test: $(VENV)/.test
 test-all: PYTEST_ARGS := --all
 test-all: test
 
+docs: $(VENV)/.docs
+	$(VENV)/bin/python tools/site/build.py
+	$(VENV)/bin/python tools/site/check.py
+
 bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made $(VENV)-ecosystem/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
+	$(BENCH_VENV)-weft/bin/python tools/site/charts.py
 
 test-ecosystem: $(VENV)-ecosystem/.made
 	$(VENV)-ecosystem/bin/python tools/run_ecosystem.py $(ARGS)
@@ -53,7 +59,7 @@ gpu-smoke: $(VENV)/.test
 	$(VENV)/bin/python bench/gpu_smoke.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-* .cache examples/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* .cache build examples/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # One environment, filled by extras as a target needs them; a stamp says that an extra is in.

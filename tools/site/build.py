@@ -1,0 +1,170 @@
+"""Build the site of the documentation: `make docs` runs this.
+
+Pages of docs/ are taken as they are. Added to them are the reference (reference.py), charts in
+place of the tables of benchmarks (charts.py), a gallery of examples/ from what make_gallery.py
+kept, and lists of pages. What Sphinx reads is put together in build/site/source, and each version
+of the site is a folder of build/site/html, beside versions.json, which the pages read.
+
+usage: python tools/site/build.py [--no-reference]
+"""
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import charts
+import reference
+from sphinx.cmd.build import main as run_sphinx
+
+import weft
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = ROOT / "build" / "site"
+SOURCE = BUILD / "source"
+
+# The lists of pages, in their order. A page of docs/ that no list names is a how-to page.
+TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
+TUTORIALS += "reading-a-program slow-step large-step"
+HOW_TO = "coming-from-jax debugging cache random distributed references explain"
+NOTES = "errors jaxpr special derivatives coverage ecosystem"
+ELSEWHERE = "benchmarks index"
+
+
+def copy_pages() -> None:
+    """docs/ and the pages beside it, with links that hold on the site."""
+    shutil.copytree(ROOT / "docs", SOURCE, dirs_exist_ok=True)
+    shutil.copytree(
+        ROOT / "examples",
+        SOURCE / "examples",
+        ignore=shutil.ignore_patterns("out", "__pycache__", "*.md"),
+    )
+    for name in ("CHANGELOG", "CONTRIBUTING"):
+        text = (ROOT / f"{name}.md").read_text().replace("](docs/", "](")
+        (SOURCE / f"{name.lower()}.md").write_text(text)
+    page = SOURCE / "benchmarks.md"
+    page.write_text(charts.draw_page(page.read_text()))
+
+
+def title_of(page: str) -> tuple[str, str]:
+    """The title of a page, and its first sentence."""
+    text = (SOURCE / f"{page}.md").read_text()
+    title = re.search(r"^# (.+)", text, re.M)[1]
+    paragraphs = [p for p in re.split(r"\n\n", text) if re.match(r"[\w`*]", p)]
+    first = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paragraphs[0]) if paragraphs else ""
+    first = re.sub(r"\s+", " ", first)
+    return title, re.split(r"(?<=[.?:])\s", first)[0].rstrip(":")
+
+
+def write_list(page: str, title: str, said: str, parts: dict[str, list[str]]) -> None:
+    """A page that lists others, in parts with titles."""
+    text = [f"# {title}\n\n{said}\n"]
+    for name, pages in parts.items():
+        text.append(f"## {name}\n" if name else "")
+        for p in pages:
+            text.append(f"- [{title_of(p)[0]}]({p}.md): {title_of(p)[1]}")
+        listed = "\n".join(f"/{p}" for p in pages)
+        text.append(f"\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{listed}\n```\n")
+    (SOURCE / f"{page}.md").write_text("\n".join(text))
+
+
+def write_lists() -> None:
+    """The lists of tutorials, of how-to pages and of design notes."""
+    known = {*TUTORIALS.split(), *HOW_TO.split(), *NOTES.split(), *ELSEWHERE.split()}
+    others = sorted(p.stem for p in (ROOT / "docs").glob("*.md") if p.stem not in known)
+    said = "What they print was printed by runs. Code is of programs in `examples/`, or a test."
+    write_list("tutorials", "Tutorials", said, {"": TUTORIALS.split()})
+    write_list("how-to", "How to", "", {"": [*HOW_TO.split(), *others], "In full": NOTES.split()})
+    notes = sorted(f"design/{p.stem}" for p in (ROOT / "docs" / "design").glob("*.md"))
+    said = "Why weft is as it is: one decision a note, and what was tried instead."
+    parts = {"": ["contributing", "changelog"], "Notes": notes}
+    write_list("design", "Design", said, parts)
+
+
+def read_examples() -> list[tuple[str, str, str]]:
+    """The rows of examples/README.md: (name, what it shows, result)."""
+    text = (ROOT / "examples" / "README.md").read_text()
+    rows = re.findall(r"^\| `make example-(\w+)`.*?\| (.+?) \| (.+?) \| [\d.]+ \|$", text, re.M)
+    return [(name, shows, result) for name, shows, result in rows]
+
+
+def write_gallery() -> None:
+    """A page with a picture of each example, and a page of each: pictures, output, program."""
+    cards, names = [], []
+    for name, shows, result in read_examples():
+        pictures = sorted((ROOT / "docs" / "gallery").glob(f"{name}-*.png"))
+        if not pictures:
+            sys.exit(f"no picture of {name}: run python tools/make_gallery.py {name}")
+        names.append(f"gallery/{name}")
+        cards.append(
+            f":::{{grid-item-card}} {name}\n:link: /gallery/{name}\n:link-type: doc\n"
+            f":img-top: /gallery/{pictures[0].name}\n:img-alt: a picture that the program draws\n\n"
+            f"{shows}\n:::"
+        )
+        shown = "\n\n".join(f"![{name}](/gallery/{p.name})" for p in pictures)
+        text = (
+            f"# {name}\n\n{shows}.\n\n**Result:** {result}.\n\n"
+            f"```sh\nmake example-{name}\n```\n\n{shown}\n\n"
+            f"## What it prints\n\n```{{literalinclude}} /gallery/{name}.txt\n:language: text\n"
+            "```\n\n"
+            f"## The program\n\n```{{literalinclude}} /examples/{name}.py\n:language: python\n```\n"
+        )
+        (SOURCE / "gallery" / f"{name}.md").write_text(text)
+    grid = (
+        "::::{grid} 1 2 2 3\n:gutter: 3\n:class-container: gallery\n\n"
+        + "\n\n".join(cards)
+        + "\n::::"
+    )
+    listed = "\n".join(f"/{name}" for name in names)
+    (SOURCE / "gallery.md").write_text(
+        "# Gallery\n\nPrograms that read from top to bottom, each run by one command, and what "
+        f"they draw.\n\n{grid}\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+    )
+
+
+def write_index() -> None:
+    """The first page: index.md of this folder, with the chart of the README drawn in it."""
+    rows = charts.read_rows((ROOT / "docs" / "benchmarks.md").read_text())
+    shown = {case: rows[case] | {"goal": None} for case in charts.HEADLINES}
+    chart = charts.draw_bars(shown, charts.HEADLINES)
+    text = (HERE / "index.md").read_text().replace("<!-- chart -->", chart)
+    (SOURCE / "index.md").write_text(text)
+
+
+def list_versions(html: Path) -> None:
+    """Write which versions are in the folder, and make its first page lead to this one."""
+    found = sorted((p.name for p in html.iterdir() if (p / "index.html").exists()), reverse=True)
+    versions = [{"version": v, "name": v, "url": f"../{v}/"} for v in found]
+    (html / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")
+    here = f"{weft.__version__}/index.html"
+    (html / "index.html").write_text(
+        f'<!doctype html><meta charset="utf-8"><title>weft</title>'
+        f'<meta http-equiv="refresh" content="0; url={here}"><a href="{here}">weft</a>\n'
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--no-reference", action="store_true", help="do not run its examples")
+    args = parser.parse_args()
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    copy_pages()
+    count = reference.write_pages(SOURCE / "reference", run=not args.no_reference)
+    write_gallery()
+    write_lists()
+    write_index()
+    html = BUILD / "html"
+    out = html / weft.__version__
+    options = ["-W", "--keep-going", "-q", "-d", str(BUILD / "doctrees"), "-c", str(HERE)]
+    status = run_sphinx([*options, "-b", "html", str(SOURCE), str(out)])
+    if status == 0:
+        list_versions(html)
+        print(f"{count} public names, {len(list(out.rglob('*.html')))} pages: {html}/index.html")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""What Sphinx is told: the theme, the extensions, and how pages of docs/ are read."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import sources
+
+import weft
+
+project = "weft"
+author = copyright = "The weft authors"
+version = release = weft.__version__
+extensions = ["myst_parser", "sphinx.ext.linkcode", "sphinx_copybutton", "sphinx_design"]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # a page of errors begins sections where it likes
+linkcode_resolve = sources.link_source
+python_maximum_signature_line_length = 120
+python_use_unqualified_type_names = True
+add_module_names = False
+toc_object_entries = False
+exclude_patterns = ["README.md"]
+nitpicky = False
+linkcheck_ignore = ["https?://"]  # links within the site are checked; others change under it
+
+# Examples are sessions; what is copied is what was typed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+highlight_language = "text"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "weft"
+html_static_path = [str(Path(__file__).parent / "static")]
+html_css_files = ["weft.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "logo": {"text": "weft"},
+    "navbar_align": "left",
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "check_switcher": False,
+    "show_version_warning_banner": False,
+    # from the folder of this version: the list of all of them beside it
+    "switcher": {"json_url": "../versions.json", "version_match": release},
+    "pygments_light_style": "friendly",
+    "pygments_dark_style": "github-dark",
+}
+html_sidebars = {"index": [], "benchmarks": [], "source/**": []}
+
+
+def mark_sessions(app: object, docname: str, source: list[str]) -> None:
+    """A block of Python that begins with a prompt is a session."""
+    source[0] = re.sub(r"```python\n(?=>>> )", "```pycon\n", source[0])
+
+
+def setup(app: object) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", mark_sessions)
+    app.connect("html-collect-pages", sources.collect_pages)
