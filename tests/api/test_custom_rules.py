@@ -460,3 +460,14 @@ def test_an_argument_by_name_after_one_left_out():
         return f(*primals, negate), 10 * tangents[0]
 
     assert f(3.0, negate=True) == -6 and weft.grad(lambda x: f(x, negate=True))(3.0) == 10
+
+
+def test_a_cotangent_of_none_reaches_the_rule_before():
+    """Rules may give more than derivatives, as scales of 8-bit floats: each is run."""
+    note = weft.custom_vjp(lambda x, state: x)
+    note.defvjp(lambda x, state: (x, state + 1), lambda state, ct: (ct, state))
+    stop = weft.custom_vjp(lambda x: x * 2)
+    stop.defvjp(lambda x: (x * 2, None), lambda _, ct: (None,))
+    loss = lambda x, state: stop(-note(x, state)) + x
+    for take in (grad, lambda g, argnums: weft.jit(grad(g, argnums))):
+        assert take(loss, (0, 1))(1.0, 2.0) == (1, 3)

@@ -1,6 +1,9 @@
 """Staged programs: shared by threads, kept with their functions, let go with them."""
 
+import copy
+import functools
 import gc
+import pickle
 import sys
 import threading
 import time
@@ -147,3 +150,25 @@ def test_arguments_without_a_value_are_not_counted_among_those_donated():
     f = jit(lambda x, s, y, t, z: (x + 1, y + 2, z + 3), donate_argnums=(2, 3, 4))
     np.testing.assert_array_equal(f(x, none, y, none, z), [A + 1, A + 3, A + 5])
     assert [v.is_deleted() for v in (x, y, z)] == [False, True, True]
+
+
+def test_an_object_that_can_be_called_keeps_its_programs():
+    class Body:
+        calls = 0
+
+        def __call__(self, c, x):
+            Body.calls += 1
+            return c + x, c
+
+    body = Body()
+    for _ in range(2):
+        assert lax.scan(body, 0.0, A)[0] == 6
+    assert Body.calls == 1
+    lax.scan(copy.copy(body), 0.0, A)
+    assert Body.calls == 2
+    part = functools.partial(max, 1)
+    jit(part)
+    assert pickle.loads(pickle.dumps(part))(0) == 1
+    body = [body, weakref.ref(body)].pop()
+    gc.collect()
+    assert body() is None

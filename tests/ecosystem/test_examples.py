@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax  # noqa: F401 - `record` needs it
 import numpy as np
 import pytest
 

@@ -571,8 +571,10 @@ class _Call:
     def check_ct(self, ct: Any, aval: ShapedArray, position: int) -> Any:
         """A cotangent whose type fits its argument's."""
         want = aval.to_tangent()
-        if ct is None or type(ct) is SymbolicZero or want.dtype == dtypes.float0:
+        if type(ct) is SymbolicZero or want.dtype == dtypes.float0:
             return Zero(want)
+        # as with JAX, zeros reach the rule of what made the argument, which may note them
+        ct = zeros(want) if ct is None else ct
         got = typeof(ct)
         if (
             got.shape != want.shape

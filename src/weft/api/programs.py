@@ -24,7 +24,7 @@ from weft.parallel.constraint import constrain_values
 from weft.passes.discharge import discharge_state
 from weft.primitives.layout import copy_p, zeros
 from weft.primitives.refs import load_ref
-from weft.pytrees import PyTreeDef, call_registry, unflatten
+from weft.pytrees import PyTreeDef, call_registry, is_tree_node, unflatten
 from weft.util import Logger, insert_at
 from weft.watch import events
 from weft.watch.leaks import stage_function
@@ -70,9 +70,15 @@ def programs_of(fun: Callable) -> Programs:
     """The programs of a function, shared by every jit of it.
 
     They are kept on the function: a dict that is weak in its keys would never let go of a function
-    that one of its own programs refers to.
+    that one of its own programs refers to. An object that can be called has them too if it is equal
+    to itself alone, and its attributes are not the leaves of a pytree.
     """
-    if type(fun) is not types.FunctionType:
+    kind = type(fun)
+    if kind is not types.FunctionType and not (
+        kind.__hash__ is object.__hash__
+        and type(getattr(fun, "__dict__", None)) is dict
+        and not is_tree_node(kind)
+    ):
         return Programs()
     found = fun.__dict__.get("__weft_programs__")
     if type(found) is Programs and found.owner is not None and found.owner() is fun:
