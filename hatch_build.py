@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FLAGS = ["-std=c++17", "-O2", "-ftree-vectorize", "-fPIC", "-w"]
+FLAGS = ["-std=c++17", "-O3", "-fPIC", "-w"]
 
 
 def compile_kernels(folder: Path) -> Path:

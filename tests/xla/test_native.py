@@ -156,6 +156,46 @@ def test_running_reductions_of_special_values():
 
 
 @needs_kernels
+def test_extrema_and_their_places():
+    rng = np.random.default_rng(5)
+    shapes = [((3000,), 0), ((40, 70), 1), ((2, 70, 300), 1), ((1, 1, 1500), 1), ((2100, 2), 0)]
+    xs = [
+        draw(rng, s, d)
+        for s, _ in shapes
+        for d in map(np.dtype, ("int32", "uint32", "int64", "float32", "float64"))
+    ]
+    xs += [
+        np.zeros(2000, bool),
+        np.where(np.arange(2000) > 1500, np.nan, 1),
+    ]  # ties, and a late NaN
+    xs += [np.arange(2000) % 1999, -np.arange(2000.0)]
+    axes = [axis for _, axis in shapes for _ in range((len(xs) - 4) // len(shapes))] + [0] * 4
+    pick = (jnp.argmax, jnp.argmin, jnp.max, jnp.min)
+    fun = lambda xs: [[f(x, a) for f in pick] for x, a in zip(xs, axes)]
+    with weft.enable_x64(True):
+        found, expected = both(fun, xs)
+    for x, axis, *outs in zip(xs, axes, found, expected):
+        for largest, smallest, high, low in outs:
+            np.testing.assert_array_equal(largest, np.argmax(x, axis))
+            np.testing.assert_array_equal(smallest, np.argmin(x, axis))
+            np.testing.assert_array_equal(high, np.max(x, axis))
+            np.testing.assert_array_equal(low, np.min(x, axis))
+
+
+def test_maxima_of_many_floats_keep_nan():
+    """XLA:CPU gives reductions of some thousands of floats to a library that loses NaN."""
+    x = np.random.default_rng(6).normal(size=(2, 48, 100)).astype(np.float32)
+    x[0, 7, 30] = np.nan
+    window = (1, 2, 2)
+    pool = lambda x: lax.reduce_window(x, -np.inf, lax.max, window, window, "VALID")
+    fun = lambda x: [*(jnp.max(x, a) for a in (0, 1, 2, (0, 2), None)), jnp.min(x), pool(x)]
+    for native_too in (True, False):
+        with weft.config.scope(native=native_too):
+            counts = [int(np.isnan(y).sum()) for y in weft.jit(fun)(x)]
+        assert counts == [1] * 7
+
+
+@needs_kernels
 def test_under_transformations():
     x = np.random.default_rng(4).normal(size=(3, 4, 50)).astype(np.float32)
     fun = lambda x: jnp.sum(jnp.cumsum(jnp.sort(x)) * jnp.arange(50.0))

@@ -43,7 +43,11 @@ from weft.util import unzip2
 from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
+from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike, DTypeLike
+
+_SHORT = 64  # along fewer elements XLA's loops are as quick
+_LARGE = 1024  # from as many elements on the call of a kernel pays
 
 
 def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
@@ -113,12 +117,57 @@ class Extremum(Reduction):
 
     elements = "chosen"
 
+    def lower(self, hlo, x, *, axes):
+        aval = x.aval
+        if hlo.platform != "cpu" or not dtypes.is_float(aval.dtype) or aval.size < _LARGE:
+            return super().lower(hlo, x, axes=axes)
+        if math.prod(aval.shape[a] for a in axes) >= _SHORT and can_call_extremum(hlo, aval, axes):
+            work = np.dtype(np.float64 if aval.dtype.itemsize > 4 else np.float32)
+            out = call_extremum(hlo, hlo.convert(x, work), axes, self is reduce_max_p, work)
+            return [hlo.convert(out, aval.dtype)]
+        init = hlo.constant(self.identity(aval.dtype), ShapedArray((), aval.dtype))
+        return lower_reduce(hlo, [x], [init], axes, write_keeping_nan(hlo, self.combine))
+
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
         (out,) = self.apply(x, axes=axes)
         hit = eq(x, spread_back(out, typeof(x).shape, axes))
         share = convert(hit, typeof(t).dtype)
         return [out], [div(layout.reduce_sum(mul(t, share), axes), layout.reduce_sum(share, axes))]
+
+
+def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
+    """What writes the body of a reduction by max or min.
+
+    XLA:CPU gives large ones to a library that loses NaN; this body the library does not know.
+    """
+    one = lambda a, b: combine.lower(hlo, a, b)
+    return lambda a, b: one(*one(a, b), *one(b, a))
+
+
+def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
+    """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
+    near = axes[-1] - axes[0] == len(axes) - 1
+    lanes = math.prod(aval.shape[axes[-1] + 1 :])
+    return near and aval.size >= _LARGE and (lanes == 1 or lanes >= 16) and has_kernels(hlo)
+
+
+def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype) -> Any:
+    """Write a call of the kernel for axes next to each other: the extremum, or as uint32 its place.
+
+    Of signed integers and floats, of 32 and 64 bits; what is narrower is converted.
+    """
+    shape = x.aval.shape
+    if dtypes.itemsize_bits(x.aval.dtype) < 32:
+        x = hlo.convert(x, np.dtype(np.int32))
+    elif x.aval.dtype == np.uint32:
+        x = hlo.convert(x, np.dtype(np.int64))
+    n = math.prod(shape[a] for a in axes)
+    rows, lanes = math.prod(shape[: axes[0]]), math.prod(shape[axes[-1] + 1 :])
+    x = Expr(hlo, x).reshape((rows, n, lanes))
+    out = ShapedArray((rows, lanes), dtype)
+    (found,) = call_native(hlo, "weft_extremum", [x.value], [out], {"largest": largest})
+    return Expr(hlo, found).reshape(families.drop_axes(shape, axes)).value
 
 
 class Product(Reduction):
@@ -194,7 +243,7 @@ reduce_max, reduce_min, reduce_prod, reduce_and, reduce_or, reduce_xor = map(
 
 # --- the place of an extremum ---------------------------------------------------------------
 
-_SHORT = 64  # along fewer elements, one reduction over pairs beats two over numbers
+_PAIRS = 64  # along fewer elements, one reduction over pairs beats two over numbers
 
 
 class ArgExtremum(families.OverAxes, families.Discrete):
@@ -224,9 +273,13 @@ class ArgExtremum(families.OverAxes, families.Discrete):
 
     def lower(self, hlo, x, *, axes, index_dtype):
         aval = x.aval
+        narrow = dtypes.is_float(aval.dtype) and dtypes.itemsize_bits(aval.dtype) < 32
+        if aval.dtype != np.uint64 and not narrow and can_call_extremum(hlo, aval, axes):
+            out = call_extremum(hlo, x, axes, self is argmax_p, np.dtype(np.uint32))
+            return [hlo.convert(out, index_dtype)]
         index = ShapedArray(aval.shape, np.dtype(np.int32))
         (place,) = hlo.op("stablehlo.iota", [], [index], iota_dimension=f"{axes[0]} : i64")
-        short = aval.shape[axes[0]] <= _SHORT
+        short = aval.shape[axes[0]] <= _PAIRS
         out = (self.lower_pairs if short else self.lower_twice)(hlo, x, place, axes)
         return [hlo.convert(out, index_dtype)]
 

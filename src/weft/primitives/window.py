@@ -33,6 +33,7 @@ from weft.primitives.reduction import (
     lowest_value,
     split_halves,
     stage_reducer,
+    write_keeping_nan,
     starting_values,
 )
 from weft.primitives.slicing import pad, padding_mask, slice
@@ -252,7 +253,10 @@ class WindowReduction(families.ByCombination):
     def lower(self, hlo, x, **params):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
-        return lower_windows(hlo, [x], [init], lambda a, b: self.combine.lower(hlo, a, b), params)
+        combine = lambda a, b: self.combine.lower(hlo, a, b)
+        if self.elements == "chosen" and hlo.platform == "cpu" and dtypes.is_float(cell.dtype):
+            combine = write_keeping_nan(hlo, self.combine)
+        return lower_windows(hlo, [x], [init], combine, params)
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims

@@ -21,7 +21,7 @@ from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, wri
 from weft.xla.hlo import Builder, Value
 
 FOLDER = Path(__file__).parents[1] / "native"
-HANDLERS = ("weft_sort", "weft_cumulative")
+HANDLERS = ("weft_cumulative", "weft_extremum", "weft_sort")
 
 
 @functools.cache

@@ -1,0 +1,150 @@
+// The largest or smallest element, or its place, along the middle axis of [rows, n, lanes].
+//
+// A NaN counts as the extremum, and the first one does on ties. Elements that follow each other are
+// compared by value alone, and only the block that holds the result is searched for its place.
+
+#include <type_traits>
+
+#include "common.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kWidth = 32;       // elements compared at once
+constexpr int64_t kBlock = 1024;     // those of a block
+constexpr int64_t kLanes = 1024;     // lanes worked on together
+constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#define WEFT_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WEFT_WIDE
+#endif
+
+struct Largest {
+  template <class T>
+  static bool Better(T x, T y) { return x > y; }
+};
+
+struct Smallest {
+  template <class T>
+  static bool Better(T x, T y) { return x < y; }
+};
+
+// The best of `best` and of n elements, if none is NaN; else `nan` is set.
+template <class Order, class T>
+WEFT_WIDE T ScanBlock(const T* x, int64_t n, T best, bool& nan) {
+  T tops[kWidth], differs[kWidth] = {};
+  for (T& top : tops) top = best;
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int64_t j = 0; j < kWidth; ++j) {
+      const T y = x[i + j];
+      tops[j] = Order::Better(y, tops[j]) ? y : tops[j];
+      differs[j] = y == y ? differs[j] : T{1};
+    }
+  }
+  for (; i < n; ++i) {
+    best = Order::Better(x[i], best) ? x[i] : best;
+    nan |= x[i] != x[i];
+  }
+  for (int64_t j = 0; j < kWidth; ++j) {
+    best = Order::Better(tops[j], best) ? tops[j] : best;
+    nan |= differs[j] != T{0};
+  }
+  return best;
+}
+
+// The place of the extremum of n elements that follow each other, or if R is T the extremum.
+template <class Order, class R, class T>
+R FindInRow(const T* x, int64_t n) {
+  T best = x[0];
+  int64_t found = 0;
+  bool nan = false;
+  for (int64_t start = 0; start < n && !nan; start += kBlock) {
+    const T top = ScanBlock<Order>(x + start, std::min(n - start, kBlock), best, nan);
+    if (nan || Order::Better(top, best)) best = top, found = start;
+  }
+  if (std::is_same_v<R, T> && !nan) return static_cast<R>(best);
+  while (nan ? x[found] == x[found] : x[found] != best) ++found;
+  return std::is_same_v<R, T> ? static_cast<R>(x[found]) : static_cast<R>(found);
+}
+
+// The same of lanes from `first` to `last`, whose elements are `lanes` apart.
+template <class Order, class R, class T>
+WEFT_WIDE void FindInLanes(const T* x, R* out, int64_t n, int64_t lanes, int64_t first, int64_t last) {
+  T best[kLanes];
+  R found[kLanes];
+  for (; first < last; first += kLanes) {
+    const int64_t width = std::min(kLanes, last - first);
+    for (int64_t j = 0; j < width; ++j) best[j] = x[first + j], found[j] = R{0};
+    for (int64_t i = 1; i < n; ++i) {
+      const T* from = x + i * lanes + first;
+      for (int64_t j = 0; j < width; ++j) {
+        const T y = from[j], b = best[j];
+        const bool takes = Order::Better(y, b) | ((y != y) & (b == b));  // nothing beats NaN
+        best[j] = takes ? y : b;
+        if constexpr (!std::is_same_v<R, T>) found[j] = takes ? static_cast<R>(i) : found[j];
+      }
+    }
+    const void* result = std::is_same_v<R, T> ? static_cast<void*>(best) : found;
+    std::memcpy(out + first, result, width * sizeof(R));
+  }
+}
+
+template <class Order, class R, class T>
+ffi::Error FindAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  const auto dims = x.dimensions();
+  const int64_t rows = dims[0], n = dims[1], lanes = dims[2];
+  const T* const from = static_cast<const T*>(x.untyped_data());
+  R* const to = static_cast<R*>(out->untyped_data());
+  // A piece is some rows, or some of the lanes of one row.
+  const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, n * lanes));
+  const int64_t parts = together > 1 ? 1 : (lanes + kLanes - 1) / kLanes;
+  const int64_t pieces = n * lanes == 0 ? 0 : (rows + together - 1) / together * parts;
+  ForEach(pool, pieces, [&](int64_t piece) {
+    const int64_t begin = piece / parts * together, first = piece % parts * kLanes;
+    const int64_t last = parts == 1 ? lanes : std::min(lanes, first + kLanes);
+    for (int64_t row = begin; row < std::min(rows, begin + together); ++row) {
+      const T* const start = from + row * n * lanes;
+      if (lanes == 1) {
+        to[row] = FindInRow<Order, R>(start, n);
+      } else {
+        FindInLanes<Order>(start, to + row * lanes, n, lanes, first, last);
+      }
+    }
+  });
+  return ffi::Error::Success();
+}
+
+template <class R, class T>
+ffi::Error Find(ffi::ThreadPool& pool, bool largest, ffi::AnyBuffer x,
+                ffi::Result<ffi::AnyBuffer> out) {
+  return largest ? FindAll<Largest, R, T>(pool, x, out) : FindAll<Smallest, R, T>(pool, x, out);
+}
+
+ffi::Error Extremum(ffi::ThreadPool pool, bool largest, ffi::AnyBuffer x,
+                    ffi::Result<ffi::AnyBuffer> out) {
+  if (x.dimensions().size() != 3) {
+    return ffi::Error::InvalidArgument("weft.extremum: must be of [rows, n, lanes]");
+  }
+  if (out->element_type() == ffi::F32) return Find<float, float>(pool, largest, x, out);
+  if (out->element_type() == ffi::F64) return Find<double, double>(pool, largest, x, out);
+  switch (x.element_type()) {
+    case ffi::S32: return Find<uint32_t, int32_t>(pool, largest, x, out);
+    case ffi::S64: return Find<uint32_t, int64_t>(pool, largest, x, out);
+    case ffi::F32: return Find<uint32_t, float>(pool, largest, x, out);
+    case ffi::F64: return Find<uint32_t, double>(pool, largest, x, out);
+    default: return ffi::Error::InvalidArgument("weft.extremum: no such dtype");
+  }
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_extremum, weft::Extremum,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<bool>("largest")
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>());
