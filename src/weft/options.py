@@ -77,8 +77,17 @@ OPTIONS = (
         traced=True,
     ),
     Option("debug_nans", False, "Raise where an operation makes NaN.", traced=True),
-    Option("debug_infs", False, "Raise where an operation makes an infinity.", traced=True),
+    Option(
+        "debug_infs",
+        False,
+        "Raise where a result has an infinity; 'made': where no operand has one.",
+        (False, True, "made"),
+        traced=True,
+    ),
     Option("debug_key_reuse", False, "Raise where a random key is used twice.", traced=True),
+    Option("debug_overflow", False, "Raise where a signed integer does not fit.", traced=True),
+    Option("debug_globals", False, "Raise where a global changed after tracing.", traced=True),
+    Option("debug", "off", "'all' sets each option that finds silent mistakes.", ("off", "all")),
     Option("check_tracer_leaks", False, "Raise where a traced value is kept.", traced=True),
     Option("disable_most_optimizations", False, "Compile fast, to programs that run slowly."),
     Option("no_tracing", False, "Raise where a function of the user's is traced."),
@@ -147,6 +156,12 @@ OPTIONS = (
     ),
     Option("enable_compilation_cache", True, "Keep executables on disk."),
 )
+
+# What the option `debug` sets.
+DEBUG_ALL = {
+    "check_bounds": "all", "debug_nans": True, "debug_infs": "made", "debug_key_reuse": True,
+    "debug_overflow": True, "debug_globals": True,
+}  # fmt: skip
 
 # The flags of JAX that are no options of weft: those that are off by default, those that are on,
 # and others. Most ask for what weft does anyway, or for what it does not need: they are taken and
@@ -411,13 +426,23 @@ class Config:
             ACTIONS.get(accepted, lambda value: say_once(accepted))(value)
             self._accepted[accepted] = value
             return
-        name = self._find(name)
-        self._cells[name].set_global(self._checked(name, value))
+        for cell, checked in self._changes({name: value}):
+            cell.set_global(checked)
+
+    def _changes(self, settings: dict[str, Any]) -> list[tuple[Any, Any]]:
+        """The cells to set, and to what; `debug` sets others, which may be set beside it."""
+        named = {}
+        for name, value in settings.items():
+            named[self._find(name)] = value
+        if "debug" in named:
+            on = named["debug"] == "all"
+            others = {n: v if on else self._options[n].default for n, v in DEBUG_ALL.items()}
+            named = others | named
+        return [(self._cells[n], self._checked(n, v)) for n, v in named.items()]
 
     def scope(self, **settings: Any) -> Scope:
         """Set options in this thread until the block ends."""
-        named = {self._find(n): v for n, v in settings.items()}
-        changes = [(self._cells[n], self._checked(n, v)) for n, v in named.items()]
+        changes = self._changes(settings)
         return Scope(lambda: [(cell.set_local, cell.get_local(), v) for cell, v in changes])
 
     def __repr__(self) -> str:

@@ -31,6 +31,7 @@ from weft.parallel.constraint import constrain_values
 from weft.passes import find_passes
 from weft.pytrees import flatten
 from weft.util import find_global_name, fun_name
+from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec
@@ -137,6 +138,8 @@ class JitFunction:
             leaking = checked and any(isinstance(c, Tracer) for c in program.consts)
             if key is not None and not leaking:
                 self.programs.add(key, program)
+        if config.debug_globals:
+            check_captures(self.spec.name, self.fun, program.jaxpr.memo)
         return program, program.select_visible(leaves)
 
     # -- the attributes of the jitted function -------------------------------------------------

@@ -27,7 +27,7 @@ class Watch(NamedTuple):
     """What to look for."""
 
     nans: bool
-    infs: bool
+    infs: bool | str  # "made": only where no operand has one
 
     def flaw(self, x: Any) -> str:
         """The first bad element of a value, as `nan at [1] of f32[2]`; empty if there is none."""
@@ -104,9 +104,13 @@ def check_results(
     if alone and jaxpr.eqns[0].primitive.memoize_type:  # it holds no programs
         origin: Any = None
     else:
-        with config.scope(debug_nans=False, debug_infs=False):
+        with config.scope(debug="off"):
             origin = find_origin(found, jaxpr, args)
     source = current.source or current.capture()
+    if found.infs == "made":
+        given = origin.operands if isinstance(origin, Made) else args
+        if not (alone or isinstance(origin, Made)) or EITHER.first_flaw(given) is not None:
+            return  # carried along, as -inf is where a mask puts it
     if isinstance(origin, Made):
         op = origin.eqn.primitive.name
         made = describe_maker((inner and origin.eqn.source) or source, op)

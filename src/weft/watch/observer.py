@@ -1,4 +1,4 @@
-"""Checks of programs as they run: for NaN and infinity, and for random keys used twice.
+"""Checks of programs as they run: NaN, infinity, integers that wrap, random keys used twice.
 
 One hook, which xla/run.py calls; nothing is done while the options for it are off.
 """
@@ -12,13 +12,15 @@ from weft.core.jaxpr import Jaxpr
 from weft.options import config
 from weft.watch.key_reuse import follow_keys
 from weft.watch.nans import Watch, check_results
+from weft.watch.overflow import can_overflow, check_overflow
 
 
 class Observer(NamedTuple):
-    """What to look for in a program: bad results, keys that are used twice."""
+    """What to look for in a program: bad results, keys used twice, integers that do not fit."""
 
-    results: Watch | None
+    results: Sequence[Watch]
     keys: bool
+    overflow: bool
 
     def observe(
         self,
@@ -36,14 +38,20 @@ class Observer(NamedTuple):
         it.
         """
         outs = follow_keys(jaxpr, args, run, inner) if self.keys else run()
-        if self.results is not None:
-            check_results(self.results, name, jaxpr, args, outs, names, inner)
+        for watch in self.results:
+            check_results(watch, name, jaxpr, args, outs, names, inner)
+        if self.overflow and can_overflow(jaxpr):
+            with config.scope(debug="off"):
+                check_overflow(name, jaxpr, args, inner)
         return outs
 
 
 def find_observer() -> Observer | None:
     """What programs are to be checked for; None, as nearly always, for nothing."""
     nans, infs, keys = config.debug_nans, config.debug_infs, config.debug_key_reuse
-    if not (nans or infs or keys):
+    overflow = config.debug_overflow
+    if not (nans or infs or keys or overflow or config.debug_globals):
         return None
-    return Observer(Watch(nans, infs) if nans or infs else None, keys)
+    # where infinities may be carried along, one that is must not hide a NaN
+    watches = [Watch(nans, False), Watch(False, infs)] if infs == "made" else [Watch(nans, infs)]
+    return Observer([w for w in watches if any(w)], keys, overflow)

@@ -1,0 +1,130 @@
+"""Looking for integers that do not fit their type: which operation wrapped, on which line.
+
+Under `debug_overflow` a program with arithmetic of signed integers runs again, equation by
+equation, and each such result is compared with the same operation on floats of 64 bits. Unsigned
+integers wrap on purpose, as in random numbers. Divisions and shifts are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
+from weft.core.primitive import Body
+from weft.core.source import describe_maker, inner_source
+from weft.core.trace import current
+from weft.options import x64_as
+from weft.watch.nans import step_bodies
+
+# By name: the operations themselves are in later folders.
+ARITHMETIC = frozenset(
+    ["abs", "add", "cumprod", "cumsum", "dot_general", "integer_pow", "mul", "neg", "sub"]
+) | {"reduce_prod", "reduce_sum"}
+
+
+def can_overflow(jaxpr: Jaxpr) -> bool:
+    """Whether a program has arithmetic of signed integers, or conversions to them."""
+    found = jaxpr.memo.get("can_overflow")
+    if found is None:
+        found = jaxpr.memo["can_overflow"] = any(
+            is_checked(eqn) or any(map(can_overflow, programs_in(bodies_of(eqn))))
+            for eqn in jaxpr.eqns
+        )
+    return found
+
+
+def programs_in(bodies: Sequence[Body]) -> list[Jaxpr]:
+    """The programs that bodies have; some are Python functions."""
+    return [b.jaxpr for b in bodies if b.jaxpr is not None]
+
+
+def is_checked(eqn: Eqn) -> bool:
+    """Whether the result of an equation is compared with what it is in floats."""
+    out = eqn.outvars[0].aval if eqn.outvars else None
+    if not dtypes.is_integer(getattr(out, "dtype", None)) or not dtypes.is_signed(out.dtype):
+        return False
+    if eqn.primitive.name == "convert_element_type":
+        source = eqn.invars[0].aval.dtype
+        return dtypes.is_float(source) or (dtypes.is_integer(source) and dtypes.is_signed(source))
+    return eqn.primitive.name in ARITHMETIC
+
+
+def check_overflow(
+    name: str, jaxpr: Jaxpr, args: Sequence[Any], inner: bool, inside: tuple[str, ...] = ()
+) -> list:
+    """The results of a program, or OverflowError where one of its integers does not fit its type.
+
+    Where not `inner`, the lines of its equations are not the user's.
+    """
+    env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    read: Callable[[Any], Any] = lambda atom: atom.read() if type(atom) is Literal else env[atom]
+    before = current.source
+    around = before or current.capture()
+    try:
+        for eqn in jaxpr.eqns:
+            source = (inner and eqn.source) or around
+            current.source = inner_source(eqn.source) if inner else around
+            operands = [*map(read, eqn.invars)]
+            follow_bodies(name, eqn, operands, inner, inside)
+            outs = eqn.primitive.apply(*operands, **eqn.params)
+            if is_checked(eqn) and (flaw := find_wrapped(eqn, operands, outs[0])):
+                op = eqn.primitive.name
+                made = describe_maker(source, op if inner else name)
+                places = (*inside, name) if inner and eqn.source else inside
+                where = f", in {' in '.join(places)}" if places else ""
+                raise OverflowError(
+                    f"{op}: the result must fit {typeof(outs[0]).dtype} under debug_overflow; got "
+                    f"{flaw}, {made}{where}. Hint: floats, or jnp.int64 under weft.enable_x64()."
+                )
+            env.update(zip(eqn.outvars, outs, strict=True))
+    finally:
+        current.source = before
+    return [*map(read, jaxpr.outvars)]
+
+
+def follow_bodies(
+    name: str, eqn: Eqn, operands: list, inner: bool, inside: tuple[str, ...]
+) -> None:
+    """Check the programs that an equation holds, each turn of loops for itself."""
+    bodies = bodies_of(eqn)
+    if not any(map(can_overflow, programs_in(bodies))):
+        return
+    place = next((b.label for b in bodies if b.label), eqn.primitive.name)
+    runs, outs, step = step_bodies(bodies, operands), None, 0
+    try:
+        while True:
+            jaxpr, args = runs.send(outs)
+            within = f"step {step} of {place}" if bodies[0].runs == "turns" else place
+            outs = check_overflow(name, jaxpr, args, inner, (within, *inside))
+            step += 1
+    except StopIteration:
+        return
+
+
+def find_wrapped(eqn: Eqn, operands: Sequence[Any], out: Any) -> str:
+    """The first element that is not what it is in floats, as `2147483648.0 at [1]`; or empty."""
+    got = np.asarray(out)
+    if eqn.primitive.name == "convert_element_type":
+        wide = np.trunc(np.asarray(operands[0]).astype(np.float64))
+    else:
+        params = dict(eqn.params)
+        if params.get("preferred_element_type") is not None:
+            params["preferred_element_type"] = np.dtype(np.float64)
+        with x64_as(True):
+            floats = [np.asarray(x).astype(np.float64) for x in operands]
+            (result,) = eqn.primitive.apply(*floats, **params)
+            wide = np.asarray(result)
+    # what wraps is off by a multiple of 2**bits; 64-bit integers are rounded to 53 bits
+    with np.errstate(invalid="ignore"):
+        off = ~(np.abs(wide - got) < 2.0 ** (8 * got.dtype.itemsize - 1))
+    if eqn.primitive.name == "convert_element_type":
+        off = ~(np.abs(wide - got) <= np.abs(wide) * 2.0**-52)
+    if not off.any():
+        return ""
+    index = tuple(int(i) for i in np.argwhere(off)[0])
+    return f"{wide[index]:.0f}" + (f" at [{', '.join(map(str, index))}]" if index else "")
