@@ -3,7 +3,8 @@
 # make test   format check, lint, types, doctests and tests: the gate, in ten minutes on two cores
 # make test-all  the same with every case of every table, compiled as for users; hours
 # make docs   the site of the documentation, in build/site/html
-# make bench  compare with JAX, side by side; writes docs/benchmarks.md
+# make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md
+# make bench-torch  install PyTorch, 3 GB, for `make bench` to compare with it too
 # make test-ecosystem  tests of libraries written for JAX, here and on JAX; writes docs/ecosystem.md
 # make gpu-smoke   check and time everything on a GPU, if there is one
 # make clean  remove everything these make
@@ -48,6 +49,11 @@ docs: $(VENV)/.docs
 bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made $(VENV)-ecosystem/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
 	$(BENCH_VENV)-weft/bin/python tools/site/charts.py
+
+bench-torch: | $(VENV)/.made
+	rm -rf $(BENCH_VENV)-torch
+	$(VENV)/bin/python -m venv $(BENCH_VENV)-torch
+	$(BENCH_VENV)-torch/bin/python -m pip install -q torch numpy
 
 test-ecosystem: $(VENV)-ecosystem/.made
 	$(VENV)-ecosystem/bin/python tools/run_ecosystem.py $(ARGS)

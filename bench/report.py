@@ -5,7 +5,7 @@ import os
 import platform
 import subprocess
 
-from goals import GROUPS, is_goal, judge
+from goals import GROUPS, LIMITS, judge, judge_best
 
 VERSIONS = """
 import importlib.metadata, platform
@@ -38,33 +38,63 @@ def figure(case, value):
 
 
 def cells(row, labels):
-    """A row of the table as text: case, each peer, ratio, goal, and whether it is met."""
-    case, value = row["case"], row["values"].get(labels[-1])
-    goal, met = judge(case, value, row["ratio"])
-    verdict = {True: "yes", False: "NO", None: "-" if goal else ""}[met]
-    ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}x"
-    figures = [figure(case, row["values"].get(label)) for label in labels]
-    return [case, *figures, ratio, goal, verdict]
+    """A row of the table as text: `header` says what."""
+    case, values = row["case"], row["values"]
+    first, last, best = labels[0], labels[-1], row["best"]
+    goal, met = judge(case, values.get(last), row["ratio"])
+    best_goal, best_met = judge_best(case, row["best_ratio"])
+    verdict = {True: "yes", False: "NO"}
+    return [
+        case,
+        *(figure(case, values.get(label)) for label in (first, last)),
+        times(row["ratio"]),
+        goal,
+        verdict.get(met, "-" if goal else ""),
+        "-" if best is None else f"{best} {figure(case, values[best])}",
+        times(row["best_ratio"]),
+        best_goal,
+        verdict.get(best_met, "-" if best_goal else ""),
+    ]
+
+
+def times(ratio):
+    """A ratio as text."""
+    return "-" if ratio is None else f"{ratio:.2f}x"
 
 
 def header(labels):
     """The titles over `cells`."""
-    return ["case", *labels, f"{labels[-1]} / {labels[0]}", "goal", "met"]
+    first, last = labels[0], labels[-1]
+    ratios = (f"{last} / {first}", "goal", "met", "best peer", f"{last} / best", "goal", "met")
+    return ["case", first, last, *ratios]
 
 
 def terminal_line(columns):
     """Cells side by side."""
     case, *others = columns
-    return f"{case:30}" + "".join(f"{text:>12}" for text in others)
+    return f"{case:30}" + "".join(f"{text:>14}" for text in others)
+
+
+def verdicts(rows, labels):
+    """What became of each goal: (case, "yes" or "NO" or "-")."""
+    for row in rows:
+        line = cells(row, labels)
+        yield from ((row["case"], met) for met in (line[5], line[9]) if met)
 
 
 def summary(rows, labels):
     """How many goals are met, missed and not measured."""
-    verdicts = [cells(row, labels)[-1] for row in rows if is_goal(row["case"])]
+    found = [met for _, met in verdicts(rows, labels)]
     return (
-        f"{verdicts.count('yes')} of {len(verdicts)} goals met, {verdicts.count('NO')} missed, "
-        f"{verdicts.count('-')} not measured"
+        f"{found.count('yes')} of {len(found)} goals met, {found.count('NO')} missed, "
+        f"{found.count('-')} not measured"
     )
+
+
+def missed(rows, labels):
+    """A line for each case with a goal that is missed, with the reason if it is known."""
+    cases = dict.fromkeys(case for case, met in verdicts(rows, labels) if met == "NO")
+    return [f"- `{case}`: {LIMITS.get(case, 'not yet known why')}" for case in cases]
 
 
 def cpu():
@@ -96,7 +126,7 @@ def revision():
 def markdown_table(rows, labels):
     """Rows as a table."""
     titles = header(labels)
-    lines = [titles, ["---", *["---:"] * (len(titles) - 3), "---", "---"]]
+    lines = [titles, ["---", *["---:"] * 3, "---", "---", "---:", "---:", "---", "---"]]
     lines += [cells(row, labels) for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -120,4 +150,7 @@ def markdown(rows, peers, effort):
         members = [row for row in rows if row["case"].split("/")[0] == group]
         if members:
             page += f"\n\n## {group}\n\n{text}\n\n{markdown_table(members, labels)}"
+    lines = missed(rows, labels)
+    if lines:
+        page += "\n\n## Goals that are missed\n\n" + "\n".join(lines)
     return page + "\n"

@@ -28,7 +28,8 @@ class Peer:
         name, _, python = text.partition("@")
         label, _, impl = name.partition("=")
         impl = impl or label
-        made = CHECKOUT / (".venv-bench-weft" if impl == "weft" else ".venv-bench")
+        own = f".venv-bench-{impl}" if impl in ("weft", "torch") else ".venv-bench"
+        made = CHECKOUT / own
         usual = made / "bin" / "python"
         return cls(label, impl, python or str(usual if usual.exists() else sys.executable))
 
