@@ -394,10 +394,13 @@ TESTED_IN = {
 # Tables that are also of files with a mirror: the same rule of many primitives, functions whose
 # parts are in a file of their own, programs that need eight devices to say anything.
 ALSO_TESTED_IN = {
+    "api/test_cache_misses.py": "api/bodies.py api/jit.py",
     "interpreters/test_defining.py": "interpreters/batching.py interpreters/partial_eval.py",
+    "mesh/test_plugins.py": "mesh/client.py",
     "numpy/test_indexing.py": "numpy/index_plans.py",
     "numpy/test_linalg.py": "numpy/systems.py",
     "numpy/test_manipulation.py": "numpy/editing.py",
+    "numpy/test_refs.py": "api/programs.py",
     "parallel/on8/test_arrays.py": "api/devices.py",
     "parallel/on8/test_shard_map.py": (
         "api/bodies.py api/while_loop.py control/loop.py control/loop_bodies.py"

@@ -74,6 +74,29 @@ def test_far_lines_are_left_out():
     assert len(str(d).split("\n")) == 6
 
 
+def test_a_change_is_shown_with_what_it_is_in():
+    def nested(c):
+        def turn(x, t):
+            for _ in range(4):
+                x = jnp.sin(x)
+            return lax.cond(t > 0, lambda x: jnp.cos(jnp.cos(x)) * c, lambda x: x, x), t
+
+        return lambda x: lax.scan(turn, jnp.exp(x), jnp.arange(3.0))[0]
+
+    assert str(diff(make(nested(2.0)), make(nested(3.0)), context=0)).split("\n") == [
+        "  (3 equal lines)",
+        "  d:f32[] e:f32[3] = scan[jaxpr={7 equations} length=3 num_carry=1] b c",
+        "      jaxpr=",
+        "          (7 equal lines)",
+        "          n:f32[] = cond[branches=({0 equations} {3 equations})] m k",
+        "              branches=",
+        "                  (3 equal lines)",
+        "-                 r:f32[] = mul q 2.0",
+        "+                 r:f32[] = mul q 3.0",
+        "  (3 equal lines)",
+    ]
+
+
 def test_what_the_text_does_not_show():
     one = weft.make_jaxpr(lambda x: x + jnp.arange(3.0)[::-1].astype("f4"))(1.0)
     f, g = (weft.custom_jvp(lambda x: x) for _ in range(2))

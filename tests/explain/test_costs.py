@@ -1,5 +1,7 @@
 """What is attributed to which line, in programs whose costs are known."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,16 @@ from tests.docstrings import check_examples
 from weft import lax
 from weft import numpy as jnp
 from weft.errors import TracerError
-from weft.explain.origins import NOWHERE
-from weft.explain.subject import Subject
+from weft.explain.costs import Kernel, Work
+from weft.explain.machine import Peaks
+from weft.explain.memory import Live, Residual
+from weft.explain.origins import NOWHERE, Place
+from weft.explain.page import STYLE
+from weft.explain.report import Report
+from weft.explain.subject import Phase, Subject
 from weft.explain.tables import Table, bytes_text, count_text, seconds_text
+
+GOLDEN = pathlib.Path(__file__).with_name("report.txt")
 
 
 def works(report):
@@ -195,3 +204,40 @@ def test_quantities():
     assert [count_text(x) for x in (0, 3, 999.96e3)] == ["", "3", "1 M"]
     table = Table("t", ("n", "source"), [("1", "x" * 60), ("22", "y")], numbers=1)
     assert str(table).splitlines() == ["t", "   n  source", f"   1  {'x' * 45}...", "  22  y"]
+
+
+def made_up_report(file):
+    """One of each: lines near and far from one another, what is bound by what, arguments."""
+    report = Report("step", [Phase("trace", 0.0021), Phase("compile", 0, "kept"), Phase("run", 1)])
+    place = lambda line: Place(file, line)
+    fast, slow = Work(2e-3, 0, 4e6, 0, 1e3, {"dot": None}), Work(1e-3, 5e-3, 2e5, 0, 6e9)
+    report.lines = [(place(2), slow), (place(11), fast), (place(30), Work(0, 1e-4, 0, 9e6))]
+    report.lines.append((NOWHERE, Work(0, 0, 10, 0, 0)))
+    kinds = ["fusion", "collective sum", "host call", *["copy"] * 19]
+    report.kernels = [
+        Kernel(1e-3 / (i + 1), 0, 100.0 * i, 0, i, {"a": None, "b": None}, f"k{i}", kind, i + 0.5,
+               {place(2): None, place(11): None}, 5000 * i)
+        for i, kind in enumerate(kinds)
+    ]  # fmt: skip
+    report.wall, report.attributed, report.peaks = 10e-3, 8.1e-3, Peaks(2e9, 1e9, 1e12)
+    avals = [weft.ShapeDtypeStruct(shape, "float32") for shape in ((3,), (500, 2), (64,))]
+    avals = [weft.make_jaxpr(lambda x: x)(a).in_avals[0] for a in avals]
+    report.residuals = [
+        Residual(aval, source, made, place(11), source == "x")
+        for aval, source, made in zip(avals, ("sin", "x", "<cos>"), (place(2), NOWHERE, place(3)))
+    ]
+    report.live = [Live("f32[3]", n, f"array {n}", place(n % 7)) for n in (9000, 500, 10, 9)]
+    report.memory, report.host_bytes = {"arguments": 12, "temporary": 4096}, 123456
+    return report
+
+
+def test_a_report_in_full(tmp_path, monkeypatch):
+    """In the terminal and as a page, with the profile and without one."""
+    (tmp_path / "model.py").write_text("".join(f"x{i} = {i} < 1\n" for i in range(1, 32)))
+    monkeypatch.chdir(tmp_path)
+    report, costs = made_up_report(str(tmp_path / "model.py")), Report("costs")
+    costs.lines = [(place, Work(flops=work.flops)) for place, work in report.lines]
+    costs.kernels = [Kernel(flops=3.0, kind="fusion"), Kernel(bytes=7.0)]
+    pages = [r.to_html().replace(STYLE, "") for r in (report, costs)]
+    found = "\n\n".join([str(report), str(costs), *pages])
+    assert found == GOLDEN.read_text(encoding="utf-8")

@@ -133,6 +133,21 @@ def test_platforms_come_in_order_of_preference(monkeypatch):
     assert client.choose_platforms(["cpu", "tpu"]) == ["cpu", "tpu"]
 
 
+@pytest.mark.parametrize(
+    ("found", "names", "chosen"),
+    [
+        (["cuda", "tpu"], ["gpu"], ["cuda"]),
+        (["rocm"], ["gpu", "cpu"], ["rocm", "cpu"]),
+        (["rocm", "cuda"], ["cpu", "gpu", "cuda"], ["cpu", "cuda", "rocm"]),
+        ([], ["gpu"], ["cuda"]),
+        ([], ["cpu", "mine", "cpu"], ["cpu", "mine"]),
+    ],
+)
+def test_platforms_by_name(monkeypatch, found, names, chosen):
+    monkeypatch.setattr(client, "find_plugins", lambda: dict.fromkeys(found))
+    assert client.choose_platforms(names) == chosen
+
+
 def test_a_platform_that_nobody_has(tmp_path):
     program = "import weft\ntry:\n    weft.devices()\nexcept RuntimeError as e:\n    print(e)"
     out, _ = run(program, WEFT_PLATFORMS="abacus")

@@ -249,6 +249,22 @@ def test_geomspace_has_its_ends():
     assert jnp.geomspace(1, 1000, 4, dtype=int).tolist() == [1, 10, 100, 1000]
 
 
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_spaces_and_their_steps(endpoint):
+    ends = np.float32([[0, -1.5], [2, 7]]), np.float32([10, 3])
+    for num in (0, 1, 2, 3):
+        got = jnp.linspace(*ends, num, endpoint=endpoint, retstep=True, axis=-2)
+        want = np.linspace(*ends, num, endpoint=endpoint, retstep=True, axis=-2)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, np.broadcast_to(w, g.shape), rtol=1e-6, atol=1e-6)
+        got = jnp.logspace(*ends, num, endpoint=endpoint, base=1.5, axis=1)
+        want = np.logspace(*ends, num, endpoint=endpoint, base=1.5, axis=1)
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+        got = jnp.geomspace(abs(ends[0]) + 1, 64, num, endpoint=endpoint, axis=2)
+        want = np.geomspace(abs(ends[0]) + 1, 64, num, endpoint=endpoint, axis=2)
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
 def test_linspace_in_full():
     x, step = jnp.linspace(0, 1, 3, retstep=True)
     assert step == 0.5 and x[-1] == 1

@@ -7,7 +7,7 @@ import weft
 from weft import lax
 from weft import numpy as jnp
 from weft.passes.check import check_jaxpr
-from weft.passes.fold import fold_constants
+from weft.passes.fold import fold_constants, is_exact_conversion
 
 number = np.float32
 
@@ -59,3 +59,15 @@ def test_numbers_within_nested_programs():
     (call,) = fold_constants(jaxpr).eqns
     assert [e.primitive.name for e in call.params["jaxpr"].eqns] == ["add"]
     assert len(jaxpr.eqns[0].params["jaxpr"].eqns) == 2  # as it was
+
+
+def test_which_numbers_are_those_of_another_dtype_as_well():
+    numbers = [0, 1, -1, 127, 128, 255, -128, 2**24 + 1, 2.5, 2.0**31, 1e300, np.nan, np.inf]
+    for dtype in map(np.dtype, ("?", "i1", "u1", "i4", "u8", "f4", "f8", "c8", "S1")):
+        for x in map(np.asarray, numbers):
+            with np.errstate(all="ignore"):
+                there = dtype.kind in "biuf" and np.isfinite(x)
+                exact = there and x.astype(dtype).astype(x.dtype) == x
+                if there and dtype.kind in "iu":
+                    exact = np.iinfo(dtype).min <= x <= np.iinfo(dtype).max and x == int(x)
+                assert is_exact_conversion(x[()], dtype) == exact, (x, dtype)

@@ -110,6 +110,18 @@ def test_edges_are_those_of_scipy(name, arity):
         assert same.all(), [tuple(float(x[i]) for x in xs) for i in np.flatnonzero(~same)]
 
 
+def test_hypergeometric_functions_over_their_ranges():
+    """At every kind of argument that the series are chosen by, near 1 among them."""
+    z = np.array([-30, -3, -1.2, -0.95, -0.4, 0, 0.3, 0.7, 0.89, 0.91, 0.95, 0.99, 1 - 1e-6])
+    rows = [(0.5, 0.7, 1.4), (2.5, 0.3, 1.2), (1.4, 3.6, 7.3), (-2.0, 1.5, 0.3), (-1.7, 0.4, 2.2)]
+    a, b, c = (np.array(x)[:, None] for x in zip(*rows, strict=True))
+    with weft.enable_x64(True):
+        got = special.hyp2f1(a, b, c, z)
+        np.testing.assert_allclose(got, reference.hyp2f1(a, b, c, z), rtol=1e-9)
+        got = special.hyp1f1(a, c, 4 * z)
+        np.testing.assert_allclose(got, reference.hyp1f1(a, c, 4 * z), rtol=1e-9, atol=1e-290)
+
+
 def test_large_parameters_of_incomplete_gamma():
     a = np.array([1e3, 1e5, 1e7, 1e9])
     with weft.enable_x64(True):

@@ -81,3 +81,18 @@ def test_a_tangent_may_be_forced_to_be_a_value():
     assert moved == [True, True]
     assert both(A, A, A)[3].tolist() == [0.0, 0.0, 0.0]
     assert jvp_jaxpr(jaxpr, (True, False))[1] == [True, False]
+
+
+def test_options_that_change_inside():
+    """Numbers have the type that they had where they were made, whatever holds when they move."""
+
+    def f(x):
+        with weft.enable_x64():
+            wide = lax.convert_element_type(x, np.float64) * 3.0
+            with weft.enable_x64(False):
+                narrow = lax.convert_element_type(wide, np.float32) * 2.0
+            return wide * narrow
+
+    (y,), (dot,) = jvp(lambda x: [f(x)], [np.float32(2)], [np.float32(1)])
+    assert (float(y), float(dot)) == (72.0, 72.0)
+    assert (y.dtype, dot.dtype) == (np.float64, np.float64)

@@ -193,6 +193,18 @@ def test_log_compiles(directory, caplog):
 # --- running ----------------------------------------------------------------------------------
 
 
+def test_options_of_each_platform(monkeypatch):
+    engines = weft.xla.compile._jax.CompileOptions().SerializeAsString()
+    default_options = weft.xla.compile.default_options.__wrapped__
+    given, flags = default_options("cpu")
+    assert given.startswith(engines) and weft.xla.compile.SMALL_LOOP[1].encode() in given
+    assert flags == ()
+    for tools, flags in (("/cuda", (("xla_gpu_cuda_data_dir", "/cuda"),)), (None, ())):
+        monkeypatch.setattr(weft.xla.compile, "find_cuda_tools", lambda tools=tools: tools)
+        assert default_options("cuda") == (engines, flags)
+        assert default_options("tpu") == (engines, ())
+
+
 def test_consts_and_unused_arguments():
     loaded = compile_text(MODULE.format(name="f", op="sqrt"), here())
     assert Executable(loaded, TYPED, here(), consts=[X])()[0].tolist() == [1, 2, 3]

@@ -88,8 +88,8 @@ def check_results(
     jaxpr: Jaxpr,
     args: Sequence[Any],
     outs: Sequence[Any],
-    names: Callable[[], Sequence[str]] = tuple,
-    inner: bool = True,
+    names: Callable[[], Sequence[str]],
+    inner: bool,
 ) -> None:
     """Raise where a program that just ran on `args` gave a bad result, and say what made it.
 

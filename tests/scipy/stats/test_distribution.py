@@ -204,6 +204,16 @@ def signature_of(function):
     )
 
 
+def test_entropy():
+    mu = np.array([0.01, 0.5, 3.0, 30.0, 99.0, 101.0, 1e4])
+    log = scipy.stats.poisson.logpmf(np.arange(20000), mu[:, None])
+    want = -np.sum(np.exp(log) * log, 1)
+    np.testing.assert_allclose(stats.poisson.entropy(mu.astype(np.float32)), want, rtol=1e-5)
+    with enable_x64():
+        np.testing.assert_allclose(stats.poisson.entropy(mu), want, rtol=1e-9)
+    assert np.isnan(stats.poisson.entropy(-1.0)) and stats.poisson.entropy(0.0) == 0
+
+
 def test_location_and_scale():
     x, loc, scale = np.float32([1.5, 2.0, 7.0])[:, None], np.float32([0.5, 1.0]), np.float32(2.0)
     for name in ("norm", "gamma", "cauchy"):
