@@ -54,3 +54,33 @@ def test_importing_weft_leaves_out_what_few_programs_use():
     assert "weft.numpy" in loaded
     late = [f"weft.{p}{n}" for n in LATE for p in ("numpy.", "primitives.", "")]
     assert not loaded & {*late, "scipy", "opt_einsum", "logging", "matplotlib"}
+
+
+def test_dir_of_objects_shows_what_is_for_users():
+    shown = {}
+
+    def f(x):
+        shown["tracer"] = dir(x)
+        return x
+
+    weft.make_jaxpr(f)(jnp.ones(3))
+    mesh = weft.make_mesh((1,), ("x",))
+    shown["mesh"], shown["sharding"] = dir(mesh), dir(weft.NamedSharding(mesh, weft.P()))
+    shown["ref"], shown["key"] = dir(weft.new_ref(jnp.ones(3))), dir(weft.random.key(0))
+    hidden = (
+        "arguments check_live concrete is_live origin owner variable delete sdy of_engine whole "
+        "hold owned words"
+    )
+    for name, names in shown.items():
+        assert len(names) == len(set(names)), name
+        assert not set(names) & set(hidden.split()) or name == "key", name
+    assert "words" not in shown["key"] and {"sum", "at", "shape", "dtype"} <= set(shown["tracer"])
+
+
+def test_dir_of_config_shows_options_and_how_to_set_them():
+    from weft.options import OPTIONS
+
+    names = [n for n in dir(weft.config) if n[0] != "_"]
+    assert names == sorted(set(names)) and "read_environment" not in names
+    assert {o.name for o in OPTIONS} | {"update", "scope", "values"} <= set(names)
+    assert all(hasattr(weft.config, name) for name in names)

@@ -4,8 +4,11 @@ import collections
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 
+import weft
+import weft.numpy as jnp
 from weft import tree, tree_util
 from weft.errors import PytreeError
 from weft.tree_util import DictKey, keystr, tree_structure
@@ -21,7 +24,7 @@ def test_every_name_is_there_and_the_short_ones_are_the_long_ones():
     for module in (tree, tree_util):
         assert module.__all__ == sorted(module.__all__)
         assert all(hasattr(module, name) for name in module.__all__)
-    for name in set(tree.__all__) - {"static"}:
+    for name in set(tree.__all__) - {"static", "summary"}:
         assert getattr(tree, name) is getattr(tree_util, f"tree_{name}")
 
 
@@ -214,3 +217,40 @@ def test_static_fields():
     assert field.default == "fast"
     assert tree.map(lambda x: x + 1, Config(1.0)) == Config(2.0)
     assert tree.structure(Config(1.0)) != tree.structure(Config(1.0, "slow"))
+
+
+# --- the table of a pytree ----------------------------------------------------------------------
+
+
+def test_summary_counts_elements_and_bytes():
+    params = {
+        "a": [jnp.ones((2, 3)), np.ones(4)],
+        "b": weft.ShapeDtypeStruct((5,), "bfloat16"),
+        "c": {"d": 1.5, "e": "text", "f": None, "g": weft.random.key(0)},
+    }
+    table = tree.summary(params)
+    assert table.rows == (
+        ("a/0", "f32[2,3]", 6, 24),
+        ("a/1", "f64[4]", 4, 32),
+        ("b", "bf16[5]", 5, 10),
+        ("c/d", "float", 1, 0),
+        ("c/e", "str", 0, 0),
+        ("c/g", "key<fry>[]", 1, 8),
+    )
+    assert (table.leaves, table.size, table.nbytes) == (6, 17, 74)
+    lines = repr(table).split("\n")
+    assert len({len(line) for line in lines}) == 1 and len(lines) == 8
+    assert lines[-1].split() == ["total", "6", "leaves", "17", "74", "bytes"]
+    assert "<td>a/0</td><td>f32[2,3]</td><td>6</td><td>24 bytes</td>" in table._repr_html_()
+
+
+def test_summary_adds_up_below_a_depth():
+    params = {"a": [jnp.ones(2), jnp.ones(3)], "b": jnp.ones(4)}
+    shallow = tree.summary(params, depth=1)
+    assert shallow.rows == (("a", "2 leaves", 5, 20), ("b", "f32[4]", 4, 16))
+    assert shallow.leaves == 3 and tree.summary(params, depth=9).leaves == 3
+    assert tree.summary([]).rows == () and tree.summary(2).rows == (("", "int", 1, 0),)
+    pairs = tree.summary(params, is_leaf=lambda x: isinstance(x, list))
+    assert pairs.rows[0] == ("a", "list", 0, 0)
+    with pytest.raises(ValueError, match=r"tree.summary: depth must be at least 1; got 0\."):
+        tree.summary(params, depth=0)

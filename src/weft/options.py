@@ -113,6 +113,7 @@ OPTIONS = (
     ),
     Option("dump", None, "A folder to which each program is written after every pass."),
     Option("log_compiles", False, "Log every trace and compile with its time."),
+    Option("progress", False, "Say what is traced or compiled, and since when, if it takes long."),
     Option("explain_cache_misses", False, "Log why a jitted function is traced again."),
     Option("default_device", None, "Where new arrays are put.", traced=True),
     Option(
@@ -317,6 +318,9 @@ def _bare(name: str) -> str:
     return str(name).removeprefix("jax_").removeprefix("weft_")
 
 
+FOR_USERS = "config_with_absl parse_flags_with_absl read scope update values x64_enabled"
+
+
 class Config:
     """Read an option as an attribute; set it with `update` or, for a while, with `scope`.
 
@@ -377,7 +381,8 @@ class Config:
             self.update(name, value)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._options]
+        special = [name for name in super().__dir__() if name[:2] == "__"]
+        return [*special, *self._options, *FOR_USERS.split()]
 
     def __reduce__(self) -> str:
         return "config"  # there is one in a process, with settings of its own

@@ -1,6 +1,6 @@
 """Pytrees under their short names: `tree.map`, `tree.leaves` and so on.
 
-The functions are those of `weft.tree_util`; only `static` has its home here.
+The functions are those of `weft.tree_util`; `static` and `summary` have their home here.
 """
 
 from __future__ import annotations
@@ -8,6 +8,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
+
+from weft.core.aval import typeof
+from weft.display.values import bytes_text, table_html, wrap_html
+from weft.dtypes import short_name
+from weft.tree_util import keystr
 from weft.tree_util import tree_all as all
 from weft.tree_util import tree_broadcast as broadcast
 from weft.tree_util import tree_flatten as flatten
@@ -25,8 +31,8 @@ from weft.util import list_public
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
-    "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose",
-    "unflatten",
+    "map_with_path", "reduce", "reduce_associative", "static", "structure", "summary",
+    "transpose", "unflatten",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -46,3 +52,89 @@ def static(**kwargs: Any) -> Any:
     """
     metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeSummary:
+    """The leaves of a pytree by path; its text is a table, in notebooks one of HTML.
+
+    Attributes:
+      rows: (path, type, elements, bytes) of each leaf, or of all leaves below a path.
+      leaves: how many leaves there are.
+      size: the number of all elements.
+      nbytes: the bytes of all arrays.
+    """
+
+    rows: tuple[tuple[str, str, int, int], ...]
+    leaves: int
+
+    @property
+    def size(self) -> int:
+        return sum(row[2] for row in self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(row[3] for row in self.rows)
+
+    def cells(self) -> list[tuple[str, str, str, str]]:
+        """The rows of the table as texts, its head first and the sums last."""
+        shown = [(path, kind, f"{n:,}", bytes_text(b)) for path, kind, n, b in self.rows]
+        count = f"{self.leaves:,} lea{'f' if self.leaves == 1 else 'ves'}"
+        total = ("total", count, f"{self.size:,}", bytes_text(self.nbytes))
+        return [("path", "type", "elements", "bytes"), *shown, total]
+
+    def __repr__(self) -> str:
+        table = self.cells()
+        wide = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+        return "\n".join(
+            f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d:>{wide[3]}}"
+            for a, b, c, d in table
+        )
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.cells()
+        return wrap_html(table_html(head, rows))
+
+
+def summary(tree: Any, depth: int | None = None, is_leaf: Any = None) -> TreeSummary:
+    """A table of the leaves of a pytree, such as parameters: paths, types, elements, bytes.
+
+    Args:
+      tree: a pytree of arrays, numbers, or what `eval_shape` gives; other leaves have no bytes.
+      depth: leaves whose paths have more parts than this are added up under what they share.
+      is_leaf: as in `tree.leaves`.
+
+    >>> from weft import tree
+    >>> layer = {"w": jnp.ones((64, 128)), "b": jnp.zeros(128)}
+    >>> tree.summary({"first": layer, "scale": 2.0})
+    path     type         elements      bytes
+    first/b  f32[128]          128  512 bytes
+    first/w  f32[64,128]     8,192    32.8 kB
+    scale    float               1    0 bytes
+    total    3 leaves        8,321    33.3 kB
+    >>> tree.summary({"first": layer, "scale": 2.0}, depth=1).rows[0]
+    ('first', '2 leaves', 8320, 33280)
+    """
+    if depth is not None and depth < 1:
+        raise ValueError(f"tree.summary: depth must be at least 1; got {depth}.")
+    groups: dict[str, list[tuple[str, int, int]]] = {}
+    for path, leaf in leaves_with_path(tree, is_leaf=is_leaf):
+        groups.setdefault(keystr(path[:depth], simple=True, separator="/"), []).append(
+            describe_leaf(leaf)
+        )
+    rows = []
+    for name, parts in groups.items():
+        kind = parts[0][0] if len(parts) == 1 else f"{len(parts)} leaves"
+        rows.append((name, kind, *(sum(column) for column in list(zip(*parts))[1:])))
+    return TreeSummary(tuple(rows), sum(len(parts) for parts in groups.values()))
+
+
+def describe_leaf(leaf: Any) -> tuple[str, int, int]:
+    """The type of a leaf, its elements, and its bytes: those of arrays alone."""
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        return type(leaf).__name__, int(isinstance(leaf, int | float | complex)), 0
+    if isinstance(leaf, np.ndarray):  # as it is, whatever the default types are
+        shape = ",".join(map(str, leaf.shape))
+        return f"{short_name(leaf.dtype)}[{shape}]", leaf.size, leaf.nbytes
+    aval = typeof(leaf)
+    return str(aval), aval.size, aval.size * aval.dtype.itemsize

@@ -130,6 +130,12 @@ def list_public(module: str) -> Callable[[], list[str]]:
     return lambda: sorted(vars(sys.modules[module])["__all__"])
 
 
+def hide_members(cls: Any, names: str) -> None:
+    """Leave members that are for weft alone out of `dir()` of a class's instances."""
+    hidden = frozenset(names.split())
+    cls.__dir__ = lambda self: [n for n in object.__dir__(self) if n not in hidden]
+
+
 def find_global_name(x: Any) -> str | None:
     """The name of what is a global of its module, for pickle.
 

@@ -17,9 +17,10 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.trace import current
+from weft.display.values import mesh_html
 from weft.mesh.client import Device, all_devices, find_devices, local_devices_of, more_devices_hint
 from weft.options import config, mesh_in_scope
-from weft.util import Record, Scope
+from weft.util import Record, Scope, hide_members
 
 
 class AxisType(enum.Enum):
@@ -88,6 +89,8 @@ class BaseMesh:
 
     def _are_all(self, kind: AxisType) -> bool:
         return {*self.axis_types} == {kind}
+
+    _repr_html_ = mesh_html
 
     auto_axes, explicit_axes, manual_axes = (
         property(operator.methodcaller("_axes_of", kind), doc=f"The names of the {kind} axes.")
@@ -314,6 +317,9 @@ class Mesh(BaseMesh):
 
     def __str__(self) -> str:
         return f"Mesh({self._axes_text() if self.devices.size else ''})"
+
+
+hide_members(BaseMesh, "sdy")
 
 
 def _unpickle_mesh(platform: str, ids: np.ndarray, names: tuple, types: tuple) -> Mesh:

@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
 
+from weft.display.values import sharding_html
 from weft.errors import ShapeError
 from weft.mesh.client import Device, device_list, find_devices, resolve_memory_kind
 from weft.mesh.mesh import AbstractMesh, Mesh, axis_text
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
+from weft.util import hide_members
 
 HloSharding = _hlo.HloSharding
 REPLICATED = _hlo.OpSharding.Type.REPLICATED
@@ -604,6 +606,11 @@ class GSPMDSharding(_MultiDeviceSharding):
 
     def __repr__(self) -> str:
         return f"GSPMDSharding({self._hlo!r}, memory_kind={self.memory_kind})"
+
+
+for _cls in (SingleDeviceSharding, _MultiDeviceSharding):
+    _cls._repr_html_ = sharding_html
+    hide_members(_cls, "of_engine sdy whole")
 
 
 def _unpickle_gspmd(platform: str, ids: list[int], proto: bytes, kind: str | None) -> GSPMDSharding:

@@ -43,7 +43,7 @@ from weft.numpy import (
 from weft.numpy.fused import NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
-from weft.util import name_function, suggest_name
+from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -260,6 +260,8 @@ def attach_methods() -> None:
         cls.__getattr__ = refuse_attribute  # type: ignore[union-attr]
     for name in OF_VALUES.split():
         setattr(Tracer, name, refuse_method(name))
+    hide_members(Tracer, f"arguments check_live concrete is_live origin owner variable {OF_VALUES}")
+    hide_members(Ref, "hold owned trace")
     ShapedArray.sharding = property(lambda self: abstract_sharding(self.ndim))  # type: ignore[attr-defined]
     ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers

@@ -20,6 +20,7 @@ from weft.core.trace import Trace, Tracer, current
 from weft.errors import LeakedTracerError, is_own_file
 from weft.options import config
 from weft.util import fun_name
+from weft.watch.progress import run_reporting
 
 _DEEPEST = 24  # holders of holders that are looked at
 _MOST = 400  # of each
@@ -29,12 +30,24 @@ _ITERATOR: type = type(iter([0]))
 def stage_function(
     fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
 ) -> tuple[Jaxpr, list]:
-    """As `stage`, for what calls a user's function: under check_tracer_leaks a leak is an error."""
+    """As `stage`, for what calls a user's function, with the checks and reports asked for."""
     if config.no_tracing:
         raise RuntimeError(
             f"{name or fun_name(fun)}: must not be traced under no_tracing; got new types or a new "
             "function."
         )
+    if not config.progress and not config.check_tracer_leaks:
+        return stage(fun, in_avals, name, arg_names)
+    if config.progress:
+        what = f"tracing {name or fun_name(fun)}"
+        return run_reporting(what, stage_checked, fun, in_avals, name, arg_names)
+    return stage_checked(fun, in_avals, name, arg_names)
+
+
+def stage_checked(
+    fun: Callable, in_avals: Sequence[ShapedArray], name: str, arg_names: Any
+) -> tuple[Jaxpr, list]:
+    """As `stage`, and under check_tracer_leaks a leak is an error."""
     if not config.check_tracer_leaks:
         return stage(fun, in_avals, name, arg_names)
     traces: list[Trace] = []

@@ -19,12 +19,14 @@ from jaxlib import _jax
 from weft import dtypes
 from weft.core.aval import HasAval, ShapedArray, is_masked, is_valid_value, typeof
 from weft.core.trace import Tracer
+from weft.display.values import array_html
 from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.options import x64_as
 from weft.pytrees import register_call_node
+from weft.util import hide_members
 from weft.xla.members import Members
 from weft.xla.shards import (
     COPY_NOW,
@@ -390,6 +392,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
         )
 
     __repr__ = array_repr
+    _repr_html_ = array_html
 
     def __str__(self) -> str:
         here = self.is_fully_addressable or self.is_fully_replicated
@@ -518,5 +521,6 @@ def _attach() -> None:
 
 
 _attach()
+hide_members(KeyArray, "words")
 register_call_node(KeyArray, lambda x: ((x.words,), x.aval), lambda aval, xs: KeyArray(aval, *xs))
 Array.__module__ = "weft"

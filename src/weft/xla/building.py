@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 from weft.core.aval import check_extent, typeof
 from weft.core.jaxpr import Jaxpr
+from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.watch import events
+from weft.watch.progress import run_reporting
 from weft.xla.compile import Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
@@ -120,9 +122,11 @@ def lower_program(
     if placement.partitioned:
         places = zip(placement.arguments, kept, strict=True)
         parameters = [*map(wide_sharding, passed), *[s for s, k in places if k]]
-    module = lower_module(
-        jaxpr, spec.name, placement, parameters, spec.out_shardings, donated, [*written.values()]
-    )
+    given = spec.name, placement, parameters, spec.out_shardings, donated, [*written.values()]
+    if config.progress:
+        module = run_reporting(f"lowering {spec.name}", lower_module, jaxpr, *given)
+    else:
+        module = lower_module(jaxpr, *given)
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
     return LoweredProgram(module, jaxpr, placement, kept, passed)

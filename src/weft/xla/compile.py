@@ -30,6 +30,7 @@ from weft.options import config
 from weft.pytrees import call_tree
 from weft.util import Logger
 from weft.watch import events
+from weft.watch.progress import run_reporting
 from weft.xla.array import array_of_type, put
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import cache_key, disk_cache, fingerprint
@@ -57,9 +58,14 @@ def compile_text(
         refuse_in_child()
     start = time.perf_counter()
     options = compile_options(placement, settings, *chosen)
-    loaded, how = load_or_compile(text, placement.devices, options, host_calls)
-    seconds = time.perf_counter() - start
     name = module_name(text)
+    given = text, placement.devices, options, host_calls
+    if config.progress:
+        what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
+        loaded, how = run_reporting(what, load_or_compile, *given)
+    else:
+        loaded, how = load_or_compile(*given)
+    seconds = time.perf_counter() - start
     events.record_work(events.COMPILE, seconds, fun_name=f"jit({name})")
     if config.log_compiles:
         logger.warning("%s %s in %.1f ms", how, name, seconds * 1e3)

@@ -230,3 +230,14 @@ def test_device_meshes_that_are_refused(call, text):
     with pytest.raises(ValueError) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_html_says_which_device_holds_what():
+    mesh = weft.make_mesh((4, 2), ("x", "y"))
+    sharding = weft.NamedSharding(mesh, weft.P("y", None))
+    assert "<td>x=3</td><td>cpu:6</td><td>cpu:7</td>" in mesh._repr_html_()
+    assert "<td>0</td><td>y</td><td>2</td>" in sharding._repr_html_()
+    x = weft.device_put(np.arange(12.0).reshape(4, 3), sharding)
+    html = x._repr_html_()
+    assert "on 8 devices, P('y', None)" in html and "0 to 11, mean 5.5" in html
+    assert "<td>cpu:6</td><td>[0:2, :]</td>" in html and "<td>cpu:7</td><td>[2:4, :]</td>" in html
