@@ -23,7 +23,7 @@ export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
 export MPLCONFIGDIR ?= $(CURDIR)/.cache/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-all test-ecosystem docs bench gpu-smoke clean
+.PHONY: demo test test-all test-ecosystem docs bench bench-torch gpu-smoke clean
 
 demo: $(VENV)/.examples
 	$(VENV)/bin/python examples/digits.py

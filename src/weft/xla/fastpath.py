@@ -10,13 +10,15 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from jaxlib import _jax
 
 from weft.core.trace import current
 from weft.options import config
 from weft.pytrees import call_registry, flatten, unflatten
-from weft.xla.array import HOST, copy_writable, put
+from weft.xla.array import HOST, SMALL, ArrayImpl, copy_writable, put
 
+_FLAT = frozenset((ArrayImpl, int, float))  # what is no pytree, and needs no copy
 _CACHE = _jax.PjitFunctionCache()
 CompiledCall: Any = _jax.PjitFunction  # the class of what `compiled_call` makes
 
@@ -35,8 +37,12 @@ def compiled_call(
     with NumPy's values always misses, and a second callable takes copies of them.
     """
 
+    all_traced = not (static_argnums or static_argnames)
+
     def take(*args: Any, **kwargs: Any) -> tuple:
         if fun is None or (current.trace.parent is None and not config.disable_jit):
+            if all_traced and not kwargs and (copies := copy_flat(args)):
+                return on_copies(*copies), None, False
             given, named = args, kwargs
             static = set()
             if static_argnums or static_argnames:
@@ -64,6 +70,18 @@ def compiled_call(
     call = callable_for(take, key)
     call._clear_cache = clear
     return call
+
+
+def copy_flat(args: Sequence[Any]) -> list | None:
+    """The arguments with copies of NumPy's arrays; None without those, or if others have leaves."""
+    copied, every = False, []
+    for x in args:
+        if type(x) is np.ndarray:
+            copied, x = True, x.copy() if x.nbytes <= SMALL else copy_writable(x)
+        elif type(x) not in _FLAT:
+            return None
+        every.append(x)
+    return every if copied else None
 
 
 def is_unhashable_static(error: ValueError) -> bool:
