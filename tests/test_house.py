@@ -365,7 +365,7 @@ TESTED_IN = {
     ),
     # modules that show under another name what others define
     "compat/test_finder.py": (
-        "compat/absent.py compat/compilation_cache.py compat/hijax.py "
+        "compat/absent.py compat/hijax.py "
         "compat/lib.py compat/places.py "
         "compat/private.py compat/pytest.py compat/serialization.py "
         "compat/traceback_util.py compat/version.py"
@@ -373,11 +373,17 @@ TESTED_IN = {
     "example_libraries/test_optimizers.py": "experimental/optimizers.py",
     "example_libraries/test_stax.py": "experimental/stax.py",
     "api/test_grad.py": "ad.py",
+    "experimental/test_annotations.py": (
+        "experimental/compilation_cache/compilation_cache.py experimental/fused.py "
+        "experimental/layout.py experimental/profiler.py experimental/scheduling_groups.py "
+        "experimental/topologies.py experimental/xla_metadata.py extend/xla.py "
+        "primitives/annotations.py"
+    ),
+    "interpreters/test_mlir.py": "extend/lowering.py",
     "extend/test_core.py": "extend/core/primitives.py",
     "test_api_util.py": "extend/linear_util.py",
     "interpreters/test_defining.py": "interpreters/xla.py",
     "numpy/test_names.py": "numpy/absent.py",
-    "test_coverage.py": "experimental/layout.py",
     "watch/test_key_reuse.py": "experimental/key_reuse.py",
     # what runs over devices, by the programs that run there
     "parallel/on8/test_arrays.py": "xla/shards.py",

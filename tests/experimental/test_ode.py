@@ -8,7 +8,9 @@ import weft
 import weft.numpy as jnp
 from weft import grad, hessian, jacfwd, jacrev, jit, jvp, vmap
 from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.experimental import ode
 from weft.experimental.ode import odeint
+from weft.flatten_util import ravel_pytree
 
 TIMES = np.linspace(0.0, 4.0, 9)
 PARAMS = np.array([1.5, 1.0, 3.0, 1.0])
@@ -244,3 +246,17 @@ BAD = [
 def test_mistakes(args, options, error, text):
     with pytest.raises(error, match=text):
         odeint(*args, **options)
+
+
+def test_the_polynomial_of_a_step():
+    got = ode.fit_4th_order_polynomial(*np.float32([1, 2, 1.6, 0.3, 0.4, 0.5]))
+    p = np.polynomial.Polynomial(np.array(got)[::-1])
+    np.testing.assert_allclose([p(0), p(1), p(0.5)], [1, 2, 1.6], rtol=1e-5)
+    np.testing.assert_allclose([p.deriv()(0), p.deriv()(1)], [0.15, 0.2], rtol=1e-4)
+    y0, dt = np.array([1.0], np.float32), np.float32(0.5)
+    found = ode.interp_fit_dopri(y0, y0 + 0.5, np.ones((7, 1), np.float32), dt)  # y' = 1
+    np.testing.assert_allclose(found, [[0], [0], [0], [0.5], [1]], atol=1e-5)
+    assert (ode.abs2(3 + 4j), ode.abs2(3)) == (25, 9)
+    flat, unravel = ravel_pytree({"a": np.ones(2), "b": 2.0})
+    f = ode.ravel_first_arg(lambda y, t: {"b": y["b"] * t, "a": y["a"]}, unravel)
+    np.testing.assert_array_equal(f(flat, 3.0), [1, 1, 6])

@@ -6,6 +6,7 @@ import weft
 import weft.numpy as jnp
 from weft import make_jaxpr
 from weft.extend import core
+from weft.extend.core.primitives import call_p
 from weft.interpreters import partial_eval
 
 X = np.linspace(-1, 1, 3).astype(np.float32)
@@ -36,3 +37,28 @@ def test_partial_evaluation_does_what_is_known():
         fun, [known(1.0), known(2.0)], instantiate=True
     )
     assert not any(v.is_known() for v in outs)
+
+
+def test_programs_without_what_is_not_used():
+    held = np.ones(2, np.float32)
+    jaxpr = weft.make_jaxpr(lambda x, y: (x + jnp.asarray(held), y * 2))(1.0, 2.0)
+    program, consts, ins = partial_eval.dce_jaxpr_consts(jaxpr.jaxpr, [False, True])
+    assert (consts, ins, len(program.eqns)) == ([False], [False, True], 1)
+    assert partial_eval.dce_jaxpr_consts(jaxpr.jaxpr, [True, False])[1:] == ([True], [True, False])
+    pruned = partial_eval.prune_closed_jaxpr_outputs(jaxpr, [False, True])
+    assert [float(y) for y in pruned(1.0, 2.0)] == [4]
+    swapped = partial_eval.move_binders_to_back(jaxpr, [True, False])
+    assert float(swapped(2.0, 1.0)[1]) == 4
+    eqn = weft.make_jaxpr(lambda x, y: call_p.bind(x, y, call_jaxpr=jaxpr))(1.0, 2.0).eqns[0]
+    used, new = partial_eval.dce_jaxpr_call_rule([False, True], eqn)
+    assert used == [False, True] and len(new.outvars) == len(new.invars) == 1
+    assert partial_eval.dce_jaxpr_closed_call_rule([False, False], eqn) == ([False, False], None)
+
+
+def test_a_program_in_two():
+    jaxpr = weft.make_jaxpr(lambda x, y: (jnp.sin(x), jnp.cos(x) * y))(1.0, 2.0)
+    known, later, unknown, types = partial_eval.partial_eval_jaxpr_nounits(jaxpr, [False, True])
+    assert unknown == [False, True] and list(map(str, types)) == ["f32[]"]
+    sine, *between = known(1.0)
+    assert np.isclose(sine, np.sin(1)) and np.isclose(later(2.0, *between)[0], 2 * np.cos(1))
+    assert partial_eval.partial_eval_jaxpr_nounits(jaxpr, [False, True], True)[2] == [True, True]

@@ -580,3 +580,15 @@ def test_forward_rules_are_pure():
     f.defjvp(lambda p, t: (f(*p), t[0]))
     with pytest.raises(RefError, match="custom_jvp: a function with a forward rule must be pure"):
         weft.jit(f)(1.0)
+
+
+def test_keys_as_results_beside_references():
+    count, key = weft.new_ref(0), weft.random.key(0)
+
+    @weft.jit
+    def draw(key, count):
+        count[...] += 1
+        return weft.random.fold_in(key, count[...])
+
+    for n in range(1, 4):
+        assert draw(key, count) == weft.random.fold_in(key, n)

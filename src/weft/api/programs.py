@@ -169,6 +169,8 @@ class StagedProgram(NamedTuple):
             refs = [i for i, x in enumerate(leaves) if is_ref(x)]
             places = tuple([refs.index(i) for i in written])
             tree = call_registry.flatten(Written(result, places, len(refs), places))[1]
+            if any(a.physical is not a for a in plain.jaxpr.out_avals):
+                tree = None  # C++ cannot make keys of words in it
             found = self.jaxpr.memo["on refs", self.spec] = plain, consts, tree
         plain, consts, tree = found
         shared = [i for i in written if not leaves[i].owned]

@@ -9,8 +9,6 @@ VIEWS = {
     "jax.core": "weft.core weft.extend.core weft.compat.private",
     "jax.experimental.array_serialization": "weft.compat.serialization",
     "jax.experimental.array_serialization.serialization": "weft.compat.serialization",
-    "jax.experimental.compilation_cache": "weft.compat.compilation_cache",
-    "jax.experimental.compilation_cache.compilation_cache": "weft.compat.compilation_cache",
     "jax.experimental.hijax": "weft.compat.hijax",
     "jax.extend.core": "weft.extend.core weft.compat.private",
     "jax.extend.core.primitives": "weft.extend.core.primitives weft.compat.private",

@@ -7,14 +7,13 @@ TensorFlow Probability (classes that are arrays).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.api_util import DebugInfo
-from weft.control.call import Call
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.trace import current
@@ -58,25 +57,6 @@ class ExtendedDType:
 
 JaxException = Exception
 Out = Any
-
-
-class CallPrimitive(Call):
-    """A primitive that calls a function: such are `call_p` and `closed_call_p`."""
-
-    call_primitive = True
-    program = "call_jaxpr"
-
-    def __init__(self, name: str):
-        self.name = name  # type: ignore[misc]
-
-    def bind(self, *args: Any, subfuns: Sequence[Any] = (), **params: Any) -> Any:
-        """The results of a function, the first argument or in `subfuns`, or of `call_jaxpr`."""
-        if not subfuns and self.program not in params:
-            subfuns, args = args[:1], args[1:]
-        return subfuns[0](*args) if subfuns else super().bind(*args, **params)
-
-
-call_p, closed_call_p = CallPrimitive("call"), CallPrimitive("closed_call")
 
 
 class _Registry:

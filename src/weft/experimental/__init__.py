@@ -3,8 +3,9 @@
 from weft.util import import_lazily
 
 MODULES = (
-    "checkify jet key_reuse layout mesh_utils multihost_utils ode optimizers pjit rnn shard_map "
-    "stax"
+    "buffer_callback checkify compilation_cache fused jet key_reuse layout mesh_utils "
+    "multihost_utils ode optimizers pjit profiler random rnn scheduling_groups shard_map stax "
+    "topologies xla_metadata"
 )
 HOMES = {"weft.api.callbacks": "io_callback"} | {f"{__name__}.{m}": "" for m in MODULES.split()}
 __getattr__, __dir__ = import_lazily(__name__, HOMES)

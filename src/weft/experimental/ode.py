@@ -36,7 +36,9 @@ from weft.pytrees import flatten, flatten_with_path, keystr, structure, unflatte
 from weft.transforms.jvp import jvp
 from weft.util import fun_name, list_public, merge, partition
 
-__all__ = ["odeint"]
+__all__ = [
+    "abs2", "fit_4th_order_polynomial", "interp_fit_dopri", "odeint", "ravel_first_arg",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 # Dormand and Prince's tableau: when a stage is, what it is made of, the solution's last row
@@ -501,3 +503,59 @@ def optimal_step_size(last_step: Any, ratio: Any) -> Any:
     wanted = 0.9 * jnp.maximum(ratio, 1e-10) ** (-1.0 / 5.0)
     factor = jnp.where(jnp.isfinite(wanted), wanted, 0.2)
     return last_step * jnp.clip(factor, 0.2, jnp.where(ratio <= 1.0, 10.0, 1.0))
+
+
+# --- what else is of use to other methods ---------------------------------------------------------
+
+
+def abs2(x: Any) -> Any:
+    """The square of the absolute value.
+
+    >>> abs2(3 + 4j)
+    Array(25., dtype=float32, weak_type=True)
+    """
+    x = jnp.asarray(x)
+    return x.real**2 + x.imag**2 if dtypes.is_complex(x.dtype) else x**2
+
+
+def fit_4th_order_polynomial(
+    y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any
+) -> tuple[Any, Any, Any, Any, Any]:
+    """The coefficients, highest power first, of a polynomial on [0, 1] for a step of length `dt`.
+
+    It has the values y0, y_mid and y1 at 0, 1/2 and 1, and the slopes dt * dy0 and dt * dy1.
+    """
+    rise, fall = dt * dy0, dt * dy1
+    a = 2 * (fall - rise) - 8 * (y0 + y1) + 16 * y_mid
+    b = 5 * rise - 3 * fall + 18 * y0 + 14 * y1 - 32 * y_mid
+    c = fall - 4 * rise - 11 * y0 - 5 * y1 + 16 * y_mid
+    return a, b, c, rise, y0
+
+
+# The weights of the slopes of a step for the value at its middle.
+# Source: L. F. Shampine, Some practical Runge-Kutta formulas, Math. Comp. 46 (1986), 135-150.
+MIDDLE = (
+    6025192743 / 30085553152 / 2, 0, 51252292925 / 65400821598 / 2, -2691868925 / 45128329728 / 2,
+    187940372067 / 1594534317056 / 2, -1776094331 / 19743644256 / 2, 11237099 / 235043384 / 2,
+)  # fmt: skip
+
+
+def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
+    """The polynomial of a step of the method of Dormand and Prince with slopes k, shape (7, n).
+
+    Its coefficients, highest power first, for times within the step from 0 to 1: shape (5, n).
+    """
+    y_mid = y0 + dt * weigh_slopes(MIDDLE, k)
+    return jnp.stack(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
+
+
+def ravel_first_arg(f: Callable, unravel: Callable, debug_info: Any = None) -> Callable:
+    """`f`, a function of a pytree y and more, as one of the vector that `unravel` makes y of.
+
+    What it returns is raveled too. `debug_info` is taken so that calls carry over from JAX.
+    """
+
+    def flat(y: Any, *args: Any) -> Any:
+        return ravel_pytree(f(unravel(y), *args))[0]
+
+    return flat

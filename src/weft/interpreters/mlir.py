@@ -9,6 +9,7 @@ operations with `ctx.hlo`, a Builder: `ctx.hlo.op("stablehlo.sine", [x], ctx.ava
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -19,20 +20,75 @@ from weft.control.effects import IOEffect
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.primitive import Primitive
+from weft.mesh.mesh import Mesh
 from weft.primitives.constant import stage_whole
 from weft.util import list_public
-from weft.xla.hlo import Builder, Value, array_text
+from weft.xla.callbacks import mlir_context as make_ir_context
+from weft.xla.callbacks import parse_module
+from weft.xla.hlo import (
+    TOKEN,
+    Builder,
+    Value,
+    array_text,
+    quote_text,
+    scalar_text,
+    strip_locations,
+)  # fmt: skip
 from weft.xla.hlo import i64s as dense_int_array
-from weft.xla.lower import lower_jaxpr
+from weft.xla.lower import lower_call, lower_jaxpr, lower_module
 
 __all__ = [
-    "LoweringRule", "LoweringRuleContext", "Value", "aval_to_ir_type", "aval_to_ir_types",
-    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "emit_python_callback",
-    "i32_attr", "i64_attr", "ir_constant", "jaxpr_subcomp", "lower_fun", "register_lowering",
+    "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
+    "LoweringResult", "LoweringRule", "LoweringRuleContext", "Mesh", "MeshAxisName",
+    "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "SPMDAxisContext",
+    "ShardingContext", "Token", "Value", "aval_to_ir_type", "aval_to_ir_types",
+    "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
+    "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr",
+    "ir_attribute", "ir_constant", "ir_constants", "jaxpr_subcomp", "lower_fun",
+    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context", "module_to_bytecode",
+    "module_to_string", "register_constant_handler", "register_lowering", "shape_tensor",
+    "token_type", "unflatten_ir_values_like_types",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
 LoweringRule = Callable[..., Any]
+ConstantHandler = Callable[..., Any]
+MeshAxisName = Any
+Token = Value
+
+# The kinds of channels of StableHLO.
+DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
+
+
+class SPMDAxisContext(NamedTuple):
+    """Where a rule writes for one device of a mesh: the mesh, and the axes that it is along."""
+
+    mesh: Mesh
+    manual_axes: frozenset = frozenset()
+
+
+class ShardingContext(NamedTuple):
+    """Where a rule writes for all devices of a program, of which there are so many."""
+
+    num_devices: int
+    device_assignment: tuple | None = None
+
+
+AxisContext = SPMDAxisContext | ShardingContext
+
+
+class LoweringParameters(NamedTuple):
+    """What `lower_jaxpr_to_module` may be told: rules in place of those of primitives."""
+
+    override_lowering_rules: tuple[tuple[Primitive, LoweringRule], ...] | None = None
+
+
+class LoweringResult(NamedTuple):
+    """A module as text, and the Python functions that it calls."""
+
+    module: str
+    keepalive: Any
+    host_callbacks: Sequence[Callable]
 
 
 class LoweringRuleContext(NamedTuple):
@@ -49,6 +105,14 @@ class LoweringRuleContext(NamedTuple):
         return (self.hlo.platform,)
 
     @property
+    def axis_context(self) -> AxisContext:
+        """Whether what is written is for one device of a mesh, or for all."""
+        if self.hlo.around is None:
+            return ShardingContext(len(self.hlo.devices) or 1, tuple(self.hlo.devices) or None)
+        mesh, names = self.hlo.around[0], {name for name, _ in self.hlo.mesh or ()}
+        return SPMDAxisContext(mesh, frozenset(names))
+
+    @property
     def module_context(self) -> LoweringRuleContext:
         """What the rules of a module share; here it is the context itself."""
         return self
@@ -56,6 +120,8 @@ class LoweringRuleContext(NamedTuple):
     def add_keepalive(self, x: Any) -> None:
         """Keep a value for as long as the program is; functions that it calls are kept anyway."""
 
+
+ModuleContext = LoweringRuleContext
 
 _NO_CODE = (lambda: None).__code__
 
@@ -160,6 +226,64 @@ def jaxpr_subcomp(ctx: LoweringRuleContext, jaxpr: Jaxpr, *args: Value) -> list[
     return lower_jaxpr(ctx.hlo, jaxpr.jaxpr, args)
 
 
+def core_call_lowering(
+    ctx: LoweringRuleContext, *args: Value, name: str, call_jaxpr: Any, **options: Any
+) -> list[Value]:
+    """The lowering rule of a primitive that calls a program: a function of the module."""
+    return lower_call(ctx.hlo, getattr(call_jaxpr, "jaxpr", call_jaxpr), args, name)
+
+
+def lower_jaxpr_to_fun(
+    ctx: LoweringRuleContext, name: str, jaxpr: Any, effects: Any = (), **options: Any
+) -> str:
+    """Write a closed jaxpr without consts as a function of the module, and give its name."""
+    closed = getattr(jaxpr, "jaxpr", jaxpr)
+    write = lambda *xs: lower_jaxpr(ctx.hlo, closed, xs)
+    return ctx.hlo.function(name, closed.in_avals, write)
+
+
+def lower_jaxpr_to_module(
+    module_name: str, jaxpr: Any, *, donated_args: Sequence[bool] = (),
+    lowering_parameters: LoweringParameters | None = None, **options: Any,
+) -> LoweringResult:  # fmt: skip
+    """The module whose function `main` is a closed jaxpr: what a jitted function lowers to.
+
+    `donated_args` marks arguments whose buffers the program may take. Other `options` of JAX's are
+    taken, and change nothing.
+
+    >>> result = lower_jaxpr_to_module("wave", weft.make_jaxpr(jnp.sin)(1.0))
+    >>> "stablehlo.sine" in module_to_string(result.module)
+    True
+    """
+    rules = (lowering_parameters or LoweringParameters()).override_lowering_rules or ()
+    before = [(prim, vars(prim).get("lower")) for prim, _ in rules]
+    try:
+        for prim, rule in rules:
+            vars(prim).pop("lower", None)
+            register_lowering(prim, rule)
+        given = [i for i, d in enumerate(donated_args) if d]
+        text = lower_module(jaxpr.jaxpr, module_name, donated=given, consts=jaxpr.consts)
+    finally:
+        for prim, own in before:
+            vars(prim).pop("lower", None)
+            if own is not None:
+                prim.lower = own  # type: ignore[method-assign]
+    return LoweringResult(text.text, None, text.host_calls)
+
+
+def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
+    """The text of a module; with `enable_debug_info`, with the names of operations."""
+    return str(module) if enable_debug_info else strip_locations(str(module))
+
+
+def module_to_bytecode(module: Any) -> bytes:
+    """A module as MLIR's bytecode."""
+    written = io.BytesIO()
+    parsed = parse_module(module) if isinstance(module, str) else module
+    parsed.operation.write_bytecode(written)
+    return written.getvalue()
+
+
 def aval_to_ir_type(aval: ShapedArray) -> str:
     """The text of a type: `tensor<3xf32>`."""
     return aval.hlo
@@ -182,7 +306,77 @@ def ir_constant(value: Any, aval: ShapedArray | None = None) -> Value:
             "ir_constant: must be called in a lowering rule, for it writes where the rule does; "
             "got a call outside."
         )
+    handler = _constant_handlers.get(type(value))
+    if handler is not None:
+        return handler(value, aval)
     return _here.ctx.hlo.constant(np.asarray(value), aval or typeof(value))
+
+
+_constant_handlers: dict[type, ConstantHandler] = {}
+
+
+def register_constant_handler(type_: type, handler_fun: ConstantHandler) -> None:
+    """Have `ir_constant` write values of a class by `handler_fun(value, aval)`."""
+    _constant_handlers[type_] = handler_fun
+
+
+def ir_constants(value: Any, aval: ShapedArray | None = None, **options: Any) -> tuple[Value, ...]:
+    """Write a constant as `ir_constant` does, and give the values that stand for it: one."""
+    return (ir_constant(value, aval),)
+
+
+def ir_attribute(val: Any) -> str:
+    """The text of an attribute that holds a Python value.
+
+    >>> ir_attribute({"axes": [0, 1], "late": True})
+    '{axes = [0 : i64, 1 : i64], late = true}'
+    """
+    if isinstance(val, str | bytes):
+        return quote_text(val.decode() if isinstance(val, bytes) else val)
+    if isinstance(val, list | tuple):
+        return f"[{', '.join(map(ir_attribute, val))}]"
+    if isinstance(val, dict):
+        return "{" + ", ".join(f"{k} = {ir_attribute(v)}" for k, v in val.items()) + "}"
+    if isinstance(val, np.dtype | type):
+        return dtype_to_ir_type(val)
+    if isinstance(val, bool | np.bool_):
+        return str(bool(val)).lower()
+    if isinstance(val, int | float):
+        val = np.asarray(val)
+    if not isinstance(val, np.ndarray | np.generic):
+        raise TypeError(
+            "ir_attribute: needs a string, number, dtype, NumPy's array, or a list or dict of "
+            f"such; got {val!r}."
+        )
+    array = np.asarray(val)
+    if not array.ndim:
+        return f"{scalar_text(array[()], array.dtype)} : {dtype_to_ir_type(array.dtype)}"
+    kind = f"tensor<{'x'.join(map(str, array.shape))}x{dtype_to_ir_type(array.dtype)}>"
+    return f"dense<{array_text(array, array.dtype)}> : {kind}"
+
+
+def shape_tensor(ctx: LoweringRuleContext, sizes: Sequence[int]) -> Value:
+    """Write a shape as an array of 32-bit integers."""
+    return ctx.hlo.constant(np.array(sizes, np.int32), ShapedArray((len(sizes),), np.int32))
+
+
+def flatten_ir_values(xs: Sequence[Any]) -> list[Value]:
+    """Values, of which some come in sequences, one by one."""
+    return [v for x in xs for v in ([x] if isinstance(x, Value | str) else x)]
+
+
+flatten_ir_types = flatten_ir_values
+
+
+def unflatten_ir_values_like_types(xs: Sequence[Value], ys: Sequence[Any]) -> list[Any]:
+    """The inverse of `flatten_ir_values`: `ys` has a type, or a sequence of them, for each."""
+    rest = iter(xs)
+    return [next(rest) if isinstance(y, str) else [next(rest) for _ in y] for y in ys]
+
+
+def token_type() -> str:
+    """The text of the type of tokens."""
+    return TOKEN.hlo
 
 
 def i32_attr(i: int) -> str:

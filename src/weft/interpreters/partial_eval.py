@@ -19,17 +19,19 @@ from weft.core.trace import current
 from weft.interpreters.defining import Rules
 from weft.passes.dce import dce_jaxpr as pruned
 from weft.transforms.linearize import run_partial
-from weft.util import list_public
+from weft.util import list_public, partition
 from weft.watch.leaks import stage_function
 
 __all__ = [
-    "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "abstract_eval_fun", "close_jaxpr",
-    "convert_constvars_jaxpr", "dce_jaxpr", "dce_rules", "trace_to_jaxpr_dynamic",
-    "trace_to_jaxpr_nounits",
+    "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "Val", "abstract_eval_fun", "close_jaxpr",
+    "convert_constvars_jaxpr", "dce_jaxpr", "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule",
+    "dce_jaxpr_consts", "dce_rules", "move_binders_to_back", "partial_eval_jaxpr_nounits",
+    "prune_closed_jaxpr_outputs", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
 JaxprTracer = DynamicJaxprTracer
+Val = Any
 
 
 class PartialVal(NamedTuple):
@@ -131,3 +133,77 @@ def _dce_rule(prim: Primitive, method: Callable) -> Callable:
 
 
 dce_rules = Rules("dce", _dce_method, _dce_rule)
+
+
+def dce_jaxpr_call_rule(used_outputs: Sequence[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
+    """The rule for `dce_rules` of a primitive that calls a program, its parameter `call_jaxpr`.
+
+    The equation has the results that are used, and takes what those need.
+    """
+    if not any(used_outputs):
+        return [False] * len(eqn.invars), None
+    called = eqn.params["call_jaxpr"]
+    program = called.jaxpr if isinstance(called, ClosedJaxpr) else called
+    new, used = dce_jaxpr(program, used_outputs)
+    if isinstance(called, ClosedJaxpr):
+        new = ClosedJaxpr(new, called.consts)
+    return used, eqn.replace(
+        invars=[a for a, u in zip(eqn.invars, used, strict=True) if u],
+        outvars=[v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u],
+        params={**eqn.params, "call_jaxpr": new},
+    )
+
+
+dce_jaxpr_closed_call_rule = dce_jaxpr_call_rule
+
+
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """As `dce_jaxpr`, of a jaxpr with constvars: which it still takes, and which inputs."""
+    n = len(jaxpr.constvars)
+    new, used = dce_jaxpr(convert_constvars_jaxpr(jaxpr), used_outputs, instantiate)
+    kept = sum(used[:n])
+    opened = new.replace(constvars=new.invars[:kept], invars=new.invars[kept:])
+    return opened, used[:n], used[n:]
+
+
+def prune_closed_jaxpr_outputs(jaxpr: ClosedJaxpr, outs_used: Sequence[bool]) -> ClosedJaxpr:
+    """A program for the used results alone, which takes all that it took."""
+    return ClosedJaxpr(dce_jaxpr(jaxpr.jaxpr, outs_used, True)[0], jaxpr.consts)
+
+
+def move_binders_to_back(jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> ClosedJaxpr:
+    """A program whose marked inputs come last."""
+    front, back = partition(to_move, jaxpr.jaxpr.invars)
+    return ClosedJaxpr(jaxpr.jaxpr.replace(invars=[*front, *back]), jaxpr.consts)
+
+
+def partial_eval_jaxpr_nounits(
+    jaxpr: ClosedJaxpr, unknowns: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
+    """A program in two: what known inputs determine, and the rest.
+
+    Gives the first, whose results are those that are known and then what the second takes last;
+    the second; which results are unknown; and the types of what goes from the first to the second.
+    """
+    avals = jaxpr.jaxpr.in_avals
+    told: dict[str, Any] = {}
+
+    def first(*known: Any) -> list:
+        given = iter(known)
+        pvals = [
+            PartialVal.unknown(a) if u else PartialVal.known(next(given))
+            for u, a in zip(unknowns, avals, strict=True)
+        ]
+        later, outs, residuals = trace_to_jaxpr_nounits(jaxpr.__call__, pvals, instantiate)
+        told.update(later=later, outs=outs, residuals=[typeof(r) for r in residuals])
+        return [*(p.get_known() for p in outs if p.is_known()), *residuals]
+
+    known_avals = [a for u, a in zip(unknowns, avals, strict=True) if not u]
+    before, consts = stage_function(first, known_avals)
+    later = convert_constvars_jaxpr(told["later"])
+    n = len(told["residuals"])
+    moved = later.replace(invars=[*later.invars[n:], *later.invars[:n]])
+    unknown = [not p.is_known() for p in told["outs"]]
+    return ClosedJaxpr(before, consts), close_jaxpr(moved), unknown, told["residuals"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxlib._jax import Client as Backend
+
 from weft.core.primitive import Primitive
 from weft.interpreters.defining import unlist_results
 from weft.util import list_public
 from weft.xla.eager import kernel_of
 
-__all__ = ["apply_primitive"]
+__all__ = ["Backend", "apply_primitive"]
 __dir__ = list_public(__name__)
 
 

@@ -14,7 +14,7 @@ HOMES = {
         "pshuffle psum psum_scatter pswapaxes pvary"
     ),
     "weft.api.shard_map": ("with_sharding_constraint"),
-    "weft.parallel.constraint": ("sharding_constraint_p"),
+    "weft.parallel.constraint": ("device_put_p sharding_constraint_p"),
     "weft.api.cond": ("cond platform_dependent switch"),
     "weft.control.cond": ("cond_p"),
     "weft.api.custom_root": ("custom_linear_solve custom_root"),
@@ -79,7 +79,9 @@ HOMES = {
         "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod cumprod_p cumsum "
         "cumsum_p"
     ),
-    "weft.primitives.sort": ("approx_max_k approx_min_k sort sort_key_val sort_p top_k top_k_p"),
+    "weft.primitives.sort": (
+        "approx_max_k approx_min_k approx_top_k_p sort sort_key_val sort_p top_k top_k_p"
+    ),
     "weft.primitives.fft": ("FftType fft fft_p"),
     "weft.primitives.bits": (
         "bitcast_convert_type bitcast_convert_type_p clz clz_p mulhi mulhi_p nextafter "
@@ -100,6 +102,8 @@ HOMES = {
         "all_gather_p all_to_all_p axis_index_p pmax_p pmin_p ppermute_p psum_p"
     ),
     "weft.primitives.sink": ("dce_sink"),
+    "weft.primitives.tokens": ("after_all after_all_p create_token create_token_p"),
+    "weft.numpy.ragged": ("ragged_all_to_all"),
     "weft.control.loop": ("while_p"),
     "weft.api.while_loop": ("fori_loop while_loop"),
     "weft.control.scan": ("scan_p"),

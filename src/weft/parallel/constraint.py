@@ -50,6 +50,7 @@ class ShardingConstraint(LinearPrimitive):
 
 
 sharding_constraint_p = ShardingConstraint()
+device_put_p = sharding_constraint_p  # what programs have for device_put to a sharding
 
 
 def constrain_values(xs: list, shardings: Sequence[Any]) -> list:

@@ -7,6 +7,7 @@ primitive's `lower`; walking a jaxpr is lower.py's.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -46,6 +47,21 @@ class Line:
         self.before = before
         self.after = after
         self.out_avals = out_avals
+
+
+class FrontendAttributes(str):
+    """Attributes of operations, `a = "b", n = "3"`, of which a scope may hold some.
+
+    `pairs` has the text of each value by name.
+    """
+
+    pairs: dict[str, str]
+
+    @classmethod
+    def of(cls, pairs: dict[str, str]) -> FrontendAttributes:
+        attributes = cls(", ".join(f"{name} = {value}" for name, value in pairs.items()))
+        attributes.pairs = pairs
+        return attributes
 
 
 class PlaceholderMesh(str):
@@ -161,13 +177,32 @@ class Builder:
     def locate(self, start: int, path: str, eqn: Any = None) -> None:
         """Give the operations written from line `start` on a name, but for those that have one.
 
-        `eqn` is the equation that they compute, for builders that keep it.
+        `eqn` is the equation that they compute: it is in scopes, which may hold attributes too.
         """
+        scope = eqn.source_info.scope if eqn is not None else ()
+        held = [name.pairs for name in scope if type(name) is FrontendAttributes]
+        if held:
+            inner = functools.reduce(operator.or_, held)
+            self.annotate(range(start, len(self.lines)), FrontendAttributes.of(inner))
         quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
         for i in range(start, len(self.lines)):
             line = self.lines[i]
             if line.endswith(")") and not line.endswith('")'):  # not the start of a region
                 self.lines[i] = f'{line} loc("{quoted}")'
+
+    def annotate(self, places: Iterable[int], attributes: str) -> None:
+        """Give the operations of some lines frontend attributes, but for those that have any."""
+        for i in places:
+            head, between, types = self.lines[i].rpartition(" : (")
+            if between and "mhlo.frontend_attributes" not in head:
+                added = f"{{mhlo.frontend_attributes = {{{attributes}}}}}"
+                self.lines[i] = f"{head} {added}{between}{types}"
+
+    def annotate_maker(self, x: Value, attributes: str) -> None:
+        """Give the operation that computes `x` attributes; a parameter has none."""
+        for i in reversed(range(len(self.lines))):
+            if x.name in self.lines[i].partition(" = ")[0].split(", "):
+                return self.annotate([i], attributes)
 
     def elementwise(self, name: str, operands: Sequence[Value], aval: ShapedArray) -> list[Value]:
         """As `op`, for the commonest kind: one result, no attributes."""

@@ -39,7 +39,7 @@ class LocatingBuilder(Builder):
             origin = self.origins[number]
             if origin[-1] is not eqn:
                 origin.append(eqn)
-        super().locate(start, f"{eqn.primitive.name}:{len(self.origins)}")
+        super().locate(start, f"{eqn.primitive.name}:{len(self.origins)}", eqn)
         self.origins.append([eqn])
 
     def module(self, name: str) -> str:

@@ -18,7 +18,7 @@ from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.physical import has_extended, physical_jaxpr
-from weft.xla.hlo import TOKEN, Builder, Value
+from weft.xla.hlo import TOKEN, Builder, FrontendAttributes, Value
 from weft.xla.locating import LocatingBuilder
 from weft.xla.placement import Placement
 
@@ -61,7 +61,8 @@ def lower_jaxpr(
 def operation_path(around: str, eqn: Eqn) -> str:
     """The name of an operation in profiles: the scopes it is in, and what it is."""
     called = next((b.label for b in bodies_of(eqn) if b.label), eqn.primitive.name)
-    name = path_text([*eqn.source_info.scope, called])
+    scope = [name for name in eqn.source_info.scope if type(name) is not FrontendAttributes]
+    name = path_text([*scope, called])
     return f"{around}/{name}" if around else name
 
 

@@ -20,6 +20,7 @@ from weft.core.primitive import Effect
 from weft.core.stage import StageTrace, get_traceback
 from weft.core.trace import Trace, Tracer, current, current_trace, eval_context
 from weft.core.trace import use as set_current_trace
+from weft.display.methods import DebugInfo
 from weft.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from weft.errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 from weft.extend.core import primitives
@@ -34,8 +35,8 @@ from weft.util import list_public
 from weft.xla.array import ArrayImpl
 
 __all__ = [
-    "ClosedJaxpr", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr",
-    "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types",
+    "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation",
+    "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types",
     "check_jaxpr", "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state",
     "jaxpr_as_fun", "jaxprs_in_params",
     "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",

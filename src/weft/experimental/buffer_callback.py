@@ -1,0 +1,112 @@
+"""Python functions that fill the buffers of results in place: `jax.experimental.buffer_callback`.
+
+They are calls as `pure_callback` and `io_callback` make them, and differ in what the function is
+given. On other platforms than the CPU, buffers are copied to the host and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from weft.api.callbacks import io_callback, pure_callback, result_types
+from weft.api.functions import check_callable
+from weft.core.aval import typeof
+from weft.pytrees import flatten, tree_map, unflatten
+from weft.util import fun_name, list_public
+
+__all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
+__dir__ = list_public(__name__)
+
+ExecutionStage = _jax.ffi.ExecutionStage
+
+
+class ExecutionContext:
+    """What a buffer callback knows of the run: `stage`, which is EXECUTE."""
+
+    stage = ExecutionStage.EXECUTE
+
+
+class Buffer:
+    """The memory of an operand or, if `writeable`, of a result: `np.asarray(buffer)` is a view."""
+
+    def __init__(self, array: np.ndarray, writeable: bool):
+        self._view = array.view()
+        self._view.flags.writeable = self.writeable = writeable
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy or dtype not in (None, self.dtype):
+            return np.array(self._view, dtype)
+        return self._view
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._view.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._view.__dlpack_device__()
+
+
+def buffer_callback(
+    callback: Callable[..., None],
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+    command_buffer_compatible: bool = False,
+) -> Callable[..., Any]:
+    """A function that calls `callback(ctx, out, *args, **kwargs)` as a compiled program runs.
+
+    Args:
+      callback: writes into `out`, a pytree of Buffers like `result_shape_dtypes`; the arguments are
+        Buffers too, to be read. It returns nothing.
+      result_shape_dtypes: a pytree of types, or arrays, of the results.
+      has_side_effect: whether it is to be called though no result is used.
+      vmap_method: what `vmap` does, as for `pure_callback`.
+      input_output_aliases: by the number of an argument's leaf that of a result's, which holds the
+        argument's values before `callback` writes.
+      command_buffer_compatible: changes nothing here.
+
+    >>> def add_one(ctx, out, x):
+    ...     np.asarray(out)[...] = np.asarray(x) + 1
+    >>> weft.jit(buffer_callback(add_one, jnp.zeros(2)))(jnp.arange(2.0))
+    Array([1., 2.], dtype=float32)
+    """
+    check_callable("buffer_callback", callback)
+    avals, out_tree = result_types("buffer_callback", result_shape_dtypes)
+    aliases = {out: operand for operand, out in (input_output_aliases or {}).items()}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = [typeof(x).ndim for x in flatten((args, kwargs))[0]]
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            leaves = list(map(np.asarray, flatten((args, kwargs))[0]))
+            mapped = find_mapped([x.shape for x in leaves], given)
+            outs = [np.zeros((*mapped, *a.shape), a.dtype) for a in avals]
+            for out, operand in aliases.items():
+                outs[out][...] = leaves[operand]
+            args, kwargs = tree_map(lambda x: Buffer(np.asarray(x), False), (args, kwargs))
+            filled = unflatten(out_tree, [Buffer(x, True) for x in outs])
+            returned = callback(ExecutionContext(), filled, *args, **kwargs)
+            if returned is not None:
+                raise TypeError(
+                    f"buffer_callback: {fun_name(callback)} must write into its results, and "
+                    f"return None; got {returned!r}."
+                )
+            return unflatten(out_tree, outs)
+
+        if has_side_effect:
+            return io_callback(run, result_shape_dtypes, *args, **kwargs)
+        return pure_callback(run, result_shape_dtypes, *args, vmap_method=vmap_method, **kwargs)
+
+    return call
+
+
+def find_mapped(shapes: Sequence[tuple[int, ...]], given: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of the mapped axes in front, where `vmap` passes all elements at once."""
+    fronts = [s[: len(s) - n] for s, n in zip(shapes, given, strict=True)]
+    return np.broadcast_shapes(*fronts)

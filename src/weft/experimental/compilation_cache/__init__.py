@@ -1,0 +1,5 @@
+"""Where compiled programs are kept, under the name of `jax.experimental.compilation_cache`."""
+
+from weft.util import import_lazily
+
+__getattr__, __dir__ = import_lazily(__name__, {f"{__name__}.compilation_cache": ""})

@@ -1,0 +1,26 @@
+"""The directory of compiled programs, under JAX's names; docs/cache.md says what is in it."""
+
+from __future__ import annotations
+
+import os
+
+from weft.options import config
+from weft.util import list_public
+
+__all__ = ["is_initialized", "reset_cache", "set_cache_dir"]
+__dir__ = list_public(__name__)
+
+
+def set_cache_dir(path: str | os.PathLike) -> None:
+    """Keep compiled programs in a directory, as `config.compilation_cache_dir` says."""
+    config.update("compilation_cache_dir", os.fspath(path))
+
+
+def is_initialized() -> bool:
+    """Whether compiled programs are kept; they are, unless that was turned off."""
+    return config.enable_compilation_cache
+
+
+def reset_cache() -> None:
+    """Keep programs where they are by default again; nothing that is kept is lost."""
+    config.update("compilation_cache_dir", None)

@@ -1,0 +1,94 @@
+"""A generator with state, as NumPy's are: `rng = stateful_rng(0)`, then `rng.normal(size=3)`.
+
+Its key stays; a reference counts what was drawn (docs/references.md), also in a jitted function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft import random
+from weft.core.ref import Ref
+from weft.numpy.creation import asarray, zeros
+from weft.numpy.refs import new_ref
+from weft.pytrees import register_dataclass
+from weft.util import list_public
+
+__all__ = ["StatefulPRNG", "stateful_rng"]
+__dir__ = list_public(__name__)
+
+
+def take_bounds(size: Any, *bounds: Any) -> tuple[tuple[int, ...], list]:
+    """The shape to draw, by default that of the bounds, and those as arrays."""
+    arrays = [asarray(b) for b in bounds]
+    shape = np.broadcast_shapes(*[b.shape for b in arrays])
+    return shape if size is None else as_shape(size), arrays
+
+
+def as_shape(size: Any) -> tuple[int, ...]:
+    """A size as a shape: None is a scalar."""
+    return () if size is None else tuple(np.atleast_1d(size).tolist())
+
+
+@dataclass
+class StatefulPRNG:
+    """What `stateful_rng` gives: each method draws, and counts."""
+
+    _base_key: Any
+    _counter: Ref
+
+    def key(self, shape: Any = ()) -> Any:
+        """A new key, or an array of them."""
+        key = random.fold_in(self._base_key, self._counter[...])
+        self._counter[...] += 1
+        return random.split(key, shape) if as_shape(shape) else key
+
+    def random(self, size: Any = None, dtype: Any = float) -> Any:
+        """Floats of [0, 1), of shape `size`."""
+        return self.uniform(size=size, dtype=dtype)
+
+    def uniform(self, low: Any = 0, high: Any = 1, size: Any = None, *, dtype: Any = float) -> Any:
+        """Floats of [low, high), of shape `size`, by default that of the bounds."""
+        shape, (low, high) = take_bounds(size, low, high)
+        return random.uniform(self.key(), shape, dtype, minval=low, maxval=high)
+
+    def normal(self, loc: Any = 0, scale: Any = 1, size: Any = None, *, dtype: Any = float) -> Any:
+        """Numbers of the normal distribution around `loc`, of standard deviation `scale`."""
+        shape, (loc, scale) = take_bounds(size, loc, scale)
+        return loc + random.normal(self.key(), shape, dtype) * scale
+
+    def integers(self, low: Any, high: Any = None, size: Any = None, *, dtype: Any = int) -> Any:
+        """Integers of [low, high), or of [0, low) without `high`."""
+        shape, (low, high) = take_bounds(size, *((0, low) if high is None else (low, high)))
+        return random.randint(self.key(), shape, low, high, dtype)
+
+    def spawn(self, n_children: int) -> list[StatefulPRNG]:
+        """Generators whose numbers are independent of this one's and of each other's."""
+        return [StatefulPRNG(self.key(), new_ref(0)) for _ in range(n_children)]
+
+    def split(self, num: Any) -> StatefulPRNG:
+        """As many generators as one object, to be mapped by `vmap`."""
+        shape = as_shape(num)
+        return StatefulPRNG(self.key(shape), new_ref(zeros(shape, int)))
+
+
+register_dataclass(StatefulPRNG, data_fields=["_base_key", "_counter"], meta_fields=[])
+
+
+def stateful_rng(seed: Any = None, *, impl: str | None = None) -> StatefulPRNG:
+    """A generator of random numbers with state; without a seed it is one of the system's.
+
+    It may be an argument of functions, or what they close over; not a result or a carry, for
+    references are neither. Within a transformed function it needs a seed.
+
+    >>> rng = stateful_rng(42)
+    >>> first, second = rng.uniform(), weft.jit(rng.uniform)()
+    >>> bool(first == second), int(rng._counter[...])
+    (False, 2)
+    """
+    if seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    return StatefulPRNG(random.key(seed, impl=impl), new_ref(0))

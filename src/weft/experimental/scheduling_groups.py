@@ -1,0 +1,25 @@
+"""Parts of a program that XLA is to schedule together: `jax.experimental.scheduling_groups`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.api.jit import jit
+from weft.experimental.xla_metadata import set_xla_metadata
+from weft.util import list_public
+
+__all__ = ["scheduling_group"]
+__dir__ = list_public(__name__)
+
+
+def scheduling_group(name: Any) -> Callable[[Callable], Callable]:
+    """A decorator: have XLA schedule the operations of a function as the group `name`.
+
+    The function becomes one call of the program, which has the attribute `scheduling_group`.
+
+    >>> f = scheduling_group("first")(lambda x: jnp.sin(x) * 2)
+    >>> 'scheduling_group = "first"' in weft.jit(f).lower(1.0).as_text()
+    True
+    """
+    return lambda f: set_xla_metadata(jit(f), scheduling_group=name)

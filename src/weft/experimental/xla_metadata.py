@@ -1,0 +1,55 @@
+"""Attributes for XLA on the operations of a program: `jax.experimental.xla_metadata`."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+from weft.api.named_scope import open_scope
+from weft.primitives.annotations import xla_metadata_value_p
+from weft.pytrees import tree_map
+from weft.util import fun_name, list_public
+from weft.xla.hlo import FrontendAttributes
+
+__all__ = ["set_xla_metadata"]
+__dir__ = list_public(__name__)
+
+
+def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
+    """Give operations the attributes `kwargs`, for passes of XLA that look for them.
+
+    Args:
+      x: a function, whose operations have them; a pytree of arrays, which come back, and what
+        computes each of them has them; or None, for a context manager, which is a decorator too.
+      kwargs: strings, numbers and bools by name.
+
+    Derivatives of operations in a block or a function have them as well.
+
+    >>> f = set_xla_metadata(jnp.sin, schedule="late")
+    >>> "sine" in [line for line in weft.jit(f).lower(1.0).as_text().split("\\n")
+    ...     if 'schedule = "late"' in line][0]
+    True
+    """
+    for name, value in kwargs.items():
+        if not isinstance(value, str | bool | int | float):
+            raise TypeError(
+                f"set_xla_metadata: attributes must be strings, numbers or bools; got {value!r} "
+                f"for {name}."
+            )
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in kwargs.items()}
+    quoted = {k: json.dumps(v, ensure_ascii=False) for k, v in texts.items()}
+    attributes = FrontendAttributes.of(quoted)
+    if x is None:
+        return open_scope((attributes,), inner=True)
+    if not callable(x):
+        return tree_map(lambda v: xla_metadata_value_p.apply(v, attributes=str(attributes))[0], x)
+    name = fun_name(x)
+
+    @functools.wraps(x, assigned=("__doc__", "__wrapped__"))
+    def annotated(*args: Any, **options: Any) -> Any:
+        with open_scope((attributes,), inner=True):
+            return x(*args, **options)
+
+    annotated.__name__ = name
+    return annotated

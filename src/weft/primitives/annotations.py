@@ -1,0 +1,67 @@
+"""What is said of a value to the compiler, and leaves it as it is: layouts, attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.primitives.families import LinearByElement, LinearPrimitive
+
+
+class LayoutConstraint(LinearPrimitive):
+    """out = x, whose axes lie in memory in the order `major_to_minor`.
+
+    Source: XLA, the custom call LayoutConstraint.
+    """
+
+    name = "layout_constraint"
+    elements = "moved"
+
+    def abstract_eval(self, x, *, major_to_minor):
+        return [x]
+
+    def lower(self, hlo, x, *, major_to_minor):
+        order = lambda axes: f"[dense<[{', '.join(map(str, axes))}]> : tensor<{x.aval.ndim}xindex>]"
+        return hlo.op(
+            "stablehlo.custom_call",
+            [x],
+            [x.aval],
+            call_target_name='"LayoutConstraint"',
+            operand_layouts=order(range(x.aval.ndim)[::-1]),
+            result_layouts=order(major_to_minor[::-1]),
+        )
+
+    def transpose(self, cts, x, **params):
+        return self.apply(cts[0], **params)
+
+    def batch(self, axis, args, dims, *, major_to_minor):
+        (d,) = dims
+        order = (d, *[i + (i >= d) for i in major_to_minor])
+        return self.apply(*args, major_to_minor=order), [d]
+
+
+class AttributesOf(LinearByElement):
+    """out = x, where what computes x has these frontend attributes in the compiled program."""
+
+    name = "xla_metadata_value"
+    elements = "moved"
+
+    def abstract_eval(self, x, *, attributes):
+        return [x]
+
+    def lower(self, hlo, x, *, attributes):
+        hlo.annotate_maker(x, attributes)
+        return [x]
+
+    def transpose(self, cts, x, *, attributes):
+        return [cts[0]]
+
+    def jvp(self, primals, tangents, **params):
+        return self.apply(*primals, **params), list(tangents)
+
+
+layout_constraint_p, xla_metadata_value_p = LayoutConstraint(), AttributesOf()
+
+
+def constrain_layout(x: Any, major_to_minor: tuple[int, ...]) -> Any:
+    """A value whose axes lie in memory in this order."""
+    return layout_constraint_p.apply(x, major_to_minor=major_to_minor)[0]

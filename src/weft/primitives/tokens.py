@@ -1,0 +1,84 @@
+"""Tokens: values that say what comes before what, as data that one operation gives to another.
+
+`optimization_barrier((x, token))` ties a value to what made the token. Effects of a program happen
+in the order written without any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.primitive import Primitive
+from weft.errors import DtypeError
+from weft.primitives.families import Discrete, zero_tangents
+
+TOKEN = ShapedArray((), np.dtype(np.int32))  # nothing is in its value
+
+
+class CreateToken(Primitive):
+    """A token that nothing comes before. Shapes: `i32[]`, without operands."""
+
+    name = "create_token"
+
+    def abstract_eval(self):
+        return [TOKEN]
+
+    def lower(self, hlo):
+        return [hlo.constant(0, TOKEN)]
+
+    def jvp(self, primals, tangents):
+        outs = self.apply()
+        return outs, zero_tangents(outs)
+
+
+class AfterAll(Discrete):
+    """A token that comes after those that it is given. Shapes: `i32[] ... -> i32[]`.
+
+    Source: StableHLO, after_all; written as an optimization_barrier, for tokens are values here.
+    """
+
+    name = "after_all"
+
+    def abstract_eval(self, *tokens):
+        for t in tokens:
+            if t.shape or t.dtype != TOKEN.dtype:
+                raise DtypeError(
+                    f"after_all: operands must be tokens; got {t}. Hint: lax.create_token()."
+                )
+        return [TOKEN]
+
+    def lower(self, hlo, *tokens):
+        if not tokens:
+            return [hlo.constant(0, TOKEN)]
+        return hlo.op("stablehlo.optimization_barrier", tokens, [TOKEN] * len(tokens))[:1]
+
+    def batch(self, axis, args, dims):
+        return self.apply(*[take_first(x, d) for x, d in zip(args, dims, strict=True)]), [None]
+
+
+def take_first(x: Any, dim: int | None) -> Any:
+    """One of the tokens of a mapped axis, which all come from one place."""
+    return x if dim is None else x[(slice(None),) * dim + (0,)]
+
+
+create_token_p, after_all_p = CreateToken(), AfterAll()
+
+
+def create_token(_: Any = None) -> Any:
+    """A token: a value to say that something comes after something else, by `after_all`.
+
+    Its argument is ignored.
+
+    >>> x, token = lax.optimization_barrier((jnp.ones(2), lax.create_token()))
+    >>> print(x, typeof(lax.after_all(token, lax.create_token())))
+    [1. 1.] i32[]
+    """
+    return create_token_p.apply()[0]
+
+
+def after_all(*operands: Any) -> Any:
+    """A token that comes after all of these tokens; see `create_token`."""
+    return after_all_p.apply(*operands)[0]
