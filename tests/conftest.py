@@ -23,7 +23,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 collect_ignore = ["ecosystem"]  # in an environment of its own: make test-ecosystem
 
 # The environment must not decide what is tested: weft's defaults do, float32 among them.
-KEPT = {"WEFT_CACHE_DIR", "WEFT_TEST_ALL", "WEFT_TEST_DEVICES"}
+KEPT = {"WEFT_CACHE_DIR", "WEFT_TEST_ALL", "WEFT_TEST_ARGUMENTS", "WEFT_TEST_DEVICES"}
 for name in [name for name in os.environ if name.startswith("WEFT_") and name not in KEPT]:
     del os.environ[name]
 

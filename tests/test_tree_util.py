@@ -154,8 +154,26 @@ def test_all_leaves():
     assert not tree_util.all_leaves([1, None])
     assert not tree_util.all_leaves([1, [2]])
     assert tree_util.all_leaves([1, [2]], is_leaf=lambda x: x == [2])
-    with pytest.raises(TypeError, match="not iterable"):
+    with fails(TypeError, "all_leaves: iterable must be a sequence; got 3."):
         tree_util.all_leaves(3)
+
+
+def test_arguments_that_are_no_functions_or_structures():
+    x = [1, [2]]
+    for op in ("leaves", "flatten", "structure", "leaves_with_path", "flatten_with_path", "all"):
+        with fails(TypeError, "pytree: is_leaf must be a function; got 2.5."):
+            getattr(tree_util, f"tree_{op}")(x, is_leaf=2.5)
+    for op, name in (("map", "f"), ("map_with_path", "f"), ("reduce", "function"),
+                     ("reduce_associative", "operation")):  # fmt: skip
+        with fails(TypeError, f"tree.{op}: {name} must be a function; got 'a'."):
+            getattr(tree_util, f"tree_{op}")("a", x)
+    for op in ("treedef_is_leaf", "treedef_children"):
+        with pytest.raises(TypeError, match=f"{op}: treedef must be a PyTreeDef; got str."):
+            getattr(tree_util, op)("a")
+    with fails(TypeError, "keystr: keys must be a sequence; got 1."):
+        tree_util.keystr(1)
+    with fails(TypeError, "keystr: separator must be a string; got None."):
+        tree_util.keystr((), separator=None)
 
 
 def test_treedefs():

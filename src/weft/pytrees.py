@@ -26,7 +26,7 @@ from jaxlib._jax.pytree import PyTreeRegistry
 from jaxlib._jax.pytree import SequenceKey as SequenceKey
 
 from weft.errors import PytreeError
-from weft.util import unzip2
+from weft.util import check_function, list_items, unzip2
 
 KeyEntry = Hashable
 KeyPath = tuple[Any, ...]  # of KeyEntry
@@ -62,10 +62,8 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     """
     try:
         return default_registry.flatten(tree, is_leaf)
-    except (ValueError, SystemError) as error:
-        if (clearer := _flatten_error(tree, error)) is None:
-            raise
-        raise clearer from error.__cause__
+    except (ValueError, SystemError, TypeError) as error:
+        raise (_flatten_error(tree, error, is_leaf) or error) from error.__cause__
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
@@ -126,6 +124,7 @@ def tree_map(
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
+    check_function("tree.map", "f", f)
     xs, treedef = flatten(tree, is_leaf)
     # A list, not a generator or `map`, so that StopIteration from f reaches the caller.
     if not rest:
@@ -154,8 +153,10 @@ def flatten_rest(op: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[
     return [flatten_up_to(op, treedef, x, "tree", f"rest[{i}]") for i, x in enumerate(rest)]
 
 
-def _flatten_error(tree: Any, error: Exception) -> PytreeError | None:
+def _flatten_error(tree: Any, error: Exception, is_leaf: Any = None) -> Exception | None:
     """A better error than the one flattening `tree` raised in C++, where we have one."""
+    if not (is_leaf is None or callable(is_leaf)):
+        return TypeError(f"pytree: is_leaf must be a function; got {is_leaf!r}.")
     if isinstance(error.__cause__, RecursionError):
         return PytreeError(
             "pytree: a tree must be finite, and nest less deep than the recursion limit; "
@@ -204,10 +205,8 @@ def flatten_with_path(
         stop = lambda _, subtree: is_leaf(subtree)
     try:
         return default_registry.flatten_with_path(tree, stop)
-    except (ValueError, SystemError) as error:
-        if (clearer := _flatten_error(tree, error)) is None:
-            raise
-        raise clearer from error.__cause__
+    except (ValueError, SystemError, TypeError) as error:
+        raise (_flatten_error(tree, error, is_leaf) or error) from error.__cause__
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
@@ -219,7 +218,10 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     >>> keystr((DictKey("a"), SequenceKey(0)), simple=True, separator="/")
     'a/0'
     """
-    return separator.join(map(_simple_key if simple else str, keys))
+    texts = map(_simple_key if simple else str, list_items("keystr", "keys", keys))
+    if not isinstance(separator, str):
+        raise TypeError(f"keystr: separator must be a string; got {separator!r}.")
+    return separator.join(texts)
 
 
 def _simple_key(key: KeyEntry) -> str:
@@ -416,7 +418,7 @@ def is_tree_node(typ: type) -> bool:
     >>> is_tree_node(dict), is_tree_node(set)
     (True, False)
     """
-    return default_registry.is_node(typ)
+    return typ is not None and default_registry.is_node(typ)
 
 
 def register_call_node(nodetype: type, to_arrays: Callable, from_arrays: Callable) -> None:

@@ -45,7 +45,7 @@ from weft.pytrees import flatten_with_path as tree_flatten_with_path
 from weft.pytrees import leaves as tree_leaves
 from weft.pytrees import structure as tree_structure
 from weft.pytrees import unflatten as tree_unflatten
-from weft.util import list_public
+from weft.util import check_function, list_items, list_public
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef",
@@ -95,6 +95,7 @@ def tree_map_with_path(
     >>> tree_map_with_path(lambda path, x: f"{keystr(path)}: {x}", {"a": [5]})
     {'a': ["['a'][0]: 5"]}
     """
+    check_function("tree.map_with_path", "f", f)
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = flatten_rest("tree.map_with_path", treedef, rest)
     return treedef.unflatten([f(*args) for args in zip(*zip(*pairs), *columns)])
@@ -122,6 +123,7 @@ def tree_reduce(
     >>> tree_reduce(lambda x, y: x - y, [10, (1, {"a": 2})])
     7
     """
+    check_function("tree.reduce", "function", function)
     leaves = tree_leaves(tree, is_leaf)
     if initializer is not _UNSET:
         return functools.reduce(function, leaves, initializer)
@@ -145,6 +147,7 @@ def tree_reduce_associative(
     >>> tree_reduce_associative(lambda x, y: f"({x} {y})", ["a", ["b", "c"], "d"])
     '((a b) (c d))'
     """
+    check_function("tree.reduce_associative", "operation", operation)
     leaves = tree_leaves(tree, is_leaf)
     if not leaves and identity is not _UNSET:
         return identity
@@ -213,9 +216,11 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
     >>> all_leaves([1, "two"]), all_leaves([1, [2]])
     (True, False)
     """
+    items = list_items("all_leaves", "iterable", iterable)
     if is_leaf is None:
-        return pytree.all_leaves(default_registry, list(iterable))
-    return all(is_leaf(x) or not is_tree_node(type(x)) for x in iterable)
+        return pytree.all_leaves(default_registry, items)
+    check_function("all_leaves", "is_leaf", is_leaf)
+    return all(is_leaf(x) or not is_tree_node(type(x)) for x in items)
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
@@ -225,7 +230,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     >>> treedef_tuple([tree_structure(0), tree_structure([0])])
     PyTreeDef((*, [*]))
     """
-    treedefs = list(treedefs)
+    treedefs = list_items("treedef_tuple", "treedefs", treedefs)
     for i, treedef in enumerate(treedefs):
         _require_treedef("treedef_tuple", f"treedefs[{i}]", treedef)
     return pytree.treedef_tuple(default_registry, treedefs)
@@ -238,6 +243,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     >>> treedef_children(tree_structure((0, [0])))
     [PyTreeDef(*), PyTreeDef([*])]
     """
+    _require_treedef("treedef_children", "treedef", treedef)
     return treedef.children()
 
 
@@ -248,6 +254,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     >>> treedef_is_leaf(tree_structure(0)), treedef_is_leaf(tree_structure([0]))
     (True, False)
     """
+    _require_treedef("treedef_is_leaf", "treedef", treedef)
     return treedef.num_nodes == 1
 
 

@@ -176,6 +176,20 @@ def check_option(op: str, name: str, value: Any, *known: Any) -> None:
         raise ValueError(f"{op}: {name} must be {', '.join(most)} or {last}; got {value!r}.")
 
 
+def check_function(op: str, name: str, value: Any) -> None:
+    """Raise unless an argument can be called."""
+    if not callable(value):
+        raise TypeError(f"{op}: {name} must be a function; got {value!r}.")
+
+
+def list_items(op: str, name: str, value: Iterable[Any]) -> list[Any]:
+    """The elements of an argument, which must have some."""
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{op}: {name} must be a sequence; got {value!r}.") from None
+
+
 class Record:
     """A value made of the fields that `__slots__` names, equal by them; unlike a tuple, a leaf."""
 

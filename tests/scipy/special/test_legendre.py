@@ -6,7 +6,7 @@ import scipy.special as reference
 
 import weft
 from tests.scipy.test_special import slope
-from weft.errors import ShapeError
+from weft.errors import DtypeError, ShapeError
 from weft.scipy import special
 
 
@@ -25,6 +25,13 @@ def test_spherical_harmonics():
         np.testing.assert_allclose(got, reference.sph_harm_y(3, order, theta, theta), 1e-4, 1e-6)
     with pytest.raises(TypeError, match=r"sph_harm_y: n_max must be given"):
         weft.jit(special.sph_harm_y)(n, m, theta, phi)
+    for bad, error, text in (
+        ({"n": "a"}, DtypeError, "sph_harm_y: .* got"),
+        ({"n": 2, "n_max": 2.5}, TypeError, "sph_harm_y: n_max must be an integer; got 2.5"),
+        ({"n": 2, "n_max": -1}, ShapeError, "sph_harm_y: n_max must be at least 0; got -1"),
+    ):
+        with pytest.raises(error, match=text):
+            special.sph_harm_y(m=1, theta=0.5, phi=0.5, **bad)
 
 
 def test_legendre():

@@ -17,6 +17,7 @@ from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, stack
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
+from weft.primitives.families import check_integer
 from weft.primitives.transcendental import cos, sin, sqrt
 from weft.scipy.special.definitions import promote_floats
 from weft.xla.typing import Array, ArrayLike
@@ -101,9 +102,10 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
 def largest_degree(n: Any, n_max: Any) -> int:
     """The largest degree that is needed."""
     if n_max is not None:
-        return operator.index(n_max)
+        return check_integer("sph_harm_y", "n_max", n_max, 0)
     try:
-        return int(np.max(np.asarray(n), initial=0))
+        degrees = np.asarray(as_array(n, "sph_harm_y"))
+        return int(np.max(degrees, initial=0, where=np.isfinite(degrees)))  # of others it is 0
     except TracerError:
         raise TypeError(
             "sph_harm_y: n_max must be given where n is traced; got None. "
